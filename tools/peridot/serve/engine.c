@@ -2,15 +2,13 @@
 #include "engine.h"
 #include "facts.h"
 #include "read.h"
+#include "requests.h"
 #include "rows.h"
 #include "write.h"
-#include "../draft.h"
 #include "../os.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { DEFAULT_POSITIONS = 16384, DEFAULT_CTX = 8192, MAX_SEQUENCES = 64,
     WHOLE_CTX = 2048 };   /* where a text is one chunk, whose activations take memory */
@@ -46,36 +44,10 @@ struct serve_engine {
 
 /* ---- the end of tasks ---- */
 
-/* What its prompt took, once, when that is evaluated. */
-static void count_prompt(struct serve_task *task, const peridot_stats *stats)
-{
-    struct serve_metrics *m = &task->job->server->metrics;
-    if (task->counted || stats->prompt_s <= 0) return;
-    task->counted = true;
-    task->n_cached = stats->n_cached;
-    serve_count(m, SERVE_CACHED_TOKENS, stats->n_cached);
-    serve_count(m, SERVE_PROMPT_TOKENS, stats->n_prompt - stats->n_cached);
-}
-
-static void end_request(struct serve_task *task)
-{
-    struct serve_metrics *m = &task->job->server->metrics;
-    peridot_stats stats = {.size = sizeof stats};
-    if (!task->request) return;
-    peridot_request_done(task->request, NULL, &stats);
-    count_prompt(task, &stats);
-    task->prompt_s += stats.prompt_s;
-    task->reply_s += stats.decode_s;
-    serve_count(m, SERVE_DRAFTED_TOKENS, stats.n_drafted);
-    serve_count(m, SERVE_ACCEPTED_TOKENS, stats.n_accepted);
-    peridot_request_free(task->request);
-    task->request = NULL;
-}
-
 static void end_task(struct serve_engine *e, struct serve_task *task)
 {
     struct serve_job *job = task->job;
-    end_request(task);
+    serve_request_end(task);
     if (!job->error.status && !job->closed) serve_write_task_end(task);
     if (++job->n_ended < job->n_tasks) return;
     if (job->error.status) serve_job_fail(job);
@@ -101,147 +73,13 @@ static void refuse_all(struct serve_engine *e, const char *why)
     }
 }
 
-/* ---- what comes out ---- */
-
-static void see_token(struct serve_task *task, int32_t token)
-{
-    struct serve_metrics *m = &task->job->server->metrics;
-    double now = cmd_now();
-    if (!task->counted) {
-        peridot_stats stats = {.size = sizeof stats};
-        peridot_request_done(task->request, NULL, &stats);
-        count_prompt(task, &stats);
-    }
-    if (task->n_reply == 0) serve_observe(m, SERVE_FIRST_TOKEN, now - task->job->begun_s);
-    else serve_observe(m, SERVE_NEXT_TOKEN, now - task->last_s);
-    serve_count(m, SERVE_GENERATED_TOKENS, 1);
-    task->last_s = now;
-    task->tokens[task->n_prompt + task->n_reply++] = token;
-}
-
-static bool take_text(void *user, int32_t token, const char *text, size_t size)
-{
-    struct serve_task *task = user;
-    if (token >= 0) {
-        see_token(task, token);
-        if (task->job->logprobs) serve_take_token(task, token);
-    }
-    serve_put(&task->text, text, size);
-    if (task->text.failed) serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory for the text of an answer");
-    else serve_write_piece(task);
-    return !task->job->error.status;   /* where nobody waits for it any more the sweep ends it */
-}
-
-static bool take_thought(void *user, int32_t token, const char *text, size_t size)
-{
-    struct serve_task *task = user;
-    if (token >= 0) {
-        see_token(task, token);
-        task->n_thought++;
-    }
-    serve_put(&task->thought, text, size);
-    if (task->thought.failed)
-        serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory for the text of a thought");
-    else serve_write_piece(task);
-    return !task->job->error.status;
-}
-
-static struct serve_call *add_call(struct serve_task *task, const char *name)
-{
-    uint64_t random = 0;
-    if (cmd_array_reserve(&task->calls, &task->calls_capacity, task->n_calls, 1, sizeof *task->calls, "calls")
-        != PERIDOT_OK)
-        return NULL;
-    struct serve_call *call = &task->calls[task->n_calls++];
-    *call = (struct serve_call){0};
-    cmd_random_bytes(&random, sizeof random);
-    snprintf(call->id, sizeof call->id, "call_%016" PRIx64, random);
-    snprintf(call->name, sizeof call->name, "%s", name);
-    return call;
-}
-
-static bool take_call(void *user, const peridot_call_piece *piece)
-{
-    struct serve_task *task = user;
-    struct serve_call *call = piece->name ? add_call(task, piece->name) : &task->calls[task->n_calls - 1];
-    if (call) serve_put(&call->arguments, piece->arguments, piece->size);
-    if (!call || call->arguments.failed)
-        return serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory for the calls of an answer");
-    call->complete = piece->complete;
-    serve_write_piece(task);
-    return true;
-}
-
-/* The text that came out lacks a stop text, and what may be the beginning of one. */
-static peridot_status decode_answer(char **text, size_t *size, const struct serve_task *task)
-{
-    int32_t *ids = malloc((task->n_reply + 1) * sizeof *ids);
-    if (!ids) return PERIDOT_ERROR_MEMORY;
-    memcpy(ids, task->tokens + task->n_prompt, task->n_reply * sizeof *ids);
-    size_t n = task->thought.size ? peridot_drop_thoughts(task->job->vocab, ids, task->n_reply) : task->n_reply;
-    peridot_status status = peridot_decode(text, size, task->job->vocab, ids, n);
-    free(ids);
-    return status;
-}
-
-/* The stop text that ended it. A reply of the greatest length may end with one, too. */
-static const char *find_stop(const struct serve_task *task)
-{
-    char *text;
-    size_t size;
-    const char *stop = NULL, *first = NULL;
-    if (task->sampling.n_stop == 0 || decode_answer(&text, &size, task) != PERIDOT_OK) return NULL;
-    for (size_t i = 0; i < task->sampling.n_stop; i++) {
-        const char *at = strstr(text, task->sampling.stop[i]);
-        if (!at || (first && at >= first)) continue;
-        first = at;
-        stop = task->sampling.stop[i];
-    }
-    peridot_free(text);
-    return stop;
-}
-
-/* ---- beginning ---- */
-
-static void want_vector(peridot_request_params *p, const struct serve_task *task)
-{
-    p->prompt_hidden = serve_take_hidden;
-    p->prompt_last = serve_pool_of(task->job) == PERIDOT_POOL_LAST;
-}
-
-static void want_text(peridot_request_params *p, const struct serve_engine *e, const struct serve_task *task)
-{
-    const struct serve_job *job = task->job;
-    p->n_max = task->n_max - (uint32_t)task->n_reply;
-    p->text = take_text;
-    p->think = job->think;
-    if (job->kind == SERVE_CONVERSATION) p->thought = take_thought;
-    p->tools = job->compiled;
-    if (job->compiled) p->call = take_call;
-    if (job->logprobs) p->logits = serve_take_logits;
-    if (job->logprobs && job->echo && task->n_reply == 0) p->prompt_logits = serve_take_prompt_logits;
-    p->n_draft = cmd_draft_tokens(&e->server->args->draft);
-    p->draft_session = e->draft.session;
-}
-
-/* From its tokens, which are a prompt and what was written before a device was lost. */
-static peridot_status submit(struct serve_engine *e, struct serve_task *task)
-{
-    peridot_request_params params = {.size = sizeof params, .prompt = task->tokens,
-        .n_prompt = task->n_prompt + task->n_reply, .n_replied = task->n_reply, .sampling = &task->sampling,
-        .user = task};
-    task->sampling.grammar = task->job->grammar;
-    task->counted = false;
-    if (task->job->kind == SERVE_VECTORS) want_vector(&params, task);
-    else want_text(&params, e, task);
-    return peridot_request_submit(&task->request, e->session, &params);
-}
+/* ---- a round ---- */
 
 static void submit_some(struct serve_engine *e)
 {
     for (struct serve_task **at = &e->tasks; *at;) {
         struct serve_task *task = *at;
-        peridot_status status = task->request ? PERIDOT_OK : submit(e, task);
+        peridot_status status = task->request ? PERIDOT_OK : serve_request_submit(task, e->session, e->draft.session);
         if (status == PERIDOT_OK) {
             at = &task->next;
             continue;
@@ -250,8 +88,6 @@ static void submit_some(struct serve_engine *e)
         fail_task(e, task, status);
     }
 }
-
-/* ---- a round ---- */
 
 static bool is_gone(struct serve_job *job)
 {
@@ -280,7 +116,7 @@ static void sweep(struct serve_engine *e)
 static void take_end(struct serve_engine *e, struct serve_task *task, peridot_status status)
 {
     bool called = task->n_calls && task->calls[task->n_calls - 1].complete;
-    task->stop = find_stop(task);
+    task->stop = serve_request_find_stop(task);
     bool full = task->n_reply == task->n_max && !called && !task->stop;
     task->finish = full ? SERVE_FINISH_LENGTH : called ? SERVE_FINISH_CALLS : SERVE_FINISH_STOP;
     if (status == PERIDOT_OK && task->job->kind == SERVE_VECTORS && !serve_finish_vector(task, e->model))
@@ -423,7 +259,7 @@ static void recover(struct serve_engine *e)
     if (only) e->server->ready = false;
     serve_count(&e->server->metrics, SERVE_LOST_DEVICES, 1);
     fprintf(stderr, "peridot: %s; reopening the model\n", peridot_last_error());
-    for (struct serve_task *task = e->tasks; task; task = task->next) end_request(task);
+    for (struct serve_task *task = e->tasks; task; task = task->next) serve_request_end(task);
     close_model(e);
     e->step_begun_s = 0;       /* loading may take long */
     peridot_status status = open_model(e);
