@@ -6,8 +6,8 @@
 #include "open.h"
 
 /* Runs the command on rank 0, and gives the exit status of the process. */
-uint32_t cmd_ranks_count(void);
 int cmd_ranks_run(int argc, char **argv, int (*command)(int argc, char **argv));
+uint32_t cmd_ranks_count(void);
 /* Divides the layers of a model that is about to be opened: *link and *device are this rank's, the link NULL where one
  * rank holds all. *device is what `args` says at first. */
 peridot_status cmd_ranks_divide(const peridot_link **link, const char **device, const struct cmd_model_args *args);

@@ -190,7 +190,8 @@ static peridot_status create_session(struct serve_engine *e)
         .n_sequences = (uint32_t)cmd_min(2 * args->n_parallel, MAX_SEQUENCES), .n_parallel = args->n_parallel,
         .n_draft = cmd_draft_tokens(&args->draft)};
     peridot_status status;
-    CMD_TRY(cmd_draft_open(&e->draft, &args->draft, &args->model, e->model));
+    const struct cmd_model_args model = serve_model_args(e->server, e->served);
+    CMD_TRY(cmd_draft_open(&e->draft, &args->draft, &model, e->model));
     params.drafter = cmd_draft_drafter(&e->draft);
     do {
         params.ctx = (uint32_t)cmd_min(ctx, total);
@@ -230,9 +231,8 @@ static void set_vocab(struct serve_engine *e, const peridot_vocab *vocab)
 /* One model at a time is opened, as they may be tuned then. Where memory is short the others make room. */
 static peridot_status open_model(struct serve_engine *e)
 {
-    struct cmd_model_args args = e->server->args->model;
+    const struct cmd_model_args args = serve_model_args(e->server, e->served);
     peridot_status status = PERIDOT_OK;
-    args.path = e->served->path;
     pthread_mutex_lock(&e->server->loading);
     if (!e->vocab) status = cmd_model_need_head(&args, CMD_HEAD_LANGUAGE | CMD_HEAD_NONE, "serve");
     if (status == PERIDOT_OK) do status = cmd_model_open(&e->model, &args);

@@ -10,7 +10,8 @@ static peridot_status choose_template(struct serve_server *s, struct serve_model
 {
     if (peridot_model_get_info(model)->head != PERIDOT_HEAD_LANGUAGE) return PERIDOT_OK;
     const peridot_vocab *vocab = peridot_model_vocab(model);
-    CMD_TRY(cmd_template_choose(&m->template_name, model, &s->args->model, s->args->template_name, "plain"));
+    const struct cmd_model_args args = serve_model_args(s, m);
+    CMD_TRY(cmd_template_choose(&m->template_name, model, &args, s->args->template_name, "plain"));
     m->thinks = cmd_template_check_think(vocab, m->template_name, PERIDOT_THINK_ON) == PERIDOT_OK;
     s->misused = m == s->models && s->args->think && !m->thinks;
     return cmd_template_check_think(vocab, m->template_name, s->args->think);

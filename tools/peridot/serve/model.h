@@ -3,7 +3,8 @@
 #ifndef PERIDOT_COMMAND_SERVE_MODEL_H
 #define PERIDOT_COMMAND_SERVE_MODEL_H
 
-#include <peridot.h>
+#include "../open.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -37,6 +38,8 @@ enum { SERVE_MAX_MODELS = 64 };
 /* Names the models of the command line; those in a folder are in the order of their names. */
 peridot_status serve_models_find(struct serve_server *server);
 void serve_models_free(struct serve_server *server);
+/* What opens it. */
+struct cmd_model_args serve_model_args(const struct serve_server *server, const struct serve_model *model);
 /* The model of that name, with or without Ollama's ":latest"; NULL: there is none. */
 const struct serve_model *serve_models_get(const struct serve_server *server, const char *name);
 /* Unloads the one that has had nothing to do for the longest time; false: there is none but `wants`. */

@@ -110,6 +110,13 @@ void serve_models_free(struct serve_server *s)
     }
 }
 
+struct cmd_model_args serve_model_args(const struct serve_server *s, const struct serve_model *m)
+{
+    struct cmd_model_args args = s->args->model;
+    args.path = m->path;
+    return args;
+}
+
 /* ---- in a request ---- */
 
 const struct serve_model *serve_models_get(const struct serve_server *s, const char *name)
