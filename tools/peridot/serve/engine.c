@@ -1,7 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "engine.h"
 #include "facts.h"
-#include "read.h"
 #include "requests.h"
 #include "rows.h"
 #include "write.h"
@@ -177,6 +176,20 @@ static void show(struct serve_engine *e)
     e->n_preempted = state.n_preempted;
 }
 
+/* Unloads the model that has had nothing to do for the longest time; false: there is none but `wants`. */
+static bool make_room(struct serve_server *s, const struct serve_model *wants)
+{
+    struct serve_model *idle = NULL;
+    double longest = -1;
+    for (struct serve_model *m = s->models; m < s->models + s->n_models; m++) {
+        double seconds = m == wants || !m->loaded ? -1 : serve_engine_idle_s(m->engine);
+        if (seconds <= longest) continue;
+        idle = m;
+        longest = seconds;
+    }
+    return idle && serve_engine_unload(idle->engine);
+}
+
 /* ---- the model ---- */
 
 static peridot_status create_session(struct serve_engine *e)
@@ -197,7 +210,7 @@ static peridot_status create_session(struct serve_engine *e)
         params.ctx = (uint32_t)cmd_min(ctx, total);
         params.n_positions = (uint32_t)total;
         status = peridot_session_create(&e->session, e->model, &params);
-        if (status == PERIDOT_ERROR_MEMORY && serve_models_make_room(e->server, e->served)) continue;
+        if (status == PERIDOT_ERROR_MEMORY && make_room(e->server, e->served)) continue;
         total /= 2;
         if (args->ctx || total < 512) break;
     } while (status == PERIDOT_ERROR_MEMORY);
@@ -236,7 +249,7 @@ static peridot_status open_model(struct serve_engine *e)
     pthread_mutex_lock(&e->server->loading);
     if (!e->vocab) status = cmd_model_need_head(&args, CMD_HEAD_LANGUAGE | CMD_HEAD_NONE, "serve");
     if (status == PERIDOT_OK) do status = cmd_model_open(&e->model, &args);
-    while (status == PERIDOT_ERROR_MEMORY && serve_models_make_room(e->server, e->served));
+    while (status == PERIDOT_ERROR_MEMORY && make_room(e->server, e->served));
     if (status == PERIDOT_OK && !peridot_model_vocab(e->model)) status = PERIDOT_ERROR_UNSUPPORTED;
     if (status == PERIDOT_OK) status = cmd_model_tune_once(e->model);
     if (status == PERIDOT_OK) status = create_session(e);
@@ -291,7 +304,7 @@ static void pass_unread(struct serve_engine *e, const char *why)
     for (struct serve_job *next; job; job = next) {
         next = job->next;
         if (why) refuse_job(e, job, why);
-        else serve_reader_return(e->server->reader, job);
+        else e->server->give_back(e->server->reader, job);
     }
 }
 

@@ -42,7 +42,5 @@ void serve_models_free(struct serve_server *server);
 struct cmd_model_args serve_model_args(const struct serve_server *server, const struct serve_model *model);
 /* The model of that name, with or without Ollama's ":latest"; NULL: there is none. */
 const struct serve_model *serve_models_get(const struct serve_server *server, const char *name);
-/* Unloads the one that has had nothing to do for the longest time; false: there is none but `wants`. */
-bool serve_models_make_room(struct serve_server *server, const struct serve_model *wants);
 
 #endif

@@ -1,5 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
-#include "engine.h"
+#include "server.h"
 #include "../models/stores.h"
 #include "../os.h"
 #include "../ranks.h"
@@ -104,10 +104,7 @@ peridot_status serve_models_find(struct serve_server *s)
 
 void serve_models_free(struct serve_server *s)
 {
-    for (size_t i = 0; i < s->n_models; i++) {
-        serve_engine_free(s->models[i].engine);
-        free(s->models[i].path);
-    }
+    for (size_t i = 0; i < s->n_models; i++) free(s->models[i].path);
 }
 
 struct cmd_model_args serve_model_args(const struct serve_server *s, const struct serve_model *m)
@@ -126,17 +123,4 @@ const struct serve_model *serve_models_get(const struct serve_server *s, const c
         if (strncmp(name, m->id, n) == 0 && (!name[n] || strcmp(name + n, ":latest") == 0)) return m;
     }
     return NULL;
-}
-
-bool serve_models_make_room(struct serve_server *s, const struct serve_model *wants)
-{
-    struct serve_model *idle = NULL;
-    double longest = -1;
-    for (struct serve_model *m = s->models; m < s->models + s->n_models; m++) {
-        double seconds = m == wants || !m->loaded ? -1 : serve_engine_idle_s(m->engine);
-        if (seconds <= longest) continue;
-        idle = m;
-        longest = seconds;
-    }
-    return idle && serve_engine_unload(idle->engine);
 }

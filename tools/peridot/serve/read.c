@@ -135,6 +135,7 @@ peridot_status serve_reader_create(struct serve_reader **out, struct serve_serve
     *out = NULL;
     if (!r) return cmd_fail_alloc(sizeof *r, "reader");
     r->server = server;
+    server->give_back = serve_reader_return;
     r->last = &r->first;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);

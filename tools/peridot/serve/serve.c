@@ -167,6 +167,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     serve_http_close(s.http);
     for (size_t i = 0; i < s.n_models; i++) serve_engine_join(s.models[i].engine);
     serve_reader_free(s.reader);
+    for (size_t i = 0; i < s.n_models; i++) serve_engine_free(s.models[i].engine);
     serve_models_free(&s);
     free(s.key_text);
     return s.misused ? cmd_usage(command, "%s", peridot_last_error()) : cmd_exit(status);

@@ -39,6 +39,7 @@ struct serve_server {
     struct serve_metrics metrics;
     struct serve_http *http;
     struct serve_reader *reader;
+    void (*give_back)(struct serve_reader *reader, struct serve_job *job);   /* whose model is loaded now */
 };
 
 #endif
