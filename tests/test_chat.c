@@ -602,9 +602,10 @@ static void test_program_roles(void **state)
     peridot_vocab *v = open_tiny(&t);
     expect_messages(v, TURNS({"developer", ""}, {"user", ""}), NULL, "a|b|");
     peridot_vocab_close(v);
-    t.jinja = "{% for m in messages %}{{ 'a' if m.role == 'developer' else 'b' }}{% endfor %}";
+    t.jinja = "{% for m in messages %}{{ 'a' if m.role == 'developer' else 'b' }}{% endfor %}"
+              "{{ 'c' if tools is none and documents is none }}";
     v = open_tiny(&t);
-    expect_messages(v, TURNS({"developer", ""}, {"user", ""}), NULL, "a|b|");
+    expect_messages(v, TURNS({"developer", ""}, {"user", ""}), NULL, "a|b|c|");
     peridot_vocab_close(v);
 }
 

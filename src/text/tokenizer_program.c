@@ -75,6 +75,16 @@ static bool add_others(yyjson_mut_doc *doc, yyjson_mut_val *root, yyjson_val *va
     return good;
 }
 
+/* What transformers passes where there is none: that is defined, and None. */
+static bool add_nothing(yyjson_mut_doc *doc, yyjson_mut_val *root)
+{
+    static const char *const names[] = {"tools", "documents"};
+    bool good = true;
+    for (size_t i = 0; i < PD_COUNT(names); i++)
+        good = good && (yyjson_mut_obj_get(root, names[i]) || yyjson_mut_obj_add_null(doc, root, names[i]));
+    return good;
+}
+
 static peridot_status make_variables(yyjson_doc **out, const struct pd_tokenizer *t, const struct pd_chat_prompt *c,
                                      bool opens)
 {
@@ -86,7 +96,7 @@ static peridot_status make_variables(yyjson_doc **out, const struct pd_tokenizer
                 (!c->tools || yyjson_mut_obj_add_val(doc, root, "tools", yyjson_val_mut_copy(doc, c->tools))) &&
                 (!pd_template_reads(t->program, "enable_thinking") ||
                  yyjson_mut_obj_add_bool(doc, root, "enable_thinking", c->think != PERIDOT_THINK_OFF)) &&
-                add_others(doc, root, c->variables);
+                add_others(doc, root, c->variables) && add_nothing(doc, root);
     *out = good ? yyjson_mut_val_imut_copy(root, NULL) : NULL;
     return *out ? PERIDOT_OK : pd_fail_alloc(sizeof(yyjson_mut_val), "messages");
 }
