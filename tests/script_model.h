@@ -129,7 +129,7 @@ static inline void script_write_caller(const char *path)
     tiny_make(&t);
     for (size_t i = 0; i < PD_COUNT(words); i++) tiny_add(&t, words[i], -1000, 1);
     t.name = "caller";
-    t.jinja = "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+    t.jinja = "{{ bos_token }}{{ hint }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
               "{{ 'b' if '<tool_response>' in messages[-1].content else 'a' }}";
     script_write(path, &t, steps, PD_COUNT(steps));
 }

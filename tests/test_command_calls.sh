@@ -108,6 +108,10 @@ test_plain() {   # a model whose template writes no calls
     start
     chat "$user"
     check "without tools a call is text" contains out '<tool_call>'
+    n=$(field prompt_tokens)
+    chat "$user" '"chat_template_kwargs": {"hint": "hello", "enable_thinking": false}'
+    check "a variable is the template's" [ "$(field prompt_tokens)" -gt "$n" ]
+    refused "must be an object" "$user" '"chat_template_kwargs": ["hint"]'
     chat "$user" '"tools": ['"$add"'], "tool_choice": "none"'
     check "with the choice none, too" contains out '<tool_call>'
     chat "$user" '"tools": ['"$sub"', '"$add"'], "tool_choice": {"type": "function", "function": {"name": "sub"}}, "max_tokens": 200'

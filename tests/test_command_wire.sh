@@ -276,7 +276,7 @@ test_ollama_models() {
     get /api/version
     check "/api/version is one" matches out '^\{"version":"[0-9.]+"\}$'
     ask /api/show "{$name, \"verbose\": true}"
-    check "/api/show says what it can do" contains out '"capabilities":["completion"]'
+    check "/api/show says what it can do" contains out '"capabilities":["completion","tools"]'
     check "and how long its texts may be" contains out '"gemma2.context_length":512'
     for path in pull push create copy; do refused_plainly 400 /api/$path 'peridot pull NAME' "{$name}"; done
     ask /api/delete "{$name}" -X DELETE
@@ -315,7 +315,7 @@ test_ollama_think() {
         \"options\": {\"temperature\": 0}}"
     check "and of a prompt" contains out '"response":"hello model","thinking":"us user"'
     ask /api/show "{$name}"
-    check "/api/show says that it thinks" contains out '"capabilities":["completion","thinking"]'
+    check "/api/show says that it thinks" contains out '"capabilities":["completion","tools","thinking"]'
     stop
 }
 

@@ -29,7 +29,8 @@ static peridot_status encode_messages(int32_t **ids, size_t *n_ids, const struct
                                       const peridot_message *messages, size_t n, bool goes_on)
 {
     peridot_chat chat = {.size = sizeof chat, .template_name = t->template_name, .think = t->think, .tools = t->tools,
-                         .tools_size = t->tools ? strlen(t->tools) : 0};
+                         .tools_size = t->tools ? strlen(t->tools) : 0, .variables = t->variables,
+                         .variables_size = t->variables ? strlen(t->variables) : 0};
     char *list = NULL;
     if (goes_on) chat.ids = t->ids, chat.n_ids = t->n_ids;
     if (t->json) {

@@ -15,7 +15,7 @@ struct cmd_turns {
     const peridot_message *messages;   /* [n]; what follows a message of the user's belongs to its turn */
     size_t n;
     bool json;                         /* contents are whole messages as JSON: see peridot_chat */
-    const char *tools;                 /* see peridot_chat; NULL: none */
+    const char *tools, *variables;     /* see peridot_chat; NULL: none */
     const int32_t *ids;                /* [n_ids]: what cmd_turns_encode goes on from; see peridot_chat */
     size_t n_ids;
 };

@@ -10,8 +10,11 @@ static peridot_status choose_template(struct serve_server *s, struct serve_model
 {
     if (peridot_model_get_info(model)->head != PERIDOT_HEAD_LANGUAGE) return PERIDOT_OK;
     const peridot_vocab *vocab = peridot_model_vocab(model);
+    peridot_template_origin origin;
     const struct cmd_model_args args = serve_model_args(s, m);
     CMD_TRY(cmd_template_choose(&m->template_name, model, &args, s->args->template_name, "plain"));
+    peridot_vocab_template(&origin, vocab);
+    m->runs_template = origin == PERIDOT_TEMPLATE_OWN && (!m->template_name || strcmp(m->template_name, "jinja") == 0);
     m->thinks = cmd_template_check_think(vocab, m->template_name, PERIDOT_THINK_ON) == PERIDOT_OK;
     s->misused = m == s->models && s->args->think && !m->thinks;
     return cmd_template_check_think(vocab, m->template_name, s->args->think);

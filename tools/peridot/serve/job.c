@@ -70,6 +70,7 @@ void serve_job_drop(struct serve_job *job)
     free(job->tasks);
     free(job->bias);
     free(job->schema);
+    free(job->variables);
     free(job->tools);
     peridot_grammar_free(job->grammar);
     peridot_tools_free(job->compiled);

@@ -131,6 +131,7 @@ struct serve_job {
     char *schema;              /* of response_format, as JSON; NULL: none */
     bool json;                 /* any JSON object */
     peridot_grammar *grammar;  /* of either, shared with other jobs */
+    char *variables;           /* of the chat template, as JSON; NULL: none */
     char *tools;               /* functions that may be called, as JSON; NULL: none */
     const char *tool_name;     /* the only one, in the document; NULL: any of them */
     bool calls_required, calls_none, single_call;

@@ -329,7 +329,8 @@ static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, cons
     if (job->max_given) reply = cmd_min(reply, job->n_max);
     const struct cmd_turns turns = {.vocab = vocab, .template_name = job->model->template_name, .think = job->think,
                                     .ctx = job->model->ctx, .reserve = (uint32_t)reply, .messages = messages,
-                                    .n = n_messages, .json = true, .tools = job->tools};
+                                    .n = n_messages, .json = true, .tools = job->tools,
+                                    .variables = job->variables};
     peridot_status status = job->leaves_room ? cmd_turns_leave_out(&n_left_out, &turns, true) : PERIDOT_OK;
     bool full = n_left_out > 0 && !job->drops;
     if (status == PERIDOT_OK) status = cmd_turns_encode(ids, n, &n_kept, &turns, full ? 0 : n_left_out);

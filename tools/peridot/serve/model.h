@@ -28,6 +28,7 @@ struct serve_model {
     uint32_t n_prefixes;
     const char *template_name;         /* of conversations; NULL: the model's own */
     bool is_cpu;
+    bool runs_template;                /* it is a program in the model's files, and may read variables of requests */
     bool thinks;                       /* the template has thoughts */
     atomic_bool known;                 /* it was open once */
     struct serve_engine *engine;

@@ -30,9 +30,16 @@ bool serve_read_think(struct serve_job *job, const struct serve_param *p, yyjson
     return set_think(job, p, yyjson_get_bool(value), 0);
 }
 
+/* Variables of the model's template; this one is known by all. */
 bool serve_read_kwargs(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
-    return serve_param_member(job, p, value, "enable_thinking", serve_read_think);
+    if (!job->model->runs_template) return serve_param_member(job, p, value, "enable_thinking", serve_read_think);
+    if (!yyjson_is_obj(value)) return serve_param_refuse(job, p, "must be an object");
+    yyjson_val *think = yyjson_obj_get(value, "enable_thinking");
+    if (think && !yyjson_is_null(think) && !serve_read_think(job, p, think)) return false;
+    if (yyjson_obj_size(value) == (think != NULL)) return true;
+    job->variables = yyjson_val_write(value, 0, NULL);
+    return job->variables || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
 }
 
 bool serve_read_reasoning(struct serve_job *job, const struct serve_param *p, yyjson_val *value)

@@ -131,7 +131,8 @@ static val_t *capabilities(doc_t *doc, const struct serve_model *m, const perido
     const struct {
         const char *name;
         bool has;
-    } all[] = {{"completion", !m->only_embeds}, {"embedding", m->only_embeds}, {"thinking", m->thinks},
+    } all[] = {{"completion", !m->only_embeds}, {"embedding", m->only_embeds}, {"tools", !m->only_embeds},
+               {"thinking", m->thinks},
                {"insert", !m->only_embeds && peridot_vocab_has_infill(vocab)}};
     val_t *list = yyjson_mut_arr(doc);
     for (size_t i = 0; i < CMD_COUNT(all); i++)
