@@ -139,6 +139,25 @@ class Test(unittest.TestCase):
             reply = model.chat(think=6).send("hello", 24, greedy)
             self.assertEqual((reply.read(), len(reply.thought) > 0), ("hello model", True))
 
+    def test_tools(self):
+        """A reply calls a function by its schema, and the next one answers with the result."""
+        schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+                  "required": ["a", "b"], "additionalProperties": False}
+        tools = [{"type": "function", "function": {"name": "add", "parameters": schema}}]
+        for name in "caller", "caller-gemma4":
+            with peridot.Model(Path(sys.argv[1]) / f"{name}.gguf") as model:
+                chat = model.chat(tools=tools)
+                for _ in range(2):
+                    reply = chat.send("hello", 0, greedy)
+                    self.assertEqual(reply.read(), "")
+                    self.assertEqual([(call.name, call.arguments, call.complete) for call in reply.calls],
+                                     [("add", {"a": 2, "b": 40}, True)])
+                    self.assertRaisesRegex(ValueError, "1 calls", chat.answer, [])
+                    reply = chat.answer(["42"], 0, greedy)
+                    self.assertEqual((reply.read(), reply.calls), ("hello model", []))
+                self.assertRaises(peridot.FormatError, model.chat,
+                                  tools=[{"name": "f", "parameters": {"$ref": "#/nowhere"}}])
+
     def test_rows(self):
         model, ids = peridot.Model(golden / "gemma2-q8_0/model.gguf"), [2, 5, 7, 11]
         with model, peridot.Session(model) as session, session.sequence() as sequence:

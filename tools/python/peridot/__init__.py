@@ -32,7 +32,7 @@ import numpy.typing as npt
 from ._library import (ArgumentError, Cancelled, DeviceError, DeviceLostError, Error, FileError, FormatError,
                        OutOfMemoryError, UnsupportedError, check, ffi, lib, on_error, string, text)
 
-__all__ = ["ArgumentError", "Bench", "Cancelled", "Chat", "DeviceError", "DeviceLostError", "Error", "FileError",
+__all__ = ["ArgumentError", "Bench", "Call", "Cancelled", "Chat", "DeviceError", "DeviceLostError", "Error", "FileError",
            "FormatError", "GREEDY", "Generation", "Model", "OutOfMemoryError", "Record", "Sampling", "Sequence",
            "Session", "UnsupportedError", "devices", "version"]
 
@@ -58,6 +58,7 @@ class _Calls:
     row: Callable[[Any, int, Floats], object] = _nothing
     text: Callable[[int, str], object] = _nothing
     thought: Callable[[int, str], object] = _nothing
+    call: Callable[[Any], object] = _nothing
     log: Callable[[str], object] = _nothing
 
 
@@ -74,6 +75,7 @@ _on_row = _callback("peridot_row", True, lambda calls, sequence, pos, row, n: ca
 _on_text = _callback("peridot_text", True, lambda calls, token, piece, size: calls.text(token, _decoded(piece, size)))
 _on_thought = _callback(
     "peridot_text", True, lambda calls, token, piece, size: calls.thought(token, _decoded(piece, size)))
+_on_call = _callback("peridot_call", True, lambda calls, piece: calls.call(piece))
 _on_log = _callback("peridot_log", None, lambda calls, level, message: calls.log(text(message)))
 
 
@@ -139,6 +141,21 @@ class Sampling:
 
 
 GREEDY = Sampling(temperature=0)
+
+
+@dataclasses.dataclass
+class Call:
+    """A call of a function in a reply. Arguments are JSON text of an object, which follows the function's schema where the
+    call is complete: the length of a reply may cut its last one short."""
+    id: str
+    name: str
+    text: str = ""
+    complete: bool = False
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The object."""
+        return dict(json.loads(self.text))
 
 
 def version() -> str:
@@ -272,6 +289,27 @@ class Model(_Handle):
                                           "n_messages": len(keep), "ids": _pointer(array), "n_ids": len(array),
                                           "think": _THINK_ON if think else 0})
         return _take_ids(lib.peridot_encode_turns, self._vocab, chat)
+
+    def encode_conversation(self, messages: Items[Mapping[str, Any]], template: Optional[str] = None, *,
+                            tools: Items[Mapping[str, Any]] = (), think: bool = False) -> list[int]:
+        """The ids of a conversation in the form of OpenAI's chat completions, with tool_calls and messages of the role
+        "tool", and the model's next turn opened. tools: the functions that it is told of."""
+        data, listed = json.dumps(list(messages)).encode(), json.dumps(list(tools)).encode()
+        keep = [ffi.from_buffer(data), ffi.from_buffer(listed), string(template) if template else ffi.NULL]
+        chat = ffi.new("peridot_chat *", {"size": ffi.sizeof("peridot_chat"), "template_name": keep[2], "json": keep[0],
+                                          "json_size": len(data), "tools": keep[1] if tools else ffi.NULL,
+                                          "tools_size": len(listed) if tools else 0,
+                                          "think": _THINK_ON if think else 0})
+        return _take_ids(lib.peridot_encode_turns, self._vocab, chat)
+
+    def _tools(self, tools: Items[Mapping[str, Any]], template: Optional[str]) -> Any:
+        data = json.dumps(list(tools)).encode()
+        keep = [ffi.from_buffer(data), string(template) if template else ffi.NULL]
+        params = ffi.new("peridot_tools_params *", {"size": ffi.sizeof("peridot_tools_params"), "json": keep[0],
+                                                    "json_size": len(data), "template_name": keep[1]})
+        out = ffi.new("peridot_tools **")
+        check(lib.peridot_tools_create(out, self._vocab, params))
+        return ffi.gc(out[0], lib.peridot_tools_free)
 
     def _without_thoughts(self, ids: list[int]) -> list[int]:
         array = _ids(ids)
@@ -513,6 +551,10 @@ class Sequence(_Handle):
 
     def set_sampling(self, sampling: Sampling) -> None:
         """How sample chooses from now on, with the generator at its beginning."""
+        chain = self._chain(sampling)
+        check(lib.peridot_set_sampling(self._p, chain))
+
+    def _chain(self, sampling: Sampling) -> Any:
         values = dict(vars(sampling), size=ffi.sizeof("peridot_sampling"), n_stop=len(sampling.stop),
                       n_bias=len(sampling.bias))
         stops, schema = [string(stop) for stop in sampling.stop], values.pop("json_schema")
@@ -524,8 +566,8 @@ class Sequence(_Handle):
             out = ffi.new("peridot_grammar **")
             check(lib.peridot_grammar_json_schema(out, self.session.model._vocab, data, len(data)))
             values["grammar"] = ffi.gc(out[0], lib.peridot_grammar_free)
-        check(lib.peridot_set_sampling(self._p, ffi.new("peridot_sampling *", values)))
         self._borrowed = [stops, values]
+        return ffi.new("peridot_sampling *", values)
 
     def sample(self) -> int:
         """Draws the next token from the last position's logits. It is not appended: pass it to eval."""
@@ -549,9 +591,12 @@ class Generation(_Handle, Iterator[str]):
     token, which was not evaluated: what goes on after it begins with `tokens[-1:]`."""
 
     def __init__(self, sequence: Sequence, prompt: npt.NDArray[np.int32], n: int,
-                 progress: Optional[Progress] = None, think: int = 0, splits: bool = False) -> None:
+                 progress: Optional[Progress] = None, think: int = 0, splits: bool = False, tools: Any = None,
+                 chain: Any = None) -> None:
         self.tokens: list[int] = []   # ids so far, without the one that stops it
         self.thought = ""             # what the model thought before it answered: of Chat.send
+        self.text = ""                # the text so far, with tools
+        self.calls: list[Call] = []   # what the model calls: of Chat.send with tools
         self._pieces: deque[str] = deque()
         tokens, pieces = self.tokens, self._pieces   # not self, which the library's handle would keep alive
 
@@ -566,11 +611,21 @@ class Generation(_Handle, Iterator[str]):
             if (generation := me()) is not None:
                 generation.thought += piece
 
-        user = ffi.new_handle(_Calls(progress=progress or _nothing, text=take, thought=take_thought))
+        def take_call(piece: Any) -> None:
+            if (generation := me()) is None:
+                return
+            if piece.name:
+                generation.calls.append(Call(f"call_{random.getrandbits(64):016x}", text(piece.name)))
+            generation.calls[-1].text += _decoded(piece.arguments, piece.size)
+            generation.calls[-1].complete = bool(piece.complete)
+
+        user = ffi.new_handle(_Calls(progress=progress or _nothing, text=take, thought=take_thought, call=take_call))
         params = ffi.new("peridot_request_params *", {
             "size": ffi.sizeof("peridot_request_params"), "prompt": _pointer(prompt), "n_prompt": len(prompt),
             "n_max": n, "text": _on_text, "progress": _on_progress, "user": user,
             "n_draft": sequence.session._n_draft, "think": think, "thought": _on_thought if splits else ffi.NULL})
+        if tools is not None:
+            params.tools, params.call, params.sampling = tools, _on_call, chain
         if sequence.session._draft is not None:
             sequence._draft = sequence._draft or sequence.session._draft.sequence()
             params.draft = sequence._draft._p
@@ -604,7 +659,9 @@ class Generation(_Handle, Iterator[str]):
             except BaseException:
                 self.close()
                 raise
-        return self._pieces.popleft()
+        piece = self._pieces.popleft()
+        self.text += piece
+        return piece
 
     def read(self) -> str:
         """All the text that is still to come."""
@@ -616,14 +673,19 @@ class Chat:
 
     system: what the model is told before. template: another one than the model's; a model without one gets the messages
     as they are. think: the model is to think before it answers, or with a number in so many tokens at most, where its
-    template has thoughts; a reply's are in its `thought`, and the turns that follow do not see them."""
+    template has thoughts; a reply's are in its `thought`, and the turns that follow do not see them. tools: functions
+    that the model may call, as OpenAI's chat completions have them; a reply's calls are in its `calls`, and `answer`
+    goes on with their results."""
 
     def __init__(self, session: Session, *, system: Optional[str] = None, template: Optional[str] = None,
-                 think: Union[bool, int] = False) -> None:
+                 think: Union[bool, int] = False, tools: Items[Mapping[str, Any]] = ()) -> None:
         self._sequence = session.sequence()
         self._think = _THINK_ON if think is True else int(think)
         self._template = template or (None if session.model.has_chat else "plain")
-        self._messages = [{"role": "system", "content": system}] if system else []
+        self._messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
+        self._tools = list(tools)
+        self._compiled = session.model._tools(self._tools, self._template) if self._tools else None
+        self._last: Optional[Generation] = None   # the reply, with tools
         self._ids: list[int] = []
         self._reply: list[int] = []
 
@@ -638,6 +700,10 @@ class Chat:
         sequence = self._sequence
         for reply in list(sequence._children):
             reply.close()
+        if self._tools:
+            self._keep_reply()
+            self._messages.append({"role": "user", "content": message})
+            return self._reply_with_tools(n, sampling)
         turn, model = [*self._messages, {"role": "user", "content": message}], sequence.session.model
         before = self._ids + model._without_thoughts(self._reply)
         ids = before + model.encode_messages(turn, self._template, after=before, think=self._think != 0)
@@ -649,3 +715,40 @@ class Chat:
                            splits=True)
         self._ids, self._reply, self._messages = ids, reply.tokens, []
         return reply
+
+    def answer(self, results: Items[str], n: int = 0, sampling: Sampling = Sampling()) -> Generation:
+        """The reply to the results of the last reply's calls, in their order."""
+        calls = self._last.calls if self._last is not None else []
+        if len(results) != len(calls):
+            raise ValueError(f"the reply has {len(calls)} calls, and {len(results)} results were given")
+        self._keep_reply()
+        self._messages += [{"role": "tool", "tool_call_id": call.id, "content": result}
+                           for call, result in zip(calls, results)]
+        return self._reply_with_tools(n, sampling)
+
+    def _keep_reply(self) -> None:
+        """The last reply becomes a message."""
+        if self._last is None:
+            return
+        self._last.close()
+        message: dict[str, Any] = {"role": "assistant", "content": self._last.text}
+        calls = [call for call in self._last.calls if call.complete]
+        if calls:
+            message["tool_calls"] = [{"id": call.id, "type": "function", "function": {"name": call.name,
+                                                                                     "arguments": call.text}}
+                                     for call in calls]
+        self._messages.append(message)
+        self._last = None
+
+    def _reply_with_tools(self, n: int, sampling: Sampling) -> Generation:
+        """What a template writes of results may depend on the calls before them: all is encoded anew, and of the cache is
+        kept what is the same."""
+        sequence, model = self._sequence, self._sequence.session.model
+        ids = model.encode_conversation(self._messages, self._template, tools=self._tools, think=self._think != 0)
+        same = next((i for i, (a, b) in enumerate(zip(sequence.tokens, ids)) if a != b), min(sequence.pos, len(ids)))
+        sequence.truncate(min(same, len(ids) - 1))
+        self._ids, self._reply = ids, []
+        self._last = Generation(sequence, _ids(ids[sequence.pos:]), n or sequence.session.ctx, think=self._think,
+                                splits=True, tools=self._compiled, chain=sequence._chain(sampling))
+        self._reply = self._last.tokens
+        return self._last
