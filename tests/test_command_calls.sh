@@ -10,8 +10,8 @@ numbers='{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type
 add='{"type": "function", "function": {"name": "add", "description": "Adds two numbers.", "parameters": '$numbers'}}'
 sub='{"type": "function", "function": {"name": "sub", "parameters": '$numbers'}}'
 user='{"role": "user", "content": "hello"}'
-called='{"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "add",
-    "arguments": "{\"a\": 2, \"b\": 40}"}}]}, {"role": "tool", "tool_call_id": "c1", "content": "42"}'
+called='{"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function":
+    {"name": "add", "arguments": "{\"a\": 2, \"b\": 40}"}}]}, {"role": "tool", "tool_call_id": "c1", "content": "42"}'
 
 # chat MESSAGES MORE...: asks for a chat completion.
 chat() { ask /v1/chat/completions '{"messages": ['"$1"']'"${2:+, $2}"', "temperature": '"${temperature:-0}"'}'; }
@@ -37,13 +37,15 @@ test_caller() {   # test_caller MODEL: it calls add, and answers with its result
     check "$1 ends as other answers do" contains out '"finish_reason":"stop"'
     chat "$user" '"stream": true, "tools": ['"$add"']'
     check "the first event of a call has its name" matches out \
-        '"delta":\{"tool_calls":\[\{"index":0,"id":"call_[0-9a-f]*","type":"function","function":\{"name":"add","arguments":""\}\}\]\}'
-    arguments=$(grep -oE '"arguments":"([^"\\]|\\.)*"' "$folder/out" | sed -E 's/^"arguments":"(.*)"$/\1/' | tr -d '\n ')
+        '"tool_calls":\[\{"index":0,"id":"call_[0-9a-f]*","type":"function","function":\{"name":"add","arguments":""\}'
+    arguments=$(grep -oE '"arguments":"([^"\\]|\\.)*"' "$folder/out" |
+        sed -E 's/^"arguments":"(.*)"$/\1/' | tr -d '\n ')
     check "its arguments are the pieces together, and not $arguments" [ "$arguments" = '{\"a\":2,\"b\":40}' ]
     check "the stream says why it ended" contains out '"delta":{},"logprobs":null,"finish_reason":"tool_calls"'
-    ask /v1/responses '{"input": "hello", "temperature": 0, "tools": [{"type": "function", "name": "add", "parameters": '"$numbers"'}]}'
+    ask /v1/responses '{"input": "hello", "temperature": 0,
+        "tools": [{"type": "function", "name": "add", "parameters": '"$numbers"'}]}'
     check "a response has the call as an item" matches out \
-        '"output":\[\{"id":"fc_[0-9a-f]*","type":"function_call","status":"completed","call_id":"call_[0-9a-f]*","name":"add"'
+        '\[\{"id":"fc_[0-9a-f]*","type":"function_call","status":"completed","call_id":"call_[0-9a-f]*","name":"add"'
     id=$(field call_id)
     ask /v1/responses '{"input": [{"role": "user", "content": "hello"}, {"type": "function_call", "call_id": "'"$id"'",
         "name": "add", "arguments": "{}"}, {"type": "function_call_output", "call_id": "'"$id"'", "output": "42"}],
@@ -51,7 +53,8 @@ test_caller() {   # test_caller MODEL: it calls add, and answers with its result
     check "and answers with its result" contains out '"text":"hello model"'
     ask /v1/responses '{"input": "hello", "temperature": 0, "stream": true, "tools": ['"$add"']}'
     check "a stream of a response has the call's events" [ "$(grep -c '^event: ' "$folder/out")" -ge 7 ]
-    for event in output_item.added function_call_arguments.delta function_call_arguments.done output_item.done completed; do
+    for event in output_item.added function_call_arguments.delta function_call_arguments.done output_item.done \
+        completed; do
         check "$event" matches out "^event: response.$event\$"
     done
     check "and none of a message" lacks out 'response.output_text'
@@ -65,14 +68,15 @@ test_anthropic() {
     local tools='"max_tokens": 500, "temperature": 0, "tools": [{"name": "add", "input_schema": '$numbers'}]'
     ask /v1/messages '{"messages": ['"$user"'], '"$tools"'}'
     check "Anthropic's interface gets the call as a block" matches out \
-        '"content":\[\{"type":"tool_use","id":"call_[0-9a-f]*","name":"add","input":\{"a":2,"b":40\}\}\],"stop_reason":"tool_use"'
+        '\[\{"type":"tool_use","id":"call_[0-9a-f]*","name":"add","input":\{"a":2,"b":40\}\}\],"stop_reason":"tool_use"'
     ask /v1/messages '{"stream": true, "messages": ['"$user"'], '"$tools"'}'
-    check "and as events" matches out '"content_block":\{"type":"tool_use","id":"call_[0-9a-f]*","name":"add","input":\{\}\}'
+    check "and as events" matches out \
+        '"content_block":\{"type":"tool_use","id":"call_[0-9a-f]*","name":"add","input":\{\}\}'
     check "of its arguments" contains out '"delta":{"type":"input_json_delta","partial_json":"'
-    ask /v1/messages '{"messages": ['"$user"', {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "add",
-        "input": {"a": 2, "b": 40}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1",
+    ask /v1/messages '{"messages": ['"$user"', {"role": "assistant", "content": [{"type": "tool_use", "id": "c1",
+        "name": "add", "input": {"a": 2, "b": 40}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1",
         "content": [{"type": "text", "text": "42"}]}]}], '"$tools"'}'
-    check "and answers with its result" contains out '"content":[{"type":"text","text":"hello model"}],"stop_reason":"end_turn"'
+    check "and answers with its result" contains out '[{"type":"text","text":"hello model"}],"stop_reason":"end_turn"'
     ask /v1/messages '{"messages": ['"$user"'], '"$tools"', "tool_choice": {"type": "none"}}'
     check "and calls none where it may not" lacks out tool_use
 }
@@ -95,7 +99,8 @@ lacks() { ! contains "$1" "$2"; }
 # What is no call follows the schema.
 test_schema() {
     local format='"tools": ['"$add"'], "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema":
-        {"type": "object", "properties": {"mood": {"enum": ["good", "bad"]}}, "required": ["mood"], "additionalProperties": false}}}'
+        {"type": "object", "properties": {"mood": {"enum": ["good", "bad"]}}, "required": ["mood"],
+        "additionalProperties": false}}}'
     chat "$user" "$format"
     check "a model calls where its answer has a schema" contains out '"name":"add"'
     chat "$user, $called" "$format"
@@ -114,7 +119,8 @@ test_plain() {   # a model whose template writes no calls
     refused "must be an object" "$user" '"chat_template_kwargs": ["hint"]'
     chat "$user" '"tools": ['"$add"'], "tool_choice": "none"'
     check "with the choice none, too" contains out '<tool_call>'
-    chat "$user" '"tools": ['"$sub"', '"$add"'], "tool_choice": {"type": "function", "function": {"name": "sub"}}, "max_tokens": 200'
+    chat "$user" '"tools": ['"$sub"', '"$add"'], "max_tokens": 200,
+        "tool_choice": {"type": "function", "function": {"name": "sub"}}'
     check "a function that is named is called" contains out '"name":"sub"'
     chat "$user" '"tools": ['"$sub"']'
     check "one that is not there is never called" lacks out '"name":"add"'
@@ -132,7 +138,8 @@ test_forced() {
     model=$demo
     start
     for seed in 1 2 3; do
-        temperature=1 chat "$user" '"seed": '$seed', "max_tokens": 300, "tools": ['"$add"', '"$sub"'], "tool_choice": "required", "parallel_tool_calls": false'
+        temperature=1 chat "$user" '"seed": '$seed', "max_tokens": 300, "tools": ['"$add"', '"$sub"'],
+            "tool_choice": "required", "parallel_tool_calls": false'
         check "it calls one of them (seed $seed)" matches out '"name":"(add|sub)"'
         check "with arguments by the schema (seed $seed)" python3 - "$folder/out" <<'PY'
 import json, sys
@@ -150,7 +157,8 @@ PY
     refused "must be a list of functions" "$user" '"tools": {}'
     refused "tools has a tool of type web_search: only functions" "$user" '"tools": [{"type": "web_search"}]'
     refused "add" "$user" '"tools": ['"$add"', '"$add"']'
-    refused "nothing" "$user" '"tools": ['"$add"'], "tool_choice": {"type": "function", "function": {"name": "nothing"}}'
+    refused "nothing" "$user" \
+        '"tools": ['"$add"'], "tool_choice": {"type": "function", "function": {"name": "nothing"}}'
     refused "tool f: " "$user" '"tools": [{"type": "function", "function": {"name": "f", "parameters": {"not": {}}}}]'
     refused "whose arguments are not a JSON object" \
         '{"role": "assistant", "tool_calls": [{"function": {"name": "add", "arguments": "[1]"}}]}' '"tools": ['"$add"']'

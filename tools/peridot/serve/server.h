@@ -31,7 +31,7 @@ struct serve_server {
     size_t n_models;
     pthread_mutex_t loading;           /* held by the engine that opens a model */
     bool misused;                      /* --think asks for what it lacks: the server cannot begin */
-    atomic_bool ready;                 /* the first model was loaded, and where it is the only one, no device was lost */
+    atomic_bool ready;                 /* the first model was loaded, and if it is the only one, no device was lost */
     atomic_bool draining;              /* no new requests */
     char failure[512];                 /* why the server ends; set before `failed` */
     atomic_bool failed;

@@ -32,8 +32,8 @@ import numpy.typing as npt
 from ._library import (ArgumentError, Cancelled, DeviceError, DeviceLostError, Error, FileError, FormatError,
                        OutOfMemoryError, UnsupportedError, check, ffi, lib, on_error, string, text)
 
-__all__ = ["ArgumentError", "Bench", "Call", "Cancelled", "Chat", "DeviceError", "DeviceLostError", "Error", "FileError",
-           "FormatError", "GREEDY", "Generation", "Model", "OutOfMemoryError", "Record", "Sampling", "Sequence",
+__all__ = ["ArgumentError", "Bench", "Call", "Cancelled", "Chat", "DeviceError", "DeviceLostError", "Error",
+           "FileError", "FormatError", "GREEDY", "Generation", "Model", "OutOfMemoryError", "Record", "Sampling", "Sequence",
            "Session", "UnsupportedError", "devices", "version"]
 
 Floats = npt.NDArray[np.float32]
@@ -145,8 +145,8 @@ GREEDY = Sampling(temperature=0)
 
 @dataclasses.dataclass
 class Call:
-    """A call of a function in a reply. Arguments are JSON text of an object, which follows the function's schema where the
-    call is complete: the length of a reply may cut its last one short."""
+    """A call of a function in a reply. Arguments are JSON text of an object, which follows the function's schema where
+    the call is complete: the length of a reply may cut its last one short."""
     id: str
     name: str
     text: str = ""
@@ -741,8 +741,8 @@ class Chat:
         self._last = None
 
     def _reply_with_tools(self, n: int, sampling: Sampling) -> Generation:
-        """What a template writes of results may depend on the calls before them: all is encoded anew, and of the cache is
-        kept what is the same."""
+        """What a template writes of results may depend on the calls before them: all is encoded anew, and of the cache
+        is kept what is the same."""
         sequence, model = self._sequence, self._sequence.session.model
         ids = model.encode_conversation(self._messages, self._template, tools=self._tools, think=self._think != 0)
         same = next((i for i, (a, b) in enumerate(zip(sequence.tokens, ids)) if a != b), min(sequence.pos, len(ids)))
