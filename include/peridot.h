@@ -214,6 +214,10 @@ typedef enum peridot_template_origin {
 /* The name of the template that messages get by default (see peridot_encode_messages); NULL: none. */
 PERIDOT_API const char *peridot_vocab_template(peridot_template_origin *origin, const peridot_vocab *vocab);
 
+/* Why the template in the model's files cannot be run: "line 3: ..."; "" where it can, or there is none. Borrowed until
+ * the vocab closes. */
+PERIDOT_API const char *peridot_vocab_template_error(const peridot_vocab *vocab);
+
 typedef struct peridot_message {
     const char *role;      /* "system" or "developer", which are the same, "user", or "assistant" */
     const char *content;

@@ -200,7 +200,7 @@ test_foreign_template() {
     echo '{"chat_template": "{{ \u0027[INST] <<SYS>>\u0027 }}"}' >"$model/tokenizer_config.json"
     run run -m "$model" -n 1 hi
     check "run names the file and the template" contains err \
-        "templated: its chat template is not one that Peridot knows: \"llama2\" is used in its place (--template chooses"
+        "its chat template cannot be run (it does not read messages): \"llama2\" is used in its place (--template"
     "$peridot" chat -m "$model" -n 1 <<<hi >"$folder/out" 2>"$folder/err"
     check "and so does chat" contains err '"llama2" is used in its place'
     run run -m "$model" -n 1 --template llama2 hi
@@ -214,7 +214,7 @@ test_foreign_template() {
     kill $! && wait $!
     echo '{"chat_template": "<|im_start|>"}' >"$model/tokenizer_config.json"
     run run -m "$model" -n 1 hi
-    check "a template of no family is not called none" contains err "knows: it continues the prompt (--template chooses"
+    check "a template of no family is not called none" contains err "messages): it continues the prompt (--template"
     check "without another word of it" [ "$(grep -c template "$folder/err")" = 1 ]
     fails_with 1 "lacks control tokens" serve -m "$model" --port 0 --template llama3
 }

@@ -180,6 +180,11 @@ const char *peridot_vocab_template(peridot_template_origin *origin, const perido
     return pd_tokenizer_template(origin, vocab->tokenizer);
 }
 
+const char *peridot_vocab_template_error(const peridot_vocab *vocab)
+{
+    return pd_tokenizer_template_error(vocab->tokenizer);
+}
+
 bool peridot_vocab_has_chat(const peridot_vocab *vocab)
 {
     peridot_template_origin origin;

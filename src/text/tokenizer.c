@@ -28,6 +28,8 @@ const char *pd_tokenizer_template(peridot_template_origin *origin, const struct 
     return t->program && !t->published ? PD_CHAT_PROGRAM : t->chat ? t->chat->name : NULL;
 }
 
+const char *pd_tokenizer_template_error(const struct pd_tokenizer *t) { return t->program_error; }
+
 const char *pd_tokenizer_tools_program(const struct pd_tokenizer *t, const char *template_name)
 {
     bool runs = t->program && (!template_name || strcmp(template_name, PD_CHAT_PROGRAM) == 0);

@@ -57,6 +57,8 @@ struct pd_chat_prompt {
 const char *pd_tokenizer_template(peridot_template_origin *origin, const struct pd_tokenizer *t);
 peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
                                         const struct pd_chat_prompt *c);
+/* Why the files' template cannot be run; "": it can, or there is none. */
+const char *pd_tokenizer_template_error(const struct pd_tokenizer *t);
 /* The text of the program that the template of this name (NULL: the model's own) runs where there are tools, if it
  * describes them to the model; else NULL. */
 const char *pd_tokenizer_tools_program(const struct pd_tokenizer *t, const char *template_name);

@@ -218,10 +218,11 @@ static peridot_status find_chat(const struct pd_chat **out, const struct pd_toke
 {
     *out = t->chat;
     if (name && strcmp(name, PD_CHAT_PROGRAM) == 0)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model's files have no chat template that can be run");
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model's files have no chat template that can be run%s%s",
+                       *t->program_error ? ": " : "", t->program_error);
     if (name) return pd_chat_get(out, name, &t->special, &t->pieces);
     if (t->chat) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model has no chat template that Peridot knows");
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model has no chat template that can be run");
 }
 
 /* The template has a turn for it, and the vocabulary all of its pieces. */

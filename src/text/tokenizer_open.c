@@ -73,7 +73,9 @@ static peridot_status read_program(struct pd_tokenizer *t, const struct chat_hin
     PD_TRY(pd_text_terminate(&t->jinja));
     peridot_status status = pd_template_parse(&t->program, h->jinja, h->jinja_size);
     if (status == PERIDOT_ERROR_MEMORY) return status;
+    if (status != PERIDOT_OK) snprintf(t->program_error, sizeof t->program_error, "%s", pd_error());
     if (t->program && !pd_template_reads(t->program, "messages")) {
+        snprintf(t->program_error, sizeof t->program_error, "it does not read messages");
         pd_template_free(t->program);
         t->program = NULL;
     }

@@ -15,10 +15,12 @@ static void print_other(const peridot_model *model, const struct cmd_model_args 
         cmd_say("%s has no chat template: %s\n", peridot_model_get_info(model)->name, does);
     if (origin != PERIDOT_TEMPLATE_UNKNOWN && origin != PERIDOT_TEMPLATE_REPLACED) return;
     cmd_model_path(&path, args->path);   /* it was found before */
-    static const char unknown[] = "its chat template is not one that Peridot knows";
+    const char *why = peridot_vocab_template_error(peridot_model_vocab(model));
     if (name)
-        cmd_say("%s: %s: \"%s\" is used in its place (--template chooses another)\n", cmd_shown(path), unknown, name);
-    else cmd_say("%s: %s: %s (--template chooses one)\n", cmd_shown(path), unknown, does);
+        cmd_say("%s: its chat template cannot be run (%s): \"%s\" is used in its place (--template chooses another)\n",
+                cmd_shown(path), why, name);
+    else
+        cmd_say("%s: its chat template cannot be run (%s): %s (--template chooses one)\n", cmd_shown(path), why, does);
 }
 
 peridot_status cmd_template_choose(const char **name, const peridot_model *model, const struct cmd_model_args *args,
