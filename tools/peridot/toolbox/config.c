@@ -101,11 +101,12 @@ static peridot_status read_pairs(struct toolbox_texts *out, yyjson_val *object, 
     yyjson_obj_foreach(object, i, n, name, value) {
         char *text;
         CMD_TRY(read_text(&text, value, p, key));
-        size_t size = yyjson_get_len(name) + strlen(separator) + strlen(text) + 1;
+        const char *key_text = yyjson_get_len(name) ? yyjson_get_str(name) : "";
+        size_t size = strlen(key_text) + strlen(separator) + strlen(text) + 1;
         char *pair = malloc(size);
-        if (pair) snprintf(pair, size, "%s%s%s", yyjson_get_str(name), separator, text);
+        if (pair) snprintf(pair, size, "%s%s%s", key_text, separator, text);
         peridot_status status = !pair ? cmd_fail_alloc(size, "text")
-                                : is_pair(yyjson_get_str(name), text, separator)
+                                : is_pair(key_text, text, separator)
                                     ? toolbox_texts_add(out, pair)
                                     : refuse(p, key, "has a name or a value that it cannot have");
         free(pair);
