@@ -36,9 +36,9 @@
  * Memory. What comes through `**out` belongs to the caller and goes back through the matching close or free. Models,
  * vocabs, grammars and tools are counted by reference: a session owns its model with the caller, a model its vocab, a
  * grammar what it needs of its vocab, and a sequence with its requests the grammar and a copy of the biases and stop
- * texts that it was given. So each may be closed or freed, from any thread, while others use it; it goes with its last owner.
- * Every other returned pointer is borrowed; its comment says until when. Text is UTF-8; sizes are in bytes, counts
- * begin n_. */
+ * texts that it was given. So each may be closed or freed, from any thread, while others use it; it goes with its last
+ * owner. Every other returned pointer is borrowed; its comment says until when. Text is UTF-8; sizes are in bytes,
+ * counts begin n_. */
 #ifndef PERIDOT_H
 #define PERIDOT_H
 
@@ -271,7 +271,7 @@ typedef struct peridot_chat {
      * to it as its template does that, or else in the system's message. NULL: none. */
     const char *tools;
     size_t tools_size;
-    /* [variables_size] bytes of JSON: an object of further variables for "jinja". NULL: none. */
+    /* [variables_size] bytes of JSON: an object of further variables for "jinja", at most 256. NULL: none. */
     const char *variables;
     size_t variables_size;
 } peridot_chat;

@@ -641,6 +641,35 @@ static void test_json(void **state)
     peridot_vocab_close(v);
 }
 
+static peridot_status encode_with_variables(peridot_vocab *v, int n)
+{
+    static const peridot_message message = {"user", "t"};
+    char json[8192] = "{";
+    size_t size = 1, n_ids;
+    int32_t *ids;
+    for (int i = 0; i < n; i++)
+        size += (size_t)snprintf(json + size, sizeof json - size, "%s\"v%d\": %d", i ? ", " : "", i, i);
+    size += (size_t)snprintf(json + size, sizeof json - size, "}");
+    peridot_chat chat = {.size = sizeof chat, .messages = &message, .n_messages = 1, .variables = json,
+                         .variables_size = size};
+    peridot_status status = peridot_encode_turns(&ids, &n_ids, v, &chat);
+    peridot_free(ids);
+    return status;
+}
+
+static void test_variables(void **state)
+{
+    (void)state;
+    struct tiny t;
+    tiny_make(&t);
+    t.jinja = "{{ messages[0].content }}{{ v255 }}";
+    peridot_vocab *v = open_tiny(&t);
+    assert_int_equal(encode_with_variables(v, 256), PERIDOT_OK);
+    assert_int_equal(encode_with_variables(v, 257), PERIDOT_ERROR_ARGUMENT);
+    assert_non_null(strstr(peridot_last_error(), "257 variables; it can have 256"));
+    peridot_vocab_close(v);
+}
+
 /* A template that knows nothing of tools gets them, calls and results as text of messages. */
 static void test_tools_as_text(void **state)
 {
@@ -670,7 +699,7 @@ int main(void)
         cmocka_unit_test(test_gemma4), cmocka_unit_test(test_no_thought), cmocka_unit_test(test_thoughtless),
         cmocka_unit_test(test_drop_thoughts),
         cmocka_unit_test(test_hash), cmocka_unit_test(test_program), cmocka_unit_test(test_program_roles),
-        cmocka_unit_test(test_json), cmocka_unit_test(test_tools_as_text),
+        cmocka_unit_test(test_json), cmocka_unit_test(test_variables), cmocka_unit_test(test_tools_as_text),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

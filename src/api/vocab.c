@@ -108,14 +108,22 @@ static peridot_status read_messages(struct pd_messages *out, const peridot_chat 
                       : pd_messages_from_array(out, chat->messages, chat->n_messages);
 }
 
+/* Each variable is looked for among the rest, so that many would take time that grows with their square. */
+enum { MAX_VARIABLES = 256 };
+
 static peridot_status read_variables(yyjson_doc **out, const peridot_chat *chat)
 {
     *out = NULL;
     if (!chat->variables) return PERIDOT_OK;
     PD_TRY(pd_json_read(out, (const uint8_t *)chat->variables, chat->variables_size));
-    if (yyjson_is_obj(yyjson_doc_get_root(*out))) return PERIDOT_OK;
+    yyjson_val *variables = yyjson_doc_get_root(*out);
+    size_t n = yyjson_get_len(variables);
+    bool is_object = yyjson_is_obj(variables);
+    if (is_object && n <= MAX_VARIABLES) return PERIDOT_OK;
     yyjson_doc_free(*out);
     *out = NULL;
+    if (is_object)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "the template has %zu variables; it can have %d", n, MAX_VARIABLES);
     return pd_fail(PERIDOT_ERROR_ARGUMENT, "the template's variables are not a JSON object");
 }
 
