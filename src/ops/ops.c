@@ -3,22 +3,8 @@
 #include "base/num.h"
 #include "base/os.h"
 #include "ops/kernels.h"
+#include "ops/matmul.h"
 #include "ops/record.h"
-
-#include <string.h>
-
-/* Of a kernel that reads a slice of weights; bias, experts: addresses, or 0. */
-static const struct pd_kernel *kernel_of(struct pd_recorder *r, enum pd_kernel_id id, const struct pd_slice *slice,
-                                         uint64_t bias, uint64_t experts, const uint32_t *spec, uint32_t n_spec)
-{
-    uint32_t all[PD_MAX_SPEC] = {0}, n_rows = (uint32_t)pd_max(slice->row_interleave, 1);
-    if (n_spec) memcpy(all, spec, n_spec * sizeof *spec);
-    all[PD_ROW_INTERLEAVE_ID] = n_rows;
-    all[PD_BIAS_ID] = bias != 0;
-    all[PD_EXPERTS_ID] = experts != 0;
-    uint32_t n = experts ? PD_EXPERTS_ID + 1 : bias ? PD_BIAS_ID + 1 : n_rows > 1 ? PD_ROW_INTERLEAVE_ID + 1 : 0;
-    return kernel(r, id, all, (uint32_t)pd_max(n_spec, n));
-}
 
 void pd_op_copy(struct pd_recorder *r, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset,
                 uint64_t size)
@@ -124,69 +110,16 @@ static struct pd_matvec_push matvec_push(const struct pd_matmul_push *p)
         .x_share = p->x_share};
 }
 
-/* What a matmul kernel multiplies: rows of a matrix by all tokens, or matrices of experts each by its own. */
-struct product {
-    const struct pd_slice *slice;
-    struct pd_matmul_push push;
-    uint32_t n_slots;              /* of experts; 1 where there are none */
-    uint32_t n_each;               /* tokens of a slot, on average */
-};
-
-static void matmul_matvec(struct pd_recorder *r, const struct product *p)
+static void matmul_matvec(struct pd_recorder *r, const struct pd_product *p)
 {
     const struct pd_matvec_push push = matvec_push(&p->push);
     matvec(r, p->slice, &push, (struct matvec_mode){0}, p->n_slots);
 }
 
-static void dispatch_tiles(struct pd_recorder *r, const struct product *p, const struct pd_kernel *k,
-                           uint32_t tile_rows, uint32_t tile_tokens)
+static void multiply(struct pd_recorder *r, enum pd_variant variant, const struct pd_product *p)
 {
-    dispatch(r, k, &p->push, (uint32_t)pd_div_up(p->push.n_rows, tile_rows),
-             (uint32_t)pd_div_up(p->push.n_tokens, tile_tokens), p->n_slots);
-}
-
-static const struct pd_kernel *tile_kernel(struct pd_recorder *r, const struct product *p, enum pd_kernel_kind kind,
-                                           const uint32_t *spec, uint32_t n_spec)
-{
-    return kernel_of(r, pd_kernel_of(kind, p->slice->dtype), p->slice, p->push.bias, p->push.experts, spec, n_spec);
-}
-
-static void matmul_tile(struct pd_recorder *r, const struct product *p)
-{
-    dispatch_tiles(r, p, tile_kernel(r, p, PD_KERNELS_matmul, NULL, 0), PD_MATMUL_TILE, PD_MATMUL_TILE);
-}
-
-/* Tiles of 32 tokens where 64 would be half empty. */
-static void matmul_dot(struct pd_recorder *r, const struct product *p)
-{
-    uint32_t spec[] = {128, p->n_each <= 32 ? 32 : 64};
-    dispatch_tiles(r, p, tile_kernel(r, p, PD_KERNELS_matmul_dot, spec, PD_COUNT(spec)), PD_DOT_ROWS, spec[1]);
-}
-
-/* Tiles of 128 by 128 need fewer reads. Where they would be too few, or registers or shared memory are short, tiles of
- * 64 by 64; for experts with few tokens each, 64 by 32. The subgroups of a workgroup share a tile in parts as square as
- * can be. */
-static void matmul_coop(struct pd_recorder *r, const struct product *p)
-{
-    const peridot_device_info *d = pd_gpu_info(r->gpu);
-    bool of_experts = p->push.experts != 0;
-    uint32_t subgroup = d->matrix_subgroup_size, n_down = 1;
-    bool large = !of_experts && p->push.n_rows >= 8192 && d->max_shared_size >= 48 * 1024 && subgroup >= 32;
-    uint32_t rows = large ? 128 : 64, tokens = of_experts && p->n_each <= 32 ? 32 : rows;
-    uint32_t n_parts = (uint32_t)pd_max(2 * rows / subgroup, 1);   /* of a square tile */
-    while (4 * n_down * n_down <= n_parts) n_down *= 2;
-    uint32_t part_rows = rows / n_down, part_tokens = (uint32_t)pd_min(rows / (n_parts / n_down), tokens);
-    uint32_t spec[] = {rows / part_rows * (tokens / part_tokens) * subgroup, subgroup, rows, tokens, 32, part_rows,
-        part_tokens, d->matrix_m, d->matrix_n, d->matrix_k};
-    dispatch_tiles(r, p, tile_kernel(r, p, PD_KERNELS_matmul_coop, spec, PD_COUNT(spec)), rows, tokens);
-}
-
-static void multiply(struct pd_recorder *r, enum pd_variant variant, const struct product *p)
-{
-    static void (*const record[])(struct pd_recorder *, const struct product *) = {
-        [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_DOT] = matmul_dot,
-        [PD_VARIANT_MATMUL_TILE] = matmul_tile, [PD_VARIANT_MATMUL_MATVEC] = matmul_matvec};
-    record[variant](r, p);
+    if (variant == PD_VARIANT_MATMUL_MATVEC) matmul_matvec(r, p);
+    else pd_matmul_tiles(r, variant, p);
 }
 
 #define MATMUL_FEW (2 * MATVEC_COLS)   /* tokens up to which a matrix is not worth tiles */
@@ -218,28 +151,6 @@ uint32_t pd_op_matmul_tokens(const struct pd_recorder *r)
     }
 }
 
-uint32_t pd_packed_stride(enum pd_kernel_id pack, uint32_t n_cols)
-{
-    if (pack == PD_KERNEL_pack_q16) return (uint32_t)pd_div_up(n_cols, 32) * PD_Q16_BLOCK;
-    return (uint32_t)pd_align(n_cols, PD_PACK_PAD) / 2 + PD_PACK_TAIL;
-}
-
-uint32_t pd_packed_most(uint32_t n_cols)
-{
-    return (uint32_t)pd_max(pd_packed_stride(PD_KERNEL_pack_f16, n_cols), pd_packed_stride(PD_KERNEL_pack_q16, n_cols));
-}
-
-static struct pd_rows pack(struct pd_recorder *r, enum pd_kernel_id id, struct pd_rows x, uint32_t n_cols,
-                           uint32_t n_tokens)
-{
-    struct pd_rows packed = {r->packed, pd_packed_stride(id, n_cols)};
-    struct pd_pack_push push = {.x = x.address, .packed = packed.address, .n_cols = n_cols, .x_stride = x.stride,
-        .packed_stride = packed.stride};
-    dispatch(r, kernel(r, id, NULL, 0), &push, n_tokens, 1, 1);
-    barrier(r);
-    return packed;
-}
-
 /* x is packed once for all slices that read it packed alike; before it is packed otherwise a barrier waits for
  * those. */
 void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
@@ -254,7 +165,7 @@ void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linea
         enum pd_kernel_id by = pd_variant_pack(variant);
         if (by != PD_N_KERNELS && by != packed_by) {
             if (packed_by != PD_N_KERNELS) barrier(r);
-            packed = pack(r, by, x, w->n_cols, n_tokens);
+            packed = pd_matmul_pack(r, by, x, w->n_cols, n_tokens);
             packed_by = by;
         }
         struct pd_rows from = by != PD_N_KERNELS ? packed : x;
@@ -262,7 +173,7 @@ void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linea
         uint32_t n_parts = count_parts(r, n_tokens, work);
         for (uint32_t k = 0; k < n_parts; k++) {
             uint32_t first = part_begin(n_tokens, n_parts, k), n = part_begin(n_tokens, n_parts, k + 1) - first;
-            const struct product p = {.slice = slice, .push = matmul_push(pd_rows_at(y, first, 0), linear, slice,
+            const struct pd_product p = {.slice = slice, .push = matmul_push(pd_rows_at(y, first, 0), linear, slice,
                 pd_rows_at(from, first, 0), n), .n_slots = 1, .n_each = n};
             multiply(r, variant, &p);
             end_part(r, n * work);
@@ -300,12 +211,12 @@ static enum pd_variant experts_variant(const struct pd_recorder *r, const struct
 }
 
 /* An expert may have all tokens. */
-static struct product experts_product(struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
+static struct pd_product experts_product(struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
                                       const struct pd_routes *e, uint32_t x_share)
 {
     const struct pd_slice *slice = linear->w.slices;
     uint32_t n_pairs = e->n_tokens * e->n_used;
-    struct product p = {.slice = slice, .push = matmul_push(y, linear, slice, x, e->n_tokens),
+    struct pd_product p = {.slice = slice, .push = matmul_push(y, linear, slice, x, e->n_tokens),
         .n_slots = (uint32_t)pd_min(e->n_experts, n_pairs), .n_each = (uint32_t)pd_div_up(n_pairs, e->n_experts)};
     p.push.n_rows = p.push.expert_rows = linear->w.n_rows / linear->n_experts;
     p.push.experts = e->slots;
@@ -324,8 +235,8 @@ void pd_op_experts(struct pd_recorder *r, struct pd_rows y, const struct pd_line
 {
     enum pd_variant variant = experts_variant(r, linear, e);
     enum pd_kernel_id by = pd_variant_pack(variant);
-    if (by != PD_N_KERNELS) x = pack(r, by, x, linear->w.n_cols, e->n_tokens * e->n_used / x_share);
-    const struct product p = experts_product(y, linear, x, e, x_share);
+    if (by != PD_N_KERNELS) x = pd_matmul_pack(r, by, x, linear->w.n_cols, e->n_tokens * e->n_used / x_share);
+    const struct pd_product p = experts_product(y, linear, x, e, x_share);
     multiply(r, variant, &p);
     end_experts(r, linear, e);
 }
@@ -341,7 +252,7 @@ void pd_op_experts_gated(struct pd_recorder *r, struct pd_rows y, const struct p
         pd_op_glu(r, y, both, pd_rows_at(both, 0, n), n, e->n_tokens * e->n_used, activation);
         return;
     }
-    const struct product p = experts_product(y, linear, x, e, e->n_used);
+    const struct pd_product p = experts_product(y, linear, x, e, e->n_used);
     struct pd_matvec_push push = matvec_push(&p.push);
     push.n_rows = n;
     push.w_up = up;

@@ -5,12 +5,28 @@
 #include "base/num.h"
 #include "ops/ops.h"
 
+#include <string.h>
+
 static inline const struct pd_kernel *kernel(struct pd_recorder *r, enum pd_kernel_id id, const uint32_t *spec,
                                              uint32_t n_spec)
 {
     const struct pd_kernel *k = NULL;
     if (r->status == PERIDOT_OK) r->status = pd_kernel_get(&k, r->gpu, id, spec, n_spec);
     return r->status == PERIDOT_OK ? k : NULL;
+}
+
+/* Of a kernel that reads a slice of weights; bias, experts: addresses, or 0. */
+static inline const struct pd_kernel *kernel_of(struct pd_recorder *r, enum pd_kernel_id id,
+                                                const struct pd_slice *slice, uint64_t bias, uint64_t experts,
+                                                const uint32_t *spec, uint32_t n_spec)
+{
+    uint32_t all[PD_MAX_SPEC] = {0}, n_rows = (uint32_t)pd_max(slice->row_interleave, 1);
+    if (n_spec) memcpy(all, spec, n_spec * sizeof *spec);
+    all[PD_ROW_INTERLEAVE_ID] = n_rows;
+    all[PD_BIAS_ID] = bias != 0;
+    all[PD_EXPERTS_ID] = experts != 0;
+    uint32_t n = experts ? PD_EXPERTS_ID + 1 : bias ? PD_BIAS_ID + 1 : n_rows > 1 ? PD_ROW_INTERLEAVE_ID + 1 : 0;
+    return kernel(r, id, all, (uint32_t)pd_max(n_spec, n));
 }
 
 static inline void dispatch(struct pd_recorder *r, const struct pd_kernel *k, const void *push, uint32_t x, uint32_t y,
