@@ -33,6 +33,15 @@ test_counts() {
         repeat 1 'while(16) JIP: LABEL1 { };')"
     check "Intel's: narrow instructions by their share" \
         [ "$(cat "$folder/out")" = 'matvec_f16 plain,4 0.5/0.938/0.5/12x7' ]
+    local unpacked='mov(16) g40<1>F g41<16,8,2>HF { };' packed='mad(16) g40<1>HF g41<8,8,1>HF g42<8,8,1>HF { };'
+    for gpu in 'tgl 0.375/0.781/0.375/24x7' 'lnl 0.5/0.906/0.5/24x8'; do
+        counts ${gpu% *} intel 16 "$(repeat 1 'LABEL1:'; [ ${gpu% *} = tgl ] && rlen=4 || rlen=2
+            repeat 12 "send(16) g10UD g2UD nullUD 0 0\n    MsgDesc: (A64 surface read) rlen $rlen { };"
+            repeat 7 "$packed"; repeat 1 'add(16) g40<1>UW g41<8,8,1>UW 0x0001UW { };'; repeat 7 "$unpacked"
+            repeat 1 'mov(16) g40<2>HF g41<8,8,1>HF { };'; repeat 1 'while(16) JIP: LABEL1 { };')"
+        check "Intel's ${gpu% *}: lanes of 16 bits by the registers that they fill" \
+            [ "$(cat "$folder/out")" = "matvec_f16 plain,4 ${gpu#* }" ]
+    done
     counts ampere nvidia 32 "$(repeat 1 'block 0 [] -> {'; repeat 1 '  r0 = mov 0 // delay=1'; repeat 1 '} -> [1]'
         repeat 1 'block 1 [0] -> {'; repeat 6 '  r4..8 = ld.global.a64.b128 [r2..4] // delay=1 wr:1'
         repeat 12 '  r8 = ffma r8 r4 r5 // delay=1 wt=000010'; repeat 4 '  r8 = i2f.f32.u32 r4 // delay=1 wr:0'

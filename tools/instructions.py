@@ -12,7 +12,7 @@ A cell is VECTOR/ALL/SLOTS/LOADSxWAVES: vector instructions and all instructions
 (matvec), for a key and a query head (attention) or for a multiply-add (matmul); what the vector instructions take of
 the time of one at full rate; the most loads from memory that a wave has under way at once in the loop, and the waves
 that the registers leave room for. An instruction of Intel's that is narrower than the subgroup counts for its share,
-but as one of the hardware's width at least.
+but as one of the hardware's width at least, which is that of a register: twice as many lanes of 16 bits as of 32.
 """
 import collections, functools, math, os, re, subprocess, sys
 
@@ -64,6 +64,16 @@ def intel_load(rest, lanes, gpu):
     part = 2 if 'd16u32' in rest else 4 if 'd8u32' in rest else 1   # comes in 4 bytes a lane
     return int(found[1]) * INTEL_REGISTER.get(gpu, 32) / lanes / part if found else 0
 
+INTEL_TYPES = {'HF': 2, 'BF': 2, 'W': 2, 'UW': 2, 'B': 2, 'UB': 2}   # bytes in which they are computed; others: 4
+
+def intel_width(operands):
+    """Bytes that a lane takes of a register. An instruction is issued once for each register that its widest type or
+    its destination fills, so 16 halves or words as 8 floats, on all generations (fp16 at twice the rate of fp32). Bytes
+    are computed as words, and what only writes every second half takes as long as for floats."""
+    widest = max((INTEL_TYPES.get(t, 4) for t in re.findall(r'[>\da-f](U?[QDWB]|[DHB]?F)\b', operands)), default=4)
+    stride = re.match(r'[^\s<]+<(\d+)>(U?[WB]|[HB]F)\b', operands)
+    return min(4, max(widest, int(stride[1]) * (1 if 'B' == stride[2][-1] else 2))) if stride else widest
+
 def intel_instruction(op, size, rest, lanes, gpu):
     if op.startswith('send'):
         if re.search(r'slm|SLM|Surface = 254', rest): return Instruction('shared', rest)
@@ -75,7 +85,7 @@ def intel_instruction(op, size, rest, lanes, gpu):
     if op in ('sync', 'nop', 'wait'): return Instruction('wait', '')
     if op.split('.')[0] in INTEL_FLOW: return Instruction('scalar', '')
     cost = 4 if op.startswith('math') else 2 if re.match(r'\S+>U?Q\b', rest) else 1   # 64 bits take two registers
-    size = max(size, INTEL_REGISTER.get(gpu, 32) / 4)
+    size = max(size * intel_width(rest) / 4, INTEL_REGISTER.get(gpu, 32) / 4)
     return Instruction('vector', rest.split(None, 1)[-1], count=size / lanes, cost=cost)
 
 def read_intel(text, lanes, gpu):
