@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# tools/instructions.py: what it counts in the assembly of each vendor, that a rise of more than 2 % is found, and what
-# it predicts. The loops are made up: each loads 4 rows of a unit of 8 fp16 weights, and x, and has 16 vector
-# instructions for the 32 weights.
+# tools/instructions.py: what it counts in the assembly of each vendor, and that a rise of more than 2 % is found; and
+# what tools/predict.py predicts. The loops are made up: each loads 4 rows of a unit of 8 fp16 weights, and x, and has
+# 16 vector instructions for the 32 weights.
 . "$(dirname "$0")/command.sh"
 
 command -v python3 >/dev/null || { echo "skipped: there is no Python"; exit 0; }
 export PYTHONDONTWRITEBYTECODE=1
 instructions() { python3 "$source/tools/instructions.py" "$@" >"$folder/out" 2>"$folder/err"; }
+predict() { python3 "$source/tools/predict.py" "$@" >"$folder/out" 2>"$folder/err"; }
 repeat() { for _ in $(seq "$1"); do printf '    %b\n' "$2"; done; }
 
 # What peridot devices --pipelines --assembly would print, and the row that tools/pipelines makes of it.
@@ -103,13 +104,13 @@ test_predict() {
             for use in plain,4 plain,2 normed,4 normed,2 gated,4; do echo "$kernel $use $cell"; done
         done
     done | split -l 12 - "$folder/table."
-    instructions predict "$folder/table.aa" "$folder/vendor"
+    predict predict "$folder/table.aa" "$folder/vendor"
     check "a prediction is called that" contains out 'Predictions, not measurements'
     check "memory binds" \
         matches out '^navi31 .* tokens/s predicted +1\.85 +0\.2[0-9] +1\.[0-9]* +[0-9.]+ +0\.62  memory$'
-    instructions predict "$folder/table.ab" "$folder/vendor"
+    predict predict "$folder/table.ab" "$folder/vendor"
     check "instructions bind" matches out '^navi31 .* tokens/s predicted +1\.85 .* [2-9]\.[0-9]* .*  instructions$'
-    instructions predict "$folder/table.ac" "$folder/vendor"
+    predict predict "$folder/table.ac" "$folder/vendor"
     check "latency binds" matches out '^navi31 .* tokens/s predicted +1\.85 .*  latency$'
 }
 
@@ -125,7 +126,7 @@ test_best_layouts() {
             done
         done
     done >"$folder/layouts"
-    instructions best-layouts driver "$folder/layouts"
+    predict best-layouts driver "$folder/layouts"
     check "the best layouts" contains out 'renoir q4_0 8x256:+100% - 8x256:+100%'
 }
 
