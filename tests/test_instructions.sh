@@ -8,6 +8,7 @@ command -v python3 >/dev/null || { echo "skipped: there is no Python"; exit 0; }
 export PYTHONDONTWRITEBYTECODE=1
 instructions() { python3 "$source/tools/instructions.py" "$@" >"$folder/out" 2>"$folder/err"; }
 predict() { python3 "$source/tools/predict.py" "$@" >"$folder/out" 2>"$folder/err"; }
+predict_by() { predict predict "$folder/published" "$folder/$1" "$folder/vendor"; }   # predict_by TABLE
 repeat() { for _ in $(seq "$1"); do printf '    %b\n' "$2"; done; }
 
 # What peridot devices --pipelines --assembly would print, and the row that tools/pipelines makes of it.
@@ -89,9 +90,10 @@ test_compare() {
 # 2.61e9 weights of 4.625 bits at 85 % of 960 GB/s are 1.85 ms; at 8 slots each on 6144 lanes of 2.5 GHz, 1.36 ms, and
 # more where rows are too few; their 0.58 bytes and one of x, for each of 4 rows, are 0.27 ms of what the lanes' caches
 # give. One load of 12 bytes for each of 8 lanes of few subgroups is too little under way. By default 2304 rows are
-# multiplied 4 at a time, and 1152 two.
+# multiplied 4 at a time, and 1152 two. Published is what is predicted for llama.cpp: the correction is 1.
 test_predict() {
     local kernel use
+    publish 3727 180
     printf '# by a driver\nkernel specialisation navi31\n' >"$folder/vendor"
     for kernel in matvec_q4_k matvec_dot_q8_0; do
         for use in 64,4,1,0,0,0,0 64,2,1,0,0,0,0 256,4,1,576,0,0,0 256,2,1,576,0,0,0 256,4,1,576,2,1,1; do
@@ -104,14 +106,68 @@ test_predict() {
             for use in plain,4 plain,2 normed,4 normed,2 gated,4; do echo "$kernel $use $cell"; done
         done
     done | split -l 12 - "$folder/table."
-    predict predict "$folder/table.aa" "$folder/vendor"
+    predict_by table.aa
     check "a prediction is called that" contains out 'Predictions, not measurements'
     check "memory binds" \
-        matches out '^navi31 .* tokens/s predicted +1\.85 +0\.2[0-9] +1\.[0-9]* +[0-9.]+ +0\.62  memory$'
-    predict predict "$folder/table.ab" "$folder/vendor"
-    check "instructions bind" matches out '^navi31 .* tokens/s predicted +1\.85 .* [2-9]\.[0-9]* .*  instructions$'
-    predict predict "$folder/table.ac" "$folder/vendor"
-    check "latency binds" matches out '^navi31 .* tokens/s predicted +1\.85 .*  latency$'
+        matches out '^navi31 .* predicted .* of llama\.cpp +1\.85 +0\.2[0-9] +1\.[0-9]* +[0-9.]+ +0\.62  memory$'
+    predict_by table.ab
+    check "instructions bind" \
+        matches out '^navi31 .* tokens/s predicted .* of llama\.cpp +1\.85 .* [2-9]\.[0-9]* .*  instructions$'
+    predict_by table.ac
+    check "latency binds" matches out '^navi31 .* tokens/s predicted .* of llama\.cpp +1\.85 .*  latency$'
+}
+
+# publish PROMPT DECODE [PROMPT DECODE]: of a GPU like navi31, for which llama.cpp's kernel is counted
+publish() {
+    echo '# speeds'
+    while [ $# -gt 0 ]; do
+        echo "speed | navi31 | a | 6144 | 2500 | 960 | coop | navi31 | $1 | $2 | Llama 2 7B q4_0"
+        shift 2
+    done
+    echo 'kernel | navi31 | coop | q4_0 | 0.083 | 128 | 128 | 256'
+} >"$folder/published"
+
+# prompt KERNEL SPECIALISATION USE CELL
+prompt() {
+    printf '# by a driver\nkernel specialisation navi31\n%s 64/40/0/0/9\n' "$1 $2" >"$folder/vendor"
+    printf '# by a driver\nkernel use navi31\n%s\n' "$1 $3 $4" >"$folder/table"
+    predict_by table
+}
+
+# Gemma 2 2B's 77.9e6 weights of each of 26 layers and 512 tokens are 1.04e12 multiply-adds; 6144 lanes of 2.5 GHz take
+# 67.5 ms for as many. Tiles of 32 by 32: 2.25 bytes each of shared memory, which gives 2 a clock and lane; 1152, 2048,
+# 4608 or 1152 of them are shared by 96 cores, in rounds of which the last is partly empty (22 for 21.3, and 12).
+test_predict_prompts() {
+    publish 3727 180
+    prompt matmul_q4_k - - 2/3/2/1x8
+    check "vector instructions bind a prompt" \
+        matches out '^navi31 .* 13[5-7]\.[0-9]+ +0\.00 +7[67]\..*  vector \(tile 32x32\)'
+    prompt matmul_q4_k - - 1/3/1/1x8
+    check "shared memory does" matches out '^navi31 .* 6[78]\.[0-9]+ +0\.00 +7[67]\..*  shared \(tile 32x32\)'
+    prompt matmul_coop_q4_k 256,64,128,128,32,64,64,16,16,16 - 0.05/0.1/0.05/1x8
+    check "matrices do, in the place of vector instructions" \
+        matches out '^navi31 .* 3\.[0-9]+ +2[0-9]\.[0-9]+ .*  matrix \(coop 128x128\)'
+    prompt matmul_dot_q4_k 128,64 128,64 0.7/1/0.7/1x8
+    check "one variant is left" matches out '^navi31 .*  vector \(dot 64x64\)'
+    echo 'matmul_dot8_q4_k 128,64 64/40/0/0/9' >>"$folder/vendor"
+    echo 'matmul_dot8_q4_k 128,64 0.3/1/0.3/1x8' >>"$folder/table"
+    predict_by table
+    check "the first is taken" matches out '^navi31 .*  vector \(dot8 64x64\)'
+}
+
+# Four times and once what is predicted: the correction is half of that, and what is left the logarithms' deviation.
+test_calibration() {
+    local once prompt decode
+    publish 1000 100
+    prompt matmul_q4_k - - 2/3/2/1x8
+    once=$(awk '/^a / { printf "%.0f %.1f", 1000 * $6, 100 * $8 }' "$folder/out")
+    read -r prompt decode <<<"$once"
+    publish "$prompt" "$decode" $((4 * prompt)) "$decode"
+    predict_by table
+    check "the geometric mean corrects" matches out '^prompts: predictions times (2\.00|1\.99|2\.01) AMD'
+    check "and its deviation is told" matches out '^prompts: .* what is left: x/÷ 2\.6'
+    check "decode by itself" matches out '^decode: predictions times 1\.00 AMD, 1\.00 others .* x/÷ 1\.00$'
+    check "beside each number" matches out '^navi31 .* tokens/s predicted x/÷ 2\.6'
 }
 
 # Of layouts of 2, 4 and 8 rows the last takes a quarter of the instructions in q4_0, which bind there.
@@ -133,5 +189,7 @@ test_best_layouts() {
 test_counts
 test_compare
 test_predict
+test_predict_prompts
+test_calibration
 test_best_layouts
 finish

@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
 """How fast models would be on GPUs that need not be there, by what instructions.py has counted in the hot loops of the
-kernels and by the GPUs' data sheets.
+kernels and by the GPUs' data sheets. A matrix takes as long as what binds it; llama.cpp's kernels are predicted in the
+same way, and what the speeds published for it say of the model is what its predictions are corrected by.
 
-  predict.py predict TABLES...          of tools/pipelines: instructions.txt and those of the vendors; writes the
-                                        predicted tokens/s of models on each GPU
-  predict.py best-layouts DRIVER CELLS  what `instructions.py layouts` has written; writes the layouts of matvec that are
-                                        predicted to be best, and what the defaults lose
+  predict.py predict PUBLISHED TABLES...  tests/reports/published.txt, and of tools/pipelines instructions.txt and those
+                                          of the vendors; writes the predicted tokens/s of models on each GPU
+  predict.py best-layouts DRIVER CELLS    what `instructions.py layouts` has written; writes the layouts of matvec that
+                                          are predicted to be best, and what the defaults lose
 """
 import collections, math, re, sys
 
 from instructions import BITS, SUBGROUP_ID, of_experts, read_table, unit_of
 
+Gpu = collections.namedtuple('Gpu', 'product lanes unit mhz gbs')
+
 # For each GPU that kernels are compiled for, a product that has it: lanes (32-bit instructions issued a clock), those
 # of what keeps its waves (a SIMD, EU, SM or core), MHz (the highest), GB/s, and where that is published. Memory that a
 # processor shares with its GPU counts whole.
-GPUS = {gpu: (product, int(lanes), int(unit), int(mhz), float(gbs)) for gpu, product, lanes, unit, mhz, gbs, _ in (
+GPUS = {gpu: Gpu(product, int(lanes), int(unit), int(mhz), float(gbs)) for gpu, product, lanes, unit, mhz, gbs, _ in (
     (part.strip() for part in row.split('|')) for row in """
 vega10  | Radeon RX Vega 64          | 4096 |  16 | 1546 | 483.8 | AMD, product page: 64 compute units of 64
 renoir  | Ryzen 7 4800U (Vega 8)     |  512 |  16 | 1750 |  68.3 | AMD, product page: 8 graphics cores; LPDDR4-4266
@@ -41,6 +44,24 @@ a730    | Snapdragon 8 Gen 1         | 1024 | 256 |  818 |  51.2 | Mesa's table 
 a740    | Snapdragon X Elite (X1-85) | 1536 | 256 | 1250 | 135   | 256) and reviews have; here: Qualcomm's 3.8 TFLOPS
 a750    | Snapdragon 8 Gen 3         | 1536 | 256 |  903 |  76.8 |
 """.strip().splitlines())}
+
+# A core (compute unit, subslice, Xe core or SM): its lanes, and the bytes that it gets a clock from shared memory and
+# from the L2 cache. AMD: 128 from the LDS (RDNA whitepaper); its slides have 2048 and 3072 from L2 for 80 and 96 units.
+# Intel: 64 each for a subslice of 8 EUs (Gen9 and Gen11 papers), of later ones twice as much shared memory for twice
+# the lanes. NVIDIA: 32 banks of 4; L2 as measured by many. Qualcomm publishes nothing: as for the others.
+Core = collections.namedtuple('Core', 'vendor lanes shared l2')
+CORES = {gpu: core for core, gpus in (
+    (Core('AMD', 64, 128, 32), 'vega10 renoir navi10 navi21 navi31 phoenix gfx1151 gfx1201'),
+    (Core('Intel', 64, 64, 64), 'skl icl'), (Core('Intel', 128, 128, 64), 'tgl adl dg2 mtl lnl bmg'),
+    (Core('NVIDIA', 128, 128, 64), 'pascal turing ampere'),
+    (Core('Qualcomm', 256, 128, 64), 'a630 a660 a730 a740 a750')) for gpu in gpus.split()}
+
+# Multiply-adds of fp16 with sums in fp32 that matrix units do a clock for each of the lanes above: AMD's and Intel's
+# TFLOPS (122.8 of a 7900 XTX, 195 of a 9070 XT; XMX 128 operations a clock and engine of 8 lanes, 256 of 16), half of
+# NVIDIA's with sums in fp16. On AMD they are issued in the place of vector instructions. In a wave of 64, RDNA 3 keeps
+# each element of what is multiplied four times.
+MATRIX = {'navi31': 4, 'phoenix': 4, 'gfx1151': 4, 'gfx1201': 8, 'dg2': 8, 'lnl': 8, 'bmg': 8, 'turing': 2, 'ampere': 2}
+MATRIX_COPIES = {'navi31': 4, 'phoenix': 4, 'gfx1151': 4}
 
 # The lanes of the smallest subgroups, and how many lanes that take some rows of a matrix each are enough: of discrete
 # GPUs, and of others.
@@ -124,18 +145,221 @@ def predict_step(table, layouts, gpu, dtype, shape):
         seconds += n * max(times.values())
     return seconds, parts
 
-def predict(path, *vendors):
-    table, layouts = read_table(path)[1], read_layouts(vendors)
+# ---- prompts ----
+
+PROMPT = 512            # tokens
+PROMPT_DISPATCHES = 14  # of a layer
+# Variants of matmul: the first that is compiled for a GPU is its default (src/ops/variants.c). Bytes of a weight and of
+# an activation in shared memory, and the rows of a tile and of an invocation; coop has these among its constants.
+VARIANTS = {'coop': (2, 2, None, None), 'dot8': (1, 1, 64, 4), 'dot': (1, 2, 64, 4), 'half': (2, 2, 64, 4),
+            'tile': (4, 4, 32, 4)}
+ATTENTION = 1.6, 4      # issue slots, and bytes from shared memory, of a multiply-add of attention_tile, by its text
+
+class Tile(collections.namedtuple('Tile', 'variant rows tokens part_rows part_tokens slots w_size x_size')):
+    """Of a kernel for prompts. part: what an invocation, or a subgroup with matrices, multiplies of it; each reads its
+    rows and tokens from shared memory for each column, and the tile's are written there once.  size: bytes there."""
+    def shared(self, copies):
+        read = copies * (self.w_size / self.part_tokens + self.x_size / self.part_rows)
+        return read + self.w_size / self.tokens + self.x_size / self.rows
+
+def name_of(variant, dtype): return f'matmul_{dtype}' if variant == 'tile' else f'matmul_{variant}_{dtype}'
+
+def tiles_of(table, specs, gpu, dtype):
+    """Of the default variant, those for more than 32 tokens."""
+    variant = next(v for v in VARIANTS if specs.get((gpu, name_of(v, dtype))))
+    w_size, x_size, rows, each = VARIANTS[variant]
+    name, tiles = name_of(variant, dtype), []
+    for spec in specs[gpu, name]:
+        if variant == 'coop': rows, tokens, part = spec[2], spec[3], tuple(spec[5:7])
+        elif variant == 'tile': tokens, part = 32, (4, 4)
+        else: tokens, part = spec[1], (each, rows * spec[1] // each // spec[0])
+        uses = ','.join(map(str, spec[:2])), f'{rows},{tokens}', '-'
+        cell = next(table[gpu, name, use] for use in uses if (gpu, name, use) in table)
+        if tokens > 32 or variant == 'tile':
+            tiles.append(Tile(variant, rows, tokens, *part, float(cell.split('/')[2]), w_size, x_size))
+    return tiles
+
+def read_specs(paths):
+    """(GPU, kernel): the constants of matmul's pipelines that are not of experts."""
+    specs = collections.defaultdict(list)
+    for gpu, kernel, spec in (key for path in paths for key in read_table(path)[1]):
+        values = [int(x) for x in spec.split(',')] if spec != '-' else []
+        if kernel.startswith('matmul') and not of_experts(values): specs[gpu, kernel].append(values)
+    return specs
+
+def product_times(sheet, core, like, tile, dtype, n_rows, n_cols):
+    """Seconds that a matrix times the prompt takes where nothing else holds it up. Cores that have no tile in the last
+    round wait. A matrix is read from memory for each row of tiles."""
+    groups, cores = math.ceil(n_rows / tile.rows) * math.ceil(PROMPT / tile.tokens), sheet.lanes / core.lanes
+    products, hertz = groups * tile.rows * tile.tokens * n_cols, sheet.mhz * 1e6
+    clocks = products / sheet.lanes * math.ceil(groups / cores) * cores / groups
+    vector, matrix = tile.slots * clocks, clocks / MATRIX[like] if tile.variant == 'coop' else 0
+    if matrix and core.vendor == 'AMD': matrix += vector
+    copies = MATRIX_COPIES.get(like, 1) if tile.variant == 'coop' else 1
+    from_l2 = products * (BITS[dtype] / 8 / tile.tokens + tile.x_size / tile.rows)
+    return {'vector': vector / hertz, 'matrix': matrix / hertz,
+            'shared': tile.shared(copies) * clocks * core.lanes / core.shared / hertz,
+            'L2': from_l2 / (core.l2 * cores * hertz),
+            'memory': n_rows * n_cols * BITS[dtype] / 8 * math.ceil(PROMPT / tile.tokens) / (sheet.gbs * 1e9 * REACHED)}
+
+def other_times(sheet, core, shape):
+    """Of a prompt, what no matrix is: attention, of the keys before each position; activations, which every step of a
+    layer reads and writes in fp32; and dispatches."""
+    layers, d_model, ffn_dim, q_dim, kv_dim, _ = shape
+    slots, size = ATTENTION
+    products = layers * 2 * q_dim * PROMPT * (PROMPT + 32) / 2
+    activations = layers * PROMPT * 4 * (13 * d_model + 6.5 * q_dim + 3 * kv_dim + 6.5 * ffn_dim)
+    return {'attention': products * max(slots, size * core.lanes / core.shared) / (sheet.lanes * sheet.mhz * 1e6),
+            'activations': activations / (sheet.gbs * 1e9 * REACHED),
+            'dispatches': DISPATCH * PROMPT_DISPATCHES * layers}
+
+def predict_prompt(sheet, like, tiles, dtype, shape):
+    """Seconds of a prompt, and those of each thing that could bind it. Of several tiles a matrix takes the fastest. The
+    matrix after the last layer multiplies one token, as in a decode step."""
+    core = CORES[like]
+    parts = collections.Counter(other_times(sheet, core, shape))
+    *layers, (_, vocab, d_model, _) = matrices(*shape)
+    parts['memory'] = vocab * d_model * BITS[dtype] / 8 / (sheet.gbs * 1e9 * REACHED)
+    seconds = sum(parts.values())
+    for _, n_rows, n_cols, n in layers:
+        times = min((product_times(sheet, core, like, tile, dtype, n_rows, n_cols) for tile in tiles),
+                    key=lambda times: max(times.values()))
+        parts.update({what: n * time for what, time in times.items()})
+        seconds += n * max(times.values())
+    return seconds, parts
+
+# ---- llama.cpp, and what is published for it ----
+
+# The kernel that it takes for prompts on each GPU, and the GPU for which that was counted: the same, or one with such
+# instructions. None was counted for Adrenos.
+LLAMA = {gpu: (counted, kind) for counted, kind, gpus in (
+    ('renoir', 'fp16', 'vega10 renoir'), ('navi10', 'fp16', 'navi10'), ('skl', 'fp16', 'skl icl'),
+    ('tgl', 'int8', 'tgl adl dg2 mtl'), ('navi31', 'int8', 'navi21 pascal'),
+    ('navi31', 'coop', 'navi31 phoenix gfx1151 gfx1201 lnl bmg turing ampere')) for gpu in gpus.split()}
+LLAMA_SIZES = {'coop': 2, 'int8': 1.125, 'fp16': 2}   # bytes in shared memory, of weights and activations alike
+FITTED_TO = 'Llama 2 7B q4_0'
+MODELS_PREDICTED = MODELS | {('Llama 2 7B', 'q4_0'): (32, 4096, 11008, 4096, 8192, 32000)}
+SHAPES = {' '.join(model): shape for model, shape in MODELS_PREDICTED.items()} | {
+    'Llama 3.1 8B q4_k': (32, 4096, 14336, 4096, 2048, 128256)}
+
+Speed = collections.namedtuple('Speed', 'like sheet kernel prompt decode model')   # 0: not published
+
+def read_published(path):
+    """Speeds, and ((counted for, kind), type): Tile."""
+    rows = [[part.strip() for part in line.split('|')] for line in open(path) if line[0] != '#']
+    speeds = [Speed(like, Gpu(product, int(lanes), 0, int(mhz), float(gbs)), (counted, kind), float(prompt or 0),
+                    float(decode), model)
+              for what, like, product, lanes, mhz, gbs, kind, counted, prompt, decode, model in
+              (row for row in rows if row[0] == 'speed' and row[1] != 'like')]
+    kernels = {}
+    for _, counted, kind, dtype, slots, *tile in (row for row in rows if row[0] == 'kernel' and row[1] != 'counted'):
+        n_rows, n_tokens, workgroup = map(int, tile)
+        each = n_rows * n_tokens // (workgroup // 64 if kind == 'coop' else workgroup)   # as square as can be
+        part_rows = 2 ** (math.log2(each) // 2)
+        kernels[(counted, kind), dtype] = Tile(kind, n_rows, n_tokens, part_rows, each / part_rows, float(slots),
+                                               LLAMA_SIZES[kind], LLAMA_SIZES[kind])
+    return speeds, kernels
+
+def llama_prompt(sheet, like, tile, model):
+    """Tokens/s of a prompt by llama.cpp, or None where its kernel is not counted for such a GPU."""
+    return tile and PROMPT / predict_prompt(sheet, like, [tile], model.split()[-1], SHAPES[model])[0]
+
+def llama_decode(sheet, model):
+    """Tokens/s by llama.cpp, whose kernels for that are not counted: nothing but memory binds them."""
+    weights = sum(n_rows * n_cols * n for _, n_rows, n_cols, n in matrices(*SHAPES[model]))
+    memory = weights * BITS[model.split()[-1]] / 8 / (sheet.gbs * 1e9 * REACHED)
+    return 1 / (memory + DISPATCH * 6 * SHAPES[model][0])
+
+class Calibration:
+    """rows: (vendor, product, model, predicted over published).  A vendor's constant is the inverse of the geometric
+    mean of those that are fitted to, and for a vendor that has none the mean of the others'; spread: their geometric
+    standard deviation, once corrected."""
+    def __init__(self, rows):
+        self.rows, logs = rows, collections.defaultdict(list)
+        for vendor, _, model, ratio in rows:
+            if model == FITTED_TO: logs[vendor].append(math.log(ratio))
+        means = {vendor: sum(those) / len(those) for vendor, those in logs.items()}
+        self.overall = math.exp(-sum(means.values()) / len(means))
+        self.fitted = {vendor: math.exp(-mean) for vendor, mean in means.items()}
+        rest = [x - means[vendor] for vendor, those in logs.items() for x in those]
+        self.spread = math.exp(math.sqrt(sum(x * x for x in rest) / max(1, len(rest) - len(means))))
+
+    def constant(self, vendor): return self.fitted.get(vendor, self.overall)
+
+def calibrate(speeds, kernels):
+    """Of prompts and of decode steps."""
+    prompts, decodes = [], []
+    for like, sheet, kernel, prompt, decode, model in speeds:
+        row, tile = (CORES[like].vendor, sheet.product, model), kernels.get((kernel, model.split()[-1]))
+        if prompt and tile: prompts.append((*row, llama_prompt(sheet, like, tile, model) / prompt))
+        decodes.append((*row, llama_decode(sheet, model) / decode))
+    return Calibration(prompts), Calibration(decodes)
+
+# ---- reports ----
+
+def print_calibration(prompts, decodes):
+    print("\nCalibration: llama.cpp's Vulkan backend (tests/reports/published.txt), predicted over published")
+    print(f'{"":22} {"":17}  prompt  corrected  decode  corrected')
+    of_prompts = {row[:3]: row[3] for row in prompts.rows}
+    for *row, ratio in decodes.rows:
+        prompt, vendor = of_prompts.get(tuple(row)), row[0]
+        print(f'{row[1]:22} {row[2]:17}', f'{prompt:7.2f} {prompt * prompts.constant(vendor):10.2f}' if prompt
+              else f'{"-":>7} {"-":>10}', f'{ratio:7.2f} {ratio * decodes.constant(vendor):10.2f}',
+              *[] if row[2] == FITTED_TO else [' not fitted to'])
+    for what, one in (('prompts', prompts), ('decode', decodes)):
+        print(f'{what}: predictions times ' + ', '.join(f'{value:.2f} {vendor}' for vendor, value in one.fitted.items())
+              + f', {one.overall:.2f} others (the mean); what is left: x/÷ {one.spread:.2f}')
+
+def print_row(gpu, tokens, calibration, llama, parts, kernel=''):
+    """tokens: a second, before the correction; llama: the same of llama.cpp, or None.  parts: seconds, by column."""
+    speed = tokens * calibration.constant(CORES[gpu].vendor)
+    print(f'{gpu:8} {GPUS[gpu].product:26} {speed:7.1f} tokens/s predicted x/÷ {calibration.spread:.2f} '
+          + (f'{tokens / llama:5.2f}' if llama else '    -') + ' of llama.cpp '
+          + ' '.join(f'{1000 * time:{max(8, len(c))}.2f}' for c, time in parts.items())
+          + f'  {max(parts, key=parts.get)}{kernel}')
+
+def gpus_with(table, kernels): return [gpu for gpu in GPUS if any(key[0] == gpu and key[1] in kernels for key in table)]
+
+def models_with(table, columns, kernels_of):
+    """Writes the head of each model, where a GPU has kernels for it. Yields its name, type, shape and the GPUs."""
+    for (name, dtype), shape in MODELS_PREDICTED.items():
+        gpus, model = gpus_with(table, kernels_of(dtype)), f'{name} {dtype}'
+        if gpus: print(f'\n{model:78}ms by itself: ' + ' '.join(f'{c:>8}' for c in columns) + '  bound by')
+        yield model, dtype, shape, gpus
+
+def predict_decodes(table, layouts, calibration):
     columns = 'memory', 'cache', 'instructions', 'latency', 'dispatches'
-    print('Predictions, not measurements: a decode step at the start of a context, by instructions.txt and data')
-    print(f'sheets ({REACHED:.0%} of the bandwidth, the highest clock, {LATENCY * 1e9:g} ns until a load is there,')
-    print(f'{DISPATCH * 1e6:g} us between dispatches).')
-    for (name, dtype), shape in MODELS.items():
-        print(f'\n{name + " " + dtype:50} ms by itself: ' + ' '.join(columns) + '  bound by')
-        for gpu in (gpu for gpu in GPUS if any(key[0] == gpu for key in table)):
+    print(f"""Predictions, not measurements: a decode step at the start of a context, by instructions.txt and data
+sheets ({REACHED:.0%} of the bandwidth, the highest clock, {LATENCY * 1e9:g} ns until a load is there, {DISPATCH * 1e6:g} us
+between dispatches), times a vendor's constant that is fitted to llama.cpp's published speeds (at the end), and so has
+in it what its kernels lose, which are predicted by bandwidth alone. x/÷: the error where the model can be checked.""")
+    for model, dtype, shape, gpus in models_with(table, columns, lambda t: (f'matvec_{t}', f'matvec_dot_{t}')):
+        for gpu in gpus:
             seconds, parts = predict_step(table, layouts, gpu, dtype, shape)
-            print(f'{gpu:8} {GPUS[gpu][0]:26} {1 / seconds:6.1f} tokens/s predicted  '
-                  + ' '.join(f'{1000 * parts[c]:{len(c)}.2f}' for c in columns), ' ' + max(parts, key=parts.get))
+            print_row(gpu, 1 / seconds, calibration, llama_decode(GPUS[gpu], model), {c: parts[c] for c in columns})
+
+def predict_prompts(table, specs, kernels, calibration):
+    columns = 'vector', 'matrix', 'shared', 'L2', 'memory', 'attention', 'activations', 'dispatches'
+    print(f"""
+Predictions, not measurements: a prompt of {PROMPT} tokens, by the variant of matmul that comes first on a GPU (at the
+end of a row, with its tiles), times a vendor's constant, too. vector: slots of vector instructions; matrix: matrix
+units, which on AMD issue in the place of those (so both); shared, L2: bytes from shared memory and the L2 cache.""")
+    for model, dtype, shape, gpus in models_with(table, columns, lambda t: [name_of(v, t) for v in VARIANTS]):
+        for gpu in gpus:
+            tiles = tiles_of(table, specs, gpu, dtype)
+            seconds, parts = predict_prompt(GPUS[gpu], gpu, tiles, dtype, shape)
+            llama = llama_prompt(GPUS[gpu], gpu, kernels.get((LLAMA.get(gpu), dtype)), model)
+            kernel = f' ({tiles[0].variant} ' + ' '.join(f'{tile.rows}x{tile.tokens}' for tile in tiles) + ')'
+            print_row(gpu, PROMPT / seconds, calibration, llama, {c: parts[c] for c in columns}, kernel)
+
+def predict(published, path, *vendors):
+    table, (speeds, kernels) = read_table(path)[1], read_published(published)
+    of_prompts, of_decodes = calibrate(speeds, kernels)
+    predict_decodes(table, read_layouts(vendors), of_decodes)
+    predict_prompts(table, read_specs(vendors), kernels, of_prompts)
+    print_calibration(of_prompts, of_decodes)
+
+# ---- layouts ----
 
 def read_cells(path):
     """(GPU, kernel, use): a list of (Layout, cell). Of what `layouts` has written."""
