@@ -125,6 +125,8 @@ publish() {
         shift 2
     done
     echo 'kernel | navi31 | coop | q4_0 | 0.083 | 128 | 128 | 256'
+    echo 'decode | counted | q4_0'
+    echo "decode | navi31 | ${slots-4.5}"
 } >"$folder/published"
 
 # prompt KERNEL SPECIALISATION USE CELL
@@ -168,6 +170,9 @@ test_calibration() {
     check "and its deviation is told" matches out '^prompts: .* what is left: x/÷ 2\.6'
     check "decode by itself" matches out '^decode: predictions times 1\.00 AMD, 1\.00 others .* x/÷ 1\.00$'
     check "beside each number" matches out '^navi31 .* tokens/s predicted x/÷ 2\.6'
+    slots=100 publish 3727 180
+    predict_by table
+    check "instructions bind decode steps of llama.cpp" matches out '^a .* 0\.13 +1\.00$'
 }
 
 # Of layouts of 2, 4 and 8 rows the last takes a quarter of the instructions in q4_0, which bind there.

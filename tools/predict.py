@@ -187,10 +187,11 @@ def read_specs(paths):
         if kernel.startswith('matmul') and not of_experts(values): specs[gpu, kernel].append(values)
     return specs
 
-def product_times(sheet, core, like, tile, dtype, n_rows, n_cols):
+def product_times(sheet, like, tile, dtype, n_rows, n_cols):
     """Seconds that a matrix times the prompt takes where nothing else holds it up. Cores that have no tile in the last
     round wait. A matrix is read from memory for each row of tiles."""
-    groups, cores = math.ceil(n_rows / tile.rows) * math.ceil(PROMPT / tile.tokens), sheet.lanes / core.lanes
+    core, cores = CORES[like], sheet.lanes / CORES[like].lanes
+    groups = math.ceil(n_rows / tile.rows) * math.ceil(PROMPT / tile.tokens)
     products, hertz = groups * tile.rows * tile.tokens * n_cols, sheet.mhz * 1e6
     clocks = products / sheet.lanes * math.ceil(groups / cores) * cores / groups
     vector, matrix = tile.slots * clocks, clocks / MATRIX[like] if tile.variant == 'coop' else 0
@@ -216,13 +217,12 @@ def other_times(sheet, core, shape):
 def predict_prompt(sheet, like, tiles, dtype, shape):
     """Seconds of a prompt, and those of each thing that could bind it. Of several tiles a matrix takes the fastest. The
     matrix after the last layer multiplies one token, as in a decode step."""
-    core = CORES[like]
-    parts = collections.Counter(other_times(sheet, core, shape))
+    parts = collections.Counter(other_times(sheet, CORES[like], shape))
     *layers, (_, vocab, d_model, _) = matrices(*shape)
     parts['memory'] = vocab * d_model * BITS[dtype] / 8 / (sheet.gbs * 1e9 * REACHED)
     seconds = sum(parts.values())
     for _, n_rows, n_cols, n in layers:
-        times = min((product_times(sheet, core, like, tile, dtype, n_rows, n_cols) for tile in tiles),
+        times = min((product_times(sheet, like, tile, dtype, n_rows, n_cols) for tile in tiles),
                     key=lambda times: max(times.values()))
         parts.update({what: n * time for what, time in times.items()})
         seconds += n * max(times.values())
@@ -245,7 +245,7 @@ SHAPES = {' '.join(model): shape for model, shape in MODELS_PREDICTED.items()} |
 Speed = collections.namedtuple('Speed', 'like sheet kernel prompt decode model')   # 0: not published
 
 def read_published(path):
-    """Speeds, and ((counted for, kind), type): Tile."""
+    """Speeds, for prompts ((counted for, kind), type): Tile, and for decode steps (GPU, type): slots."""
     rows = [[part.strip() for part in line.split('|')] for line in open(path) if line[0] != '#']
     speeds = [Speed(like, Gpu(product, int(lanes), 0, int(mhz), float(gbs)), (counted, kind), float(prompt or 0),
                     float(decode), model)
@@ -258,17 +258,19 @@ def read_published(path):
         part_rows = 2 ** (math.log2(each) // 2)
         kernels[(counted, kind), dtype] = Tile(kind, n_rows, n_tokens, part_rows, each / part_rows, float(slots),
                                                LLAMA_SIZES[kind], LLAMA_SIZES[kind])
-    return speeds, kernels
+    (*_, types), *steps = ((row[1].split(), row[2:]) for row in rows if row[0] == 'decode')
+    steps = {(gpu, dtype): float(n) for gpus, slots in steps for gpu in gpus for dtype, n in zip(types, slots)}
+    return speeds, kernels, steps
 
 def llama_prompt(sheet, like, tile, model):
     """Tokens/s of a prompt by llama.cpp, or None where its kernel is not counted for such a GPU."""
     return tile and PROMPT / predict_prompt(sheet, like, [tile], model.split()[-1], SHAPES[model])[0]
 
-def llama_decode(sheet, model):
-    """Tokens/s by llama.cpp, whose kernels for that are not counted: nothing but memory binds them."""
+def llama_decode(sheet, slots, model):
+    """Tokens/s by llama.cpp, by memory or, where slots are known, by instructions."""
     weights = sum(n_rows * n_cols * n for _, n_rows, n_cols, n in matrices(*SHAPES[model]))
     memory = weights * BITS[model.split()[-1]] / 8 / (sheet.gbs * 1e9 * REACHED)
-    return 1 / (memory + DISPATCH * 6 * SHAPES[model][0])
+    return 1 / (max(memory, weights * slots / (sheet.lanes * sheet.mhz * 1e6)) + DISPATCH * 6 * SHAPES[model][0])
 
 class Calibration:
     """rows: (vendor, product, model, predicted over published).  A vendor's constant is the inverse of the geometric
@@ -286,13 +288,14 @@ class Calibration:
 
     def constant(self, vendor): return self.fitted.get(vendor, self.overall)
 
-def calibrate(speeds, kernels):
+def calibrate(speeds, kernels, steps):
     """Of prompts and of decode steps."""
     prompts, decodes = [], []
     for like, sheet, kernel, prompt, decode, model in speeds:
-        row, tile = (CORES[like].vendor, sheet.product, model), kernels.get((kernel, model.split()[-1]))
+        row, dtype = (CORES[like].vendor, sheet.product, model), model.split()[-1]
+        tile, slots = kernels.get((kernel, dtype)), steps.get((like, dtype), 0)
         if prompt and tile: prompts.append((*row, llama_prompt(sheet, like, tile, model) / prompt))
-        decodes.append((*row, llama_decode(sheet, model) / decode))
+        decodes.append((*row, llama_decode(sheet, slots, model) / decode))
     return Calibration(prompts), Calibration(decodes)
 
 # ---- reports ----
@@ -327,16 +330,17 @@ def models_with(table, columns, kernels_of):
         if gpus: print(f'\n{model:78}ms by itself: ' + ' '.join(f'{c:>8}' for c in columns) + '  bound by')
         yield model, dtype, shape, gpus
 
-def predict_decodes(table, layouts, calibration):
+def predict_decodes(table, layouts, steps, calibration):
     columns = 'memory', 'cache', 'instructions', 'latency', 'dispatches'
     print(f"""Predictions, not measurements: a decode step at the start of a context, by instructions.txt and data
 sheets ({REACHED:.0%} of the bandwidth, the highest clock, {LATENCY * 1e9:g} ns until a load is there, {DISPATCH * 1e6:g} us
 between dispatches), times a vendor's constant that is fitted to llama.cpp's published speeds (at the end), and so has
-in it what its kernels lose, which are predicted by bandwidth alone. x/÷: the error where the model can be checked.""")
+in it what its kernels lose beside instructions. x/÷: the error of the model where it can be checked.""")
     for model, dtype, shape, gpus in models_with(table, columns, lambda t: (f'matvec_{t}', f'matvec_dot_{t}')):
         for gpu in gpus:
             seconds, parts = predict_step(table, layouts, gpu, dtype, shape)
-            print_row(gpu, 1 / seconds, calibration, llama_decode(GPUS[gpu], model), {c: parts[c] for c in columns})
+            llama = llama_decode(GPUS[gpu], steps.get((gpu, dtype), 0), model)
+            print_row(gpu, 1 / seconds, calibration, llama, {c: parts[c] for c in columns})
 
 def predict_prompts(table, specs, kernels, calibration):
     columns = 'vector', 'matrix', 'shared', 'L2', 'memory', 'attention', 'activations', 'dispatches'
@@ -353,9 +357,9 @@ units, which on AMD issue in the place of those (so both); shared, L2: bytes fro
             print_row(gpu, PROMPT / seconds, calibration, llama, {c: parts[c] for c in columns}, kernel)
 
 def predict(published, path, *vendors):
-    table, (speeds, kernels) = read_table(path)[1], read_published(published)
-    of_prompts, of_decodes = calibrate(speeds, kernels)
-    predict_decodes(table, read_layouts(vendors), of_decodes)
+    table, (speeds, kernels, steps) = read_table(path)[1], read_published(published)
+    of_prompts, of_decodes = calibrate(speeds, kernels, steps)
+    predict_decodes(table, read_layouts(vendors), steps, of_decodes)
     predict_prompts(table, read_specs(vendors), kernels, of_prompts)
     print_calibration(of_prompts, of_decodes)
 
