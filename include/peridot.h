@@ -349,13 +349,22 @@ typedef struct peridot_link {
     void *user;
 } peridot_link;
 
+/* How matrices are multiplied and attention is computed, whatever the types of weights and cache: those are as stored.
+ * Keys and values of a sequence that was loaded are of the precision with which they were computed. */
+typedef enum peridot_precision {
+    /* as suits the device: its fastest kernels may round activations to fp16 or to integers with a scale */
+    PERIDOT_PRECISION_DEFAULT,
+    PERIDOT_PRECISION_EXACT    /* activations, products and sums are fp32 */
+} peridot_precision;
+
 typedef struct peridot_model_params {
     size_t size;
     const char *device;      /* index, part of the name, UUID or PCI address; NULL: the fastest real GPU */
     /* Folder for compiled pipelines and what peridot_selftest and peridot_tune found, made when missing, for this user
      * alone. It is not used when it is another's, a link, or others can write to it. NULL: nothing is kept on disk. */
     const char *cache_dir;
-    /* [n_kernels]: variants to take wherever they can be, "matmul=coop", for comparisons and tests */
+    /* [n_kernels]: variants to take wherever they can be, "matmul=coop", for comparisons and tests. One that rounds is
+     * refused where `precision` is exact. */
     const char *const *kernels;
     size_t n_kernels;
     /* Bytes of the GPU's own memory that weights may take; what does not fit is read from the host's memory across the
@@ -368,6 +377,7 @@ typedef struct peridot_model_params {
     /* A drafter (is_drafter) can only be opened for the model that it drafts for, on whose device it is then, whatever
      * `device` says, and which stays while it does. NULL, or another kind of model: nothing. */
     peridot_model *target;
+    peridot_precision precision;
 } peridot_model_params;
 
 /* What a model turns its final hidden states into. */
@@ -427,6 +437,7 @@ typedef struct peridot_model_info {
     uint32_t embedding_size;       /* columns of a text's vector: see peridot_embedding */
     uint32_t last_division;        /* ranks may begin with layers up to this one: later ones read its keys */
     bool is_drafter;               /* it guesses tokens for another model, of which it reads the cache: see `target` */
+    peridot_precision precision;   /* as the model was opened with */
 } peridot_model_info;
 
 /* Numbers of the cache. Q8_0: 8-bit integers, and a 16-bit scale for each block of 32 along a head: 34 bytes for 32

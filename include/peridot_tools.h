@@ -20,6 +20,7 @@ typedef struct peridot_variant {
     const char *operation, *name;   /* "matmul", "coop" */
     bool available;                 /* the device, and this build, can do it */
     bool chosen;                    /* it is used, unless peridot_model_params.kernels names another */
+    bool exact;                     /* it may be used where peridot_model_params.precision is exact */
 } peridot_variant;
 
 /* Row i of the list of variants, as a device has them; false past the last. */

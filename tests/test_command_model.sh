@@ -35,6 +35,31 @@ test_kernels() {
     [ "${variants#*coop}" != "$variants" ] || fails_with 1 'cannot do matmul=coop: it lacks ' run --kernel matmul=coop x
 }
 
+# What rounds is refused; where exact takes the same kernels as default, as a CPU does, the numbers are the same bits.
+test_precision() {
+    local default exact variant
+    run logits --tokens "$(seq -s, 1 60)" --out "$folder/default"
+    default=$(sed -n 's/^precision: default, with //p' "$folder/err")
+    check "logits says with which precision and kernels" matches err '^precision: default, with matmul='
+    run logits --tokens "$(seq -s, 1 60)" --out "$folder/exact" --precision exact
+    exact=$(sed -n 's/^precision: exact, with //p' "$folder/err")
+    check "--precision exact says so" [ -n "$exact" ]
+    [ "$exact" != "$default" ] ||
+        check "the same kernels give the same bits" cmp -s "$folder/default" "$folder/exact"
+    run hidden --tokens 1,2 --out "$folder/exact" --precision exact --kernel matmul=tile
+    check "exact may be forced to what is exact" matches err '^precision: exact, with matmul=tile, '
+    echo "The little fox was hungry." >"$folder/text"
+    run perplexity -f "$folder/text" --precision exact
+    check "perplexity says with which precision" matches err '^precision: exact, with '
+    run embed --precision exact "The fox"
+    check "embed takes --precision" [ $status = 0 ]
+    run devices
+    variant=$(sed -n 's/^   kernels   matmul: .*\(coop\|dot\).*; matvec.*/\1/p' "$folder/out" | head -1)
+    [ -z "$variant" ] ||
+        fails_with 1 "matmul=$variant contradicts precision exact" run --precision exact --kernel matmul=$variant x
+    fails_with 2 '--precision does not know double' run --precision double x
+}
+
 # Where host and device share their memory there is nothing to place; elsewhere the text stays the same.
 test_placement() {
     local size
@@ -288,6 +313,7 @@ if [ -e "$stories" ]; then
     test_run_stops
     test_run_schema
     test_kernels
+    test_precision
     test_placement
     test_reading
 else

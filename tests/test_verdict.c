@@ -296,6 +296,19 @@ static void test_partial(void **state)
     set_right();
 }
 
+/* Nothing that rounds takes the place of what does not, however fast the device would be with it. */
+static void test_exact(void **state)
+{
+    (void)state;
+    peridot_device_info *device = (peridot_device_info *)pd_gpu_info(gpu);
+    bool has_instruction = device->integer_dot_instruction;
+    device->integer_dot_instruction = true;
+    set_wrong(PD_KERNEL_matvec_rows_q8_0, PD_KERNEL_matvec_rows_q8_0);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATVEC_ROWS, PD_Q8_0), PD_VARIANT_MATVEC_COLUMNS);
+    device->integer_dot_instruction = has_instruction;
+    set_right();
+}
+
 static bool cancel(void *user, const peridot_kernel_check *check)
 {
     (void)user;
@@ -354,7 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_log), cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_private), cmocka_unit_test(test_unwritable),
-        cmocka_unit_test(test_off), cmocka_unit_test(test_partial),
+        cmocka_unit_test(test_off), cmocka_unit_test(test_partial), cmocka_unit_test(test_exact),
         cmocka_unit_test(test_selftest), cmocka_unit_test(test_measure), cmocka_unit_test(test_long_list),
     };
     return cmocka_run_group_tests_name("verdict", tests, open_gpu, close_gpu);

@@ -35,6 +35,7 @@ static void describe_model(peridot_model *model)
     info->device = pd_gpu_info(model->m.gpu);
     info->device_reason = pd_gpu_reason(model->m.gpu);
     info->kernels = model->kernels;
+    info->precision = model->m.variants.exact ? PERIDOT_PRECISION_EXACT : PERIDOT_PRECISION_DEFAULT;
     info->tuning = model->tuning;
     info->untuned = !model->m.link && !model->target && pd_tune_is_due(&model->m);
     if (w->n_outputs == 1 && info->problem == PERIDOT_PROBLEM_SINGLE_LABEL) info->problem = PERIDOT_PROBLEM_REGRESSION;
@@ -122,7 +123,8 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     PD_TRY(pd_checkpoint_open(&m->checkpoint, path, true));
     PD_TRY(pd_config_read(&m->config, m->checkpoint));
     PD_TRY(open_gpu(model, p));
-    PD_TRY(pd_variants_choose(&m->variants, pd_gpu_info(m->gpu), p->kernels, p->n_kernels));
+    PD_TRY(pd_variants_choose(&m->variants, pd_gpu_info(m->gpu), p->precision, p->kernels,
+                              p->n_kernels));
     pd_tunings_read(&m->tunings, pd_gpu_info(m->gpu), p->cache_dir);
     struct pd_load_params load = {.gpu_memory = p->gpu_memory, .progress = p->progress, .user = p->user};
     PD_TRY(choose_layers(&load, m));

@@ -21,6 +21,7 @@ static const struct row {
     enum pd_kernel_kind kind;
     bool on_gpu, on_cpu;        /* meant for */
     enum pd_kernel_id pack;     /* the kernel that packs what these read; PD_N_KERNELS: none */
+    bool exact;                 /* activations, products and sums are fp32 */
     /* what is taken for types that it has no kernel for, and on devices that it is not meant for, cannot run it or get
      * it wrong; NO_VARIANT: it has kernels for all types, which all devices run */
     enum pd_variant fallback;
@@ -30,21 +31,21 @@ static const struct row {
     [PD_VARIANT_MATMUL_DOT] = {PD_VARIED_MATMUL, "dot", PD_KERNELS_matmul_dot, true, false, PD_KERNEL_pack_q16,
         .fallback = PD_VARIANT_MATMUL_TILE},
     [PD_VARIANT_MATMUL_TILE] = {PD_VARIED_MATMUL, "tile", PD_KERNELS_matmul, true, false, PD_N_KERNELS,
-        .fallback = PD_VARIANT_MATMUL_MATVEC},
+        .exact = true, .fallback = PD_VARIANT_MATMUL_MATVEC},
     [PD_VARIANT_MATMUL_MATVEC] = {PD_VARIED_MATMUL, "matvec", PD_KERNELS_matvec, false, true, PD_N_KERNELS,
-        .fallback = NO_VARIANT},
+        .exact = true, .fallback = NO_VARIANT},
     [PD_VARIANT_MATVEC_ROWS] = {PD_VARIED_MATVEC, "rows", PD_KERNELS_matvec_rows, false, true, PD_N_KERNELS,
-        .fallback = PD_VARIANT_MATVEC_DOT},
+        .exact = true, .fallback = PD_VARIANT_MATVEC_DOT},
     [PD_VARIANT_MATVEC_DOT] = {PD_VARIED_MATVEC, "dot", PD_KERNELS_matvec_dot, true, false, PD_N_KERNELS,
         .fallback = PD_VARIANT_MATVEC_COLUMNS},
     [PD_VARIANT_MATVEC_COLUMNS] = {PD_VARIED_MATVEC, "columns", PD_KERNELS_matvec, true, true, PD_N_KERNELS,
-        .fallback = NO_VARIANT},
+        .exact = true, .fallback = NO_VARIANT},
     [PD_VARIANT_ATTENTION_ROWS] = {PD_VARIED_ATTENTION, "rows", PD_KERNELS_attention_rows, false, true, PD_N_KERNELS,
-        .fallback = PD_VARIANT_ATTENTION_TILE},
+        .exact = true, .fallback = PD_VARIANT_ATTENTION_TILE},
     [PD_VARIANT_ATTENTION_TILE] = {PD_VARIED_ATTENTION, "tile", PD_KERNELS_attention_tile, true, false, PD_N_KERNELS,
-        .fallback = PD_VARIANT_ATTENTION_COLUMNS},
+        .exact = true, .fallback = PD_VARIANT_ATTENTION_COLUMNS},
     [PD_VARIANT_ATTENTION_COLUMNS] = {PD_VARIED_ATTENTION, "columns", PD_KERNELS_attention, true, true, PD_N_KERNELS,
-        .fallback = NO_VARIANT},
+        .exact = true, .fallback = NO_VARIANT},
 };
 
 /* The first choice for each operation. */
@@ -78,16 +79,27 @@ static bool is_recommended(const peridot_device_info *device, enum pd_variant v)
     return device->type == PERIDOT_DEVICE_CPU ? rows[v].on_cpu : rows[v].on_gpu && !is_slow(device, v);
 }
 
-struct pd_variants pd_variants_default(const peridot_device_info *device)
+/* What is taken in v's place. Only an exact variant takes the place of an exact one. */
+static enum pd_variant fallback_of(enum pd_variant v)
 {
-    struct pd_variants variants = {0};
+    enum pd_variant other = rows[v].fallback;
+    while (rows[v].exact && other != NO_VARIANT && !rows[other].exact) other = rows[other].fallback;
+    return other;
+}
+
+static struct pd_variants best_for(const peridot_device_info *device, bool exact)
+{
+    struct pd_variants variants = {.exact = exact};
     for (int operation = 0; operation < PD_N_VARIED; operation++) {
         enum pd_variant v = preferred[operation];
-        while (!(is_recommended(device, v) && pd_variant_available(device, v))) v = rows[v].fallback;
+        while (!(is_recommended(device, v) && pd_variant_available(device, v) && (rows[v].exact || !exact)))
+            v = rows[v].fallback;
         variants.of[operation] = v;
     }
     return variants;
 }
+
+struct pd_variants pd_variants_default(const peridot_device_info *device) { return best_for(device, false); }
 
 void pd_variants_make_batch_invariant(struct pd_variants *variants)
 {
@@ -110,7 +122,7 @@ struct pd_row_layout pd_row_layout_of(const peridot_device_info *device, enum pd
 
 enum pd_variant pd_variant_for_type(enum pd_variant v, uint32_t type)
 {
-    while (pd_variant_kernel(v, type) == PD_N_KERNELS) v = rows[v].fallback;
+    while (pd_variant_kernel(v, type) == PD_N_KERNELS) v = fallback_of(v);
     return v;
 }
 
@@ -127,7 +139,7 @@ static bool is_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
 
 enum pd_variant pd_variant_working(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
 {
-    for (enum pd_variant other = v; other != NO_VARIANT; other = rows[other].fallback)
+    for (enum pd_variant other = v; other != NO_VARIANT; other = fallback_of(other))
         if (is_sound(gpu, other, type) && (other == v || !is_slow(pd_gpu_info(gpu), other))) return other;
     return pd_variant_for_type(v, type);
 }
@@ -165,13 +177,17 @@ static int find(const char *text)
     return -1;
 }
 
-peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list,
-                                  size_t n)
+peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device,
+                                  peridot_precision precision, const char *const *list, size_t n)
 {
-    *out = pd_variants_default(device);
+    if (precision != PERIDOT_PRECISION_DEFAULT && precision != PERIDOT_PRECISION_EXACT)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no precision %d", (int)precision);
+    *out = best_for(device, precision == PERIDOT_PRECISION_EXACT);
     for (size_t i = 0; i < n; i++) {
         int v = find(list[i]);
         if (v < 0) return PERIDOT_ERROR_ARGUMENT;
+        if (out->exact && !rows[v].exact)
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s contradicts precision exact: it rounds what it multiplies", list[i]);
         const char *lacking = lacks(device, (enum pd_variant)v);
         if (lacking)
             return pd_fail(PERIDOT_ERROR_DEVICE, "%s cannot do %s: it lacks %s", device->name, list[i], lacking);
@@ -195,6 +211,6 @@ bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, siz
     struct pd_variants taken = pd_variants_default(device);
     *out = (peridot_variant){.operation = operation_names[row->operation], .name = row->name,
         .available = pd_variant_available(device, (enum pd_variant)i),
-        .chosen = taken.of[row->operation] == (enum pd_variant)i};
+        .chosen = taken.of[row->operation] == (enum pd_variant)i, .exact = row->exact};
     return true;
 }

@@ -21,15 +21,16 @@ enum pd_variant {
 struct pd_variants {
     enum pd_variant of[PD_N_VARIED];
     bool forced[PD_N_VARIED];
+    bool exact;                         /* only exact ones: see peridot_precision */
     bool batch_invariant;               /* see pd_variants_make_batch_invariant */
     const struct pd_tunings *tunings;   /* of matvec; NULL: none was measured */
 };
 
 /* The defaults of the device. */
 struct pd_variants pd_variants_default(const peridot_device_info *device);
-/* The defaults, but for what `list` names: n texts such as "matmul=tile". */
-peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list,
-                                  size_t n);
+/* The device's best of that precision, but for what `list` names: n texts such as "matmul=tile". */
+peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device,
+                                  peridot_precision precision, const char *const *list, size_t n);
 /* Takes what gives a row of a decode step the same bits whatever other rows there are, unless the user named another:
  * matvec=dot is for one row only, and tuned sizes of subgroups change the order of sums. */
 void pd_variants_make_batch_invariant(struct pd_variants *variants);
@@ -44,7 +45,7 @@ enum pd_variant pd_variant_for_type(enum pd_variant v, uint32_t type);
 /* The kernel that packs activations as its kernels read them; PD_N_KERNELS: they read them as they are. */
 enum pd_kernel_id pd_variant_pack(enum pd_variant v);
 /* The first of v and its fallbacks that has a kernel for the type which no self-test has disabled; v if there is
- * none. */
+ * none. An exact variant falls back to exact ones alone. */
 enum pd_variant pd_variant_working(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type);
 /* Whether another kernel is taken where this one is wrong. */
 bool pd_kernel_has_fallback(enum pd_kernel_id id);

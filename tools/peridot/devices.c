@@ -113,8 +113,10 @@ static void add_kernels(yyjson_mut_doc *doc, yyjson_mut_val *o, const peridot_de
         if (!operation) {
             operation = yyjson_mut_obj_add_obj(doc, kernels, v.operation);
             yyjson_mut_obj_add_arr(doc, operation, "variants");
+            yyjson_mut_obj_add_arr(doc, operation, "exact");
         }
         yyjson_mut_arr_add_str(doc, yyjson_mut_obj_get(operation, "variants"), v.name);
+        if (v.exact) yyjson_mut_arr_add_str(doc, yyjson_mut_obj_get(operation, "exact"), v.name);
         if (v.chosen) yyjson_mut_obj_add_str(doc, operation, "taken", v.name);
     }
 }

@@ -22,6 +22,12 @@ const char *cmd_kv_name(size_t i)
     return i < CMD_COUNT(names) ? names[i] : NULL;
 }
 
+const char *cmd_precision_name(size_t i)
+{
+    static const char *const names[] = {[PERIDOT_PRECISION_DEFAULT] = "default", [PERIDOT_PRECISION_EXACT] = "exact"};
+    return i < CMD_COUNT(names) ? names[i] : NULL;
+}
+
 const char *cmd_device_type_name(peridot_device_type type)
 {
     static const char *const names[] = {
@@ -164,6 +170,7 @@ peridot_status cmd_model_open_for(peridot_model **out, const struct cmd_model_ar
     struct cmd_progress progress = cmd_progress_begin("loading");
     peridot_model_params params = {.device = cmd_device_name(args->device), .cache_dir = cmd_cache_dir(),
                                    .gpu_memory = args->gpu_memory,
+                                   .precision = (peridot_precision)args->precision,
                                    .kernels = args->kernels.at, .n_kernels = args->kernels.n,
                                    .progress = cmd_progress_step, .user = &progress, .target = target};
     *out = NULL;
@@ -176,6 +183,12 @@ peridot_status cmd_model_open_for(peridot_model **out, const struct cmd_model_ar
     else if (status == PERIDOT_ERROR_DEVICE && !params.device) status = advise_failure(status);
     if (status == PERIDOT_OK && args->gpu_memory) print_placement(peridot_model_get_info(*out));
     return status;
+}
+
+void cmd_model_print_precision(const peridot_model *model)
+{
+    const peridot_model_info *info = peridot_model_get_info(model);
+    cmd_say("precision: %s, with %s\n", cmd_precision_name(info->precision), info->kernels);
 }
 
 static bool go_on(void *user, uint64_t done, uint64_t total)

@@ -9,6 +9,7 @@ struct cmd_model_args {
     const char *path;     /* NULL: the demo model */
     const char *device;   /* NULL: PERIDOT_DEVICE, or else the library's choice */
     uint64_t gpu_memory;  /* 0: all weights must fit */
+    uint32_t precision;   /* peridot_precision */
     struct cmd_texts kernels;
 };
 
@@ -23,7 +24,11 @@ struct cmd_model_args {
              "variable PERIDOT_DEVICE, or else the fastest real GPU."}, \
     {.name = "gpu-memory", .metavar = "SIZE", .kind = CMD_SIZE, .offset = offsetof(struct cmd_model_args, gpu_memory), \
      .help = "Weights take at most this much of the GPU's own memory (6G, 800M); layers that do not fit are left in " \
-             "the host's, which the GPU reads across the bus."}
+             "the host's, which the GPU reads across the bus."}, \
+    {.name = "precision", .metavar = "PRECISION", .kind = CMD_CHOICE, \
+     .offset = offsetof(struct cmd_model_args, precision), .fallback = "default", .value = cmd_precision_name, \
+     .help = "exact: matrices and attention are computed in fp32 alone; default: as suits the device, whose fastest " \
+             "kernels may round activations to fp16 or to integers with a scale."}
 
 #define CMD_KERNEL_OPTION \
     {.name = "kernel", .metavar = "NAME=VARIANT", .kind = CMD_TEXTS, \
@@ -50,6 +55,8 @@ struct cmd_model_args {
 
 /* Names of peridot_kv_type, in its order. */
 const char *cmd_kv_name(size_t i);
+/* Names of peridot_precision, in its order. */
+const char *cmd_precision_name(size_t i);
 /* "discrete GPU" */
 const char *cmd_device_type_name(peridot_device_type type);
 
@@ -67,6 +74,8 @@ peridot_status cmd_model_path(const char **path, const char *given);
 peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args);
 /* The same for one that may be a drafter of `target` (NULL: none may). */
 peridot_status cmd_model_open_for(peridot_model **out, const struct cmd_model_args *args, peridot_model *target);
+/* Says on stderr with which precision and kernels it computes, for commands whose results are numbers. */
+void cmd_model_print_precision(const peridot_model *model);
 
 /* Searches, for about max_s seconds at most (0: to the end), for what suits the device; `call` may be NULL. */
 peridot_status cmd_model_tune(peridot_model *model, double max_s, peridot_tuned_call call);

@@ -44,6 +44,9 @@ class Test(unittest.TestCase):
         with peridot.Model(golden / "gemma2-sequence") as model:
             self.assertEqual((model.info.head, model.labels), ("sequence", ["calm", "glad", "sad"]))
         self.assertGreater(min(self.model.bench(64, 16, 1)), 0)
+        self.assertEqual(self.model.info.precision, "default")
+        with peridot.Model(stories, precision="exact") as model:
+            self.assertEqual(model.info.precision, "exact")
         for device, other in zip(peridot.devices(), json.loads(command("devices", "--json")), strict=True):
             for name in set(vars(device)) & set(other) - {"heap_budget", "type"}:
                 self.assertEqual(getattr(device, name), other[name])
@@ -209,6 +212,8 @@ class Test(unittest.TestCase):
             peridot.Model("none.gguf")
         with self.assertRaisesRegex(peridot.DeviceError, "nowhere"):
             peridot.Model(stories, device="nowhere")
+        with self.assertRaisesRegex(ValueError, "contradicts precision exact|lacks"):
+            peridot.Model(stories, precision="exact", kernels=["matmul=dot"])
         with peridot.Session(self.model, ctx=8) as session, session.sequence() as sequence:
             with self.assertRaisesRegex(ValueError, "context of 8 positions"):
                 sequence.eval(range(9))

@@ -125,8 +125,9 @@ static bool can_batch(const struct bench_list *batches)
 /* The options that --quick fixes have their defaults, as far as that can be seen. */
 static bool is_fixed_set(const struct bench_args *a)
 {
-    return !a->model.path && !a->shape && !a->type && !a->model.gpu_memory && !a->model.kernels.n && !a->ctx && !a->kv
-        && a->chunk == 256 && a->n_repeats == 5 && strcmp(a->prompts, "512") == 0 && strcmp(a->lengths, "128") == 0
+    return !a->model.path && !a->shape && !a->type && !a->model.gpu_memory && !a->model.kernels.n
+        && a->model.precision == PERIDOT_PRECISION_DEFAULT && !a->ctx && !a->kv && a->chunk == 256
+        && a->n_repeats == 5 && strcmp(a->prompts, "512") == 0 && strcmp(a->lengths, "128") == 0
         && strcmp(a->batches, "8") == 0 && strcmp(a->depths, "0") == 0 && !a->beside;
 }
 

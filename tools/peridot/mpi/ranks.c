@@ -34,7 +34,7 @@ static struct {
 
 /* What rank 0 sends: a request and the arguments of the model, texts one after the other. */
 struct model_request {
-    uint32_t request, n_kernels;
+    uint32_t request, n_kernels, precision;
     uint64_t gpu_memory;
     bool has_device;
     char path[1024], device[256], kernels[1024];
@@ -57,7 +57,8 @@ static peridot_status make_request(struct model_request *out, enum request reque
 {
     size_t at = 0;
     const char *device = cmd_device_name(args->device);
-    *out = (struct model_request){.request = request, .gpu_memory = args->gpu_memory, .has_device = device != NULL};
+    *out = (struct model_request){.request = request, .gpu_memory = args->gpu_memory, .precision = args->precision,
+                                  .has_device = device != NULL};
     memcpy(out->n_layers, ranks.n_layers, sizeof out->n_layers);
     CMD_TRY(put(out->path, sizeof out->path, args->path, "the model's path"));
     CMD_TRY(put(out->device, sizeof out->device, device, "--device"));
@@ -276,7 +277,8 @@ static peridot_status work(const struct model_request *m)
     for (uint32_t i = 0; i < m->n_kernels && i < CMD_TEXTS_MAX; i++, at += strlen(at) + 1) kernels[i] = at;
     const peridot_model_params params = {.device = choose_device(m->has_device ? m->device : NULL),
                                          .cache_dir = cmd_cache_dir(), .gpu_memory = m->gpu_memory, .kernels = kernels,
-                                         .n_kernels = m->n_kernels, .link = &ranks.link};
+                                         .n_kernels = m->n_kernels, .precision = (peridot_precision)m->precision,
+                                         .link = &ranks.link};
     CMD_TRY(cmd_model_path(&path, m->path[0] ? m->path : NULL));
     CMD_TRY(peridot_model_open(&model, path, &params));
     cmd_ranks_opened(model);

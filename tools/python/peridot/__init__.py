@@ -215,12 +215,14 @@ class Model(_Handle):
 
     device: an index, part of a name, a UUID or a PCI address; None: the variable PERIDOT_DEVICE, or the fastest GPU.
     gpu_memory: bytes of the GPU's own memory that weights may take; 0: all must fit. kernels: "matmul=tile", ...
+    precision: "default", as suits the device, whose kernels may round activations; "exact", all in fp32.
     progress(done, total): bytes loaded. log(message): what the model does by itself. target: for a drafter, which works
     for that model alone (Session's draft)."""
 
     def __init__(self, path: Union[str, os.PathLike[str]], *, device: Union[str, int, None] = None, gpu_memory: int = 0,
                  kernels: Items[str] = (), cache_dir: Optional[str] = None, progress: Optional[Progress] = None,
-                 log: Callable[[str], object] = _nothing, target: Optional[Model] = None) -> None:
+                 log: Callable[[str], object] = _nothing, target: Optional[Model] = None,
+                 precision: str = "default") -> None:
         user = ffi.new_handle(_Calls(progress=progress or _nothing, log=log))
         chosen = os.environ.get("PERIDOT_DEVICE", "") if device is None else str(device)
         keep = [string(chosen), string(cache_dir or _cache_dir()), *map(string, kernels)]
@@ -228,7 +230,8 @@ class Model(_Handle):
         params = ffi.new("peridot_model_params *", {
             "size": ffi.sizeof("peridot_model_params"), "device": keep[0] if chosen else ffi.NULL, "cache_dir": keep[1],
             "kernels": names, "n_kernels": len(names), "gpu_memory": gpu_memory, "progress": _on_progress,
-            "log": _on_log, "user": user, "target": target._p if target is not None else ffi.NULL})
+            "log": _on_log, "user": user, "target": target._p if target is not None else ffi.NULL,
+            "precision": ["default", "exact"].index(precision)})
         out = ffi.new("peridot_model **")
         status = lib.peridot_model_open(out, os.fsencode(path), params)
         super().__init__(out[0], lib.peridot_model_close, None, user)   # also when `log` raised; it takes NULL
