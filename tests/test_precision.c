@@ -1,6 +1,9 @@
-/* What precision makes of the variants of kernels that a device takes. */
+/* What precision makes of the variants of kernels that a device takes, and whether the table of tests/reports has a
+ * measurement of each variant that is a default, and a good one. */
 #include "format_fixture.h"
+#include "format/dtype.h"
 #include "ops/ops.h"
+#include "peridot_tools.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +11,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#define KL_MOST 1e-4   /* nats, on a trained model, of what devices take by default */
 
 /* One with every feature that peridot_device_info has, and large limits. */
 static peridot_device_info able_device(peridot_device_type type)
@@ -27,6 +32,8 @@ static peridot_variant variant_at(const peridot_device_info *device, enum pd_var
     assert_true(pd_variants_at(&out, device, v));
     return out;
 }
+
+static bool is_attention(const peridot_variant *v) { return strcmp(v->operation, "attention") == 0; }
 
 static void name_of(char out[64], const peridot_variant *v) { snprintf(out, 64, "%s=%s", v->operation, v->name); }
 
@@ -82,12 +89,80 @@ static void test_forced(void **state)
     }
 }
 
+/* ---- the table ---- */
+
+static struct row {
+    char variant[64], model[64], type[16];
+    double mean_kl;
+} rows[4096];
+static size_t n_rows;
+
+static int read_rows(void **state)
+{
+    (void)state;
+    char line[512];
+    FILE *file = fopen(PERIDOT_GOLDEN "/../reports/precision.txt", "r");
+    while (file && n_rows < PD_COUNT(rows) && fgets(line, sizeof line, file)) {
+        struct row *r = &rows[n_rows];
+        n_rows += sscanf(line, "%63s %63s %15s %*s %*s %lf", r->variant, r->model, r->type, &r->mean_kl) == 4;
+    }
+    if (file) fclose(file);
+    return n_rows ? 0 : -1;
+}
+
+static void check_row(const char *variant, const char *model, const char *type)
+{
+    for (size_t i = 0; i < n_rows; i++)
+        if (strcmp(rows[i].variant, variant) == 0 && strcmp(rows[i].model, model) == 0
+            && strcmp(rows[i].type, type) == 0)
+            return;
+    fail_msg("%s is a default without a measurement on %s, %s: run tools/precision.py %s", variant, model, type,
+             variant);
+}
+
+static void check_trained(const char *variant)
+{
+    for (size_t i = 0; i < n_rows; i++) {
+        const struct row *r = &rows[i];
+        bool trained = strcmp(r->model, "demo") == 0 || strcmp(r->model, "stories260K") == 0;
+        if (strcmp(r->variant, variant) == 0 && trained && !(r->mean_kl <= KL_MOST))
+            fail_msg("%s is a default, and its KL on %s, %s, is %g", variant, r->model, r->type, r->mean_kl);
+    }
+}
+
+/* There must be rows of the demo in all types that it can have and that a variant has a kernel for, and of a trained
+ * model of another family. */
+static void test_measured(void **state)
+{
+    (void)state;
+    static const char *const caches[PD_N_KV_TYPES] = {[PERIDOT_KV_F16] = "f16", [PERIDOT_KV_F32] = "f32",
+                                                      [PERIDOT_KV_Q8_0] = "q8_0"};
+    const peridot_device_info device = able_device(PERIDOT_DEVICE_DISCRETE);
+    for (int i = 0; i < PD_N_VARIANTS; i++) {
+        const peridot_variant v = variant_at(&device, (enum pd_variant)i);
+        bool attention = is_attention(&v);
+        char name[64];
+        name_of(name, &v);
+        if (!pd_variant_is_default((enum pd_variant)i)) continue;
+        for (int type = 0; attention && type < PD_N_KV_TYPES; type++) check_row(name, "demo", caches[type]);
+        for (size_t t = 0; !attention && peridot_convert_type(t); t++) {
+            enum pd_dtype dtype;
+            assert_true(pd_dtype_by_name(&dtype, peridot_convert_type(t)));
+            if (pd_variant_kernel((enum pd_variant)i, dtype) != PD_N_KERNELS)
+                check_row(name, "demo", pd_dtypes[dtype].name);
+        }
+        check_row(name, "stories260K", "q8_0");
+        check_trained(name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exact),
         cmocka_unit_test(test_default),
         cmocka_unit_test(test_forced),
+        cmocka_unit_test_setup(test_measured, read_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,8 @@ bool pd_kernel_has_fallback(enum pd_kernel_id id);
 void pd_variants_text(char *out, size_t size, const struct pd_variants *variants);
 /* Whether the device and this build can run it. */
 bool pd_variant_available(const peridot_device_info *device, enum pd_variant v);
+/* Whether there are devices that take it by default. */
+bool pd_variant_is_default(enum pd_variant v);
 /* See peridot_device_variant. */
 bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, size_t i);
 
