@@ -1,9 +1,19 @@
 #version 460
 /* Rows of activations as matmul_coop.comp reads them: fp16, times a power of two of each row's own, so that its largest
- * value comes to lie between 2^14 and 2^15. Gemma's activations reach 1e5, beyond fp16, and a row of small ones would
- * be rounded away below 6e-8; like this what is 2^28 times smaller than the largest is still a normal number.
+ * value comes to lie between 2^LARGEST and twice that. Gemma's activations reach 1e5, beyond fp16, and a row of small
+ * ones would be rounded away below 6e-8; like this what is 2^28 times smaller than the largest is still a normal number.
+ * For matmul_half.comp, which sums in fp16 (PD_HALF), 2^17 times smaller; and what is smaller yet loses bits, but is at
+ * most 2^-29 of the largest off.
  * Grid: [n_tokens]. */
 #extension GL_GOOGLE_include_directive : require
+#if defined(PD_HALF)
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#define LARGEST 3
+#define PACK(x) packFloat2x16(f16vec2(x))   /* to the nearest */
+#else
+#define LARGEST 14
+#define PACK(x) packHalf2x16(x)
+#endif
 #include "common.glsl"
 
 layout(local_size_x = 128) in;
@@ -28,13 +38,13 @@ float row_maximum(uint from)
 void main()
 {
     uint token = gl_WorkGroupID.x, from = token * (p.x_stride / 4), to = token * p.packed_stride;
-    int exponent = clamp(int(floatBitsToUint(row_maximum(from)) >> 23), 15, 254) - 127 - 14;
+    int exponent = clamp(int(floatBitsToUint(row_maximum(from)) >> 23), LARGEST + 1, 254) - 127 - LARGEST;
     float scale = uintBitsToFloat(uint(127 - exponent) << 23);
     uint n_words = p.packed_stride - PD_PACK_TAIL;
     for (uint i = gl_LocalInvocationID.x; i < n_words / 2; i += 128) {
         vec4 x = 4 * i < p.n_cols ? p.x.at[from + i] * scale : vec4(0);
-        p.packed.at[to + 2 * i] = packHalf2x16(x.xy);
-        p.packed.at[to + 2 * i + 1] = packHalf2x16(x.zw);
+        p.packed.at[to + 2 * i] = PACK(x.xy);
+        p.packed.at[to + 2 * i + 1] = PACK(x.zw);
     }
     if (gl_LocalInvocationID.x == 0) p.packed.at[to + n_words] = uint(127 + exponent) << 23;
 }

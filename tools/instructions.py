@@ -285,9 +285,14 @@ def matmul(kernel, name, dtype):
         workgroup, tokens = kernel.spec[:2]
         rows, step = 64, workgroup / 2
         trips, others = [tokens * step / 32 / workgroup], step / 32
+    elif 'half' in name:
+        workgroup, tokens = kernel.spec[:2]
+        rows, step = 64, workgroup / 2
+        trips, others = [], step / 32
     else:
-        workgroup, rows, tokens, step = 64, 32, 32, 32
-        trips, others = [rows * step / 4 / workgroup], 32
+        workgroup, tokens = kernel.spec[:2]
+        rows, step = 64, 32
+        trips, others = [], 8
     outer = max(filter(kernel.loaded, kernel.loops), key=len)
     inside = [l for l in kernel.loops if l < outer]
     if any(a < b for a in inside for b in inside): raise ValueError('there are loops in the loops of a step')
@@ -295,12 +300,12 @@ def matmul(kernel, name, dtype):
     trips = sorted(trips)[len(trips) - len(loading):] if len(loading) < len(trips) else trips
     each = workgroup / (rows * tokens * step)
     parts = [(l, each * t) for l, t in zip(loading, trips)] + [(l, each * others) for l in inside if l not in loading]
-    uses = [*map(str, kernel.spec[:2])] if 'dot' in name else []
+    uses = [*map(str, kernel.spec[:2])] if 'coop' not in name else []
     uses += ['experts'] if of_experts(kernel.spec) else []
     return ','.join(uses) or '-', [(outer.difference(*inside), each)] + parts
 
 KINDS = {'matvec': matvec, 'matvec_dot': matvec, 'attention': attention, 'matmul': matmul, 'matmul_dot': matmul,
-         'matmul_coop': matmul}
+         'matmul_half': matmul, 'matmul_coop': matmul}
 
 def number(x): return f'{x:.3g}' if x < 1000 else f'{x:.0f}'
 

@@ -17,9 +17,18 @@ static const struct pd_kernel *tile_kernel(struct pd_recorder *r, const struct p
     return kernel_of(r, pd_kernel_of(kind, p->slice->dtype), p->slice, p->push.bias, p->push.experts, spec, n_spec);
 }
 
-static void matmul_tile(struct pd_recorder *r, const struct pd_product *p)
+/* Tiles of 32 tokens where 64 would be half empty, or take more shared memory than there is. */
+static void matmul_tile(struct pd_recorder *r, const struct pd_product *p, enum pd_kernel_kind kind)
 {
-    dispatch_tiles(r, p, tile_kernel(r, p, PD_KERNELS_matmul, NULL, 0), PD_MATMUL_TILE, PD_MATMUL_TILE);
+    bool small = p->n_each <= 32 || pd_gpu_info(r->gpu)->max_shared_size < 20 * 1024;
+    uint32_t spec[] = {128, small ? 32 : 64};
+    dispatch_tiles(r, p, tile_kernel(r, p, kind, spec, PD_COUNT(spec)), PD_MATMUL_ROWS, spec[1]);
+}
+
+static void matmul_fp32(struct pd_recorder *r, const struct pd_product *p) { matmul_tile(r, p, PD_KERNELS_matmul); }
+static void matmul_half(struct pd_recorder *r, const struct pd_product *p)
+{
+    matmul_tile(r, p, PD_KERNELS_matmul_half);
 }
 
 /* Tiles of 32 tokens where 64 would be half empty. */
@@ -51,7 +60,7 @@ void pd_matmul_tiles(struct pd_recorder *r, enum pd_variant variant, const struc
 {
     static void (*const record[])(struct pd_recorder *, const struct pd_product *) = {
         [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_DOT] = matmul_dot,
-        [PD_VARIANT_MATMUL_TILE] = matmul_tile};
+        [PD_VARIANT_MATMUL_HALF] = matmul_half, [PD_VARIANT_MATMUL_TILE] = matmul_fp32};
     record[variant](r, p);
 }
 

@@ -29,6 +29,8 @@ static const struct row {
     [PD_VARIANT_MATMUL_COOP] = {PD_VARIED_MATMUL, "coop", PD_KERNELS_matmul_coop, true, false, PD_KERNEL_pack_f16,
         .fallback = PD_VARIANT_MATMUL_DOT},
     [PD_VARIANT_MATMUL_DOT] = {PD_VARIED_MATMUL, "dot", PD_KERNELS_matmul_dot, true, false, PD_KERNEL_pack_q16,
+        .fallback = PD_VARIANT_MATMUL_HALF},
+    [PD_VARIANT_MATMUL_HALF] = {PD_VARIED_MATMUL, "half", PD_KERNELS_matmul_half, true, false, PD_KERNEL_pack_half,
         .fallback = PD_VARIANT_MATMUL_TILE},
     [PD_VARIANT_MATMUL_TILE] = {PD_VARIED_MATMUL, "tile", PD_KERNELS_matmul, true, false, PD_N_KERNELS,
         .exact = true, .fallback = PD_VARIANT_MATMUL_MATVEC},
@@ -66,12 +68,15 @@ bool pd_variant_available(const peridot_device_info *device, enum pd_variant v) 
 
 /* Variants that the device can run, but more slowly than the next. Mesa lists cooperative matrices for Intel's
  * integrated GPUs before Lunar Lake (8 lanes), which have no matrix units: it emulates them, with some 160 spills on
- * most. Where an integer dot product is several instructions, it gains nothing over fp32 tiles, which are exact. */
+ * most. Where an integer dot product is several instructions, it gains nothing over fp32 tiles, which are exact.
+ * Intel's GPUs issue 16 halves like 8 floats, but halves that share a word must be moved apart first. */
+#define INTEL 0x8086
 static bool is_slow(const peridot_device_info *device, enum pd_variant v)
 {
     return (v == PD_VARIANT_MATMUL_COOP && device->type == PERIDOT_DEVICE_INTEGRATED
             && device->matrix_subgroup_size < 16)
-        || ((v == PD_VARIANT_MATMUL_DOT || v == PD_VARIANT_MATVEC_DOT) && !device->integer_dot_instruction);
+        || ((v == PD_VARIANT_MATMUL_DOT || v == PD_VARIANT_MATVEC_DOT) && !device->integer_dot_instruction)
+        || (v == PD_VARIANT_MATMUL_HALF && device->vendor_id == INTEL);
 }
 
 static bool is_recommended(const peridot_device_info *device, enum pd_variant v)
@@ -189,7 +194,8 @@ peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_
         int v = find(list[i]);
         if (v < 0) return PERIDOT_ERROR_ARGUMENT;
         if (out->exact && !rows[v].exact)
-            return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s contradicts precision exact: it rounds what it multiplies", list[i]);
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s contradicts precision exact: it rounds what it multiplies",
+                           list[i]);
         const char *lacking = lacks(device, (enum pd_variant)v);
         if (lacking)
             return pd_fail(PERIDOT_ERROR_DEVICE, "%s cannot do %s: it lacks %s", device->name, list[i], lacking);

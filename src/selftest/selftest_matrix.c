@@ -146,8 +146,11 @@ static float *random_activations(struct pd_trial *t, uint32_t n_tokens, uint32_t
 
 /* ---- products ---- */
 
-/* Cooperative matrices: weights and activations are rounded to 11 bits, by some drivers towards zero. */
-#define COOP_TOLERANCE 0x1p-9
+/* Weights and activations are rounded to 11 bits, for cooperative matrices by some drivers towards zero; and so are, in
+ * matmul_half, sums of 16 products. */
+#define FP16_TOLERANCE 0x1p-9
+
+static bool is_fp16(enum pd_variant v) { return v == PD_VARIANT_MATMUL_COOP || v == PD_VARIANT_MATMUL_HALF; }
 
 /* Number i of a block of pack_q16. */
 static int q16_at(const uint32_t *block, uint32_t i)
@@ -226,7 +229,7 @@ static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
     struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, n_tokens, m.m.n_rows);
     enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
-    bool coop = variant == PD_VARIANT_MATMUL_COOP, dot = variant == PD_VARIANT_MATMUL_DOT;
+    bool dot = variant == PD_VARIANT_MATMUL_DOT;
     struct pd_trial_buffer *packed = add_packed(t, n_tokens, n_cols);
     const struct pd_linear linear = linear_of(&m, softcap);
     const struct pd_reference_matrix reference = reference_of(&m);
@@ -237,7 +240,8 @@ static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n
     if (dot) put_plain_rows(t, y, &m, x, n_tokens, softcap);
     bool rounds = takes_dot(t) && n_tokens == 1;
     float *magnitudes = dot_magnitudes(t, &m, rounds ? block_largest(t, x, n_cols) : seen, n_tokens, softcap);
-    pd_trial_check_rows(t, y_rows, y, magnitudes, coop ? COOP_TOLERANCE : rounds ? Q16_TOLERANCE + 1e-6 : 1e-6);
+    pd_trial_check_rows(t, y_rows, y, magnitudes, is_fp16(variant) ? FP16_TOLERANCE
+                        : rounds ? Q16_TOLERANCE + 1e-6 : 1e-6);
     pd_trial_end(t);
 }
 
@@ -347,7 +351,7 @@ static void try_experts(struct pd_trial *t, const struct experts *c)
     record_experts(t, c, &e, &m, pd_trial_rows_of(x_rows), pd_trial_rows_of(y_rows));
     pd_trial_run(t);
     enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
-    bool rounds = takes_dot(t) && e.n_tokens == 1 && is_quantised(c->dtype), coop = variant == PD_VARIANT_MATMUL_COOP;
+    bool rounds = takes_dot(t) && e.n_tokens == 1 && is_quantised(c->dtype);
     if (variant == PD_VARIANT_MATMUL_DOT) x = unpack_q16(t, packed, n_cols);
     for (uint32_t s = 0; s < n_slots; s++)
         for (uint32_t i = 0; i < slots[4 * s + 1]; i++) {
@@ -356,7 +360,7 @@ static void try_experts(struct pd_trial *t, const struct experts *c)
                           m.w + (size_t)slots[4 * s] * c->n_rows * n_cols, x + (size_t)(pair / x_share) * n_cols,
                           rounds);
         }
-    pd_trial_check_rows(t, y_rows, y, magnitudes, coop ? COOP_TOLERANCE
+    pd_trial_check_rows(t, y_rows, y, magnitudes, is_fp16(variant) ? FP16_TOLERANCE
                         : (rounds ? (c->glu ? 2 : 1) * Q16_TOLERANCE : 0) + (c->glu ? 5e-6 : 1e-6));
     pd_trial_end(t);
 }
@@ -530,17 +534,19 @@ void pd_try_matmul(struct pd_trial *t, uint32_t type)
 /* ---- pack ---- */
 
 /* fp16 with its own power of two for a row gives the row back, to 11 bits (by some drivers rounded towards zero),
- * whether it is large or small or zeros; and zeros follow it. */
+ * whether it is large or small or zeros; and zeros follow it. pack_half leaves room above for sums, and so less
+ * below. */
 static void try_pack_f16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
 {
     uint32_t stride = pd_packed_stride(PD_KERNEL_pack_f16, n_cols), n_padded = 2 * (stride - PD_PACK_TAIL);
+    double normal = t->kernel == PD_KERNEL_pack_half ? 0x1p-17 : 0x1p-28;   /* of the largest, to 11 bits */
     pd_trial_begin(t, "pack %u columns, %u tokens of %g", n_cols, n_tokens, (double)amplitude);
     float *x = random_activations(t, n_tokens, n_cols, amplitude);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
     struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride - PD_PACK_TAIL + 1, stride);
     struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols,
         .x_stride = x_rows->stride, .packed_stride = stride};
-    pd_trial_dispatch(t, PD_KERNEL_pack_f16, NULL, 0, &push, (uint32_t[2]){n_tokens, 1});
+    pd_trial_dispatch(t, t->kernel, NULL, 0, &push, (uint32_t[2]){n_tokens, 1});
     pd_trial_run(t);
     packed->written = true;
     for (uint32_t m = 0; t->ran && m < n_tokens; m++) {
@@ -551,7 +557,7 @@ static void try_pack_f16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens,
             double got = scale * (double)pd_f32_from_f16((uint16_t)(words[i / 2] >> 16 * (i % 2)));
             double want = i < n_cols ? (double)x[m * n_cols + i] : 0;
             pd_trial_check(t, "packed", m * n_padded + i, got, want,
-                           (struct pd_bound){fmax(fabs(want), largest * 0x1p-28), 0x1p-10});
+                           (struct pd_bound){fmax(fabs(want), largest * normal), 0x1p-10});
         }
     }
     pd_trial_end(t);
