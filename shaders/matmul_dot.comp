@@ -4,7 +4,7 @@
  * never become floats:
  *   sum w x = scale_w scale_x (256 sum quants high + sum quants low) + minimum sum x      over a block
  * with exact sums in integers. A workgroup makes a tile of 64 rows by TILE_TOKENS; per step each invocation unpacks one
- * block of a row to shared memory, and adds to 4 x TOKENS_EACH sums in fp32.
+ * block of a row to shared memory, and adds to LANE_ROWS x LANE_TOKENS sums in fp32.
  * Grid: [rows / 64, tokens / TILE_TOKENS, slots of experts]. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_integer_dot_product : require
@@ -21,96 +21,117 @@ layout(push_constant) uniform Push { pd_matmul_push p; };
 
 #define TILE_ROWS PD_DOT_ROWS
 const uint BLOCKS = gl_WorkGroupSize.x / TILE_ROWS;   /* of a step */
-const uint TOKENS_EACH = TILE_TOKENS * 16 / gl_WorkGroupSize.x;
+const uint LANE_ROWS = 4, ROW_STEP = TILE_ROWS / LANE_ROWS;         /* an invocation takes every ROW_STEP-th row, */
+const uint TOKEN_STEP = gl_WorkGroupSize.x / ROW_STEP, LANE_TOKENS = TILE_TOKENS / TOKEN_STEP;   /* and token */
 const uint ROW_STRIDE = TILE_ROWS + 1;                /* keeps the blocks of a row from falling into the same banks */
 const uint TOKEN_STRIDE = TILE_TOKENS + 1;
 
-#define N_SCALES (MINIMUM ? 2 * PARTS : PARTS)  /* of a block of weights: of its halves, then their minimums */
-#define N_SUMS (MINIMUM ? PARTS : 0)
+#define N_SCALES (MINIMUM ? 2 * PARTS : PARTS)   /* of a block of weights: of its halves, then their minimums */
+#define N_FACTORS (MINIMUM ? 1 + PARTS : 1)      /* of one of x: its scale, then sums */
+#define X_VECS 4
 
-shared uvec4 tile_w[BLOCKS * 2 * ROW_STRIDE];          /* [block][half][row]: 16 bytes */
-shared uvec4 tile_x[BLOCKS * 4 * TOKEN_STRIDE];        /* [block][high bytes of the halves, low bytes][token] */
-shared float scales_w[BLOCKS * N_SCALES * ROW_STRIDE];
-shared float scales_x[BLOCKS * (1 + N_SUMS) * TOKEN_STRIDE];   /* scale, then sums */
+/* A block of the tile's rows is 16 bytes of each half of each row, then scales for four rows of an invocation together;
+ * one of its tokens high bytes of each half of each token, low ones, then factors for four tokens. One
+ * array for each, so that what is read lies at constant distances from one address. */
+const uint W_BLOCK = 2 * ROW_STRIDE + N_SCALES * ROW_STEP;
+const uint X_BLOCK = X_VECS * TOKEN_STRIDE + N_FACTORS * (TILE_TOKENS / 4);
+shared uvec4 tile_w[BLOCKS * W_BLOCK];
+shared uvec4 tile_x[BLOCKS * X_BLOCK];
 
-vec4 sums[TOKENS_EACH];   /* [token] of four rows */
+vec4 sums[LANE_TOKENS];   /* [token] of four rows */
 
-void load_weights(uint first_row, uint first_block)
+/* Each invocation loads the same block of each step, of one row and of one or more tokens: where they begin. */
+const uint X_LOADS = (TILE_TOKENS + TILE_ROWS - 1) / TILE_ROWS;
+uvec2 w_row;
+uint x_row_at[X_LOADS];   /* in units of 16 bytes */
+
+void find_rows(uint first_row, uint first_token)
 {
-    uint r = gl_LocalInvocationID.x / BLOCKS, b = gl_LocalInvocationID.x % BLOCKS;
-    uvec4 quants[2] = {uvec4(0), uvec4(0)};
-    vec2 scales[PARTS];
-    [[unroll]] for (uint h = 0; h < PARTS; h++) scales[h] = vec2(0);
-    if (first_block + b < p.n_cols / 32) {
-        uvec2 row = row_at(p.w, row_of_expert(min(first_row + r, p.n_rows - 1)), p.row_size);
-        load_quants(quants, row, first_block + b, p.n_cols);
-        load_scales(scales, row, first_block + b, p.n_cols);
-    }
-    [[unroll]] for (uint h = 0; h < 2; h++) tile_w[(2 * b + h) * ROW_STRIDE + r] = centred(quants[h]);
-    [[unroll]] for (uint s = 0; s < N_SCALES; s++)
-        scales_w[(N_SCALES * b + s) * ROW_STRIDE + r] = scales[s % PARTS][s / PARTS];
+    uint i = gl_LocalInvocationID.x / BLOCKS;
+    w_row = row_at(p.w, row_of_expert(min(first_row + i, p.n_rows - 1)), p.row_size);
+    [[unroll]] for (uint k = 0; k < X_LOADS; k++)
+        x_row_at[k] = tile_x_row(first_token, min(i + k * TILE_ROWS, TILE_TOKENS - 1)) * (p.x_stride / 4);
 }
 
-void load_activations(uint first_token, uint first_block)
+void load_weights(uint block, uint b)
+{
+    uint r = gl_LocalInvocationID.x / BLOCKS, at = b * W_BLOCK;
+    uvec4 quants[2];
+    vec2 scales[PARTS];
+    load_quants(quants, w_row, block, p.n_cols);
+    load_scales(scales, w_row, block, p.n_cols);
+    [[unroll]] for (uint h = 0; h < 2; h++) tile_w[at + r + h * ROW_STRIDE] = centred(quants[h]);
+    at += 2 * ROW_STRIDE + r % ROW_STEP;
+    [[unroll]] for (uint s = 0; s < N_SCALES; s++)
+        tile_w[at + s * ROW_STEP][r / ROW_STEP] = floatBitsToUint(scales[s % PARTS][s / PARTS]);
+}
+
+/* Past the last block the factors are 0. */
+void load_activations(uint block, uint b, bool there)
 {
     pd_uvec4s x = pd_uvec4s(uvec2(p.x));
-    for (uint i = gl_LocalInvocationID.x; i < TILE_TOKENS * BLOCKS; i += gl_WorkGroupSize.x) {
-        uint t = i / BLOCKS, b = i % BLOCKS, row = tile_x_row(first_token, t);
-        bool there = first_block + b < p.n_cols / 32;
-        uint from = (row * p.x_stride + (there ? first_block + b : 0) * PD_Q16_BLOCK) / 4;
-        [[unroll]] for (uint k = 0; k < 4; k++) tile_x[(4 * b + k) * TOKEN_STRIDE + t] = x.at[from + k];
-        vec4 last = there ? uintBitsToFloat(x.at[from + 4]) : vec4(0);
-        float values[3] = {last.x, HALVES ? last.y : last.y + last.z, last.z};
-        [[unroll]] for (uint s = 0; s < 1 + N_SUMS; s++)
-            scales_x[((1 + N_SUMS) * b + s) * TOKEN_STRIDE + t] = values[s];
+    [[unroll]] for (uint i = 0; i < X_LOADS; i++) {
+        uint t = gl_LocalInvocationID.x / BLOCKS + i * TILE_ROWS, at = b * X_BLOCK;
+        uint from = x_row_at[i] + block * (PD_Q16_BLOCK / 4);
+        if (TILE_TOKENS % TILE_ROWS != 0 && t >= TILE_TOKENS) return;
+        [[unroll]] for (uint k = 0; k < X_VECS; k++) tile_x[at + t + k * TOKEN_STRIDE] = x.at[from + k];
+        vec4 last = there ? uintBitsToFloat(x.at[from + X_VECS]) : vec4(0);
+        float factors[3] = {last.x, HALVES ? last.y : last.y + last.z, last.z};
+        at += X_VECS * TOKEN_STRIDE + t % TOKEN_STEP + t / (4 * TOKEN_STEP) * TOKEN_STEP;
+        [[unroll]] for (uint s = 0; s < N_FACTORS; s++)
+            tile_x[at + s * (TILE_TOKENS / 4)][t / TOKEN_STEP % 4] = floatBitsToUint(factors[s]);
     }
 }
 
-void add_block(uint b, uint my_row, uint my_token)
+/* w_at, x_at: of a block's first row and token that are this invocation's. */
+void add_block(uint w_at, uint x_at)
 {
-    uvec4 w[8];
+    uvec4 w[2 * LANE_ROWS], factors[N_FACTORS];
     vec4 scales[N_SCALES];
-    [[unroll]] for (uint r = 0; r < 4; r++) {
-        uint row = my_row + 16 * r;
-        [[unroll]] for (uint h = 0; h < 2; h++) w[2 * r + h] = tile_w[(2 * b + h) * ROW_STRIDE + row];
-        [[unroll]] for (uint s = 0; s < N_SCALES; s++) scales[s][r] = scales_w[(N_SCALES * b + s) * ROW_STRIDE + row];
-    }
-    [[unroll]] for (uint m = 0; m < TOKENS_EACH; m++) {
-        uint token = my_token + m * (TILE_TOKENS / TOKENS_EACH), scale_at = (1 + N_SUMS) * b * TOKEN_STRIDE + token;
+    [[unroll]] for (uint s = 0; s < N_SCALES; s++)
+        scales[s] = uintBitsToFloat(tile_w[w_at + (2 * ROW_STRIDE + s * ROW_STEP)]);
+    [[unroll]] for (uint r = 0; r < LANE_ROWS; r++)
+        [[unroll]] for (uint h = 0; h < 2; h++) w[2 * r + h] = tile_w[w_at + (h * ROW_STRIDE + r * ROW_STEP)];
+    [[unroll]] for (uint m = 0; m < LANE_TOKENS; m++) {
+        if (m % 4 == 0) [[unroll]] for (uint s = 0; s < N_FACTORS; s++)
+            factors[s] = tile_x[x_at + (X_VECS * TOKEN_STRIDE + s * (TILE_TOKENS / 4) + m / 4 * TOKEN_STEP)];
         ivec4 dots[PARTS];
         [[unroll]] for (uint h = 0; h < PARTS; h++) dots[h] = ivec4(0);
-        [[unroll]] for (uint k = 0; k < 4; k++) {
-            uvec4 x = tile_x[(4 * b + k) * TOKEN_STRIDE + token];
+        [[unroll]] for (uint k = 0; k < X_VECS; k++) {
+            uvec4 x = tile_x[x_at + (k * TOKEN_STRIDE + m * TOKEN_STEP)];
             uint h = k % 2, of = h % PARTS;
             if (k == 2) [[unroll]] for (uint i = 0; i < PARTS; i++) dots[i] <<= 8;   /* after the high bytes */
-            [[unroll]] for (uint r = 0; r < 4; r++) dots[of][r] = dot16(w[2 * r + h], x, dots[of][r]);
+            [[unroll]] for (uint r = 0; r < LANE_ROWS; r++) dots[of][r] = dot16(w[2 * r + h], x, dots[of][r]);
         }
         vec4 scaled = scales[0] * vec4(dots[0]);
         if (HALVES) scaled += scales[PARTS - 1] * vec4(dots[PARTS - 1]);
-        sums[m] += scales_x[scale_at] * scaled;
-        [[unroll]] for (uint s = 0; s < N_SUMS; s++)
-            sums[m] += scales_x[scale_at + (1 + s) * TOKEN_STRIDE] * scales[PARTS + s];
+        sums[m] += uintBitsToFloat(factors[0][m % 4]) * scaled;
+        [[unroll]] for (uint s = 1; s < N_FACTORS; s++)
+            sums[m] += uintBitsToFloat(factors[s][m % 4]) * scales[N_SCALES - N_FACTORS + s];
     }
 }
 
 void main()
 {
     uint first_row = gl_WorkGroupID.x * TILE_ROWS, first_token = gl_WorkGroupID.y * TILE_TOKENS;
-    uint my_row = gl_LocalInvocationID.x % 16, my_token = gl_LocalInvocationID.x / 16;
+    uint my_row = gl_LocalInvocationID.x % ROW_STEP, my_token = gl_LocalInvocationID.x / ROW_STEP;
     if (!find_expert(gl_WorkGroupID.z, first_token)) return;
     find_x_rows(first_token);
-    [[unroll]] for (uint m = 0; m < TOKENS_EACH; m++) sums[m] = vec4(0);
-    for (uint block = 0; block < p.n_cols / 32; block += BLOCKS) {
-        load_weights(first_row, block);
-        load_activations(first_token, block);
+    find_rows(first_row, first_token);
+    [[unroll]] for (uint m = 0; m < LANE_TOKENS; m++) sums[m] = vec4(0);
+    uint n_blocks = p.n_cols / 32, my_block = gl_LocalInvocationID.x % BLOCKS;   /* that it loads */
+    for (uint first_block = 0; first_block < n_blocks; first_block += BLOCKS) {
+        uint block = min(first_block + my_block, n_blocks - 1);
+        load_weights(block, my_block);
+        load_activations(block, my_block, first_block + my_block < n_blocks);
         barrier();
-        [[dont_unroll]] for (uint b = 0; b < BLOCKS; b++) add_block(b, my_row, my_token);
+        [[dont_unroll]] for (uint b = 0; b < BLOCKS; b++) add_block(my_row + b * W_BLOCK, my_token + b * X_BLOCK);
         barrier();
     }
-    [[unroll]] for (uint m = 0; m < TOKENS_EACH; m++) {
-        uint token = first_token + my_token + m * (TILE_TOKENS / TOKENS_EACH);
-        [[unroll]] for (uint r = 0; r < 4; r++) {
-            uint row = first_row + my_row + 16 * r;
+    [[unroll]] for (uint m = 0; m < LANE_TOKENS; m++) {
+        uint token = first_token + my_token + m * TOKEN_STEP;
+        [[unroll]] for (uint r = 0; r < LANE_ROWS; r++) {
+            uint row = first_row + my_row + r * ROW_STEP;
             if (token < n_tokens && row < p.n_rows)
                 p.y.at[y_row(token) * p.y_stride + row] = softcap_of(with_bias(sums[m][r], row), p.softcap);
         }

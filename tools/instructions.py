@@ -284,10 +284,6 @@ def matmul(kernel, name, dtype):
     elif 'dot' in name:
         workgroup, tokens = kernel.spec[:2]
         rows, step = 64, workgroup / 2
-        trips, others = [tokens * step / 32 / workgroup], step / 32
-    elif 'half' in name:
-        workgroup, tokens = kernel.spec[:2]
-        rows, step = 64, workgroup / 2
         trips, others = [], step / 32
     else:
         workgroup, tokens = kernel.spec[:2]
