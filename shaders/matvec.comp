@@ -15,7 +15,7 @@
 #include "weights.glsl"
 #if defined(DOT)
 #extension GL_EXT_integer_dot_product : require
-#include "q16.glsl"
+#include "dots.glsl"
 #endif
 
 layout(local_size_x_id = 0) in;

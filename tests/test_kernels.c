@@ -103,16 +103,16 @@ static void test_damage(void **state)
     (void)state;
     if (few) skip();
     static const char *const kernels[] = {
-        "embed_q4_k", "matvec_q8_0", "matvec_dot_q4_1", "matmul_f16", "matmul_dot_q4_k", "pack_f16", "pack_q16",
-        "rmsnorm", "rope_f16", "rope_f32", "rope_q8_0", "attention_f32", "attention_reduce", "glu", "topk",
-        "sample", "measure"};
+        "embed_q4_k", "matvec_q8_0", "matvec_dot_q4_1", "matmul_f16", "matmul_dot_q4_k", "matmul_dot8_q4_0",
+        "pack_f16", "pack_q16", "pack_q8", "rmsnorm", "rope_f16", "rope_f32", "rope_q8_0", "attention_f32",
+        "attention_reduce", "glu", "topk", "sample", "measure"};
     check_damage(damage_numbers, kernels, PD_COUNT(kernels), "is ");
     check_damage(damage_nothing, kernels, PD_COUNT(kernels), "is ");
     check_damage(damage_guard, kernels, PD_COUNT(kernels), "was written, and should not be");
     /* topk and attention also write scratch, which nobody compares */
-    static const char *const single[] = {"embed_f32", "matvec_q6_k", "matmul_q8_0", "matmul_dot_q5_1", "pack_f16",
-        "pack_q16",
-        "rmsnorm", "rope_f32", "attention_reduce", "glu", "sample", "measure"};
+    static const char *const single[] = {"embed_f32", "matvec_q6_k", "matmul_q8_0", "matmul_dot_q5_1",
+        "matmul_dot8_q6_k", "pack_f16", "pack_q16", "pack_q8", "rmsnorm", "rope_f32", "attention_reduce", "glu",
+        "sample", "measure"};
     check_damage(damage_one, single, PD_COUNT(single), "is ");
 }
 

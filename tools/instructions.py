@@ -281,7 +281,7 @@ def matmul(kernel, name, dtype):
     if 'coop' in name:
         workgroup, _, rows, tokens, step = kernel.spec[:5]
         trips, others = [rows * step / unit_of(dtype) / workgroup, tokens * step / 8 / workgroup], 1
-    elif 'dot' in name:
+    elif 'dot' in name or 'half' in name:
         workgroup, tokens = kernel.spec[:2]
         rows, step = 64, workgroup / 2
         trips, others = [], step / 32
@@ -301,7 +301,7 @@ def matmul(kernel, name, dtype):
     return ','.join(uses) or '-', [(outer.difference(*inside), each)] + parts
 
 KINDS = {'matvec': matvec, 'matvec_dot': matvec, 'attention': attention, 'matmul': matmul, 'matmul_dot': matmul,
-         'matmul_half': matmul, 'matmul_coop': matmul}
+         'matmul_dot8': matmul, 'matmul_half': matmul, 'matmul_coop': matmul}
 
 def number(x): return f'{x:.3g}' if x < 1000 else f'{x:.0f}'
 

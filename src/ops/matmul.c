@@ -32,11 +32,14 @@ static void matmul_half(struct pd_recorder *r, const struct pd_product *p)
 }
 
 /* Tiles of 32 tokens where 64 would be half empty. */
-static void matmul_dot(struct pd_recorder *r, const struct pd_product *p)
+static void dot_tiles(struct pd_recorder *r, const struct pd_product *p, enum pd_kernel_kind kind)
 {
     uint32_t spec[] = {128, p->n_each <= 32 ? 32 : 64};
-    dispatch_tiles(r, p, tile_kernel(r, p, PD_KERNELS_matmul_dot, spec, PD_COUNT(spec)), PD_DOT_ROWS, spec[1]);
+    dispatch_tiles(r, p, tile_kernel(r, p, kind, spec, PD_COUNT(spec)), PD_DOT_ROWS, spec[1]);
 }
+
+static void matmul_dot(struct pd_recorder *r, const struct pd_product *p) { dot_tiles(r, p, PD_KERNELS_matmul_dot); }
+static void matmul_dot8(struct pd_recorder *r, const struct pd_product *p) { dot_tiles(r, p, PD_KERNELS_matmul_dot8); }
 
 /* Tiles of 128 by 128 need fewer reads. Where they would be too few, or registers or shared memory are short, tiles of
  * 64 by 64; for experts with few tokens each, 64 by 32. The subgroups of a workgroup share a tile in parts as square as
@@ -59,14 +62,16 @@ static void matmul_coop(struct pd_recorder *r, const struct pd_product *p)
 void pd_matmul_tiles(struct pd_recorder *r, enum pd_variant variant, const struct pd_product *p)
 {
     static void (*const record[])(struct pd_recorder *, const struct pd_product *) = {
-        [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_DOT] = matmul_dot,
-        [PD_VARIANT_MATMUL_HALF] = matmul_half, [PD_VARIANT_MATMUL_TILE] = matmul_fp32};
+        [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_DOT8] = matmul_dot8,
+        [PD_VARIANT_MATMUL_DOT] = matmul_dot, [PD_VARIANT_MATMUL_HALF] = matmul_half,
+        [PD_VARIANT_MATMUL_TILE] = matmul_fp32};
     record[variant](r, p);
 }
 
 uint32_t pd_packed_stride(enum pd_kernel_id pack, uint32_t n_cols)
 {
-    if (pack == PD_KERNEL_pack_q16) return (uint32_t)pd_div_up(n_cols, 32) * PD_Q16_BLOCK;
+    if (pack == PD_KERNEL_pack_q16) return (uint32_t)pd_div_up(n_cols, 32) * PD_DOT_BLOCK(2);
+    if (pack == PD_KERNEL_pack_q8) return (uint32_t)pd_div_up(n_cols, 32) * PD_DOT_BLOCK(1);
     return (uint32_t)pd_align(n_cols, PD_PACK_PAD) / 2 + PD_PACK_TAIL;
 }
 

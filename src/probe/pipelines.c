@@ -126,11 +126,11 @@ static void record_passes(struct pd_forward_args *pass)
 }
 
 static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *shape, enum pd_dtype dtype,
-                                    peridot_kv_type kv_type)
+                                    peridot_kv_type kv_type, struct pd_variants variants)
 {
     struct outline o;
     struct pd_slice embedding, per_layer[2];
-    struct pd_recorder recorder = {.gpu = gpu, .variants = pd_variants_default(pd_gpu_info(gpu))};
+    struct pd_recorder recorder = {.gpu = gpu, .variants = variants};
     PD_TRY(outline_create(&o, shape));
     for (uint32_t i = 0; i < shape->n_layers; i++) {
         o.weights.layers[i] = layer_weights(o.slices + i * PD_N_LAYER_MATRICES, &o.config, i, dtype);
@@ -160,16 +160,28 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
     return recorder.status;
 }
 
+/* The defaults, but for the coarse variant of matmul (variants.c) on devices that gain by it. */
+static struct pd_variants other_variants(const struct pd_gpu *gpu)
+{
+    struct pd_variants variants = pd_variants_default(pd_gpu_info(gpu));
+    if (variants.of[PD_VARIED_MATMUL] == PD_VARIANT_MATMUL_DOT)
+        variants.of[PD_VARIED_MATMUL] = PD_VARIANT_MATMUL_DOT8;
+    return variants;
+}
+
 peridot_status pd_pipelines_compile(struct pd_gpu *gpu)
 {
+    struct pd_variants variants = pd_variants_default(pd_gpu_info(gpu)), other = other_variants(gpu);
     for (size_t i = 0; pd_shape_get(i); i++) {
         const struct pd_shape *shape = pd_shape_get(i);
         if (strncmp(shape->name, "tiny", 4) == 0) continue;   /* for tests */
         for (int dtype = 0; dtype < PD_N_DTYPES; dtype++)
-            if (dtype == ONE_TYPE || takes_every_type(shape))
-                PD_TRY(compile_shape(gpu, shape, (enum pd_dtype)dtype, PERIDOT_KV_F16));
-        PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_F32));
-        PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_Q8_0));
+            if (dtype == ONE_TYPE || takes_every_type(shape)) {
+                PD_TRY(compile_shape(gpu, shape, (enum pd_dtype)dtype, PERIDOT_KV_F16, variants));
+                PD_TRY(compile_shape(gpu, shape, (enum pd_dtype)dtype, PERIDOT_KV_F16, other));
+            }
+        PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_F32, variants));
+        PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_Q8_0, variants));
     }
     return pd_measure_compile(gpu);
 }

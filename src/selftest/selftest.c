@@ -23,6 +23,8 @@ static const struct kind {
     [PD_KERNELS_pack_f16] = {pd_try_pack_f16},
     [PD_KERNELS_matmul_dot] = {pd_try_matmul, 1, {PD_VARIANT_MATMUL_DOT}},
     [PD_KERNELS_pack_q16] = {pd_try_pack_q16},
+    [PD_KERNELS_matmul_dot8] = {pd_try_matmul, 1, {PD_VARIANT_MATMUL_DOT8}},
+    [PD_KERNELS_pack_q8] = {pd_try_pack_q8},
     [PD_KERNELS_rmsnorm] = {pd_try_rmsnorm},
     [PD_KERNELS_rope] = {pd_try_rope},
     [PD_KERNELS_attention] = {pd_try_attention, 1, {PD_VARIANT_ATTENTION_COLUMNS}},

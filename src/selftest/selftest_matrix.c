@@ -149,23 +149,32 @@ static float *random_activations(struct pd_trial *t, uint32_t n_tokens, uint32_t
 /* Weights and activations are rounded to 11 bits, for cooperative matrices by some drivers towards zero; and so are, in
  * matmul_half, sums of 16 products. */
 #define FP16_TOLERANCE 0x1p-9
+#define FP32_TOLERANCE 1e-6
 
 static bool is_fp16(enum pd_variant v) { return v == PD_VARIANT_MATMUL_COOP || v == PD_VARIANT_MATMUL_HALF; }
 
-/* Number i of a block of pack_q16. */
-static int q16_at(const uint32_t *block, uint32_t i)
+/* Bytes of a number that pack_q16 or pack_q8 makes; 0: another kernel, or none. */
+static uint32_t x_bytes_of(enum pd_kernel_id pack)
 {
-    return 256 * (int8_t)(block[i / 4] >> i % 4 * 8) + (int8_t)(block[8 + i / 4] >> i % 4 * 8);
+    return pack == PD_KERNEL_pack_q16 ? 2 : pack == PD_KERNEL_pack_q8 ? 1 : 0;
 }
 
-/* Rows of pack_q16 as floats: numbers times scales. */
-static float *unpack_q16(struct pd_trial *t, const struct pd_trial_buffer *packed, uint32_t n_cols)
+/* Number i of a block of theirs. */
+static int number_at(const uint32_t *block, uint32_t i, uint32_t x_bytes)
+{
+    int number = 0;
+    for (uint32_t k = 0; k < x_bytes; k++) number = 256 * number + (int8_t)(block[8 * k + i / 4] >> i % 4 * 8);
+    return number;
+}
+
+/* Their rows as floats: numbers times scales. */
+static float *unpack_blocks(struct pd_trial *t, const struct pd_trial_buffer *packed, uint32_t n_cols, uint32_t x_bytes)
 {
     float *x = pd_trial_floats(t, (size_t)packed->n_rows * n_cols);
     for (uint32_t m = 0; t->ran && m < packed->n_rows; m++) {
         for (uint32_t i = 0; i < n_cols; i++) {
-            const uint32_t *block = pd_trial_row(t, packed, m) + i / 32 * PD_Q16_BLOCK;
-            x[(size_t)m * n_cols + i] = pd_f32_from_bits(block[16]) * (float)q16_at(block, i % 32);
+            const uint32_t *block = pd_trial_row(t, packed, m) + i / 32 * PD_DOT_BLOCK(x_bytes);
+            x[(size_t)m * n_cols + i] = pd_f32_from_bits(block[8 * x_bytes]) * (float)number_at(block, i % 32, x_bytes);
         }
     }
     return x;
@@ -189,18 +198,24 @@ static float *block_largest(struct pd_trial *t, const float *x, size_t n)
 
 static bool takes_dot(const struct pd_trial *t) { return t->variants.of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_DOT; }
 
-/* The rows of y that slices of plain numbers give, which read x itself. */
-static void put_plain_rows(struct pd_trial *t, float *y, const struct matrix *m, const float *x, uint32_t n_tokens,
-                           float softcap)
+/* The rows of y that slices of plain numbers give, which read x itself, by other kernels: magnitudes are as much larger
+ * where those round to fp16. */
+static void put_plain_rows(struct pd_trial *t, float *y, float *magnitudes, const struct matrix *m, const float *x,
+                           uint32_t n_tokens, float softcap)
 {
     uint32_t n_rows = m->m.n_rows;
+    enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
     float *plain = pd_trial_floats(t, (size_t)n_tokens * n_rows);
     const struct pd_reference_matrix reference = reference_of(m);
     pd_reference_matmul(plain, &reference, x, n_tokens, softcap);
-    for (const struct pd_slice *s = m->slices; s < m->slices + m->m.n_slices; s++)
-        for (uint32_t i = 0; !is_quantised(s->dtype) && i < n_tokens; i++)
-            memcpy(y + (size_t)i * n_rows + s->first_row, plain + (size_t)i * n_rows + s->first_row,
-                   s->n_rows * sizeof *y);
+    for (const struct pd_slice *s = m->slices; s < m->slices + m->m.n_slices; s++) {
+        bool fp16 = is_fp16(pd_variant_for_type(variant, (uint32_t)s->dtype));
+        for (uint32_t i = 0; !is_quantised(s->dtype) && i < n_tokens * s->n_rows; i++) {
+            size_t at = (size_t)(i / s->n_rows) * n_rows + s->first_row + i % s->n_rows;
+            y[at] = plain[at];
+            if (fp16) magnitudes[at] *= (float)(FP16_TOLERANCE / FP32_TOLERANCE);
+        }
+    }
 }
 
 /* Where the tested kernel reads x packed: room for n rows of it; else NULL. */
@@ -215,7 +230,7 @@ static struct pd_trial_buffer *add_packed(struct pd_trial *t, uint32_t n, uint32
     return packed;
 }
 
-/* The product with the packed x must be right to fp32; how near that is to x is tested by try_pack_q16. */
+/* The product with the packed x must be right to fp32; how near that is to x is tested by try_pack_blocks. */
 static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n_parts, uint32_t n_cols,
                         uint32_t n_tokens, float softcap)
 {
@@ -229,19 +244,19 @@ static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
     struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, n_tokens, m.m.n_rows);
     enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
-    bool dot = variant == PD_VARIANT_MATMUL_DOT;
+    uint32_t x_bytes = x_bytes_of(pd_variant_pack(variant));
     struct pd_trial_buffer *packed = add_packed(t, n_tokens, n_cols);
     const struct pd_linear linear = linear_of(&m, softcap);
     const struct pd_reference_matrix reference = reference_of(&m);
     pd_op_linear(&t->r, pd_trial_rows_of(y_rows), &linear, pd_trial_rows_of(x_rows), n_tokens);
     pd_trial_run(t);
-    const float *seen = dot ? unpack_q16(t, packed, n_cols) : x;
+    const float *seen = x_bytes ? unpack_blocks(t, packed, n_cols, x_bytes) : x;
     pd_reference_matmul(y, &reference, seen, n_tokens, softcap);
-    if (dot) put_plain_rows(t, y, &m, x, n_tokens, softcap);
     bool rounds = takes_dot(t) && n_tokens == 1;
     float *magnitudes = dot_magnitudes(t, &m, rounds ? block_largest(t, x, n_cols) : seen, n_tokens, softcap);
+    if (x_bytes) put_plain_rows(t, y, magnitudes, &m, x, n_tokens, softcap);
     pd_trial_check_rows(t, y_rows, y, magnitudes, is_fp16(variant) ? FP16_TOLERANCE
-                        : rounds ? Q16_TOLERANCE + 1e-6 : 1e-6);
+                        : rounds ? Q16_TOLERANCE + FP32_TOLERANCE : FP32_TOLERANCE);
     pd_trial_end(t);
 }
 
@@ -352,7 +367,8 @@ static void try_experts(struct pd_trial *t, const struct experts *c)
     pd_trial_run(t);
     enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
     bool rounds = takes_dot(t) && e.n_tokens == 1 && is_quantised(c->dtype);
-    if (variant == PD_VARIANT_MATMUL_DOT) x = unpack_q16(t, packed, n_cols);
+    uint32_t x_bytes = x_bytes_of(pd_variant_pack(variant));
+    if (x_bytes) x = unpack_blocks(t, packed, n_cols, x_bytes);
     for (uint32_t s = 0; s < n_slots; s++)
         for (uint32_t i = 0; i < slots[4 * s + 1]; i++) {
             uint32_t pair = slots[slots[4 * s + 2] + i];
@@ -563,31 +579,43 @@ static void try_pack_f16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens,
     pd_trial_end(t);
 }
 
-static void try_pack_q16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
+static void try_pack_blocks(struct pd_trial *t, enum pd_kernel_id id, uint32_t n_cols, uint32_t n_tokens,
+                            float amplitude)
 {
-    uint32_t stride = pd_packed_stride(PD_KERNEL_pack_q16, n_cols);
-    pd_trial_begin(t, "pack %u columns in 16 bits, %u tokens of %g", n_cols, n_tokens, (double)amplitude);
+    uint32_t stride = pd_packed_stride(id, n_cols), x_bytes = x_bytes_of(id);
+    double tolerance = 0.5 / (x_bytes == 2 ? 127 * 256 : 127) + 0x1p-20;
+    pd_trial_begin(t, "pack %u columns in %u bits, %u tokens of %g", n_cols, 8 * x_bytes, n_tokens, (double)amplitude);
     float *x = random_activations(t, n_tokens, n_cols, amplitude);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
     struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride, stride);
     struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols,
         .x_stride = x_rows->stride, .packed_stride = stride};
-    pd_trial_dispatch(t, PD_KERNEL_pack_q16, NULL, 0, &push, (uint32_t[2]){n_tokens, 1});
+    pd_trial_dispatch(t, id, NULL, 0, &push, (uint32_t[2]){n_tokens, 1});
     pd_trial_run(t);
     packed->written = true;
-    const float *got = unpack_q16(t, packed, n_cols);
+    const float *got = unpack_blocks(t, packed, n_cols, x_bytes);
     for (uint32_t at = 0; t->ran && at < n_tokens * n_cols; at += 16) {
-        const uint32_t *block = pd_trial_row(t, packed, at / n_cols) + at % n_cols / 32 * PD_Q16_BLOCK;
+        const uint32_t *block = pd_trial_row(t, packed, at / n_cols) + at % n_cols / 32 * PD_DOT_BLOCK(x_bytes);
         double largest = 0, sum = 0;
         for (uint32_t i = at / 32 * 32; i < at / 32 * 32 + 32; i++) largest = fmax(largest, fabs((double)x[i]));
         for (uint32_t i = at; i < at + 16; i++) {
-            pd_trial_check(t, "packed", i, (double)got[i], (double)x[i], (struct pd_bound){largest, Q16_TOLERANCE});
+            pd_trial_check(t, "packed", i, (double)got[i], (double)x[i], (struct pd_bound){largest, tolerance});
             sum += (double)got[i];
         }
-        pd_trial_check(t, "sum", at / 16, (double)pd_f32_from_bits(block[17 + at % 32 / 16]), sum,
+        pd_trial_check(t, "sum", at / 16, (double)pd_f32_from_bits(block[8 * x_bytes + 1 + at % 32 / 16]), sum,
                        (struct pd_bound){largest, 16 * 0x1p-23});
     }
     pd_trial_end(t);
+}
+
+static void try_pack_q16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
+{
+    try_pack_blocks(t, PD_KERNEL_pack_q16, n_cols, n_tokens, amplitude);
+}
+
+static void try_pack_q8(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
+{
+    try_pack_blocks(t, PD_KERNEL_pack_q8, n_cols, n_tokens, amplitude);
 }
 
 static void try_packs(struct pd_trial *t, const uint32_t widths[5],
@@ -611,6 +639,12 @@ void pd_try_pack_q16(struct pd_trial *t, uint32_t type)
 {
     (void)type;
     try_packs(t, (const uint32_t[5]){32, 96, 256, 2304, 4128}, try_pack_q16);
+}
+
+void pd_try_pack_q8(struct pd_trial *t, uint32_t type)
+{
+    (void)type;
+    try_packs(t, (const uint32_t[5]){32, 96, 256, 2304, 4128}, try_pack_q8);
 }
 
 /* ---- embed ---- */
