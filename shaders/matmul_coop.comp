@@ -1,9 +1,9 @@
 #version 460
 /* y[m][r] = softcap(w[r] . x[m]): matmul.comp by cooperative matrices. x comes packed (pack_f16.comp): fp16 with a
- * scale for each row; weights are rounded to fp16, sums are fp32. A workgroup makes a tile of TILE_ROWS by TILE_TOKENS:
- * per STEP columns it decodes each weight once into shared memory, while the subgroups, each with its part of the tile,
- * multiply what was put there before (two buffers, one barrier a step). Needs subgroups of SUBGROUP invocations, all of
- * them whole.
+ * scale for each row; weights are rounded to fp16, sums are fp32. A workgroup makes a tile of TILE_ROWS by TILE_TOKENS.
+ * Per STEP columns each invocation puts what it has loaded into shared memory, each weight decoded once, and loads its
+ * share of the next step, which arrives while the subgroups, each with its part of the tile, multiply. An invocation
+ * has the same rows in every step. Needs subgroups of SUBGROUP invocations, all of them whole.
  * Grid: [rows / TILE_ROWS, tokens / TILE_TOKENS, slots of experts]. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_cooperative_matrix : require
@@ -11,6 +11,7 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #include "common.glsl"
 #include "weights.glsl"
+#include "weights_fp16.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint SUBGROUP = 32;
@@ -24,66 +25,73 @@ layout(constant_id = 8) const uint N = 16;
 layout(constant_id = 9) const uint K = 16;
 layout(push_constant) uniform Push { pd_matmul_push p; };
 #include "bias.glsl"
-#define X_ROWS TILE_TOKENS
 #include "experts.glsl"
 
-/* Weights are made larger on the way to fp16: those from 1e-6 to 1023 keep its 11 bits. */
-#define WEIGHT_SCALE 64.0
-
-const uint STRIDE = (STEP + 8) / 4;   /* vec4s; the 8 keep rows from falling into the same banks */
+const bool EARLY = SUBGROUP >= 32;   /* whether registers have room for the next step: Intel's have not */
+const uint STRIDE = STEP / 8 + 1;   /* uvec4s of 8 fp16; the one more keeps rows from falling into the same banks */
 const uint PARTS_M = PART_ROWS / M;
 const uint PARTS_N = PART_TOKENS / N;
+const uint PIECES = STEP / PIECE;   /* of a row of weights in a step */
+const uint EIGHTS = STEP / 8;       /* of a row of activations */
+const uint N_W = (TILE_ROWS * PIECES + gl_WorkGroupSize.x - 1) / gl_WorkGroupSize.x;   /* of an invocation */
+const uint N_X = (TILE_TOKENS * EIGHTS + gl_WorkGroupSize.x - 1) / gl_WorkGroupSize.x;
 
-shared f16vec4 tile_w[2 * TILE_ROWS * STRIDE];      /* [buffer][row][column] */
-/* [buffer][token][column]; nothing follows the last row, so that all is 48 KiB at most where EXPERTS is false */
-shared f16vec4 tile_x[2 * TILE_TOKENS * STRIDE - 2];
-shared float stage[gl_WorkGroupSize.x / SUBGROUP * M * N];   /* [subgroup][token][row] */
+shared uvec4 tile_w[TILE_ROWS * STRIDE];     /* [row][column / 8]; in the end a matrix of sums a subgroup */
+shared uvec4 tile_x[TILE_TOKENS * STRIDE];   /* [token][column / 8] */
+
+uvec2 w_rows[N_W], x_rows[N_X];   /* addresses */
+piece w_next[N_W];
+uvec4 x_next[N_X];
 
 #define SUMS coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>
 SUMS sums[PARTS_M * PARTS_N];
 
-void load_weights(uint b, uint first_row, uint first_col)
+void find_rows(uint first_row, uint first_token)
 {
-    const uint n_units = STEP / UNIT;
-    for (uint i = gl_LocalInvocationID.x; i < TILE_ROWS * n_units; i += gl_WorkGroupSize.x) {
-        uint r = i / n_units, u = i % n_units, at = (b * TILE_ROWS + r) * STRIDE + u * (UNIT / 4);
-        [[unroll]] for (uint k = 0; k < UNIT / 4; k++) unit_w[k] = vec4(0);
-        if (first_col + u * UNIT < p.n_cols)
-            load_unit(row_at(p.w, row_of_expert(min(first_row + r, p.n_rows - 1)), p.row_size), first_col / UNIT + u,
-                      p.n_cols);
-        [[unroll]] for (uint k = 0; k < UNIT / 4; k++) tile_w[at + k] = f16vec4(unit_w[k] * WEIGHT_SCALE);
+    [[unroll]] for (uint k = 0; k < N_W; k++) {
+        uint r = (gl_LocalInvocationID.x + k * gl_WorkGroupSize.x) / PIECES;
+        w_rows[k] = row_at(p.w, row_of_expert(min(first_row + r, p.n_rows - 1)), p.row_size);
+    }
+    [[unroll]] for (uint k = 0; k < N_X; k++) {
+        uint i = gl_LocalInvocationID.x + k * gl_WorkGroupSize.x;
+        x_rows[k] = address_of(address_of(uvec2(p.x), x_row(first_token + i / EIGHTS), 4 * p.x_stride), i % EIGHTS, 16);
     }
 }
 
 /* Packed rows are padded with zeros to PD_PACK_PAD columns. */
-void load_activations(uint b, uint first_token, uint first_col)
+void load_step(uint col)
 {
-    const uint n_eights = STEP / 8;
-    pd_uvec4s x = pd_uvec4s(uvec2(p.x));
-    for (uint i = gl_LocalInvocationID.x; i < TILE_TOKENS * n_eights; i += gl_WorkGroupSize.x) {
-        uint t = i / n_eights, e = i % n_eights, at = (b * TILE_TOKENS + t) * STRIDE + 2 * e;
-        uvec4 eight = x.at[tile_x_row(first_token, t) * (p.x_stride / 4) + first_col / 8 + e];
-        tile_x[at] = f16vec4(unpackFloat2x16(eight.x), unpackFloat2x16(eight.y));
-        tile_x[at + 1] = f16vec4(unpackFloat2x16(eight.z), unpackFloat2x16(eight.w));
+    [[unroll]] for (uint k = 0; k < N_W; k++)
+        w_next[k] = load_piece(w_rows[k], col / PIECE, gl_LocalInvocationID.x % PIECES, p.n_cols);
+    [[unroll]] for (uint k = 0; k < N_X; k++) x_next[k] = pd_uvec4s(x_rows[k]).at[col / 8];
+}
+
+void store_step()
+{
+    [[unroll]] for (uint k = 0; k < N_W; k++) {
+        uint i = gl_LocalInvocationID.x + k * gl_WorkGroupSize.x, at = i / PIECES * STRIDE;
+        if (TILE_ROWS * PIECES % gl_WorkGroupSize.x != 0 && i >= TILE_ROWS * PIECES) break;
+        [[unroll]] for (uint j = 0; j < PIECE / 8; j++) {
+            tile_w[at + place_of_eight(i % PIECES, j)] = eight_of_piece(w_next[k], i % PIECES, j);
+        }
+    }
+    [[unroll]] for (uint k = 0; k < N_X; k++) {
+        uint i = gl_LocalInvocationID.x + k * gl_WorkGroupSize.x;
+        if (TILE_TOKENS * EIGHTS % gl_WorkGroupSize.x != 0 && i >= TILE_TOKENS * EIGHTS) break;
+        tile_x[i / EIGHTS * STRIDE + i % EIGHTS] = x_next[k];
     }
 }
 
-void load_tiles(uint b, uint first_row, uint first_token, uint first_col)
-{
-    load_weights(b, first_row, first_col);
-    load_activations(b, first_token, first_col);
-}
-
-void add_products(uint b, uint part_row, uint part_token)
+void add_products(uint part_row, uint part_token)
 {
     [[unroll]] for (uint k = 0; k < STEP; k += K) {
         coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA> w[PARTS_M];
         [[unroll]] for (uint m = 0; m < PARTS_M; m++)
-            coopMatLoad(w[m], tile_w, (b * TILE_ROWS + part_row + m * M) * STRIDE + k / 4, STRIDE,
+            coopMatLoad(w[m], tile_w, (part_row + m * M) * STRIDE + k / 8, STRIDE,
                         gl_CooperativeMatrixLayoutRowMajor);
         [[unroll]] for (uint n = 0; n < PARTS_N; n++) {
             coopmat<float16_t, gl_ScopeSubgroup, K, N, gl_MatrixUseB> x;
-            coopMatLoad(x, tile_x, (b * TILE_TOKENS + part_token + n * N) * STRIDE + k / 4, STRIDE,
+            coopMatLoad(x, tile_x, (part_token + n * N) * STRIDE + k / 8, STRIDE,
                         gl_CooperativeMatrixLayoutColumnMajor);
             [[unroll]] for (uint m = 0; m < PARTS_M; m++)
                 sums[n * PARTS_M + m] = coopMatMulAdd(w[m], x, sums[n * PARTS_M + m]);
@@ -91,19 +99,24 @@ void add_products(uint b, uint part_row, uint part_token)
     }
 }
 
-/* By way of shared memory, as the edges of y may lie anywhere in a matrix. A loop that cannot be unrolled would keep
- * the loops over sums from being unrolled too, and then Mesa keeps these in memory on Intel. */
+/* By way of shared memory, [subgroup][token][row], as the edges of y may lie anywhere in a matrix. A loop that cannot
+ * be unrolled would keep the loops over sums from being unrolled too, and then Mesa keeps these in memory on Intel. */
 void write_sums(SUMS s, uint first_row, uint first_token)
 {
-    uint mine = gl_SubgroupID * M * N;
-    coopMatStore(s, stage, mine, M, gl_CooperativeMatrixLayoutColumnMajor);
+    const uint n_quads = M * N / 4;
+    uint mine = gl_SubgroupID * n_quads;
+    coopMatStore(s, tile_w, mine, M / 4, gl_CooperativeMatrixLayoutColumnMajor);
     subgroupBarrier();
-    [[unroll]] for (uint k = 0; k < (M * N + SUBGROUP - 1) / SUBGROUP; k++) {
-        uint i = gl_SubgroupInvocationID + k * SUBGROUP, row = first_row + i % M, token = first_token + i / M;
-        if (i >= M * N || row >= p.n_rows || token >= n_tokens) continue;
+    [[unroll]] for (uint k = 0; k < (n_quads + SUBGROUP - 1) / SUBGROUP; k++) {
+        uint i = gl_SubgroupInvocationID + k * SUBGROUP;
+        uint row = first_row + i % (M / 4) * 4, token = first_token + i / (M / 4);
+        if (i >= n_quads || token >= n_tokens) continue;
         uint to = y_row(token);
         float scale = pd_floats(uvec2(p.x)).at[(x_row_for(to) + 1) * p.x_stride - PD_PACK_TAIL] / WEIGHT_SCALE;
-        p.y.at[to * p.y_stride + row] = softcap_of(with_bias(stage[mine + i] * scale, row), p.softcap);
+        vec4 y = uintBitsToFloat(tile_w[mine + i]) * scale;
+        [[unroll]] for (uint j = 0; j < 4; j++)
+            if (row + j < p.n_rows)
+                p.y.at[to * p.y_stride + row + j] = softcap_of(with_bias(y[j], row + j), p.softcap);
     }
     subgroupBarrier();
 }
@@ -114,13 +127,15 @@ void main()
     uint part_row = gl_SubgroupID % (TILE_ROWS / PART_ROWS) * PART_ROWS;
     uint part_token = gl_SubgroupID / (TILE_ROWS / PART_ROWS) * PART_TOKENS;
     if (!find_expert(gl_WorkGroupID.z, first_token)) return;
-    find_x_rows(first_token);
+    find_rows(first_row, first_token);
     [[unroll]] for (uint i = 0; i < PARTS_M * PARTS_N; i++) sums[i] = SUMS(0.0);
-    load_tiles(0, first_row, first_token, 0);
-    barrier();
-    for (uint col = 0, b = 0; col < p.n_cols; col += STEP, b ^= 1) {
-        if (col + STEP < p.n_cols) load_tiles(b ^ 1, first_row, first_token, col + STEP);
-        add_products(b, part_row, part_token);
+    if (EARLY) load_step(0);
+    for (uint col = 0; col < p.n_cols; col += STEP) {
+        if (!EARLY) load_step(col);
+        store_step();
+        barrier();
+        if (EARLY) load_step(col + STEP < p.n_cols ? col + STEP : col);   /* a branch would wait for what it loads */
+        add_products(part_row, part_token);
         barrier();
     }
     [[unroll]] for (uint n = 0; n < PARTS_N; n++)

@@ -296,7 +296,7 @@ def matmul(kernel, name, dtype):
     trips = sorted(trips)[len(trips) - len(loading):] if len(loading) < len(trips) else trips
     each = workgroup / (rows * tokens * step)
     parts = [(l, each * t) for l, t in zip(loading, trips)] + [(l, each * others) for l in inside if l not in loading]
-    uses = [*map(str, kernel.spec[:2])] if 'coop' not in name else []
+    uses = [f'{rows}x{tokens}'] if 'coop' in name else [*map(str, kernel.spec[:2])]
     uses += ['experts'] if of_experts(kernel.spec) else []
     return ','.join(uses) or '-', [(outer.difference(*inside), each)] + parts
 

@@ -152,8 +152,8 @@ static peridot_status describe_matrices(peridot_device_info *info, const struct 
             continue;
         info->cooperative_matrix = true;
         info->matrix_m = p->MSize, info->matrix_n = p->NSize, info->matrix_k = p->KSize;
-        bool fits = info->min_subgroup_size <= p->NSize && p->NSize <= info->max_subgroup_size;
-        info->matrix_subgroup_size = fits ? p->NSize : info->subgroup_size;
+        info->matrix_subgroup_size = (uint32_t)pd_max(info->min_subgroup_size,
+                                                      pd_min(p->NSize, info->max_subgroup_size));
     }
     free(list);
     return PERIDOT_OK;

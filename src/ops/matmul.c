@@ -31,32 +31,57 @@ static void matmul_half(struct pd_recorder *r, const struct pd_product *p)
     matmul_tile(r, p, PD_KERNELS_matmul_half);
 }
 
-/* Tiles of 32 tokens where 64 would be half empty. */
-static void dot_tiles(struct pd_recorder *r, const struct pd_product *p, enum pd_kernel_kind kind)
+static void matmul_dot(struct pd_recorder *r, const struct pd_product *p) { matmul_tile(r, p, PD_KERNELS_matmul_dot); }
+static void matmul_dot8(struct pd_recorder *r, const struct pd_product *p)
 {
-    uint32_t spec[] = {128, p->n_each <= 32 ? 32 : 64};
-    dispatch_tiles(r, p, tile_kernel(r, p, kind, spec, PD_COUNT(spec)), PD_DOT_ROWS, spec[1]);
+    matmul_tile(r, p, PD_KERNELS_matmul_dot8);
 }
 
-static void matmul_dot(struct pd_recorder *r, const struct pd_product *p) { dot_tiles(r, p, PD_KERNELS_matmul_dot); }
-static void matmul_dot8(struct pd_recorder *r, const struct pd_product *p) { dot_tiles(r, p, PD_KERNELS_matmul_dot8); }
+#define ENOUGH_TILES 64   /* to keep the GPU busy; how many compute units it has, Vulkan does not say */
+#define COOP_STEP 32
 
-/* Tiles of 128 by 128 need fewer reads. Where they would be too few, or registers or shared memory are short, tiles of
- * 64 by 64; for experts with few tokens each, 64 by 32. The subgroups of a workgroup share a tile in parts as square as
- * can be. */
+struct coop_tile {
+    uint32_t rows, tokens, invocations;
+};
+
+/* From where the reads are fewest to where the tiles are most. */
+static const struct coop_tile coop_tiles[] = {{128, 128, 256}, {64, 64, 128}, {64, 32, 128}, {32, 32, 128}};
+
+/* Small subgroups have too few registers for the largest tile. */
+static bool is_possible_tile(const peridot_device_info *d, struct coop_tile t)
+{
+    return t.rows <= 64 || (d->matrix_subgroup_size >= 32 && d->max_workgroup_invocations >= t.invocations
+                            && d->max_shared_size >= (t.rows + t.tokens) * (COOP_STEP + 8) * 2);
+}
+
+/* The first that is not half empty and of which there are enough, or else the last. */
+static struct coop_tile choose_coop_tile(const peridot_device_info *d, const struct pd_product *p)
+{
+    size_t i = 0;
+    for (; i + 1 < PD_COUNT(coop_tiles); i++) {
+        struct coop_tile t = coop_tiles[i];
+        uint64_t n = pd_div_up(p->push.n_rows, t.rows) * pd_div_up(p->n_each, t.tokens) * p->n_slots;
+        bool half_empty = t.tokens > 32 && p->n_each <= t.tokens / 2;
+        if (is_possible_tile(d, t) && !half_empty && n >= ENOUGH_TILES) break;
+    }
+    return coop_tiles[i];
+}
+
+/* The subgroups of a workgroup share a tile in parts for which they load the fewest matrices. */
 static void matmul_coop(struct pd_recorder *r, const struct pd_product *p)
 {
     const peridot_device_info *d = pd_gpu_info(r->gpu);
-    bool of_experts = p->push.experts != 0;
-    uint32_t subgroup = d->matrix_subgroup_size, n_down = 1;
-    bool large = !of_experts && p->push.n_rows >= 8192 && d->max_shared_size >= 48 * 1024 && subgroup >= 32;
-    uint32_t rows = large ? 128 : 64, tokens = of_experts && p->n_each <= 32 ? 32 : rows;
-    uint32_t n_parts = (uint32_t)pd_max(2 * rows / subgroup, 1);   /* of a square tile */
-    while (4 * n_down * n_down <= n_parts) n_down *= 2;
-    uint32_t part_rows = rows / n_down, part_tokens = (uint32_t)pd_min(rows / (n_parts / n_down), tokens);
-    uint32_t spec[] = {rows / part_rows * (tokens / part_tokens) * subgroup, subgroup, rows, tokens, 32, part_rows,
-        part_tokens, d->matrix_m, d->matrix_n, d->matrix_k};
-    dispatch_tiles(r, p, tile_kernel(r, p, PD_KERNELS_matmul_coop, spec, PD_COUNT(spec)), rows, tokens);
+    uint32_t subgroup = d->matrix_subgroup_size, m = d->matrix_m, n = d->matrix_n;
+    struct coop_tile t = choose_coop_tile(d, p);
+    uint32_t n_parts = (uint32_t)pd_min(pd_max(t.invocations / subgroup, 1), t.rows / m * (t.tokens / n));
+    uint32_t n_down = 1, fewest = UINT32_MAX;
+    for (uint32_t down = 1; down <= n_parts && down <= t.rows / m; down *= 2) {
+        uint32_t n_loads = t.rows / m / down + t.tokens / n * down / n_parts;
+        if (n_parts / down <= t.tokens / n && n_loads < fewest) fewest = n_loads, n_down = down;
+    }
+    uint32_t spec[] = {n_parts * subgroup, subgroup, t.rows, t.tokens, COOP_STEP, t.rows / n_down,
+        t.tokens * n_down / n_parts, m, n, d->matrix_k};
+    dispatch_tiles(r, p, tile_kernel(r, p, PD_KERNELS_matmul_coop, spec, PD_COUNT(spec)), t.rows, t.tokens);
 }
 
 void pd_matmul_tiles(struct pd_recorder *r, enum pd_variant variant, const struct pd_product *p)

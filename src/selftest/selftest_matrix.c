@@ -543,8 +543,10 @@ void pd_try_matmul(struct pd_trial *t, uint32_t type)
         .n_rows = 65, .n_cols = cols_of(large.dtype)[1], .shares = true};
     if (t->thorough && large.dtype % 4 == 1) try_experts(t, &many);
     if (t->thorough) try_slices(t, large.dtype, 33);
-    /* On a GPU it takes larger tiles. */
-    if (pd_gpu_info(t->gpu)->type != PERIDOT_DEVICE_CPU) try_product(t, &large, 1, cols_of(large.dtype)[0], 33, 0);
+    /* Rows enough for larger tiles; which, depends on the tokens. A software device tries each with some types. */
+    bool all = pd_gpu_info(t->gpu)->type != PERIDOT_DEVICE_CPU;
+    for (uint32_t i = 0; i < 3; i++)
+        if (all || type % 3 == i) try_product(t, &large, 1, cols_of(large.dtype)[0], n_tokens[2 + i], 0);
 }
 
 /* ---- pack ---- */
