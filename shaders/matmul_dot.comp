@@ -19,7 +19,7 @@ layout(push_constant) uniform Push { pd_matmul_push p; };
 #define X_ROWS TILE_TOKENS
 #include "experts.glsl"
 
-#define TILE_ROWS PD_DOT_ROWS
+#define TILE_ROWS PD_MATMUL_ROWS
 const uint BLOCKS = gl_WorkGroupSize.x / TILE_ROWS;   /* of a step */
 const uint LANE_ROWS = 4, ROW_STEP = TILE_ROWS / LANE_ROWS;         /* an invocation takes every ROW_STEP-th row, */
 const uint TOKEN_STEP = gl_WorkGroupSize.x / ROW_STEP, LANE_TOKENS = TILE_TOKENS / TOKEN_STEP;   /* and token */

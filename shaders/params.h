@@ -15,8 +15,7 @@
 #define PD_ADDRESS uint64_t
 #endif
 
-#define PD_MATMUL_ROWS 64    /* matmul: rows of a tile */
-#define PD_DOT_ROWS 64       /* matmul_dot, matmul_dot8: rows of a tile */
+#define PD_MATMUL_ROWS 64    /* matmul, matmul_dot: rows of a tile */
 #define PD_ATTENTION_TILE 32 /* attention: keys scored at a time */
 #define PD_TOPK_IN 8192      /* topk: values that one workgroup chooses from */
 #define PD_TOPK 128          /* topk: values that it keeps */
