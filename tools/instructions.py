@@ -276,6 +276,30 @@ def attention(kernel, name, dtype):
              (around - score, by_subgroup), (score, by_subgroup * trips)]
     return f'{head_dim},{heads}', parts + [(l, workgroup / (values * heads)) for l in others[-1:]]
 
+def attention_tile(kernel, name, dtype):
+    """The loop over tiles of keys, which has all loops that use shared memory, and in it nests of loops in the order of
+    the shader: scores, then values. Compilers may drop a loop of one turn."""
+    workgroup, head_dim, heads = kernel.spec[:3]
+    half, hot = 'half' in name, set().union(*(l for l in kernel.inner if kernel.total(l, ('shared',))))
+    keys, slices, copy_trips = 64 if half else 32, math.ceil(head_dim / 64), 32 * 16 / workgroup
+    nests = ([slices, 2, 4], [2, 2, 4] if head_dim > 64 else [1, 4, 4]) if half else ([slices, 16], [32])
+    tile = min((l for l in kernel.loops if hot < l), key=len)
+    loops = sorted((l for l in kernel.loops if l < tile), key=min)
+    parts, seen = [(tile.difference(*loops), workgroup / (32 * keys))], 0
+    for top in [l for l in loops if not any(l < m for m in loops)]:
+        inside = [l for l in loops if l <= top]
+        copies = [l for l in inside if not half and kernel.loaded(l) and not any(m < l for m in inside)]
+        depths = [sum(l < m for m in inside) for l in inside]
+        nest = nests[min(seen, 1)]
+        if top not in copies:
+            seen += 1
+            if max(depths) + 1 < len(nest): nest = [n for n in nest if n > 1]
+            if max(depths) + 1 != len(nest): raise ValueError('the loops of a tile are not nested as in the shader')
+        for l, depth in zip(inside, depths):
+            trips = math.prod(nest[:depth]) * (copy_trips if l in copies else nest[depth])
+            parts.append((l.difference(*(m for m in inside if m < l)), workgroup * trips / (32 * keys)))
+    return f'{head_dim},{heads}', parts
+
 def matmul(kernel, name, dtype):
     """A step over columns: what lies in no loop of its own, and loops with their trips: those that load first."""
     if 'coop' in name:
@@ -300,7 +324,8 @@ def matmul(kernel, name, dtype):
     uses += ['experts'] if of_experts(kernel.spec) else []
     return ','.join(uses) or '-', [(outer.difference(*inside), each)] + parts
 
-KINDS = {'matvec': matvec, 'matvec_dot': matvec, 'attention': attention, 'matmul': matmul, 'matmul_dot': matmul,
+KINDS = {'matvec': matvec, 'matvec_dot': matvec, 'attention': attention,
+         'attention_tile': attention_tile, 'attention_half': attention_tile, 'matmul': matmul, 'matmul_dot': matmul,
          'matmul_dot8': matmul, 'matmul_half': matmul, 'matmul_coop': matmul}
 
 def number(x): return f'{x:.3g}' if x < 1000 else f'{x:.0f}'

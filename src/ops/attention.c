@@ -40,21 +40,37 @@ struct attention_plan {
 };
 
 static const uint32_t attention_queries[PD_N_VARIANTS] = {   /* most queries of a workgroup */
-    [PD_VARIANT_ATTENTION_ROWS] = 4, [PD_VARIANT_ATTENTION_TILE] = 32, [PD_VARIANT_ATTENTION_COLUMNS] = 16,
+    [PD_VARIANT_ATTENTION_ROWS] = 4, [PD_VARIANT_ATTENTION_HALF] = 32, [PD_VARIANT_ATTENTION_TILE] = 32,
+    [PD_VARIANT_ATTENTION_COLUMNS] = 16,
 };
 
 #define FEW_QUERIES 8   /* positions that are not worth a tile */
 
-/* Whatever the cache's type, kernels of all are to be right: the grid of a step is made before the type is known.
- * Lanes that take keys of their own take elements of the head in fours, and tiles are of vec4s. */
-static enum pd_variant attention_variant(const struct pd_recorder *r, const struct pd_heads *heads, uint32_t n_tokens,
-                                         bool decode)
+static bool is_tile(enum pd_variant v)
+{
+    return v == PD_VARIANT_ATTENTION_HALF || v == PD_VARIANT_ATTENTION_TILE;
+}
+
+/* In a decode step kernels of all types are to be right, whatever the cache's: its grid is made before the type is
+ * known. */
+static enum pd_variant working_variant(const struct pd_recorder *r, const peridot_kv_type *type)
 {
     enum pd_variant v = r->variants.of[PD_VARIED_ATTENTION];
-    for (uint32_t type = 0; type < PD_N_KV_TYPES; type++) v = choose_variant(r, PD_VARIED_ATTENTION, v, type);
+    for (uint32_t t = 0; t < PD_N_KV_TYPES; t++)
+        if (!type || *type == t) v = choose_variant(r, PD_VARIED_ATTENTION, v, t);
+    return v;
+}
+
+/* Lanes that take keys of their own take elements of the head in fours, and tiles are of vec4s, or of eight halves.
+ * type: NULL in a decode step. */
+static enum pd_variant attention_variant(const struct pd_recorder *r, const struct pd_heads *heads, uint32_t n_tokens,
+                                         const peridot_kv_type *type)
+{
+    enum pd_variant v = working_variant(r, type);
     bool same = r->variants.batch_invariant || r->variants.forced[PD_VARIED_ATTENTION];
-    bool few = decode || (n_tokens < FEW_QUERIES && !same);
-    if (v == PD_VARIANT_ATTENTION_TILE && (few || heads->head_dim % 4 != 0)) v = PD_VARIANT_ATTENTION_COLUMNS;
+    bool few = !type || (n_tokens < FEW_QUERIES && !same);
+    if (v == PD_VARIANT_ATTENTION_HALF && heads->head_dim % 8 != 0) v = PD_VARIANT_ATTENTION_TILE;
+    if (is_tile(v) && (few || heads->head_dim % 4 != 0)) v = PD_VARIANT_ATTENTION_COLUMNS;
     if (v == PD_VARIANT_ATTENTION_ROWS && heads->head_dim % (4 * pd_max(subgroup_size(r), 8)) != 0)
         v = PD_VARIANT_ATTENTION_COLUMNS;
     return v;
@@ -62,19 +78,18 @@ static enum pd_variant attention_variant(const struct pd_recorder *r, const stru
 
 /* Heads that share a kv head, as many as fit: a tile has a number of rows to fill, the others 16 KiB for q. */
 static struct attention_plan plan_attention(const struct pd_recorder *r, const struct pd_heads *heads,
-                                            uint32_t n_tokens, bool decode)
+                                            uint32_t n_tokens, const peridot_kv_type *type)
 {
-    enum pd_variant v = attention_variant(r, heads, n_tokens, decode);
+    enum pd_variant v = attention_variant(r, heads, n_tokens, type);
     uint32_t group = heads->n_heads / heads->n_kv_heads, most = attention_queries[v], n = group < most ? group : most;
-    bool tile = v == PD_VARIANT_ATTENTION_TILE;
-    while (n > 1 && (group % n != 0 || (tile ? most % n != 0 : n * heads->head_dim > 4096))) n--;
+    while (n > 1 && (group % n != 0 || (is_tile(v) ? most % n != 0 : n * heads->head_dim > 4096))) n--;
     return (struct attention_plan){.variant = v, .n_heads = n,
-        .n_tokens = decode || v == PD_VARIANT_ATTENTION_COLUMNS ? 1 : most / n};
+        .n_tokens = !type || v == PD_VARIANT_ATTENTION_COLUMNS ? 1 : most / n};
 }
 
 uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads *heads)
 {
-    return heads->n_heads / plan_attention(r, heads, 1, true).n_heads;
+    return heads->n_heads / plan_attention(r, heads, 1, NULL).n_heads;
 }
 
 static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const struct attention_plan *plan,
@@ -83,7 +98,7 @@ static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const str
     uint32_t norms = decode ? norms_of(heads) : 0;
     enum pd_kernel_id id = pd_variant_kernel(plan->variant, kv->type);
     uint32_t dim = heads->head_dim, group = heads->n_heads / heads->n_kv_heads, lanes = subgroup_size(r);
-    if (plan->variant == PD_VARIANT_ATTENTION_TILE) {
+    if (is_tile(plan->variant)) {
         uint32_t spec[] = {dim > 128 ? 256 : 128, dim, plan->n_heads, group};
         return kernel(r, id, spec, 4);
     }
@@ -107,7 +122,7 @@ static struct pd_attention_push attention_push(const struct pd_attention *a, str
 
 void pd_op_attention(struct pd_recorder *r, const struct pd_attention *a)
 {
-    struct attention_plan plan = plan_attention(r, &a->heads, a->n_tokens, false);
+    struct attention_plan plan = plan_attention(r, &a->heads, a->n_tokens, &a->kv.type);
     const struct pd_kernel *k = attention_kernel(r, &plan, &a->kv, &a->heads, false);
     uint64_t work = 2 * (uint64_t)a->heads.n_heads * a->heads.head_dim * a->n_keys;
     uint32_t n_parts = count_parts(r, a->n_tokens, work);
@@ -137,7 +152,7 @@ static void write_keys(struct pd_recorder *r, const struct pd_kernel *k, struct 
 void pd_op_attention_decode(struct pd_recorder *r, const struct pd_attention *a)
 {
     struct pd_attention_push push = attention_push(a, (struct pd_rows){.address = a->partial});
-    struct attention_plan plan = plan_attention(r, &a->heads, 1, true);
+    struct attention_plan plan = plan_attention(r, &a->heads, 1, NULL);
     const struct pd_kernel *k = attention_kernel(r, &plan, &a->kv, &a->heads, true);
     if (a->consecutive && !a->heads.shares_kv) write_keys(r, k, push, a->heads.n_heads / plan.n_heads);
     uint64_t grid = offsetof(struct pd_step, dispatch) + a->kind * sizeof ((struct pd_step *)0)->dispatch[0];

@@ -29,6 +29,7 @@ static const struct kind {
     [PD_KERNELS_rope] = {pd_try_rope},
     [PD_KERNELS_attention] = {pd_try_attention, 1, {PD_VARIANT_ATTENTION_COLUMNS}},
     [PD_KERNELS_attention_rows] = {pd_try_attention, 1, {PD_VARIANT_ATTENTION_ROWS}},
+    [PD_KERNELS_attention_half] = {pd_try_attention, 1, {PD_VARIANT_ATTENTION_HALF}},
     [PD_KERNELS_attention_tile] = {pd_try_attention, 1, {PD_VARIANT_ATTENTION_TILE}},
     [PD_KERNELS_attention_reduce] = {pd_try_attention_reduce},
     [PD_KERNELS_glu] = {pd_try_glu},

@@ -384,6 +384,15 @@ static void begin_attention(struct pd_trial *t, struct attention *a, const struc
  * fp32, and five times that in the worst of hundreds. */
 static double fp32_tolerance(const struct place *p) { return 1e-5 + 4e-7 * (double)p->amplitude; }
 
+/* Kernels that round queries and weights to fp16 and sum 16 products in it: half a unit of fp16 (2^-11) in a sum moves
+ * a score by as much of its size, and the worst of hundreds by a few times that. What the cap bounds moves no more than
+ * it, and weights are 1 at most. */
+static double tolerance_of(const struct pd_trial *t, const struct place *p)
+{
+    bool half = t->r.variants.of[PD_VARIED_ATTENTION] == PD_VARIANT_ATTENTION_HALF;
+    return half ? 3 * 0x1p-10 * (1 + (double)p->amplitude / 2) : fp32_tolerance(p);
+}
+
 /* Scores of hundreds cost digits: fp32 has a score of 300 to 3e-5, and so its weight. The cap takes that back. */
 static void end_attention(struct pd_trial *t, struct attention *a, const struct place *p)
 {
@@ -391,7 +400,7 @@ static void end_attention(struct pd_trial *t, struct attention *a, const struct 
     pd_trial_run(t);
     struct pd_reference_cache second = {a->k + sequence_size(&a->h), a->v + sequence_size(&a->h)};
     pd_reference_attention(a->want, a->q, &second, &a->h, p->pos, a->last, p->n_tokens);
-    pd_trial_check_rows(t, a->y_rows, a->want, NULL, fp32_tolerance(p));
+    pd_trial_check_rows(t, a->y_rows, a->want, NULL, tolerance_of(t, p));
     pd_trial_end(t);
 }
 
@@ -423,6 +432,23 @@ static void try_softcap_order(struct pd_trial *t, const struct shape *s)
     for (size_t i = 0; i < N_SEQUENCES * sequence_size(&a.h); i++) a.k[i] = 1;
     a.op.kv.k = make_cache(t, a.k, &a.h, s->type)->address;
     a.op.qkv = pd_trial_rows_of(pd_trial_rows(t, a.q, p.n_tokens, q_width));
+    end_attention(t, &a, &p);
+}
+
+/* Keys and values up to the largest of fp16, where sums of products would overflow in it; scores are as small as ever. */
+static void try_large_cache(struct pd_trial *t, const struct shape *s)
+{
+    const struct place p = {20, 40, 0, 64, 0, 6, 0};
+    struct attention a;
+    begin_attention(t, &a, s, &p, 1);
+    for (uint32_t i = 0; i < p.n_tokens * s->n_heads * s->head_dim; i++) a.q[i] *= 0x1p-15f;
+    for (size_t i = 0; i < N_SEQUENCES * sequence_size(&a.h); i++) {
+        a.k[i] *= 0x1p15f;
+        a.v[i] *= 0x1p15f;
+    }
+    a.op.kv.k = make_cache(t, a.k, &a.h, s->type)->address;
+    a.op.kv.v = make_cache(t, a.v, &a.h, s->type)->address;
+    a.op.qkv = pd_trial_rows_of(pd_trial_rows(t, a.q, p.n_tokens, s->n_heads * s->head_dim));
     end_attention(t, &a, &p);
 }
 
@@ -540,7 +566,9 @@ void pd_try_attention(struct pd_trial *t, uint32_t type)
             begin_attention(t, &a, &shapes[s], &places[p], 1);
             end_attention(t, &a, &places[p]);
         }
-        if (shapes[s].head_dim == 64) try_softcap_order(t, &shapes[s]);
+        if (shapes[s].head_dim != 64) continue;
+        try_softcap_order(t, &shapes[s]);
+        try_large_cache(t, &shapes[s]);
     }
     try_decodes(t, (peridot_kv_type)type);
 }
