@@ -218,13 +218,14 @@ static void put_plain_rows(struct pd_trial *t, float *y, float *magnitudes, cons
     }
 }
 
-/* Where the tested kernel reads x packed: room for n rows of it; else NULL. */
+/* Where the tested kernel reads x packed: room for n rows of it, or of what other slices read; else NULL. */
 static struct pd_trial_buffer *add_packed(struct pd_trial *t, uint32_t n, uint32_t n_cols)
 {
     enum pd_kernel_id by = pd_variant_pack(t->variants.of[PD_VARIED_MATMUL]);
     if (by == PD_N_KERNELS) return NULL;
     uint32_t stride = pd_packed_stride(by, n_cols);
-    struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n, stride, stride);
+    struct pd_trial_buffer *packed = pd_trial_words(t, NULL, (uint32_t)pd_div_up(n * pd_packed_most(n_cols), stride),
+                                                     stride, stride);
     packed->written = true;
     t->r.packed = packed->address;
     return packed;
