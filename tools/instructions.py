@@ -12,7 +12,7 @@ the time of one at full rate; the most loads from memory that a wave has under w
 that the registers leave room for. An instruction of Intel's that is narrower than the subgroup counts for its share,
 but as one of the hardware's width at least, which is that of a register: twice as many lanes of 16 bits as of 32.
 """
-import collections, functools, os, re, subprocess, sys
+import collections, functools, math, os, re, subprocess, sys
 
 # ---- reading assembly: instructions, and for each loop the indices of what it repeats ----
 
