@@ -74,8 +74,8 @@ const char *cmd_size_text(uint64_t size)
 
 const char *cmd_shown(const char *text)
 {
-    static char buffers[4][1024];
-    static unsigned next;
+    static _Thread_local char buffers[4][1024];
+    static _Thread_local unsigned next;
     char *out = buffers[next++ % CMD_COUNT(buffers)];
     peridot_printable(out, sizeof buffers[0], text, strlen(text));
     return out;

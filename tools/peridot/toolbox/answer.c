@@ -68,7 +68,7 @@ static peridot_status answer(char **result, struct cmd_toolbox *t, const struct 
     enum decision decision = decide(t, call->name, editor);
     if (decision == STOP) return cmd_fail(PERIDOT_CANCELLED, "stopped");
     if (decision == CALL) {
-        CMD_TRY(cmd_toolbox_call(result, t, call->name, call->arguments));
+        CMD_TRY(cmd_toolbox_call(result, t, call, NULL));
         show_result(*result);
         return PERIDOT_OK;
     }

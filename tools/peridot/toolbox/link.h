@@ -6,6 +6,7 @@
 
 #include "bytes.h"
 #include "config.h"
+#include "stop.h"
 
 enum { LINK_MAX_MESSAGE = 8 << 20 };   /* of the server, in bytes */
 
@@ -20,6 +21,7 @@ struct link_receiver {
     /* Takes a message. Where it is the one that was waited for, `done` is true afterwards. */
     peridot_status (*take)(struct link_receiver *r, const char *text, size_t size);
     bool done;
+    const struct toolbox_stop *stop;   /* may be NULL */
     struct toolbox_bytes replies;   /* lines: messages that `take` wants to be sent back; the link empties it */
 };
 
@@ -32,10 +34,10 @@ struct link {
 
 struct link_kind {
     peridot_status (*open)(struct link **out, const struct toolbox_entry *entry);
-    /* Sends a message and waits for the receiver to be done: until `deadline` (cmd_now), or an interrupt, which is
+    /* Sends a message and waits for the receiver to be done: until `deadline` (cmd_now), or a stop, which is
      * PERIDOT_CANCELLED. */
     peridot_status (*request)(struct link *l, const struct link_message *m, struct link_receiver *r, double deadline);
-    /* Sends a message that has no response, without waiting for long, also after an interrupt. */
+    /* Sends a message that has no response, without waiting for long, also after a stop. */
     void (*notify)(struct link *l, const struct link_message *m);
     /* Takes the messages that have come unasked, and sees whether the server has ended. */
     peridot_status (*poll)(struct link *l, struct link_receiver *r);

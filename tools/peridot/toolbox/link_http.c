@@ -1,7 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "events.h"
 #include "link.h"
-#include "../terminal.h"
 #include "../text.h"
 
 #include <curl/curl.h>
@@ -130,7 +129,7 @@ static void notify(struct link *link, const struct link_message *m);
 static void send_replies(struct http_link *l, struct link_receiver *r, double deadline)
 {
     size_t size;
-    for (size_t i = 0; i < r->replies.size && cmd_now() < deadline && !cmd_interrupted(); i += size + 1) {
+    for (size_t i = 0; i < r->replies.size && cmd_now() < deadline && !toolbox_is_stopped(r->stop); i += size + 1) {
         size = strcspn(r->replies.data + i, "\n");
         notify(&l->link, &(struct link_message){.text = r->replies.data + i, .size = size, .version = l->version});
     }
@@ -152,7 +151,7 @@ static peridot_status run(CURLcode *result, struct http_link *l, struct transfer
         if (r->done && !done_s) done_s = cmd_now();
         if (!n_running || status != PERIDOT_OK || (done_s && cmd_now() - done_s > LINGER_SECONDS)) break;
         if (r->done) curl_multi_poll(l->multi, NULL, 0, LINGER_STEP_MS, NULL);
-        else if (cmd_interrupted()) status = cmd_fail(PERIDOT_CANCELLED, "stopped");
+        else if (toolbox_is_stopped(r->stop)) status = cmd_fail(PERIDOT_CANCELLED, "stopped");
         else if (cmd_now() >= deadline) status = cmd_fail(PERIDOT_ERROR_IO, "does not answer in time");
         else curl_multi_poll(l->multi, NULL, 0, STEP_MS, NULL);
     } while (status == PERIDOT_OK);

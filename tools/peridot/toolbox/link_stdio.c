@@ -1,6 +1,5 @@
 #include "link.h"
 #include "process.h"
-#include "../terminal.h"
 #include "../text.h"
 
 #include <stdlib.h>
@@ -86,7 +85,7 @@ static peridot_status request(struct link *link, const struct link_message *m, s
     for (;;) {
         CMD_TRY(take_lines(l, r));
         if (r->done) return PERIDOT_OK;
-        if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "stopped");
+        if (toolbox_is_stopped(r->stop)) return cmd_fail(PERIDOT_CANCELLED, "stopped");
         if (l->process.n_dropped) return fail_lost(l, "sent a message of more than 8 MiB");
         if (l->process.output_has_ended) return fail_lost(l, "has ended");
         if (cmd_now() >= deadline) return cmd_fail(PERIDOT_ERROR_IO, "does not answer in time");

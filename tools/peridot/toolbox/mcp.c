@@ -401,11 +401,14 @@ static peridot_status call(struct toolbox_bytes *out, struct mcp *m, const struc
     return mcp_add_content(out, result);
 }
 
-peridot_status mcp_call(struct toolbox_bytes *out, struct mcp *m, const struct mcp_tool *tool, yyjson_val *arguments)
+peridot_status mcp_call(struct toolbox_bytes *out, struct mcp *m, const struct mcp_tool *tool, yyjson_val *arguments,
+                        const struct toolbox_stop *stop)
 {
+    m->receiver.stop = stop;
     peridot_status status = call(out, m, tool, arguments);
     if (status == PERIDOT_ERROR_IO && m->link && m->link->is_lost && m->link->http_status == 404)
         status = call(out, m, tool, arguments);   /* the session had ended, so nothing was done */
+    m->receiver.stop = NULL;
     drop_answer(m);
     return status == PERIDOT_OK ? result_cut(out, m->entry->max_output, 0) : status;
 }

@@ -6,6 +6,7 @@
 
 #include "bytes.h"
 #include "config.h"
+#include "stop.h"
 
 #include <yyjson.h>
 
@@ -29,8 +30,9 @@ peridot_status mcp_list(struct mcp *m, mcp_take_tool take, void *user);
 peridot_status mcp_has_changed(bool *changed, struct mcp *m);
 
 /* The tool of that name, with arguments that are a JSON object; connects anew where the server has ended. What goes
- * wrong at the server is a failure; what the tool itself reports a result that begins with "error: ". */
+ * wrong at the server is a failure; what the tool itself reports a result that begins with "error: ".
+ * PERIDOT_CANCELLED: it was stopped (stop may be NULL). */
 peridot_status mcp_call(struct toolbox_bytes *result, struct mcp *m, const struct mcp_tool *tool,
-                        yyjson_val *arguments);
+                        yyjson_val *arguments, const struct toolbox_stop *stop);
 
 #endif

@@ -2,7 +2,6 @@
 #include "process.h"
 #include "result.h"
 #include "../flow.h"
-#include "../terminal.h"
 
 #include <string.h>
 
@@ -19,12 +18,12 @@ static peridot_status begin(struct process *p, const struct toolbox_entry *e, co
 }
 
 /* Until it has exited and what it wrote is read; a child of its that goes on may keep the streams open. */
-static peridot_status run(struct process *p, bool *in_time, double deadline)
+static peridot_status run(struct process *p, bool *in_time, double deadline, const struct toolbox_stop *stop)
 {
     enum { STEP_MS = 100, LAST_STEP_MS = 5 };
     *in_time = true;
     while (!process_has_exited(p)) {
-        if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "stopped");
+        if (toolbox_is_stopped(stop)) return cmd_fail(PERIDOT_CANCELLED, "stopped");
         *in_time = cmd_now() < deadline;
         if (!*in_time) return PERIDOT_OK;
         CMD_TRY(process_step(p, (p->has_ended ? LAST_STEP_MS : STEP_MS) / 1e3));
@@ -61,13 +60,14 @@ static void show_errors(const struct process *p, const struct toolbox_entry *e)
     cmd_notice_end(&m);
 }
 
-peridot_status program_call(struct toolbox_bytes *result, const struct toolbox_entry *e, const char *arguments)
+peridot_status program_call(struct toolbox_bytes *result, const struct toolbox_entry *e, const char *arguments,
+                            const struct toolbox_stop *stop)
 {
     struct process p;
     bool in_time = false;
     char how[64];
     peridot_status status = begin(&p, e, arguments);
-    if (status == PERIDOT_OK) status = run(&p, &in_time, cmd_now() + e->timeout_s);
+    if (status == PERIDOT_OK) status = run(&p, &in_time, cmd_now() + e->timeout_s, stop);
     process_close(&p, 0, how);
     if (!in_time) snprintf(how, sizeof how, "gave no result within %g s", e->timeout_s);
     if (status == PERIDOT_OK && how[0]) status = explain(result, &p, e, how);

@@ -4,8 +4,10 @@
 
 #include "bytes.h"
 #include "config.h"
+#include "stop.h"
 
-/* Adds the result, or why there is none after "error: ". */
-peridot_status program_call(struct toolbox_bytes *result, const struct toolbox_entry *entry, const char *arguments);
+/* Adds the result, or why there is none after "error: ". PERIDOT_CANCELLED: it was stopped (stop may be NULL). */
+peridot_status program_call(struct toolbox_bytes *result, const struct toolbox_entry *entry, const char *arguments,
+                            const struct toolbox_stop *stop);
 
 #endif

@@ -236,17 +236,23 @@ static struct tool *find(const struct cmd_toolbox *t, const char *name)
     return NULL;
 }
 
-static void print_source(FILE *file, const struct tool *tool)
+struct source {
+    char text[1040];
+};
+
+static struct source source_of(const struct tool *tool)
 {
     const struct toolbox_entry *e = tool->entry;
-    fprintf(file, "%s %s", tool->server ? "server" : "program", cmd_shown(tool->server ? e->name : e->command.at[0]));
+    struct source source;
+    snprintf(source.text, sizeof source.text, "%s %s", tool->server ? "server" : "program",
+             cmd_shown(tool->server ? e->name : e->command.at[0]));
+    return source;
 }
 
 void cmd_toolbox_print_source(FILE *file, const struct cmd_toolbox *t, const char *name)
 {
     const struct tool *tool = find(t, name);
-    if (tool) print_source(file, tool);
-    else fputs("not known", file);
+    fputs(tool ? source_of(tool).text : "not known", file);
 }
 
 void cmd_toolbox_print(FILE *file, const struct cmd_toolbox *t)
@@ -258,10 +264,28 @@ void cmd_toolbox_print(FILE *file, const struct cmd_toolbox *t)
         char line[DESCRIBED];
         text += strspn(text, " \t\r\n");
         peridot_printable(line, sizeof line, text, strcspn(text, "\r\n"));
-        fprintf(file, "%s (", tool->name);
-        print_source(file, tool);
-        fprintf(file, "%s)%s%s\n", tool->allowed ? ", allowed" : "", line[0] ? ": " : "", line);
+        fprintf(file, "%s (%s%s)%s%s\n", tool->name, source_of(tool).text, tool->allowed ? ", allowed" : "",
+                line[0] ? ": " : "", line);
     }
+}
+
+void cmd_toolbox_write_about(FILE *file, const struct cmd_toolbox *t)
+{
+    fputc('{', file);
+    for (size_t i = 0; i < t->tools.n; i++) {
+        const struct tool *tool = &t->tools.at[i];
+        struct source source = source_of(tool);
+        fprintf(file, "%s\"%s\":{\"source\":", i ? "," : "", tool->name);
+        cmd_json_string(file, source.text, strlen(source.text));
+        fprintf(file, ",\"allowed\":%s}", tool->allowed ? "true" : "false");
+    }
+    fputc('}', file);
+}
+
+const void *cmd_toolbox_server(const struct cmd_toolbox *t, const char *name)
+{
+    const struct tool *tool = find(t, name);
+    return tool ? tool->server : NULL;
 }
 
 bool cmd_toolbox_has(const struct cmd_toolbox *t, const char *name) { return find(t, name) != NULL; }
@@ -280,31 +304,35 @@ void cmd_toolbox_allow(struct cmd_toolbox *t, const char *name)
 
 /* ---- calls ---- */
 
-static peridot_status call(struct toolbox_bytes *out, const struct tool *tool, const char *arguments, yyjson_val *value)
+static peridot_status call(struct toolbox_bytes *out, const struct tool *tool, const char *arguments, yyjson_val *value,
+                           const struct toolbox_stop *stop)
 {
     const struct mcp_tool own = {.name = tool->own_name, .description = tool->description,
                                  .parameters = tool->parameters};
     if (!yyjson_is_obj(value)) return toolbox_bytes_print(out, "error: the arguments are not a JSON object");
-    peridot_status status = tool->server ? mcp_call(out, tool->server, &own, value)
-                                         : program_call(out, tool->entry, arguments);
+    peridot_status status = tool->server ? mcp_call(out, tool->server, &own, value, stop)
+                                         : program_call(out, tool->entry, arguments, stop);
     if (status == PERIDOT_OK || status == PERIDOT_CANCELLED || status == PERIDOT_ERROR_MEMORY) return status;
     out->size = 0;
     CMD_TRY(toolbox_bytes_print(out, "error: "));
     return result_add_text(out, peridot_last_error(), strlen(peridot_last_error()));
 }
 
-peridot_status cmd_toolbox_call(char **result, struct cmd_toolbox *t, const char *name, const char *arguments)
+peridot_status cmd_toolbox_call(char **result, struct cmd_toolbox *t, const struct cmd_tool_call *made,
+                                const struct toolbox_stop *stop)
 {
     struct toolbox_bytes out = {0};
-    const struct tool *tool = find(t, name);
+    const struct tool *tool = find(t, made->name);
+    size_t size = strlen(made->arguments);
     yyjson_read_err error;
-    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)arguments, strlen(arguments), 0, NULL, &error);
+    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)made->arguments, size, 0, NULL, &error);
     peridot_status status = toolbox_bytes_add(&out, "", 0);
     *result = NULL;
     if (!doc && error.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
-        status = cmd_fail_alloc(strlen(arguments), "arguments");
-    if (status == PERIDOT_OK && tool) status = call(&out, tool, arguments, yyjson_doc_get_root(doc));
-    else if (status == PERIDOT_OK) status = toolbox_bytes_print(&out, "error: there is no tool %s", cmd_shown(name));
+        status = cmd_fail_alloc(size, "arguments");
+    if (status == PERIDOT_OK && tool) status = call(&out, tool, made->arguments, yyjson_doc_get_root(doc), stop);
+    else if (status == PERIDOT_OK)
+        status = toolbox_bytes_print(&out, "error: there is no tool %s", cmd_shown(made->name));
     yyjson_doc_free(doc);
     if (status == PERIDOT_OK) *result = out.data;
     else toolbox_bytes_free(&out);

@@ -1,16 +1,22 @@
 /* Tools that a conversation lets a model call: programs, and servers of the Model Context Protocol (MCP). Here is which
  * functions there are, which of them may be called without a question, and how a call is carried out; config.h reads
  * the files that name them. What models, servers and programs write is untrusted input.
- * A toolbox is used by one thread at a time. */
+ * A toolbox is used by one thread at a time; but while nothing else is done with it than asking what there is, calls may
+ * run on threads of their own, if no two of them are at the same server. */
 #ifndef PERIDOT_COMMAND_TOOLBOX_H
 #define PERIDOT_COMMAND_TOOLBOX_H
 
-#include "../util.h"
+#include "stop.h"
 
 #include <stdio.h>
 
 struct cmd_editor;
 struct cmd_toolbox;
+
+/* For a struct with a `struct cmd_texts tools`. */
+#define CMD_TOOLS_OPTION(type) \
+    {.name = "tools", .metavar = "FILE|URL", .kind = CMD_TEXTS, .offset = offsetof(type, tools), \
+     .help = "Tools that the model may call: a JSON file that names programs and MCP servers, or the URL of a server."}
 
 /* Each source is a JSON file (config.h), or the http(s) URL of a server. Starts the servers and asks them for their
  * tools; an interrupt ends the waiting as PERIDOT_CANCELLED. *out is NULL on failure. */
@@ -29,6 +35,10 @@ const char *cmd_toolbox_json(const struct cmd_toolbox *t);
 /* For a person: a line for each tool; and where one comes from, "server NAME" or "program FILE". */
 void cmd_toolbox_print(FILE *file, const struct cmd_toolbox *t);
 void cmd_toolbox_print_source(FILE *file, const struct cmd_toolbox *t, const char *name);
+/* For a program that asks a person: {NAME: {"source": "server NAME" or "program FILE", "allowed": true or false}, ...} */
+void cmd_toolbox_write_about(FILE *file, const struct cmd_toolbox *t);
+/* Which server a tool is called at; NULL: none, so that its calls need not wait for others. */
+const void *cmd_toolbox_server(const struct cmd_toolbox *t, const char *name);
 
 bool cmd_toolbox_has(const struct cmd_toolbox *t, const char *name);
 /* Whether a call needs no question, as the file or a person in this conversation has said. */
@@ -36,14 +46,15 @@ bool cmd_toolbox_is_allowed(const struct cmd_toolbox *t, const char *name);
 /* For this conversation. */
 void cmd_toolbox_allow(struct cmd_toolbox *t, const char *name);
 
-/* Carries out a call without a question; `arguments` are JSON text. *result is UTF-8 for the model, freed by the
- * caller. What goes wrong with a tool is a result, too: it begins with "error: ". A failure is only PERIDOT_CANCELLED,
- * after an interrupt, or that there is no memory. */
-peridot_status cmd_toolbox_call(char **result, struct cmd_toolbox *t, const char *name, const char *arguments);
-
 struct cmd_tool_call {
-    const char *name, *arguments;
+    const char *name, *arguments;   /* the latter JSON text */
 };
+
+/* Carries out a call without a question. *result is UTF-8 for the model, freed by the caller. What goes wrong with a
+ * tool is a result, too: it begins with "error: ". A failure is only PERIDOT_CANCELLED, when it was stopped (stop may be
+ * NULL), or that there is no memory. */
+peridot_status cmd_toolbox_call(char **result, struct cmd_toolbox *t, const struct cmd_tool_call *call,
+                                const struct toolbox_stop *stop);
 
 /* Carries out the calls of a reply, one after another. Before each that is not allowed the editor asks the person;
  * where there is none (NULL) the call is refused, which its result says. results[i] are freed by the caller, also on
