@@ -1,6 +1,6 @@
 # cmake -D OUT=FILE.c -D "FILES=name=path;..." -P embed.cmake: C arrays of files' bytes: name[], name_size. Of a page
 # that has a <style> and a <script> also name_hashes[]: "script-src 'sha256-...'; style-src 'sha256-...'; ", for its
-# policy.
+# policy. Of a page a line @FILE@ is the text of that file beside it.
 set(alphabet "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 # Base64 of the SHA-256 of what is between the tags.
@@ -29,14 +29,25 @@ foreach(file IN LISTS FILES)
   string(REGEX MATCH "^([a-z_]+)=(.*)$" unused "${file}")
   set(name ${CMAKE_MATCH_1})
   set(path ${CMAKE_MATCH_2})
-  file(READ ${path} bytes HEX)
+  if(path MATCHES "[.]html$")
+    file(READ ${path} page)
+    string(REGEX MATCHALL "@[a-z_]+[.](css|js)@" parts "${page}")
+    cmake_path(GET path PARENT_PATH folder)
+    foreach(part IN LISTS parts)
+      string(REPLACE "@" "" part_name ${part})
+      file(READ ${folder}/${part_name} part_text)
+      string(REPLACE "${part}\n" "${part_text}" page "${page}")
+    endforeach()
+    string(HEX "${page}" bytes)
+  else()
+    file(READ ${path} bytes HEX)
+  endif()
   string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
   string(REGEX REPLACE "(................................................................................)" "\\1\n" bytes "${bytes}")
   string(APPEND text "extern const unsigned char ${name}[];\nextern const size_t ${name}_size;\n"
                      "const unsigned char ${name}[] = {\n${bytes}0};\n"
                      "const size_t ${name}_size = sizeof ${name} - 1;\n")
   if(path MATCHES "[.]html$")
-    file(READ ${path} page)
     hash_between(script "${page}" script)
     hash_between(style "${page}" style)
     string(APPEND text "extern const char ${name}_hashes[];\nconst char ${name}_hashes[] = \"${script}${style}\";\n")
