@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The chat page in a browser, driven by chromedriver: page.py DRIVER_URL SERVER_URL THINKER_URL [SCREENSHOTS]. See
-test_command_page.sh.
+"""The chat page in a browser, driven by chromedriver: page.py DRIVER_URL SERVER_URL THINKER_URL CALLER_URL FOLDER
+[SCREENSHOTS]. See test_command_page.sh.
 
-Against peridot serve: send, stream, stop, retry, edit, reload; a full context; at THINKER_URL a model that thinks. And
-against a server that hands out the same page, with the same policy, and answers with hostile text: whatever a model
+Against peridot serve: send, stream, stop, retry, edit, reload; a full context; at THINKER_URL a model that thinks, at
+CALLER_URL one that calls a tool, which leaves its arguments in FOLDER. And against a server that hands out the same page, with the same policy, and answers with hostile text: whatever a model
 writes stays text. SCREENSHOTS: a folder to leave some."""
 import base64
 import http.server
@@ -198,12 +198,21 @@ class Hostile(http.server.BaseHTTPRequestHandler):
         if self.path == "/":
             self.reply("text/html; charset=utf-8", self.page)
         else:
-            self.reply("application/json", json.dumps({"data": [{"id": "<b>hostile</b>"}]}).encode())
+            self.reply("application/json", json.dumps({"data": [{"id": "<b>hostile</b>"}], "tools": True}).encode())
 
     def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
+        """A call first, and then text."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         pieces = [HOSTILE[i:i + 7] for i in range(0, len(HOSTILE), 7)]
         events = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
+        if self.path.startswith("/tools/"):
+            about = {"source": HOSTILE, "allowed": True}
+            tools = [{"type": "function", "function": {"name": "x", "description": HOSTILE}}]
+            return self.reply("application/json", json.dumps(
+                {"result": HOSTILE} if self.path == "/tools/call" else {"tools": tools, "about": {"x": about}}).encode())
+        if body["messages"][-1]["role"] == "user":
+            call = {"index": 0, "id": "1", "function": {"name": "x", "arguments": HOSTILE + "\u202e"}}
+            events = [{"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}]
         text = "".join(f"data: {json.dumps(e)}\n\n" for e in events) + "data: [DONE]\n\n"
         self.reply("text/event-stream", text.encode())
 
@@ -216,7 +225,7 @@ def resist(b, shots):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     b.open(f"http://127.0.0.1:{server.server_address[1]}/")
     b.type("#text", "<script>window.hacked = 7</script> & <img src=x onerror='window.hacked = 8'>\ue007")
-    b.wait("the end of the hostile reply", IDLE + " && " + ARTICLES + " === 2 && " + LAST + ".includes('iframe')")
+    b.wait("the end of the hostile reply", IDLE + " && " + ARTICLES + " === 3 && " + LAST + ".includes('iframe')")
     found = ("document.querySelectorAll('#log :is(script, img, svg, iframe, b, i, textarea, [onerror], [onload])')"
              ".length")
     need(b.js("return " + found) == 0, "text of the model became elements")
@@ -225,6 +234,13 @@ def resist(b, shots):
          "a link leads elsewhere")
     need(b.js("return document.querySelectorAll('#log :is(h2:not(.who), strong, li, table, pre)').length") >= 6,
          "Markdown is not shown")
+    call = b.js("return document.querySelector('.call').textContent")
+    need(call.count("<iframe srcdoc") == 3 and "\\u{202e}" in call, "a call is not shown as it is: " + call)
+    b.js("document.querySelector('.call details').open = true; document.getElementById('open-settings').click()")
+    need(b.js("return document.querySelectorAll('#tools-list :is(script, img, svg, iframe, b)').length") == 0
+         and b.js("return document.getElementById('tools-list').textContent").count("<iframe srcdoc") == 2,
+         "the list of tools is not shown as it is")
+    b.js("document.getElementById('settings').close()")
     for width, height, dark in [(360, 740, False), (360, 740, True), (1280, 800, False), (1280, 800, True),
                                 (3840, 2160, True)]:
         b.look(width, height, dark)
@@ -260,18 +276,114 @@ def think(b, url):
     need(b.js("return [...document.querySelectorAll('article.user .thought')].length") == 0, "a user thinks")
 
 
+QUESTION = "document.querySelector('.question')"
+STATE = "[...document.querySelectorAll('.call summary .note')].map(n => n.innerText.split(' · ').at(-1)).join()"
+
+
+def say(b, text, articles, seconds=300):
+    """Until the model calls, or has answered."""
+    b.type("#text", text + "\ue007")
+    b.wait("a call or an answer", f"{ARTICLES} === {articles} && ({QUESTION} !== null || {IDLE})", seconds)
+
+
+def choose(b, answer, articles, state):
+    b.click(f".question button:nth-child({['once', 'always', 'no'].index(answer) + 1})")
+    b.wait("the answer", f"{IDLE} && {ARTICLES} === {articles} && {LAST} === 'hello model'")
+    need(b.js("return " + STATE) == state, f"calls are {b.js('return ' + STATE)}, not {state}")
+
+
+def look_at(b, shots, name):
+    for width, height, dark in [(390, 740, False), (390, 740, True), (1280, 800, False), (1280, 800, True)]:
+        b.look(width, height, dark)
+        need(b.js("return document.documentElement.scrollWidth <= innerWidth"),
+             f"at {width} pixels the page scrolls sideways")
+        if shots:
+            b.js("document.getElementById('log').scrollTop = 1e6")
+            b.shot(shots / f"page-{name}-{width}{'-dark' if dark else ''}.png")
+
+
+def call_tools(b, url, folder, shots):
+    """The model calls add(a=2, b=40), and says "hello model" when it has the result. Where there is a file "slow", the
+    tool leaves its process in it, and takes a minute."""
+    made, slow = folder / "arguments", folder / "slow"
+    n_made = lambda: len(made.read_text().splitlines()) if made.exists() else 0
+    b.open(url)
+    b.wait("the model's name", "document.getElementById('model').textContent === 'caller'")
+    say(b, "hello", 2)
+    need(n_made() == 0, "a tool is called before the answer to the question")
+    call = b.js("return document.querySelector('.call').innerText")
+    need("add" in call and "program sh" in call and '"b": 40' in call, "the question does not show the call: " + call)
+    look_at(b, shots, "question")
+    choose(b, "once", 3, "called")
+    need(n_made() == 1, "a tool is not called")
+    need(b.js("return document.querySelector('.call details').open") is False, "a call is not folded")
+    need(b.js("return document.querySelector('.call pre:last-of-type').textContent") == "42", "the result is not there")
+    say(b, "hello", 5)
+    need(b.js(f"return {QUESTION} !== null"), "what was allowed once is called again")
+    choose(b, "always", 6, "called,called")
+    say(b, "hello", 9)
+    need(n_made() == 3 and b.js("return " + IDLE), "what is always allowed is asked for")
+    b.js("document.querySelector('article:last-of-type .foot button:nth-child(2)').click()")   # Retry
+    b.wait("the turn again", f"{IDLE} && {ARTICLES} === 9 && {LAST} === 'hello model'")
+    need(n_made() == 4, "another try is not one of the whole turn")
+    before = b.js("return document.getElementById('log').innerText")
+    b.open(url)
+    b.wait("the conversation after loading anew", ARTICLES + " === 9")
+    need(b.js("return document.getElementById('log').innerText") == before,
+         "the conversation is another one after loading anew")
+
+    b.click("#new")
+    say(b, "hello", 2)
+    need(b.js(f"return {QUESTION} !== null"), "what is allowed in a conversation is in another")
+    choose(b, "no", 3, "denied")
+    need(n_made() == 4, "what is denied is called")
+    slow.write_text("")
+    say(b, "hello", 5)
+    b.click(".question button")
+    b.wait("the call", STATE + " === 'denied,runs …'")
+    end = time.monotonic() + 30
+    while not slow.read_text() and time.monotonic() < end:
+        time.sleep(0.02)
+    look_at(b, shots, "call")
+    b.click("#stop")
+    b.wait("the end of the call", IDLE + f" && {STATE} === 'denied,stopped'")
+    pid = int(slow.read_text())
+    while pathlib.Path(f"/proc/{pid}").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    need(not pathlib.Path(f"/proc/{pid}").exists(), "Stop does not end the program")
+    slow.unlink()
+    say(b, "hello", 7)   # which this model answers at once, as a call has a result: that it was stopped
+    need(b.js("return " + LAST) == "hello model", "a conversation with a stopped call does not go on")
+    say(b, "hello", 9)
+    b.click("#stop")
+    b.wait("the end of the question", f"{IDLE} && {QUESTION} === null && {STATE} === 'denied,stopped,stopped'")
+    say(b, "hello", 11)
+    need(b.js("return " + LAST) == "hello model" and n_made() == 4, "nor one with a question that was stopped")
+
+    b.click("#open-settings")
+    need("add program sh" in " ".join(b.js("return document.getElementById('tools-list').textContent").split())
+         .replace("addprogram", "add program"), "the settings do not list the tools")
+    b.js("document.querySelector('#tools-box details').open = true")
+    look_at(b, shots, "tools")
+    b.js("document.getElementById('tools').value = 'off'; document.getElementById('settings').close()")
+    say(b, "hello", 13)
+    need(b.js("return " + STATE) == "denied,stopped,stopped", "the model calls tools that are off")
+    need(not b.errors(), "the browser's console: " + str(b.errors()))
+
+
 def main():
-    driver, server, thinker = sys.argv[1:4]
+    driver, server, thinker, caller, folder = sys.argv[1:6]
     with urllib.request.urlopen(server) as response:
         Hostile.page = response.read()
         Hostile.policy = response.headers["Content-Security-Policy"]
     b = Browser(driver)
     try:
-        shots = pathlib.Path(sys.argv[4]) if len(sys.argv) > 4 else None
+        shots = pathlib.Path(sys.argv[6]) if len(sys.argv) > 6 else None
         talk(b, server)
         fill(b, server, shots)
         resist(b, shots)
         think(b, thinker)
+        call_tools(b, caller, pathlib.Path(folder), shots)
     finally:
         b.call("DELETE", "")
 

@@ -24,14 +24,25 @@ server=$!
 "$(dirname "$peridot")/tests/write_thinkers" "$folder"
 "$peridot" serve -m "$folder/thinker.gguf" --port 0 >"$folder/out" 2>"$folder/thinker" &
 thinker=$!
-trap 'kill $driver $server $thinker 2>/dev/null; wait; rm -rf "$folder"' EXIT
+cat >"$folder/tools.json" <<END
+{"tools": [{"name": "add", "description": "Adds two numbers.", "timeout": 90, "command": ["sh", "-c",
+    "if [ -e $folder/slow ]; then echo \$\$ >$folder/slow; exec sleep 60; fi; cat >>$folder/arguments; echo 42"],
+    "parameters": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+    "required": ["a", "b"]}}]}
+END
+"$peridot" serve -m "$folder/caller.gguf" --tools "$folder/tools.json" --port 0 >"$folder/out" 2>"$folder/caller" &
+caller=$!
+trap 'kill $driver $server $thinker $caller 2>/dev/null; wait; rm -rf "$folder"' EXIT
 port=$(started driver '.*started successfully on port ([0-9]+).*')
 check "chromedriver starts" [ "$port" ]
 url=$(started err '^serving .* at (http:[^ ]*): .*')
 check "the server starts" [ "$url" ]
 thinker_url=$(started thinker '^serving .* at (http:[^ ]*): .*')
 check "and that of a model that thinks" [ "$thinker_url" ]
+caller_url=$(started caller '^serving .* at (http:[^ ]*): .*')
+check "and that of one that calls tools" [ "$caller_url" ]
 python3 "$source/tests/page.py" "http://127.0.0.1:$port" "$url/" "$thinker_url/" \
+    "$caller_url/" "$folder" \
     ${PERIDOT_SCREENSHOTS:+"$PERIDOT_SCREENSHOTS"} \
     >"$folder/out" 2>&1
 check "the page works" [ $? = 0 ]

@@ -41,22 +41,25 @@ static bool knows_host(const struct serve_server *server, const char *host)
 }
 
 /* Browsers say which page asks: our own, or one that --cors names. */
-static bool knows_origin(const struct serve_server *server, const char *origin, const char *host)
+static bool knows_origin(const char *origin, const char *host, const char *cors)
 {
-    if (!origin || (server->args->cors && strcmp(origin, server->args->cors) == 0)) return true;
+    if (!origin || (cors && strcmp(origin, cors) == 0)) return true;
     const char *rest = strstr(origin, "://");
     return rest && host && strcasecmp(rest + 3, host) == 0;
 }
 
 bool serve_may_ask(struct serve_error *e, const struct serve_server *server, const struct serve_asker *asker,
-                   bool needs_key)
+                   enum serve_right right)
 {
+    const char *cors = right == SERVE_OWN_PAGE ? NULL : server->args->cors;
     if (!knows_host(server, asker->host))
         return serve_refuse(e, 403, NULL, NULL, "the host %s is not a name of this machine, and this server has no API "
                             "key: ask for localhost", asker->host);
-    if (!knows_origin(server, asker->origin, asker->host))
+    if (right == SERVE_OWN_PAGE && !asker->origin)   /* browsers send it with every POST */
+        return serve_refuse(e, 403, NULL, NULL, "tools are for the page of this server");
+    if (!knows_origin(asker->origin, asker->host, cors))
         return serve_refuse(e, 403, NULL, NULL, "web pages of %s may not use this server (--cors)", asker->origin);
-    return !needs_key || has_key(server, asker)
+    return right == SERVE_PUBLIC || has_key(server, asker)
         || serve_refuse(e, 401, "invalid_api_key", NULL,
                         "this server needs an API key, as Authorization: Bearer KEY or x-api-key: KEY");
 }

@@ -5,6 +5,12 @@
 
 #include "server.h"
 
+enum serve_right {
+    SERVE_PUBLIC,
+    SERVE_WITH_KEY,
+    SERVE_OWN_PAGE             /* with a key, and only the page of this server: what runs programs */
+};
+
 /* Headers of a request; NULL: it does not have it. */
 struct serve_asker {
     const char *host, *origin, *authorization, *api_key;   /* api_key: of x-api-key, Anthropic's clients have it */
@@ -12,6 +18,6 @@ struct serve_asker {
 
 /* False: the error says why not. */
 bool serve_may_ask(struct serve_error *error, const struct serve_server *server, const struct serve_asker *asker,
-                   bool needs_key);
+                   enum serve_right right);
 
 #endif

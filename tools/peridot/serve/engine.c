@@ -88,14 +88,6 @@ static void submit_some(struct serve_engine *e)
     }
 }
 
-static bool is_gone(struct serve_job *job)
-{
-    pthread_mutex_lock(&job->lock);
-    if (job->socket >= 0 && cmd_socket_is_closed(job->socket)) job->closed = true;
-    pthread_mutex_unlock(&job->lock);
-    return job->closed;
-}
-
 /* Tasks whose answer nobody waits for, or cannot be given any more, end: those that write at once. */
 static void sweep(struct serve_engine *e)
 {
@@ -104,7 +96,8 @@ static void sweep(struct serve_engine *e)
     if (look) e->looked_s = now;
     for (struct serve_task **at = &e->tasks; *at;) {
         struct serve_task *task = *at;
-        if (((look || task->counted) && is_gone(task->job)) || task->job->closed || task->job->error.status) {
+        bool gone = (look || task->counted) && serve_job_is_gone(task->job);
+        if (gone || task->job->closed || task->job->error.status) {
             *at = task->next;
             end_task(e, task);
         } else at = &task->next;

@@ -6,6 +6,7 @@
 #include "log.h"
 #include "pages.h"
 #include "read.h"
+#include "tools.h"
 #include "wire.h"
 #include "wire_ollama_models.h"
 #include "../os.h"
@@ -95,7 +96,7 @@ static bool is_at(const char *path, const char *url)
     return matches(path, url) || (strncmp(path, "/v1/", 4) == 0 && matches(path + 3, url));
 }
 
-static void find_route(struct exchange *x, const char *method, const char *url)
+static void find_route(struct exchange *x, const struct serve_args *args, const char *method, const char *url)
 {
     bool gets = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     for (size_t i = 0; i < CMD_COUNT(pages) && !x->allowed; i++) {
@@ -105,7 +106,7 @@ static void find_route(struct exchange *x, const char *method, const char *url)
     }
     for (int i = 0; i < SERVE_N_APIS && !x->allowed; i++) {
         const struct serve_interface *api = serve_interface_get((enum serve_api)i);
-        if (!is_at(api->path, url)) continue;
+        if (!is_at(api->path, url) || (api->kind == SERVE_TOOLS && !args->tools.n)) continue;
         x->allowed = "POST";
         x->errors = api->errors;
         if (strcmp(method, "POST") == 0) x->api = api;
@@ -144,7 +145,9 @@ static bool check(struct exchange *x, struct serve_server *server, struct MHD_Co
         *e = (struct serve_error){0};
         return serve_refuse(e, 400, NULL, NULL, "Content-Length, Transfer-Encoding or Host is given twice");
     }
-    if (!serve_may_ask(e, server, &asker, x->api || (x->page && !x->page->is_public))) return false;
+    enum serve_right right = x->api && x->api->kind == SERVE_TOOLS ? SERVE_OWN_PAGE
+                             : x->api || (x->page && !x->page->is_public) ? SERVE_WITH_KEY : SERVE_PUBLIC;
+    if (!serve_may_ask(e, server, &asker, right)) return false;
     if (e->status) return false;
     if (x->page) return true;
     if (server->draining) return serve_refuse(e, 503, NULL, NULL, "the server is shutting down");
@@ -287,7 +290,7 @@ static struct exchange *begin(struct serve_http *http, struct MHD_Connection *c,
     if (!x) return NULL;
     x->errors = strncmp(url, "/api/", 5) == 0 ? &serve_errors_ollama : &serve_errors_openai;
     serve_log_begin(&x->line, method, url);
-    find_route(x, method, url);
+    find_route(x, http->server->args, method, url);
     if (strcmp(method, "OPTIONS") == 0 && http->server->args->cors) x->error = (struct serve_error){.status = 204};
     if (check(x, http->server, c) && x->api) {
         x->job = serve_job_new(http->server, x->api);
@@ -330,7 +333,9 @@ static void submit(struct serve_http *http, struct exchange *x, struct MHD_Conne
     x->job->socket = info ? (int)info->connect_fd : -1;
     set_waiting(http, c, true);
     serve_job_own(x->job);
-    if (!serve_reader_add(http->server->reader, x->job)) {
+    bool taken = x->api->kind == SERVE_TOOLS ? serve_tools_add(http->server->tools, x->job)
+                                             : serve_reader_add(http->server->reader, x->job);
+    if (!taken) {
         serve_refuse(&x->job->error, 429, "rate_limit_exceeded", NULL,
                      "%u requests are waiting already: try again later", http->server->args->n_queue);
         serve_job_fail(x->job);
@@ -445,7 +450,11 @@ static peridot_status listen_at(struct serve_http *http, const struct addrinfo *
                                                                              : MHD_USE_AUTO_INTERNAL_THREAD)
         | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG
         | (address->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
-    if (!is_loopback(address->ai_addr) && !http->server->n_keys && !args->insecure)
+    bool is_local = is_loopback(address->ai_addr), has_keys = http->server->n_keys;
+    if (args->tools.n && !has_keys && (!is_local || args->insecure))
+        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--tools with --%s needs --api-key: without a key others could call "
+                        "the tools", is_local ? "insecure" : "host");
+    if (!is_local && !has_keys && !args->insecure)
         return cmd_fail(PERIDOT_ERROR_ARGUMENT,
                         "--host %s can be reached from other machines: add --api-key, or --insecure to do without",
                         args->host);

@@ -1,6 +1,7 @@
 #include "job.h"
 #include "server.h"
 #include "wire.h"
+#include "../os.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>
@@ -88,6 +89,14 @@ static void wake(struct serve_job *job)
     if (!job->suspended || !serve_job_is_ready(job)) return;
     job->suspended = false;
     MHD_resume_connection(job->connection);
+}
+
+bool serve_job_is_gone(struct serve_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    if (job->socket >= 0 && cmd_socket_is_closed(job->socket)) job->closed = true;
+    pthread_mutex_unlock(&job->lock);
+    return job->closed;
 }
 
 bool serve_job_is_ready(const struct serve_job *job) { return job->done || (job->status == 200 && job->stream); }

@@ -16,11 +16,13 @@ struct serve_interface;
 
 enum serve_api {
     SERVE_CHAT, SERVE_COMPLETIONS, SERVE_RESPONSES, SERVE_EMBEDDINGS, SERVE_TOKENIZE, SERVE_DETOKENIZE, SERVE_MESSAGES,
-    SERVE_COUNT_TOKENS, SERVE_OLLAMA_CHAT, SERVE_GENERATE, SERVE_EMBED, SERVE_EMBED_ONE, SERVE_SHOW, SERVE_N_APIS
+    SERVE_COUNT_TOKENS, SERVE_OLLAMA_CHAT, SERVE_GENERATE, SERVE_EMBED, SERVE_EMBED_ONE, SERVE_SHOW,
+    SERVE_LIST_TOOLS, SERVE_CALL_TOOL, SERVE_N_APIS
 };
 
-/* What a job asks for: a reply, the continuation of a text, vectors, or what the reader answers without a device. */
-enum serve_kind { SERVE_CONVERSATION, SERVE_TEXT, SERVE_VECTORS, SERVE_AT_ONCE };
+/* What a job asks for: a reply, the continuation of a text, vectors, what the reader answers without a device, or what
+ * needs no model (tools.h). */
+enum serve_kind { SERVE_CONVERSATION, SERVE_TEXT, SERVE_VECTORS, SERVE_AT_ONCE, SERVE_TOOLS };
 
 enum {
     SERVE_MAX_TOP = 20,        /* alternatives of a token */
@@ -155,6 +157,8 @@ void serve_job_drop(struct serve_job *job);
 bool serve_job_compile(struct serve_job *job, const peridot_vocab *vocab);
 /* The error of a schema, with a status of HTTP. False. */
 bool serve_job_refuse_schema(struct serve_job *job, int status, const char *sentence);
+/* The client has closed the connection; it is looked at now. */
+bool serve_job_is_gone(struct serve_job *job);
 /* Whether the connection can begin to answer; under the lock. */
 bool serve_job_is_ready(const struct serve_job *job);
 /* The answer begins: 200, or the error's status with its object as the whole body. Does nothing once it has begun. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Made by embed.cmake of page.html and openapi.json. */
+/* Made by embed.cmake of page/ and openapi.json. */
 extern const unsigned char serve_page[], serve_openapi[];
 extern const size_t serve_page_size, serve_openapi_size;
 extern const char serve_page_hashes[];
@@ -41,7 +41,7 @@ int serve_get_health(struct serve_buffer *out, struct serve_server *server, cons
 {
     bool ready = server->ready && !server->draining;
     (void)path;
-    if (ready) serve_print(out, "{\"status\": \"ok\"}");
+    if (ready) serve_print(out, "{\"status\": \"ok\"%s}", server->args->tools.n ? ", \"tools\": true" : "");
     else {
         struct serve_error error = {0};
         if (server->draining) serve_refuse(&error, 503, "ending", NULL, "the server is shutting down");

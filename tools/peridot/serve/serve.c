@@ -4,10 +4,12 @@
 #include "http.h"
 #include "links.h"
 #include "read.h"
+#include "tools.h"
 #include "../os.h"
 #include "../terminal.h"
 #include "../text.h"
 #include "../thought.h"
+#include "../toolbox/toolbox.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +57,7 @@ static const struct cmd_option options[] = {
      .help = "Serve other machines without a key."},
     CMD_TEMPLATE_OPTION(struct serve_args),
     CMD_THINK_OPTION(struct serve_args),
+    CMD_TOOLS_OPTION(struct serve_args),
     {.name = "alias", .metavar = "NAME", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, alias),
      .help = "The model's name in the interface. Without it, that of its file."},
     {.name = "cors", .metavar = "ORIGIN", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, cors),
@@ -123,6 +126,7 @@ static void drain(struct serve_server *s)
 static void end(struct serve_server *s)
 {
     double begun = cmd_now();
+    serve_tools_stop(s->tools);
     for (size_t i = 0; i < s->n_models; i++) serve_engine_stop(s->models[i].engine);
     while (s->n_jobs && cmd_now() - begun < 5)
         cmd_sleep(0.01);
@@ -138,11 +142,14 @@ static peridot_status serve(struct serve_server *s)
     CMD_TRY(serve_http_open(&s->http, s));
     cmd_interrupt_watch();
     cmd_signals_hold(false);   /* they end the loading */
-    peridot_status status = serve_engine_create(&s->models->engine, s, s->models);
+    const struct cmd_texts *tools = &s->args->tools;
+    peridot_status status = tools->n ? cmd_toolbox_open(&s->toolbox, tools->at, tools->n) : PERIDOT_OK;
+    if (status == PERIDOT_OK) status = serve_engine_create(&s->models->engine, s, s->models);
     cmd_signals_hold(true);
     CMD_TRY(status);
     for (size_t i = 1; i < s->n_models; i++) CMD_TRY(serve_engine_create(&s->models[i].engine, s, &s->models[i]));
     CMD_TRY(serve_reader_create(&s->reader, s));
+    if (s->toolbox) CMD_TRY(serve_tools_create(&s->tools, s));
     s->ready = true;
     fprintf(stderr, "serving %s at http://%s:%u: the cache has %u positions, and a conversation at most %u\n",
             s->models->id, s->args->host, serve_http_port(s->http), s->models->n_positions, s->models->ctx);
@@ -167,6 +174,8 @@ static int run(const struct cmd_command *command, const void *arguments)
     serve_http_close(s.http);
     for (size_t i = 0; i < s.n_models; i++) serve_engine_join(s.models[i].engine);
     serve_reader_free(s.reader);
+    serve_tools_free(s.tools);
+    cmd_toolbox_close(s.toolbox);
     for (size_t i = 0; i < s.n_models; i++) serve_engine_free(s.models[i].engine);
     serve_models_free(&s);
     free(s.key_text);
@@ -192,6 +201,11 @@ const struct cmd_command cmd_serve = {
         "whether it does, and reasoning_effort, enable_thinking and their like in a request.\n\n"
         "A reply in the page ends where the next turn still fits. When a conversation no longer fits, its oldest turns "
         "are left out, and the page says which; the system prompt stays.\n\n"
+        "With --tools the model may call tools in the page, from the files and URLs that peridot chat --help "
+        "describes. The page shows each call and asks before it is made, unless the file has \"allow\"; Stop ends one "
+        "that runs. Clients of the APIs bring tools of their own. The server calls a tool for its own page alone, with "
+        "its key, and never for other web pages; but without an API key every program and user of this machine can "
+        "pretend to be the page.\n\n"
         "Without an API key the server listens only on addresses of this machine, and answers only requests that are "
         "addressed to one of them or to localhost. A line on standard error tells of each request, without its "
         "texts.\n\n"
@@ -199,6 +213,7 @@ const struct cmd_command cmd_serve = {
     .examples = "peridot serve -m gemma-2-2b-it.gguf\n"
                 "peridot serve -m gemma-2-2b-it.gguf -m Llama-3.2-1B.gguf --idle 600\n"
                 "peridot serve -m gemma-2-2b-it.gguf --host 0.0.0.0 --api-key-file keys.txt\n"
+                "peridot serve -m gemma-4-e4b-it --tools tools.json --tools http://127.0.0.1:8000/mcp\n"
                 "curl http://127.0.0.1:8080/v1/completions -d '{\"prompt\": \"Hello\"}'",
     .options = options,
     .n_options = CMD_COUNT(options),

@@ -13,7 +13,7 @@ enum { SERVE_FULL_DROP, SERVE_FULL_REFUSE };   /* --full */
 struct serve_args {
     struct cmd_model_args model;
     const char *host, *key, *key_file, *alias, *cors, *template_name;
-    struct cmd_texts models;           /* -m; model.path is not used */
+    struct cmd_texts models, tools;    /* the former are -m; model.path is not used */
     uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s, idle_s, full, think;
     bool insecure, log_json, log_prompts;
     struct cmd_draft_args draft;
@@ -39,6 +39,8 @@ struct serve_server {
     struct serve_metrics metrics;
     struct serve_http *http;
     struct serve_reader *reader;
+    struct cmd_toolbox *toolbox;       /* of --tools; NULL: none, as are */
+    struct serve_tools *tools;
     void (*give_back)(struct serve_reader *reader, struct serve_job *job);   /* whose model is loaded now */
 };
 

@@ -57,7 +57,7 @@ struct serve_interface {
 extern const struct serve_interface serve_wire_chat, serve_wire_completions, serve_wire_responses,
     serve_wire_embeddings, serve_wire_tokenize, serve_wire_detokenize,
     serve_wire_messages, serve_wire_count_tokens, serve_wire_ollama_chat, serve_wire_generate, serve_wire_embed,
-    serve_wire_embed_one, serve_wire_show;
+    serve_wire_embed_one, serve_wire_show, serve_wire_list_tools, serve_wire_call_tool;
 
 const struct serve_interface *serve_interface_get(enum serve_api id);
 
