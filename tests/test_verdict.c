@@ -274,27 +274,27 @@ static void test_partial(void **state)
 {
     (void)state;
     const peridot_device_info *device = pd_gpu_info(gpu);
-    enum pd_variant tile = PD_VARIANT_MATMUL_TILE;
-    enum pd_variant dot = pd_variant_available(device, PD_VARIANT_MATMUL_DOT) ? PD_VARIANT_MATMUL_DOT : tile;
+    enum pd_variant next = device->fp16_arithmetic ? PD_VARIANT_MATMUL_HALF : PD_VARIANT_MATMUL_TILE;
+    enum pd_variant dot = pd_variant_available(device, PD_VARIANT_MATMUL_DOT) ? PD_VARIANT_MATMUL_DOT : next;
     struct pd_variants forced = {.of = {[PD_VARIED_MATVEC] = PD_VARIANT_MATVEC_COLUMNS}};
     pd_variants_force(&forced, PD_VARIANT_MATMUL_DOT);
-    assert_true(takes(PD_KERNEL_matmul_f16, forced));
-    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_F16), tile);
+    assert_true(takes(device->fp16_arithmetic ? PD_KERNEL_matmul_half_f16 : PD_KERNEL_matmul_f16, forced));
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_F16), next);
     assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q8_0), dot);
     assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_IQ4_XS), dot);
     set_wrong(PD_KERNEL_matmul_dot_q8_0, PD_KERNEL_pack_f16);
-    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q8_0), tile);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q8_0), next);
     assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q4_0), dot);
     assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_COOP, PD_Q4_0),
-                     device->integer_dot_instruction ? dot : tile);
-    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT8, PD_F16), tile);
+                     device->integer_dot_instruction ? dot : next);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT8, PD_F16), next);
     assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT8, PD_Q4_0),
-                     dot == tile ? tile : PD_VARIANT_MATMUL_DOT8);
+                     dot == next ? next : PD_VARIANT_MATMUL_DOT8);
     set_wrong(PD_KERNEL_pack_q8, PD_KERNEL_pack_q8);
     assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT8, PD_Q4_0),
-                     device->integer_dot_instruction ? dot : tile);
+                     device->integer_dot_instruction ? dot : next);
     set_wrong(PD_KERNEL_pack_q16, PD_KERNEL_pack_q16);
-    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q4_0), tile);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q4_0), next);
     assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATVEC_DOT, PD_BF16), PD_VARIANT_MATVEC_COLUMNS);
     assert_int_equal(pd_variant_for_type(PD_VARIANT_MATVEC_DOT, PD_Q6_K), PD_VARIANT_MATVEC_DOT);
     set_wrong(PD_KERNEL_matvec_dot_q6_k, PD_KERNEL_matvec_dot_q6_k);

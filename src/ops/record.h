@@ -65,11 +65,12 @@ static inline void end_part(struct pd_recorder *r, uint64_t work)
     r->work = 0;
 }
 
-/* The forced variant, or the first working one. */
+/* The forced variant where it has a kernel for the type, or the first working one. */
 static inline enum pd_variant choose_variant(const struct pd_recorder *r, enum pd_varied operation, enum pd_variant v,
                                              uint32_t type)
 {
-    return r->variants.forced[operation] ? pd_variant_for_type(v, type) : pd_variant_working(r->gpu, v, type);
+    bool named = r->variants.forced[operation] && pd_variant_for_type(v, type) == v;
+    return named ? v : pd_variant_working(r->gpu, v, type);
 }
 
 static inline uint32_t subgroup_size(const struct pd_recorder *r) { return pd_gpu_info(r->gpu)->subgroup_size; }

@@ -190,7 +190,7 @@ static int find(const char *text)
     return -1;
 }
 
-bool pd_variant_is_default(enum pd_variant v) { return rows[v].on_gpu || rows[v].on_cpu; }
+bool pd_variant_is_default(enum pd_variant v) { return !rows[v].coarse && (rows[v].on_gpu || rows[v].on_cpu); }
 
 peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device,
                                   peridot_precision precision, const char *const *list, size_t n)
