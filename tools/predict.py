@@ -150,10 +150,10 @@ def predict_step(table, layouts, gpu, dtype, shape):
 PROMPT = 512            # tokens
 PROMPT_DISPATCHES = 14  # of a layer
 # Variants of matmul: the first that is compiled for a GPU is its default (src/ops/variants.c). Bytes of a weight and of
-# an activation in shared memory, and the rows of a tile and of an invocation; coop has these among its constants.
-VARIANTS = {'coop': (2, 2, None, None), 'dot8': (1, 1, 64, 4), 'dot': (1, 2, 64, 4), 'half': (2, 2, 64, 4),
-            'tile': (4, 4, 32, 4)}
-ATTENTION = 1.6, 4      # issue slots, and bytes from shared memory, of a multiply-add of attention_tile, by its text
+# an activation in shared memory, and the rows of a tile and of an invocation; coop has these among its constants. (dot8
+# is a default nowhere.)
+VARIANTS = {'coop': (2, 2, None, None), 'dot': (1, 2, 64, 4), 'half': (2, 2, 64, 4), 'tile': (4, 4, 64, 4)}
+ATTENTION = 1.6, 4      # issue slots, and bytes from shared memory, of a multiply-add of attention that is not counted
 
 class Tile(collections.namedtuple('Tile', 'variant rows tokens part_rows part_tokens slots w_size x_size')):
     """Of a kernel for prompts. part: what an invocation, or a subgroup with matrices, multiplies of it; each reads its
@@ -171,11 +171,10 @@ def tiles_of(table, specs, gpu, dtype):
     name, tiles = name_of(variant, dtype), []
     for spec in specs[gpu, name]:
         if variant == 'coop': rows, tokens, part = spec[2], spec[3], tuple(spec[5:7])
-        elif variant == 'tile': tokens, part = 32, (4, 4)
         else: tokens, part = spec[1], (each, rows * spec[1] // each // spec[0])
-        uses = ','.join(map(str, spec[:2])), f'{rows},{tokens}', '-'
+        uses = ','.join(map(str, spec[:2])), f'{rows}x{tokens}'
         cell = next(table[gpu, name, use] for use in uses if (gpu, name, use) in table)
-        if tokens > 32 or variant == 'tile':
+        if tokens > 32:
             tiles.append(Tile(variant, rows, tokens, *part, float(cell.split('/')[2]), w_size, x_size))
     return tiles
 
@@ -203,21 +202,27 @@ def product_times(sheet, like, tile, dtype, n_rows, n_cols):
             'L2': from_l2 / (core.l2 * cores * hertz),
             'memory': n_rows * n_cols * BITS[dtype] / 8 * math.ceil(PROMPT / tile.tokens) / (sheet.gbs * 1e9 * REACHED)}
 
-def other_times(sheet, core, shape):
+def other_times(sheet, core, shape, attention):
     """Of a prompt, what no matrix is: attention, of the keys before each position; activations, which every step of a
     layer reads and writes in fp32; and dispatches."""
     layers, d_model, ffn_dim, q_dim, kv_dim, _ = shape
-    slots, size = ATTENTION
+    slots, size = attention
     products = layers * 2 * q_dim * PROMPT * (PROMPT + 32) / 2
     activations = layers * PROMPT * 4 * (13 * d_model + 6.5 * q_dim + 3 * kv_dim + 6.5 * ffn_dim)
     return {'attention': products * max(slots, size * core.lanes / core.shared) / (sheet.lanes * sheet.mhz * 1e6),
             'activations': activations / (sheet.gbs * 1e9 * REACHED),
             'dispatches': DISPATCH * PROMPT_DISPATCHES * layers}
 
-def predict_prompt(sheet, like, tiles, dtype, shape):
+def attention_of(table, gpu):
+    """Issue slots, and bytes from shared memory, of a multiply-add, by heads of 128."""
+    kernels = (('attention_half_f16', 2), ('attention_tile_f16', 4))
+    kernel, size = next((k, size) for k, size in kernels if (gpu, k, '128,4') in table)
+    return float(table[gpu, kernel, '128,4'].split('/')[2]) / (2 * 128), size
+
+def predict_prompt(sheet, like, tiles, dtype, shape, attention=ATTENTION):
     """Seconds of a prompt, and those of each thing that could bind it. Of several tiles a matrix takes the fastest. The
     matrix after the last layer multiplies one token, as in a decode step."""
-    parts = collections.Counter(other_times(sheet, CORES[like], shape))
+    parts = collections.Counter(other_times(sheet, CORES[like], shape, attention))
     *layers, (_, vocab, d_model, _) = matrices(*shape)
     parts['memory'] = vocab * d_model * BITS[dtype] / 8 / (sheet.gbs * 1e9 * REACHED)
     seconds = sum(parts.values())
@@ -351,7 +356,7 @@ units, which on AMD issue in the place of those (so both); shared, L2: bytes fro
     for model, dtype, shape, gpus in models_with(table, columns, lambda t: [name_of(v, t) for v in VARIANTS]):
         for gpu in gpus:
             tiles = tiles_of(table, specs, gpu, dtype)
-            seconds, parts = predict_prompt(GPUS[gpu], gpu, tiles, dtype, shape)
+            seconds, parts = predict_prompt(GPUS[gpu], gpu, tiles, dtype, shape, attention_of(table, gpu))
             llama = llama_prompt(GPUS[gpu], gpu, kernels.get((LLAMA.get(gpu), dtype)), model)
             kernel = f' ({tiles[0].variant} ' + ' '.join(f'{tile.rows}x{tile.tokens}' for tile in tiles) + ')'
             print_row(gpu, PROMPT / seconds, calibration, llama, {c: parts[c] for c in columns}, kernel)

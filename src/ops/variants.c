@@ -82,7 +82,7 @@ static bool is_slow(const peridot_device_info *device, enum pd_variant v)
             && device->matrix_subgroup_size < 16)
         || ((v == PD_VARIANT_MATMUL_DOT || v == PD_VARIANT_MATMUL_DOT8 || v == PD_VARIANT_MATVEC_DOT)
             && !device->integer_dot_instruction)
-        || (v == PD_VARIANT_MATMUL_HALF && device->vendor_id == INTEL);
+        || ((v == PD_VARIANT_MATMUL_HALF || v == PD_VARIANT_ATTENTION_HALF) && device->vendor_id == INTEL);
 }
 
 static bool is_recommended(const peridot_device_info *device, enum pd_variant v)
