@@ -121,12 +121,13 @@ static void test_variants(void **state)
         if (!v.available || v.chosen) continue;
         snprintf(kernel, sizeof kernel, "%s=%s", v.operation, v.name);
         evaluate(got, "x.gguf", kernel);
-        bool coop = strcmp(v.name, "coop") == 0;
-        int n_off = 0;   /* of two experts that are nearly as good fp16 may take the other: at most in two rows */
+        bool rounds = !v.exact && strcmp(kernel, "matvec=dot") != 0;   /* to fp16, or 8 bits: a 254th of the largest */
+        double most = strcmp(v.name, "dot8") == 0 ? 5e-2 : rounds ? 1e-2 : 1e-3;
+        int n_off = 0;   /* of two experts that are nearly as good it may take the other: at most in two rows */
         for (size_t row = 0; row < N_TOKENS; row++) {
             double error = relative_error(got + row * VOCAB, want + row * VOCAB, VOCAB);
-            if (error < (coop ? 1e-2 : 1e-3)) continue;
-            if (!coop || !(error < 1) || ++n_off > 2) fail_msg("%s, row %zu: %g", kernel, row, error);
+            if (error < most) continue;
+            if (!rounds || !(error < 1) || ++n_off > 2) fail_msg("%s, row %zu: %g", kernel, row, error);
         }
     }
 }
