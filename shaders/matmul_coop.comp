@@ -36,7 +36,8 @@ const uint EIGHTS = STEP / 8;       /* of a row of activations */
 const uint N_W = (TILE_ROWS * PIECES + gl_WorkGroupSize.x - 1) / gl_WorkGroupSize.x;   /* of an invocation */
 const uint N_X = (TILE_TOKENS * EIGHTS + gl_WorkGroupSize.x - 1) / gl_WorkGroupSize.x;
 
-shared uvec4 tile_w[TILE_ROWS * STRIDE];     /* [row][column / 8]; in the end a matrix of sums a subgroup */
+const uint SUMS_SIZE = gl_WorkGroupSize.x / SUBGROUP * M * N / 4;   /* of a matrix of sums for each subgroup */
+shared uvec4 tile_w[SUMS_SIZE > TILE_ROWS * STRIDE ? SUMS_SIZE : TILE_ROWS * STRIDE];   /* [row][column / 8]; then sums */
 shared uvec4 tile_x[TILE_TOKENS * STRIDE];   /* [token][column / 8] */
 
 uvec2 w_rows[N_W], x_rows[N_X];   /* addresses */

@@ -137,31 +137,31 @@ prompt() {
 }
 
 # Gemma 2 2B's 77.9e6 weights of each of 26 layers and 512 tokens are 1.04e12 multiply-adds; 6144 lanes of 2.5 GHz take
-# 67.5 ms for as many. Tiles of 32 by 32: 2.25 bytes each of shared memory, which gives 2 a clock and lane; 1152, 2048,
-# 4608 or 1152 of them are shared by 96 cores, in rounds of which the last is partly empty (22 for 21.3, and 12).
+# 67.5 ms for as many. Tiles of 64 by 64: 1.625 bytes each of shared memory, which gives 2 a clock and lane; 512, 288,
+# 2304 or 288 of them are shared by 96 cores, in rounds of which the last may be partly empty (6 for 5.33).
 test_predict_prompts() {
     publish 3727 180
-    prompt matmul_q4_k - - 2/3/2/1x8
+    prompt matmul_q4_k 128,64 128,64 2/3/2/1x8
     check "vector instructions bind a prompt" \
-        matches out '^navi31 .* 13[5-7]\.[0-9]+ +0\.00 +7[67]\..*  vector \(tile 32x32\)'
-    prompt matmul_q4_k - - 1/3/1/1x8
-    check "shared memory does" matches out '^navi31 .* 6[78]\.[0-9]+ +0\.00 +7[67]\..*  shared \(tile 32x32\)'
-    prompt matmul_coop_q4_k 256,64,128,128,32,64,64,16,16,16 - 0.05/0.1/0.05/1x8
+        matches out '^navi31 .* 13[5-9]\.[0-9]+ +0\.00 +5[56]\..*  vector \(tile 64x64\)'
+    prompt matmul_q4_k 128,64 128,64 0.5/3/0.5/1x8
+    check "shared memory does" matches out '^navi31 .* 3[3-5]\.[0-9]+ +0\.00 +5[56]\..*  shared \(tile 64x64\)'
+    prompt matmul_coop_q4_k 256,64,128,128,32,64,64,16,16,16 128x128 0.05/0.1/0.05/1x8
     check "matrices do, in the place of vector instructions" \
         matches out '^navi31 .* 3\.[0-9]+ +2[0-9]\.[0-9]+ .*  matrix \(coop 128x128\)'
     prompt matmul_dot_q4_k 128,64 128,64 0.7/1/0.7/1x8
     check "one variant is left" matches out '^navi31 .*  vector \(dot 64x64\)'
-    echo 'matmul_dot8_q4_k 128,64 64/40/0/0/9' >>"$folder/vendor"
-    echo 'matmul_dot8_q4_k 128,64 0.3/1/0.3/1x8' >>"$folder/table"
+    echo 'matmul_half_q4_k 128,64 64/40/0/0/9' >>"$folder/vendor"
+    echo 'matmul_half_q4_k 128,64 0.3/1/0.3/1x8' >>"$folder/table"
     predict_by table
-    check "the first is taken" matches out '^navi31 .*  vector \(dot8 64x64\)'
+    check "the first is taken" matches out '^navi31 .*  vector \(dot 64x64\)'
 }
 
 # Four times and once what is predicted: the correction is half of that, and what is left the logarithms' deviation.
 test_calibration() {
     local once prompt decode
     publish 1000 100
-    prompt matmul_q4_k - - 2/3/2/1x8
+    prompt matmul_q4_k 128,64 128,64 2/3/2/1x8
     once=$(awk '/^a / { printf "%.0f %.1f", 1000 * $6, 100 * $8 }' "$folder/out")
     read -r prompt decode <<<"$once"
     publish "$prompt" "$decode" $((4 * prompt)) "$decode"

@@ -216,8 +216,9 @@ def other_times(sheet, core, shape, attention):
 def attention_of(table, gpu):
     """Issue slots, and bytes from shared memory, of a multiply-add, by heads of 128."""
     kernels = (('attention_half_f16', 2), ('attention_tile_f16', 4))
-    kernel, size = next((k, size) for k, size in kernels if (gpu, k, '128,4') in table)
-    return float(table[gpu, kernel, '128,4'].split('/')[2]) / (2 * 128), size
+    counted = (((gpu, kernel, '128,4'), size) for kernel, size in kernels)
+    key, size = next(((key, size) for key, size in counted if key in table), (None, None))
+    return (float(table[key].split('/')[2]) / (2 * 128), size) if key else ATTENTION
 
 def predict_prompt(sheet, like, tiles, dtype, shape, attention=ATTENTION):
     """Seconds of a prompt, and those of each thing that could bind it. Of several tiles a matrix takes the fastest. The

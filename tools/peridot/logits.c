@@ -94,10 +94,10 @@ static peridot_status evaluate(const struct rows_args *args, const int32_t *ids,
     peridot_session *session = NULL;
     peridot_sequence *sequence = NULL;
     peridot_status status = cmd_model_open(&model, &args->model);
-    if (status == PERIDOT_OK) cmd_model_print_precision(model);
     if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
     if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);
     if (status == PERIDOT_OK) status = peridot_sequence_eval(sequence, ids, n, eval);
+    if (status == PERIDOT_OK) cmd_model_print_precision(model);
     peridot_session_free(session);
     peridot_model_close(model);
     return status;

@@ -245,8 +245,8 @@ static int run_perplexity(const struct cmd_command *command, const void *argumen
     if (args->method == METHOD_LLAMA_CPP && size && text[size - 1] == '\n') size--;   /* as its -f does */
     if (status == PERIDOT_OK) status = cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name);
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
-    if (status == PERIDOT_OK) cmd_model_print_precision(model);
     if (status == PERIDOT_OK) status = score(args, model, text, size);
+    if (status == PERIDOT_OK) cmd_model_print_precision(model);
     peridot_model_close(model);
     free(text);
     return cmd_exit(status);
