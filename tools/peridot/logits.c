@@ -36,6 +36,7 @@ static const struct cmd_option options[] = {
 
 struct sink {
     peridot_output *file;      /* NULL: rows go to stdout */
+    const peridot_model *untold;   /* whose precision is told before the first row: a failure is one sentence */
     bool failed;
     char sentence[1024];       /* the failure's: what the library says of the cancelled call would hide it */
 };
@@ -44,6 +45,8 @@ static bool write_row(void *user, peridot_sequence *sequence, uint32_t pos, cons
 {
     struct sink *s = user;
     (void)sequence, (void)pos;
+    if (s->untold) cmd_model_print_precision(s->untold);
+    s->untold = NULL;
     peridot_status status = PERIDOT_OK;
     if (s->file) status = peridot_output_write(s->file, row, n * sizeof *row);
     else if (fwrite(row, sizeof *row, n, stdout) != n)
@@ -87,17 +90,18 @@ static peridot_status read_tokens(int32_t **ids, size_t *n, const char *given)
     return status;
 }
 
-static peridot_status evaluate(const struct rows_args *args, const int32_t *ids, size_t n, peridot_eval_params *eval)
+static peridot_status evaluate(const struct rows_args *args, const int32_t *ids, size_t n, peridot_eval_params *eval,
+                               const peridot_model **untold)
 {
     peridot_session_params params = {.ctx = (uint32_t)n, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
     peridot_model *model = NULL;
     peridot_session *session = NULL;
     peridot_sequence *sequence = NULL;
     peridot_status status = cmd_model_open(&model, &args->model);
+    *untold = model;
     if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
     if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);
     if (status == PERIDOT_OK) status = peridot_sequence_eval(sequence, ids, n, eval);
-    if (status == PERIDOT_OK) cmd_model_print_precision(model);
     peridot_session_free(session);
     peridot_model_close(model);
     return status;
@@ -111,7 +115,7 @@ static peridot_status write_rows(const struct rows_args *args, const int32_t *id
     *(hidden ? &eval.hidden : &eval.logits) = write_row;
     cmd_interrupt_watch();
     CMD_TRY(open_sink(&sink, args));
-    return close_sink(&sink, evaluate(args, ids, n, &eval));
+    return close_sink(&sink, evaluate(args, ids, n, &eval, &sink.untold));
 }
 
 static int run_rows(const struct cmd_command *command, const struct rows_args *args, bool hidden)
