@@ -9,10 +9,10 @@
  *   sum w x = sum over blocks of scale (sum of even columns + sum of odd columns)
  * Grid: [rows / 64, tokens / TILE_TOKENS, slots of experts]. */
 #extension GL_GOOGLE_include_directive : require
-#if defined(HALF)
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#endif
 #include "common.glsl"
+#if defined(HALF)
+#include "halves.glsl"
+#endif
 #include "weights.glsl"
 
 layout(local_size_x_id = 0) in;   /* a multiple of 64 */
@@ -51,14 +51,6 @@ float sums[TOKENS_EACH * ROWS_EACH];   /* [token][row] */
 
 #if defined(HALF)
 shared float scales[BLOCKS * TILE_ROWS];   /* [block][row] */
-
-f16vec2 pair(uint word) { return unpackFloat2x16(word); }
-
-uvec4 packed(vec4 a, vec4 b)
-{
-    return uvec4(packFloat2x16(f16vec2(a.xy)), packFloat2x16(f16vec2(a.zw)), packFloat2x16(f16vec2(b.xy)),
-                 packFloat2x16(f16vec2(b.zw)));
-}
 
 uint exponent_of(float x) { return clamp(floatBitsToUint(x) >> 23, 7, 253); }   /* biased */
 float two_to(uint exponent) { return uintBitsToFloat(exponent << 23); }

@@ -8,6 +8,8 @@
  *                                row, as x is zero there
  *   eight_of_piece(piece, i, j), place_of_eight(i, j)   eight of its weights, j < PIECE / 8, and which eight of the row
  *                                from that block on they are */
+#include "halves.glsl"
+
 #if defined(W_F16)
 #define WEIGHT_SCALE 1.0
 #else
@@ -32,8 +34,7 @@ uvec4 eight_of_piece(piece w, uint i, uint j)
 #else
     vec4 low = quad_of_unit(unit_bits(w.low, uvec2(0)), 0) * WEIGHT_SCALE;
     vec4 high = quad_of_unit(unit_bits(w.high, uvec2(0)), 8 / UNIT % 2) * WEIGHT_SCALE;
-    return uvec4(packFloat2x16(f16vec2(low.xy)), packFloat2x16(f16vec2(low.zw)), packFloat2x16(f16vec2(high.xy)),
-                 packFloat2x16(f16vec2(high.zw)));
+    return packed(low, high);
 #endif
 }
 
@@ -83,8 +84,7 @@ uvec4 eight_of_piece(piece w, uint i, uint j)
     vec2 scale = w.scales[HALVES ? (LOW == 16 ? j : i % 2) : 0] * WEIGHT_SCALE;
     scale.y -= BIAS_OF_BYTES * scale.x;
     vec4 low = weights_of(quad_of_piece(w, 2 * j), scale), high = weights_of(quad_of_piece(w, 2 * j + 1), scale);
-    return uvec4(packFloat2x16(f16vec2(low.xy)), packFloat2x16(f16vec2(low.zw)), packFloat2x16(f16vec2(high.xy)),
-                 packFloat2x16(f16vec2(high.zw)));
+    return packed(low, high);
 }
 
 uint place_of_eight(uint i, uint j) { return LOW == 16 ? i / 2 * 4 + i % 2 + 2 * j : 2 * i + j; }
