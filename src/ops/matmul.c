@@ -1,40 +1,18 @@
 #include "ops/matmul.h"
 
 #include "base/num.h"
-#include "ops/kernels.h"
 #include "ops/record.h"
 
-static void dispatch_tiles(struct pd_recorder *r, const struct pd_product *p, const struct pd_kernel *k,
-                           uint32_t tile_rows, uint32_t tile_tokens)
-{
-    dispatch(r, k, &p->push, (uint32_t)pd_div_up(p->push.n_rows, tile_rows),
-             (uint32_t)pd_div_up(p->push.n_tokens, tile_tokens), p->n_slots);
-}
-
-static const struct pd_kernel *tile_kernel(struct pd_recorder *r, const struct pd_product *p, enum pd_kernel_kind kind,
-                                           const uint32_t *spec, uint32_t n_spec)
-{
-    return kernel_of(r, pd_kernel_of(kind, p->slice->dtype), p->slice, p->push.bias, p->push.experts, spec, n_spec);
-}
+/* A tile, and the constants of the kernel that makes such tiles. */
+struct tiling {
+    uint32_t rows, tokens, n_spec, spec[10];
+};
 
 /* Tiles of 32 tokens where 64 would be half empty, or take more shared memory than there is. */
-static void matmul_tile(struct pd_recorder *r, const struct pd_product *p, enum pd_kernel_kind kind)
+static struct tiling plain_tiling(const peridot_device_info *d, const struct pd_product *p)
 {
-    bool small = p->n_each <= 32 || pd_gpu_info(r->gpu)->max_shared_size < 20 * 1024;
-    uint32_t spec[] = {128, small ? 32 : 64};
-    dispatch_tiles(r, p, tile_kernel(r, p, kind, spec, PD_COUNT(spec)), PD_MATMUL_ROWS, spec[1]);
-}
-
-static void matmul_fp32(struct pd_recorder *r, const struct pd_product *p) { matmul_tile(r, p, PD_KERNELS_matmul); }
-static void matmul_half(struct pd_recorder *r, const struct pd_product *p)
-{
-    matmul_tile(r, p, PD_KERNELS_matmul_half);
-}
-
-static void matmul_dot(struct pd_recorder *r, const struct pd_product *p) { matmul_tile(r, p, PD_KERNELS_matmul_dot); }
-static void matmul_dot8(struct pd_recorder *r, const struct pd_product *p)
-{
-    matmul_tile(r, p, PD_KERNELS_matmul_dot8);
+    uint32_t n_tokens = p->n_each <= 32 || d->max_shared_size < 20 * 1024 ? 32 : 64;
+    return (struct tiling){PD_MATMUL_ROWS, n_tokens, 2, {128, n_tokens}};
 }
 
 #define ENOUGH_TILES 64   /* to keep the GPU busy; how many compute units it has, Vulkan does not say */
@@ -68,9 +46,8 @@ static struct coop_tile choose_coop_tile(const peridot_device_info *d, const str
 }
 
 /* The subgroups of a workgroup share a tile in parts for which they load the fewest matrices. */
-static void matmul_coop(struct pd_recorder *r, const struct pd_product *p)
+static struct tiling coop_tiling(const peridot_device_info *d, const struct pd_product *p)
 {
-    const peridot_device_info *d = pd_gpu_info(r->gpu);
     uint32_t subgroup = d->matrix_subgroup_size, m = d->matrix_m, n = d->matrix_n;
     struct coop_tile t = choose_coop_tile(d, p);
     uint32_t n_parts = (uint32_t)pd_min(pd_max(t.invocations / subgroup, 1), t.rows / m * (t.tokens / n));
@@ -79,18 +56,18 @@ static void matmul_coop(struct pd_recorder *r, const struct pd_product *p)
         uint32_t n_loads = t.rows / m / down + t.tokens / n * down / n_parts;
         if (n_parts / down <= t.tokens / n && n_loads < fewest) fewest = n_loads, n_down = down;
     }
-    uint32_t spec[] = {n_parts * subgroup, subgroup, t.rows, t.tokens, COOP_STEP, t.rows / n_down,
-        t.tokens * n_down / n_parts, m, n, d->matrix_k};
-    dispatch_tiles(r, p, tile_kernel(r, p, PD_KERNELS_matmul_coop, spec, PD_COUNT(spec)), t.rows, t.tokens);
+    return (struct tiling){t.rows, t.tokens, 10, {n_parts * subgroup, subgroup, t.rows, t.tokens, COOP_STEP,
+        t.rows / n_down, t.tokens * n_down / n_parts, m, n, d->matrix_k}};
 }
 
 void pd_matmul_tiles(struct pd_recorder *r, enum pd_variant variant, const struct pd_product *p)
 {
-    static void (*const record[])(struct pd_recorder *, const struct pd_product *) = {
-        [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_DOT8] = matmul_dot8,
-        [PD_VARIANT_MATMUL_DOT] = matmul_dot, [PD_VARIANT_MATMUL_HALF] = matmul_half,
-        [PD_VARIANT_MATMUL_TILE] = matmul_fp32};
-    record[variant](r, p);
+    const peridot_device_info *d = pd_gpu_info(r->gpu);
+    struct tiling t = variant == PD_VARIANT_MATMUL_COOP ? coop_tiling(d, p) : plain_tiling(d, p);
+    const struct pd_kernel *k = kernel_of(r, pd_variant_kernel(variant, (uint32_t)p->slice->dtype), p->slice,
+                                          p->push.bias, p->push.experts, t.spec, t.n_spec);
+    dispatch(r, k, &p->push, (uint32_t)pd_div_up(p->push.n_rows, t.rows),
+             (uint32_t)pd_div_up(p->push.n_tokens, t.tokens), p->n_slots);
 }
 
 uint32_t pd_packed_stride(enum pd_kernel_id pack, uint32_t n_cols)
