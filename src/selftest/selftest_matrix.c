@@ -3,6 +3,7 @@
 #include "selftest/selftest_cases.h"
 
 #include "ops/layout.h"
+#include "selftest/selftest_pack.h"
 
 #include <math.h>
 
@@ -135,15 +136,6 @@ static const uint32_t *cols_of(enum pd_dtype dtype)
     return block_len == 1 ? plain_cols : block_len == 32 ? block_cols : super_cols;
 }
 
-/* Tokens of which some are large, as Gemma's are, and some small. */
-static float *random_activations(struct pd_trial *t, uint32_t n_tokens, uint32_t n_cols, float amplitude)
-{
-    static const float factors[] = {1, 1e5f, 1e-5f};
-    float *x = pd_trial_random(t, (size_t)n_tokens * n_cols, amplitude);
-    for (size_t i = 0; i < (size_t)n_tokens * n_cols; i++) x[i] *= factors[i / n_cols % PD_COUNT(factors)];
-    return x;
-}
-
 /* ---- products ---- */
 
 /* Weights and activations are rounded to 11 bits, for cooperative matrices by some drivers towards zero; and so are, in
@@ -152,33 +144,6 @@ static float *random_activations(struct pd_trial *t, uint32_t n_tokens, uint32_t
 #define FP32_TOLERANCE 1e-6
 
 static bool is_fp16(enum pd_variant v) { return v == PD_VARIANT_MATMUL_COOP || v == PD_VARIANT_MATMUL_HALF; }
-
-/* Bytes of a number that pack_q16 or pack_q8 makes; 0: another kernel, or none. */
-static uint32_t x_bytes_of(enum pd_kernel_id pack)
-{
-    return pack == PD_KERNEL_pack_q16 ? 2 : pack == PD_KERNEL_pack_q8 ? 1 : 0;
-}
-
-/* Number i of a block of theirs. */
-static int number_at(const uint32_t *block, uint32_t i, uint32_t x_bytes)
-{
-    int number = 0;
-    for (uint32_t k = 0; k < x_bytes; k++) number = 256 * number + (int8_t)(block[8 * k + i / 4] >> i % 4 * 8);
-    return number;
-}
-
-/* Their rows as floats: numbers times scales. */
-static float *unpack_blocks(struct pd_trial *t, const struct pd_trial_buffer *packed, uint32_t n_cols, uint32_t x_bytes)
-{
-    float *x = pd_trial_floats(t, (size_t)packed->n_rows * n_cols);
-    for (uint32_t m = 0; t->ran && m < packed->n_rows; m++) {
-        for (uint32_t i = 0; i < n_cols; i++) {
-            const uint32_t *block = pd_trial_row(t, packed, m) + i / 32 * PD_DOT_BLOCK(x_bytes);
-            x[(size_t)m * n_cols + i] = pd_f32_from_bits(block[8 * x_bytes]) * (float)number_at(block, i % 32, x_bytes);
-        }
-    }
-    return x;
-}
 
 static bool is_quantised(enum pd_dtype dtype) { return pd_dtypes[dtype].block_len > 1; }
 
@@ -240,18 +205,18 @@ static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n
                    pd_dtypes[parts[0].dtype].name, n_parts, parts[0].n_rows, n_cols, n_tokens, (double)softcap);
     make_matrix(t, &m, parts, n_parts, n_cols);
     if (m.m.n_rows % 2 && n_cols % 64 == 0) add_bias(t, &m);
-    float *x = random_activations(t, n_tokens, n_cols, softcap != 0 ? 40 : 1);
+    float *x = pd_random_activations(t, n_tokens, n_cols, softcap != 0 ? 40 : 1);
     float *y = pd_trial_floats(t, (size_t)n_tokens * m.m.n_rows);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
     struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, n_tokens, m.m.n_rows);
     enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
-    uint32_t x_bytes = x_bytes_of(pd_variant_pack(variant));
+    uint32_t x_bytes = pd_packed_bytes(pd_variant_pack(variant));
     struct pd_trial_buffer *packed = add_packed(t, n_tokens, n_cols);
     const struct pd_linear linear = linear_of(&m, softcap);
     const struct pd_reference_matrix reference = reference_of(&m);
     pd_op_linear(&t->r, pd_trial_rows_of(y_rows), &linear, pd_trial_rows_of(x_rows), n_tokens);
     pd_trial_run(t);
-    const float *seen = x_bytes ? unpack_blocks(t, packed, n_cols, x_bytes) : x;
+    const float *seen = x_bytes ? pd_unpack_blocks(t, packed, n_cols, x_bytes) : x;
     pd_reference_matmul(y, &reference, seen, n_tokens, softcap);
     bool rounds = takes_dot(t) && n_tokens == 1;
     float *magnitudes = dot_magnitudes(t, &m, rounds ? block_largest(t, x, n_cols) : seen, n_tokens, softcap);
@@ -357,7 +322,7 @@ static void try_experts(struct pd_trial *t, const struct experts *c)
     pd_trial_begin(t, "experts %s, %u of %u with %u rows, %u columns, %u tokens, glu %d", pd_dtypes[c->dtype].name,
                    e.n_used, e.n_experts, c->n_rows, n_cols, e.n_tokens, c->glu);
     make_matrix(t, &m, &part, 1, n_cols);
-    float *x = random_activations(t, n_x, n_cols, 1), *y = pd_trial_floats(t, (size_t)n_pairs * n_out);
+    float *x = pd_random_activations(t, n_x, n_cols, 1), *y = pd_trial_floats(t, (size_t)n_pairs * n_out);
     float *magnitudes = pd_trial_floats(t, (size_t)n_pairs * n_out);
     const uint32_t *slots = make_slots(t, &e, n_slots);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_x, n_cols);
@@ -368,8 +333,8 @@ static void try_experts(struct pd_trial *t, const struct experts *c)
     pd_trial_run(t);
     enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
     bool rounds = takes_dot(t) && e.n_tokens == 1 && is_quantised(c->dtype);
-    uint32_t x_bytes = x_bytes_of(pd_variant_pack(variant));
-    if (x_bytes) x = unpack_blocks(t, packed, n_cols, x_bytes);
+    uint32_t x_bytes = pd_packed_bytes(pd_variant_pack(variant));
+    if (x_bytes) x = pd_unpack_blocks(t, packed, n_cols, x_bytes);
     for (uint32_t s = 0; s < n_slots; s++)
         for (uint32_t i = 0; i < slots[4 * s + 1]; i++) {
             uint32_t pair = slots[slots[4 * s + 2] + i];
@@ -548,106 +513,6 @@ void pd_try_matmul(struct pd_trial *t, uint32_t type)
     bool all = pd_gpu_info(t->gpu)->type != PERIDOT_DEVICE_CPU;
     for (uint32_t i = 0; i < 3; i++)
         if (all || type % 3 == i) try_product(t, &large, 1, cols_of(large.dtype)[0], n_tokens[2 + i], 0);
-}
-
-/* ---- pack ---- */
-
-/* fp16 with its own power of two for a row gives the row back, to 11 bits (by some drivers rounded towards zero),
- * whether it is large or small or zeros; and zeros follow it. pack_half leaves room above for sums, and so less
- * below. */
-static void try_pack_f16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
-{
-    uint32_t stride = pd_packed_stride(PD_KERNEL_pack_f16, n_cols), n_padded = 2 * (stride - PD_PACK_TAIL);
-    double normal = t->kernel == PD_KERNEL_pack_half ? 0x1p-17 : 0x1p-28;   /* of the largest, to 11 bits */
-    pd_trial_begin(t, "pack %u columns, %u tokens of %g", n_cols, n_tokens, (double)amplitude);
-    float *x = random_activations(t, n_tokens, n_cols, amplitude);
-    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
-    struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride - PD_PACK_TAIL + 1, stride);
-    struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols,
-        .x_stride = x_rows->stride, .packed_stride = stride};
-    pd_trial_dispatch(t, t->kernel, NULL, 0, &push, (uint32_t[2]){n_tokens, 1});
-    pd_trial_run(t);
-    packed->written = true;
-    for (uint32_t m = 0; t->ran && m < n_tokens; m++) {
-        const uint32_t *words = pd_trial_row(t, packed, m);
-        double scale = (double)pd_f32_from_bits(words[n_padded / 2]), largest = 0;
-        for (uint32_t i = 0; i < n_cols; i++) largest = fmax(largest, fabs((double)x[m * n_cols + i]));
-        for (uint32_t i = 0; i < n_padded; i++) {
-            double got = scale * (double)pd_f32_from_f16((uint16_t)(words[i / 2] >> 16 * (i % 2)));
-            double want = i < n_cols ? (double)x[m * n_cols + i] : 0;
-            pd_trial_check(t, "packed", m * n_padded + i, got, want,
-                           (struct pd_bound){fmax(fabs(want), largest * normal), 0x1p-10});
-        }
-    }
-    pd_trial_end(t);
-}
-
-static void try_pack_blocks(struct pd_trial *t, enum pd_kernel_id id, uint32_t n_cols, uint32_t n_tokens,
-                            float amplitude)
-{
-    uint32_t stride = pd_packed_stride(id, n_cols), x_bytes = x_bytes_of(id);
-    double tolerance = 0.5 / (x_bytes == 2 ? 127 * 256 : 127) + 0x1p-20;
-    pd_trial_begin(t, "pack %u columns in %u bits, %u tokens of %g", n_cols, 8 * x_bytes, n_tokens, (double)amplitude);
-    float *x = random_activations(t, n_tokens, n_cols, amplitude);
-    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
-    struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride, stride);
-    struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols,
-        .x_stride = x_rows->stride, .packed_stride = stride};
-    pd_trial_dispatch(t, id, NULL, 0, &push, (uint32_t[2]){n_tokens, 1});
-    pd_trial_run(t);
-    packed->written = true;
-    const float *got = unpack_blocks(t, packed, n_cols, x_bytes);
-    for (uint32_t at = 0; t->ran && at < n_tokens * n_cols; at += 16) {
-        const uint32_t *block = pd_trial_row(t, packed, at / n_cols) + at % n_cols / 32 * PD_DOT_BLOCK(x_bytes);
-        double largest = 0, sum = 0;
-        for (uint32_t i = at / 32 * 32; i < at / 32 * 32 + 32; i++) largest = fmax(largest, fabs((double)x[i]));
-        for (uint32_t i = at; i < at + 16; i++) {
-            pd_trial_check(t, "packed", i, (double)got[i], (double)x[i], (struct pd_bound){largest, tolerance});
-            sum += (double)got[i];
-        }
-        pd_trial_check(t, "sum", at / 16, (double)pd_f32_from_bits(block[8 * x_bytes + 1 + at % 32 / 16]), sum,
-                       (struct pd_bound){largest, 16 * 0x1p-23});
-    }
-    pd_trial_end(t);
-}
-
-static void try_pack_q16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
-{
-    try_pack_blocks(t, PD_KERNEL_pack_q16, n_cols, n_tokens, amplitude);
-}
-
-static void try_pack_q8(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
-{
-    try_pack_blocks(t, PD_KERNEL_pack_q8, n_cols, n_tokens, amplitude);
-}
-
-static void try_packs(struct pd_trial *t, const uint32_t widths[5],
-                      void (*try)(struct pd_trial *, uint32_t, uint32_t, float))
-{
-    static const uint32_t n_tokens[] = {1, 2, 31};
-    static const float amplitudes[] = {0, 1e-24f, 1, 1e24f};
-    for (size_t n = 0; n < 5; n++)
-        for (size_t m = 0; m < PD_COUNT(n_tokens); m++)
-            for (size_t a = 0; a < PD_COUNT(amplitudes); a++)
-                if (t->thorough || a == (n + m) % 4) try(t, widths[n], n_tokens[m], amplitudes[a]);
-}
-
-void pd_try_pack_f16(struct pd_trial *t, uint32_t type)
-{
-    (void)type;
-    try_packs(t, (const uint32_t[5]){4, 36, 64, 100, 2304}, try_pack_f16);
-}
-
-void pd_try_pack_q16(struct pd_trial *t, uint32_t type)
-{
-    (void)type;
-    try_packs(t, (const uint32_t[5]){32, 96, 256, 2304, 4128}, try_pack_q16);
-}
-
-void pd_try_pack_q8(struct pd_trial *t, uint32_t type)
-{
-    (void)type;
-    try_packs(t, (const uint32_t[5]){32, 96, 256, 2304, 4128}, try_pack_q8);
 }
 
 /* ---- embed ---- */
