@@ -157,6 +157,20 @@ test_predict_prompts() {
     check "the first is taken" matches out '^navi31 .*  vector \(dot 64x64\)'
 }
 
+# 96 cores of 64 lanes; of 32 or 64 workgroups each core has one at most, of 32 x 131072 x 256 multiply-adds: 2 slots
+# for each, as a lane gets 4 bytes of shared memory in two clocks, are 13.4 ms; 100 slots 671 ms. Published is 0.78 of
+# what is predicted.
+test_predict_pieces() {
+    publish 3727 180
+    prompt matmul_q4_k 128,64 128,64 2/3/2/1x8
+    check "the longest piece of a prompt" matches out '^navi31 +Radeon RX 7900 XTX +0\.017 +0\.017$'
+    check "is far from the watchdog's limit" contains out 'over a quarter of that: none'
+    echo 'attention_half_f16 128,4 20000/30000/25600/8x6' >>"$folder/table"
+    predict_by table
+    check "as attention is counted" matches out '^navi31 +Radeon RX 7900 XTX +0\.8[56][0-9] +0\.8[56][0-9]$'
+    check "and what is nearer is told" contains out 'over a quarter of that: navi31 (Llama 3.1 8B), navi31 (70B)'
+}
+
 # Four times and once what is predicted: the correction is half of that, and what is left the logarithms' deviation.
 test_calibration() {
     local once prompt decode
@@ -195,6 +209,7 @@ test_counts
 test_compare
 test_predict
 test_predict_prompts
+test_predict_pieces
 test_calibration
 test_best_layouts
 finish

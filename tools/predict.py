@@ -153,6 +153,10 @@ PROMPT_DISPATCHES = 14  # of a layer
 # an activation in shared memory, and the rows of a tile and of an invocation; coop has these among its constants. (dot8
 # is a default nowhere.)
 VARIANTS = {'coop': (2, 2, None, None), 'dot': (1, 2, 64, 4), 'half': (2, 2, 64, 4), 'tile': (4, 4, 64, 4)}
+# The longest piece of a prompt that is submitted by itself: attention of so many tokens of a layer (PART_ROWS of
+# src/ops/record.h), of heads of 128, at the end of the longest context; and what a watchdog allows for.
+PIECE_TOKENS, PIECE_KEYS, WATCHDOG = 32, 131072, 2.0
+PIECE_HEADS = {'Llama 3.1 8B': 32, '70B': 64}
 ATTENTION = 1.6, 4      # issue slots, and bytes from shared memory, of a multiply-add of attention that is not counted
 
 class Tile(collections.namedtuple('Tile', 'variant rows tokens part_rows part_tokens slots w_size x_size')):
@@ -219,6 +223,12 @@ def attention_of(table, gpu):
     counted = (((gpu, kernel, '128,4'), size) for kernel, size in kernels)
     key, size = next(((key, size) for key, size in counted if key in table), (None, None))
     return (float(table[key].split('/')[2]) / (2 * 128), size) if key else ATTENTION
+
+def piece_time(sheet, core, n_heads, attention):
+    """Seconds of the longest piece. A workgroup has 32 of its tokens' heads."""
+    (slots, size), groups, cores = attention, n_heads * PIECE_TOKENS / 32, sheet.lanes / core.lanes
+    products = math.ceil(groups / cores) * 32 * PIECE_KEYS * 2 * 128   # of a core
+    return products * max(slots, size * core.lanes / core.shared) / (core.lanes * sheet.mhz * 1e6)
 
 def predict_prompt(sheet, like, tiles, dtype, shape, attention=ATTENTION):
     """Seconds of a prompt, and those of each thing that could bind it. Of several tiles a matrix takes the fastest. The
@@ -362,11 +372,26 @@ units, which on AMD issue in the place of those (so both); shared, L2: bytes fro
             kernel = f' ({tiles[0].variant} ' + ' '.join(f'{tile.rows}x{tile.tokens}' for tile in tiles) + ')'
             print_row(gpu, PROMPT / seconds, calibration, llama, {c: parts[c] for c in columns}, kernel)
 
+def predict_pieces(table, calibration):
+    print(f"""
+Predictions, not measurements: seconds of the longest piece of a prompt that is submitted by itself, attention of
+{PIECE_TOKENS} tokens of a layer over {PIECE_KEYS} keys, divided by a vendor's constant. Watchdogs of drivers and
+systems take a device for lost after {WATCHDOG:g} s.""")
+    print(f'{"":35} ' + ' '.join(f'{model:>12}' for model in PIECE_HEADS))
+    over = []
+    for gpu in (gpu for gpu in GPUS if any(key[0] == gpu for key in table)):
+        seconds = [piece_time(GPUS[gpu], CORES[gpu], n_heads, attention_of(table, gpu))
+                   / calibration.constant(CORES[gpu].vendor) for n_heads in PIECE_HEADS.values()]
+        print(f'{gpu:8} {GPUS[gpu].product:26} ' + ' '.join(f'{s:12.3f}' for s in seconds))
+        over += [f'{gpu} ({model})' for model, s in zip(PIECE_HEADS, seconds) if s > WATCHDOG / 4]
+    print(f'over a quarter of that: {", ".join(over) or "none"}')
+
 def predict(published, path, *vendors):
     table, (speeds, kernels, steps) = read_table(path)[1], read_published(published)
     of_prompts, of_decodes = calibrate(speeds, kernels, steps)
     predict_decodes(table, read_layouts(vendors), steps, of_decodes)
     predict_prompts(table, read_specs(vendors), kernels, of_prompts)
+    predict_pieces(table, of_prompts)
     print_calibration(of_prompts, of_decodes)
 
 # ---- layouts ----
