@@ -210,7 +210,7 @@ void main()
     }
     uvec2 row = row_at(p.w, row_of_expert(min(first_row + block_row, p.n_rows - 1)), p.row_size);
     [[unroll]] for (uint i = 0; i < TOKENS_EACH * ROWS_EACH; i++) sums[i] = 0.0;
-    for (uint first_block = 0; first_block * 32 < p.n_cols; first_block += BLOCKS) {
+    for (uint first_block = p.first_col / 32; first_block * 32 < p.end_col; first_block += BLOCKS) {
         if (block_row < TILE_ROWS) load_weights(row, block_row, block, first_block);
         [[unroll]] for (uint i = 0; i < X_EACH; i++) {
             uint at = lane + i * gl_WorkGroupSize.x;

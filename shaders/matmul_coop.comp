@@ -129,12 +129,12 @@ void main()
     if (!find_expert(gl_WorkGroupID.z, first_token)) return;
     find_rows(first_row, first_token);
     [[unroll]] for (uint i = 0; i < PARTS_M * PARTS_N; i++) sums[i] = SUMS(0.0);
-    if (EARLY) load_step(0);
-    for (uint col = 0; col < p.n_cols; col += STEP) {
+    if (EARLY) load_step(p.first_col);
+    for (uint col = p.first_col; col < p.end_col; col += STEP) {
         if (!EARLY) load_step(col);
         store_step();
         barrier();
-        if (EARLY) load_step(col + STEP < p.n_cols ? col + STEP : col);   /* a branch would wait for what it loads */
+        if (EARLY) load_step(col + STEP < p.end_col ? col + STEP : col);   /* a branch would wait for what it loads */
         add_products(part_row, part_token);
         barrier();
     }

@@ -119,8 +119,8 @@ void main()
     find_x_rows(first_token);
     find_rows(first_row, first_token);
     [[unroll]] for (uint m = 0; m < LANE_TOKENS; m++) sums[m] = vec4(0);
-    uint n_blocks = p.n_cols / 32, my_block = gl_LocalInvocationID.x % BLOCKS;   /* that it loads */
-    for (uint first_block = 0; first_block < n_blocks; first_block += BLOCKS) {
+    uint n_blocks = p.end_col / 32, my_block = gl_LocalInvocationID.x % BLOCKS;   /* that it loads */
+    for (uint first_block = p.first_col / 32; first_block < n_blocks; first_block += BLOCKS) {
         uint block = min(first_block + my_block, n_blocks - 1);
         load_weights(block, my_block);
         load_activations(block, my_block, first_block + my_block < n_blocks);

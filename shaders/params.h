@@ -34,6 +34,7 @@
 #define PD_PACK_PAD 64       /* pack_f16: rows are padded with zeros to a multiple of this many columns */
 #define PD_PACK_TAIL 4       /* pack_f16: words at the end of a row, of which the first is its scale */
 #define PD_PREFETCH_ID 8     /* matvec_rows (matvec has its width there): whether it loads cache lines ahead */
+#define PD_SPLIT_PAD 64      /* matmul: splits of the columns begin at multiples of this many, as steps do */
 #define PD_ROW_INTERLEAVE_ID 10    /* weights.glsl: rows of a group, which are interleaved */
 #define PD_BIAS_ID 12        /* bias.glsl: whether there is a bias */
 #define PD_SUBGROUP_ID 11    /* no shader has it: the size of subgroups to compile for, 0: the driver's choice */
@@ -114,6 +115,16 @@ struct pd_matmul_push {
     uint32_t row_size, n_cols, n_rows, n_tokens, x_stride, y_stride;
     float softcap;                /* 0: none */
     uint32_t expert_rows, x_share;   /* rows of an expert's matrix; pairs that have a row of x in common */
+    uint32_t first_col, end_col;  /* columns that are summed: all, or a split of them (see matmul_reduce.comp) */
+};
+
+/* See matmul_reduce.comp. */
+struct pd_matmul_reduce_push {
+    PD_PTR(pd_floats) split_sums; /* [n_splits][n_tokens][n_rows] */
+    PD_PTR(pd_floats) y;          /* [n_tokens][y_stride] */
+    PD_PTR(pd_floats) bias;       /* [n_rows] */
+    uint32_t n_splits, n_tokens, n_rows, y_stride;
+    float softcap;                /* 0: none */
 };
 
 /* Rows of activations for matmul kernels whose x they are: [n_tokens][packed_stride] words. Grid: [n_tokens].

@@ -34,6 +34,7 @@ struct pd_scratch {
     struct pd_rows experts;          /* [n][d_model]: their weighted sum */
     struct pd_routes routes;
     uint64_t packed;           /* see pd_recorder; 0: no variant needs it */
+    uint64_t split_sums;       /* the same */
     uint64_t partial;          /* [splits of all decode rows][n_heads][head_dim + 2]: see pd_attention_reduce_push */
 };
 

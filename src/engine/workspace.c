@@ -69,6 +69,8 @@ static peridot_status alloc_scratch(struct pd_workspace *w)
     uint64_t n_splits = pd_min(PD_MAX_SPLITS, pd_div_up(w->cache->table_pages, w->split_pages));
     PD_TRY(alloc(&s->partial, w, sizeof(float) * w->n_decode * n_splits * (most.q_dim + 2 * most.n_heads),
                  "attention"));
+    uint64_t split_sums = pd_split_sums_size(&w->variants, pd_gpu_info(w->model->gpu));
+    if (split_sums) PD_TRY(alloc(&s->split_sums, w, split_sums, "activations"));
     if (pd_variant_pack(w->variants.of[PD_VARIED_MATMUL]) == PD_N_KERNELS) return PERIDOT_OK;
     uint32_t widest = (uint32_t)pd_max(d_model, pd_max(most.q_dim, most.ffn_dim));
     uint64_t n_words = pd_max(pd_packed_most(widest), (uint64_t)most.n_experts_used * pd_packed_most(most.expert_dim));
@@ -137,7 +139,8 @@ peridot_status pd_workspace_keep_hidden(struct pd_workspace *w)
 struct pd_recorder pd_workspace_recorder(const struct pd_workspace *w, struct pd_commands *commands)
 {
     return (struct pd_recorder){
-        .gpu = w->model->gpu, .variants = w->variants, .packed = w->scratch.packed, .commands = commands};
+        .gpu = w->model->gpu, .variants = w->variants, .packed = w->scratch.packed,
+        .split_sums = w->scratch.split_sums, .commands = commands};
 }
 
 void pd_workspace_select(const struct pd_workspace *w, struct pd_recorder *r, uint32_t row, uint32_t n, uint64_t best)

@@ -98,8 +98,8 @@ static struct pd_matmul_push matmul_push(struct pd_rows y, const struct pd_linea
 {
     return (struct pd_matmul_push){.w = slice->address, .x = x.address, .y = pd_rows_at(y, 0, slice->first_row).address,
         .bias = bias_of(linear, slice), .row_size = slice->row_size, .n_cols = linear->w.n_cols,
-        .n_rows = slice->n_rows, .n_tokens = n_tokens, .x_stride = x.stride, .y_stride = y.stride,
-        .softcap = linear->softcap};
+        .end_col = linear->w.n_cols, .n_rows = slice->n_rows, .n_tokens = n_tokens, .x_stride = x.stride,
+        .y_stride = y.stride, .softcap = linear->softcap};
 }
 
 static struct pd_matvec_push matvec_push(const struct pd_matmul_push *p)

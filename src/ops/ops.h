@@ -17,6 +17,9 @@ struct pd_recorder {
     /* [tokens, or pairs of experts][pd_packed_most of the widest matrix] words: scratch of variants that read x
      * packed */
     uint64_t packed;
+    /* pd_split_sums_size bytes: scratch of products with few tiles, whose columns are split; 0: none are */
+    uint64_t split_sums;
+    uint32_t n_splits;         /* of every product, for tests; 0: as it has tiles */
     bool chunk;                /* some rows are of prompts */
     /* Operations are recorded in pieces of about so many multiplications, which can be submitted one by one; 0: one */
     uint64_t piece_work;
@@ -29,6 +32,8 @@ struct pd_recorder {
 /* Words of a row that is packed by the kernel, and the most by any of them. */
 uint32_t pd_packed_stride(enum pd_kernel_id pack, uint32_t n_cols);
 uint32_t pd_packed_most(uint32_t n_cols);
+/* 0 where columns are never split: on software devices, and where a row's bits may not depend on how many there are. */
+uint64_t pd_split_sums_size(const struct pd_variants *variants, const peridot_device_info *device);
 
 /* Activations on the device: rows of fp32, `stride` floats apart, padded with zeros to a multiple of PD_PAD. */
 struct pd_rows {

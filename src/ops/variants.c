@@ -161,6 +161,7 @@ bool pd_kernel_has_fallback(enum pd_kernel_id id)
 {
     if (id == PD_KERNEL_sample) return true;      /* the host: steps are then not queued ahead */
     if (id == PD_KERNEL_rate_read) return true;   /* measure */
+    if (id == PD_KERNEL_matmul_reduce) return true;   /* columns are not split */
     for (int v = 0; v < PD_N_VARIANTS; v++) {
         bool here = pd_kernel_kind_of(id) == rows[v].kind || id == rows[v].pack;
         if (here && rows[v].fallback != NO_VARIANT) return true;

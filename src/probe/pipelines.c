@@ -130,7 +130,8 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
 {
     struct outline o;
     struct pd_slice embedding, per_layer[2];
-    struct pd_recorder recorder = {.gpu = gpu, .variants = variants};
+    struct pd_recorder recorder = {.gpu = gpu, .variants = variants,
+        .split_sums = pd_split_sums_size(&variants, pd_gpu_info(gpu)) ? SOMEWHERE : 0};
     PD_TRY(outline_create(&o, shape));
     for (uint32_t i = 0; i < shape->n_layers; i++) {
         o.weights.layers[i] = layer_weights(o.slices + i * PD_N_LAYER_MATRICES, &o.config, i, dtype);

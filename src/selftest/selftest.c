@@ -18,6 +18,7 @@ static const struct kind {
     [PD_KERNELS_matvec_dot] = {pd_try_matvec, 2, {PD_VARIANT_MATMUL_MATVEC, PD_VARIANT_MATVEC_DOT}},
     [PD_KERNELS_matmul] = {pd_try_matmul, 1, {PD_VARIANT_MATMUL_TILE}},
     [PD_KERNELS_matmul_half] = {pd_try_matmul, 1, {PD_VARIANT_MATMUL_HALF}},
+    [PD_KERNELS_matmul_reduce] = {pd_try_matmul_reduce, 1, {PD_VARIANT_MATMUL_TILE}},
     [PD_KERNELS_pack_half] = {pd_try_pack_f16},
     [PD_KERNELS_matmul_coop] = {pd_try_matmul, 1, {PD_VARIANT_MATMUL_COOP}},
     [PD_KERNELS_pack_f16] = {pd_try_pack_f16},

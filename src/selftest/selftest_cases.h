@@ -9,6 +9,7 @@
 void pd_try_embed(struct pd_trial *t, uint32_t type);
 void pd_try_matvec(struct pd_trial *t, uint32_t type);
 void pd_try_matmul(struct pd_trial *t, uint32_t type);
+void pd_try_matmul_reduce(struct pd_trial *t, uint32_t type);
 /* selftest_pack.c */
 void pd_try_pack_q16(struct pd_trial *t, uint32_t type);
 void pd_try_pack_q8(struct pd_trial *t, uint32_t type);

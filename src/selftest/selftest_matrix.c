@@ -196,13 +196,23 @@ static struct pd_trial_buffer *add_packed(struct pd_trial *t, uint32_t n, uint32
     return packed;
 }
 
+/* Room for what n splits find, in numbers. */
+static void add_split_sums(struct pd_trial *t, uint32_t n)
+{
+    struct pd_trial_buffer *sums = pd_trial_words(t, NULL, 1, n, n);
+    sums->written = true;
+    t->r.split_sums = sums->address;
+    t->r.n_splits = t->n_splits;
+}
+
 /* The product with the packed x must be right to fp32; how near that is to x is tested by try_pack_blocks. */
 static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n_parts, uint32_t n_cols,
                         uint32_t n_tokens, float softcap)
 {
     struct matrix m;
-    pd_trial_begin(t, "product with %s, %u parts of %u rows, %u columns, %u tokens, softcap %g",
-                   pd_dtypes[parts[0].dtype].name, n_parts, parts[0].n_rows, n_cols, n_tokens, (double)softcap);
+    pd_trial_begin(t, "product with %s, %u parts of %u rows, %u columns, %u tokens, softcap %g, %u splits",
+                   pd_dtypes[parts[0].dtype].name, n_parts, parts[0].n_rows, n_cols, n_tokens, (double)softcap,
+                   t->n_splits);
     make_matrix(t, &m, parts, n_parts, n_cols);
     if (m.m.n_rows % 2 && n_cols % 64 == 0) add_bias(t, &m);
     float *x = pd_random_activations(t, n_tokens, n_cols, softcap != 0 ? 40 : 1);
@@ -212,6 +222,7 @@ static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n
     enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
     uint32_t x_bytes = pd_packed_bytes(pd_variant_pack(variant));
     struct pd_trial_buffer *packed = add_packed(t, n_tokens, n_cols);
+    if (t->n_splits) add_split_sums(t, t->n_splits * n_tokens * m.m.n_rows);
     const struct pd_linear linear = linear_of(&m, softcap);
     const struct pd_reference_matrix reference = reference_of(&m);
     pd_op_linear(&t->r, pd_trial_rows_of(y_rows), &linear, pd_trial_rows_of(x_rows), n_tokens);
@@ -247,6 +258,23 @@ static void try_slices(struct pd_trial *t, enum pd_dtype dtype, uint32_t n_token
     uint32_t n_cols = cols_of(dtype)[2];
     try_product(t, mixed, 3, (uint32_t)pd_align(n_cols, 32), n_tokens, 0);
     try_product(t, split, 3, n_cols, n_tokens, 30);
+}
+
+/* Columns that workgroups share, the last of them fewer or none; with a bias where n_rows is odd and n_cols of 64. */
+static void try_splits(struct pd_trial *t, enum pd_dtype dtype)
+{
+    static const struct { uint32_t n_splits, n_rows, n_tokens; float softcap; } cases[] = {
+        {3, 65, 33, 30}, {2, 130, 17, 0}, {64, 3, 2, 30}, {5, 33, 70, 0}};
+    static const uint32_t plain[] = {832, 1000};
+    for (size_t i = 0; i < PD_COUNT(cases); i++) {
+        if (!t->thorough && i != dtype % PD_COUNT(cases)) continue;
+        const struct part part = {dtype, cases[i].n_rows};
+        t->n_splits = cases[i].n_splits;
+        try_product(t, &part, 1, is_quantised(dtype) ? cols_of(dtype)[2 + i % 2] : plain[i % 2], cases[i].n_tokens,
+                    cases[i].softcap);
+    }
+    if (t->thorough) try_slices(t, dtype, 33);
+    t->n_splits = 0;
 }
 
 /* ---- experts ---- */
@@ -509,10 +537,18 @@ void pd_try_matmul(struct pd_trial *t, uint32_t type)
         .n_rows = 65, .n_cols = cols_of(large.dtype)[1], .shares = true};
     if (t->thorough && large.dtype % 4 == 1) try_experts(t, &many);
     if (t->thorough) try_slices(t, large.dtype, 33);
+    try_splits(t, large.dtype);
     /* Rows enough for larger tiles; which, depends on the tokens. A software device tries each with some types. */
     bool all = pd_gpu_info(t->gpu)->type != PERIDOT_DEVICE_CPU;
     for (uint32_t i = 0; i < 3; i++)
         if (all || type % 3 == i) try_product(t, &large, 1, cols_of(large.dtype)[0], n_tokens[2 + i], 0);
+}
+
+void pd_try_matmul_reduce(struct pd_trial *t, uint32_t type)
+{
+    static const enum pd_dtype dtypes[] = {PD_F32, PD_Q8_0, PD_Q4_K};
+    (void)type;
+    for (size_t i = 0; i < PD_COUNT(dtypes); i++) try_splits(t, dtypes[i]);
 }
 
 /* ---- embed ---- */

@@ -38,6 +38,7 @@ struct pd_trial {
     struct pd_random random;
     struct pd_recorder r;
     struct pd_variants variants;    /* that operations take; pd_trial_start sets the defaults of the device */
+    uint32_t n_splits;              /* of products; 0: columns are not split */
     bool thorough;                  /* many cases, for tests; else few, for users */
     char label[200];                /* of the case */
     bool ran, failed;               /* the case */
