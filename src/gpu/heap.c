@@ -126,6 +126,7 @@ peridot_status pd_heap_create(struct pd_heap **out, struct pd_gpu *gpu, enum pd_
 void pd_heap_free(struct pd_heap *heap)
 {
     if (!heap) return;
+    pd_staging_wait(heap->gpu);   /* it may be written */
     for (size_t i = 0; i < heap->n_blocks; i++) block_free(heap->gpu, heap->blocks[i]);
     free(heap->blocks);
     free(heap);

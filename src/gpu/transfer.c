@@ -7,9 +7,16 @@
 
 void pd_staging_free(struct pd_gpu *gpu)
 {
-    for (int i = 0; i < 2; i++) pd_commands_free(gpu->staging.commands[i]);
-    pd_heap_free(gpu->staging.heap);
+    struct pd_staging s = gpu->staging;
     gpu->staging = (struct pd_staging){0};
+    for (int i = 0; i < 2; i++) pd_commands_free(s.commands[i]);
+    pd_heap_free(s.heap);
+}
+
+void pd_staging_wait(struct pd_gpu *gpu)
+{
+    for (int i = 0; i < 2; i++)
+        if (gpu->staging.commands[i]) pd_commands_wait(gpu->staging.commands[i]);
 }
 
 static peridot_status staging_open(struct pd_gpu *gpu)

@@ -115,5 +115,7 @@ peridot_status pd_pipeline_cache_open(struct pd_gpu *gpu, const char *directory)
 void pd_pipeline_cache_close(struct pd_gpu *gpu);
 void pd_kernels_free(struct pd_gpu *gpu);
 void pd_staging_free(struct pd_gpu *gpu);
+/* For copies to spans that are under way. */
+void pd_staging_wait(struct pd_gpu *gpu);
 
 #endif
