@@ -1,7 +1,7 @@
 /* A Vulkan layer for what GPUs do and CPUs do not. Devices call themselves discrete GPUs where PERIDOT_TEST_DISCRETE is
- * set, and have heaps of at most PERIDOT_TEST_HEAP bytes where that is set. All allocations of the process together have
- * at most PERIDOT_TEST_MEMORY bytes. When the file PERIDOT_TEST_FAULT appears,
- * which it removes, the device is broken until it is created again, as the file says:
+ * set, and have heaps of at most PERIDOT_TEST_HEAP bytes where that is set. All allocations of the process together
+ * have at most PERIDOT_TEST_MEMORY bytes. When the file PERIDOT_TEST_FAULT appears, which it removes, the device is
+ * broken until it is created again, as the file says:
  *   lose   submits fail with VK_ERROR_DEVICE_LOST
  *   hang   nothing that is submitted completes: waits of up to 30 s time out, after 2 s already; longer ones never end
  *   block  submits never return */
@@ -14,11 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <vulkan/vk_layer.h>
-#include <vulkan/vulkan.h>
+#include "layer.h"
 
-static PFN_vkGetInstanceProcAddr next;
-static PFN_vkGetDeviceProcAddr next_of_device;
 static PFN_vkGetPhysicalDeviceProperties get_properties;
 static PFN_vkGetPhysicalDeviceProperties2 get_properties2;
 static PFN_vkGetPhysicalDeviceMemoryProperties2 get_memory2;
@@ -27,7 +24,6 @@ static PFN_vkWaitSemaphores wait_semaphores;
 static PFN_vkDeviceWaitIdle wait_idle;
 static PFN_vkAllocateMemory allocate_memory;
 static PFN_vkFreeMemory free_memory;
-static VkInstance instance;
 static char fault[8];
 
 /* ---- a device that calls itself a discrete GPU ---- */
@@ -146,32 +142,25 @@ static VKAPI_ATTR VkResult VKAPI_CALL wait_for(VkDevice device, const VkSemaphor
 
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice device, const char *name)
 {
-    if (strcmp(name, "vkGetDeviceProcAddr") == 0) return (PFN_vkVoidFunction)get_device_proc;
-    if (strcmp(name, "vkQueueSubmit") == 0) return (PFN_vkVoidFunction)submit;
-    if (strcmp(name, "vkWaitSemaphores") == 0) return (PFN_vkVoidFunction)wait_for;
-    if (strcmp(name, "vkAllocateMemory") == 0) return (PFN_vkVoidFunction)allocate;
-    if (strcmp(name, "vkFreeMemory") == 0) return (PFN_vkVoidFunction)release;
-    return next_of_device ? next_of_device(device, name) : NULL;
+    static const struct layer_function own[] = {LAYER_FUNCTION("vkGetDeviceProcAddr", get_device_proc),
+                                                LAYER_FUNCTION("vkQueueSubmit", submit),
+                                                LAYER_FUNCTION("vkWaitSemaphores", wait_for),
+                                                LAYER_FUNCTION("vkAllocateMemory", allocate),
+                                                LAYER_FUNCTION("vkFreeMemory", release)};
+    PFN_vkVoidFunction found = layer_find(own, sizeof own / sizeof *own, name);
+    return found || !next_of_device ? found : next_of_device(device, name);
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo *info,
                                                     const VkAllocationCallbacks *allocator, VkDevice *out)
 {
-    VkLayerDeviceCreateInfo *chain = (VkLayerDeviceCreateInfo *)info->pNext;
-    while (chain && (chain->sType != VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO
-                     || chain->function != VK_LAYER_LINK_INFO))
-        chain = (VkLayerDeviceCreateInfo *)chain->pNext;
-    if (!chain) return VK_ERROR_INITIALIZATION_FAILED;
-    PFN_vkGetInstanceProcAddr get = chain->u.pLayerInfo->pfnNextGetInstanceProcAddr;
-    next_of_device = chain->u.pLayerInfo->pfnNextGetDeviceProcAddr;
-    chain->u.pLayerInfo = chain->u.pLayerInfo->pNext;
-    VkResult result = ((PFN_vkCreateDevice)get(instance, "vkCreateDevice"))(physical, info, allocator, out);
+    VkResult result = layer_create_device(physical, info, allocator, out);
     if (result != VK_SUCCESS) return result;
-    queue_submit = (PFN_vkQueueSubmit)next_of_device(*out, "vkQueueSubmit");
-    wait_semaphores = (PFN_vkWaitSemaphores)next_of_device(*out, "vkWaitSemaphores");
-    wait_idle = (PFN_vkDeviceWaitIdle)next_of_device(*out, "vkDeviceWaitIdle");
-    allocate_memory = (PFN_vkAllocateMemory)next_of_device(*out, "vkAllocateMemory");
-    free_memory = (PFN_vkFreeMemory)next_of_device(*out, "vkFreeMemory");
+    queue_submit = NEXT_OF_DEVICE(*out, vkQueueSubmit);
+    wait_semaphores = NEXT_OF_DEVICE(*out, vkWaitSemaphores);
+    wait_idle = NEXT_OF_DEVICE(*out, vkDeviceWaitIdle);
+    allocate_memory = NEXT_OF_DEVICE(*out, vkAllocateMemory);
+    free_memory = NEXT_OF_DEVICE(*out, vkFreeMemory);
     fault[0] = 0;
     return VK_SUCCESS;
 }
@@ -179,44 +168,23 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, c
 static VKAPI_ATTR VkResult VKAPI_CALL create(const VkInstanceCreateInfo *info, const VkAllocationCallbacks *allocator,
                                              VkInstance *out)
 {
-    VkLayerInstanceCreateInfo *chain = (VkLayerInstanceCreateInfo *)info->pNext;
-    while (chain && (chain->sType != VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO
-                     || chain->function != VK_LAYER_LINK_INFO))
-        chain = (VkLayerInstanceCreateInfo *)chain->pNext;
-    if (!chain) return VK_ERROR_INITIALIZATION_FAILED;
-    next = chain->u.pLayerInfo->pfnNextGetInstanceProcAddr;
-    chain->u.pLayerInfo = chain->u.pLayerInfo->pNext;
-    VkResult result = ((PFN_vkCreateInstance)next(NULL, "vkCreateInstance"))(info, allocator, out);
+    VkResult result = layer_create_instance(info, allocator, out);
     if (result != VK_SUCCESS) return result;
-    instance = *out;
-    get_properties = (PFN_vkGetPhysicalDeviceProperties)next(*out, "vkGetPhysicalDeviceProperties");
-    get_properties2 = (PFN_vkGetPhysicalDeviceProperties2)next(*out, "vkGetPhysicalDeviceProperties2");
-    get_memory2 = (PFN_vkGetPhysicalDeviceMemoryProperties2)next(*out, "vkGetPhysicalDeviceMemoryProperties2");
+    get_properties = NEXT(vkGetPhysicalDeviceProperties);
+    get_properties2 = NEXT(vkGetPhysicalDeviceProperties2);
+    get_memory2 = NEXT(vkGetPhysicalDeviceMemoryProperties2);
     return VK_SUCCESS;
 }
 
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_proc(VkInstance of, const char *name)
 {
-    static const struct {
-        const char *name;
-        PFN_vkVoidFunction function;
-    } own[] = {{"vkGetInstanceProcAddr", (PFN_vkVoidFunction)get_proc},
-               {"vkGetDeviceProcAddr", (PFN_vkVoidFunction)get_device_proc},
-               {"vkCreateInstance", (PFN_vkVoidFunction)create},
-               {"vkCreateDevice", (PFN_vkVoidFunction)create_device},
-               {"vkGetPhysicalDeviceProperties", (PFN_vkVoidFunction)properties},
-               {"vkGetPhysicalDeviceProperties2", (PFN_vkVoidFunction)properties2},
-               {"vkGetPhysicalDeviceMemoryProperties2", (PFN_vkVoidFunction)memory2}};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (strcmp(name, own[i].name) == 0) return own[i].function;
-    return next ? next(of, name) : NULL;
-}
-
-VKAPI_ATTR VkResult VKAPI_CALL vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *i)
-{
-    i->loaderLayerInterfaceVersion = 2;
-    i->pfnGetInstanceProcAddr = get_proc;
-    i->pfnGetDeviceProcAddr = get_device_proc;
-    i->pfnGetPhysicalDeviceProcAddr = NULL;
-    return VK_SUCCESS;
+    static const struct layer_function own[] = {LAYER_FUNCTION("vkGetInstanceProcAddr", get_proc),
+                                                LAYER_FUNCTION("vkGetDeviceProcAddr", get_device_proc),
+                                                LAYER_FUNCTION("vkCreateInstance", create),
+                                                LAYER_FUNCTION("vkCreateDevice", create_device),
+                                                LAYER_FUNCTION("vkGetPhysicalDeviceProperties", properties),
+                                                LAYER_FUNCTION("vkGetPhysicalDeviceProperties2", properties2),
+                                                LAYER_FUNCTION("vkGetPhysicalDeviceMemoryProperties2", memory2)};
+    PFN_vkVoidFunction found = layer_find(own, sizeof own / sizeof *own, name);
+    return found || !next ? found : next(of, name);
 }
