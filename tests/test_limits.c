@@ -414,13 +414,19 @@ static void test_gather(void **state)
 
 /* ---- the window to a device's memory ---- */
 
+enum { MAPPED = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT };
+
 static PFN_vkAllocateMemory allocate_memory;
 static uint32_t n_allocations;
 
-static VKAPI_ATTR VkResult VKAPI_CALL refuse_first(VkDevice device, const VkMemoryAllocateInfo *info,
-                                                   const VkAllocationCallbacks *allocator, VkDeviceMemory *memory)
+/* The window is type 0; the CPU has no other. */
+static VKAPI_ATTR VkResult VKAPI_CALL refuse_window(VkDevice device, const VkMemoryAllocateInfo *info,
+                                                    const VkAllocationCallbacks *allocator, VkDeviceMemory *memory)
 {
-    return n_allocations++ == 0 ? VK_ERROR_OUT_OF_DEVICE_MEMORY : allocate_memory(device, info, allocator, memory);
+    VkMemoryAllocateInfo real = *info;
+    real.memoryTypeIndex = 0;
+    n_allocations++;
+    return info->memoryTypeIndex ? allocate_memory(device, &real, allocator, memory) : VK_ERROR_OUT_OF_DEVICE_MEMORY;
 }
 
 /* Where it is full, what the host writes for kernels is in the host's memory. */
@@ -434,11 +440,15 @@ static void test_input_memory(void **state)
     EXPECT_OK(pd_heap_create(&input, gpu, PD_HEAP_INPUT, 4096));
     EXPECT_OK(pd_heap_create(&results, gpu, PD_HEAP_HOST, 4096));
     allocate_memory = gpu->vk.vkAllocateMemory;
-    gpu->vk.vkAllocateMemory = refuse_first;
+    gpu->vk.vkAllocateMemory = refuse_window;
+    gpu->info.unified_memory = false;
+    gpu->buffer_types = 3;
+    gpu->memory = (VkPhysicalDeviceMemoryProperties){.memoryHeapCount = 2, .memoryTypeCount = 2,
+        .memoryTypes = {{VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | MAPPED, 0}, {MAPPED, 1}}};
     EXPECT_OK(pd_heap_alloc(&span, input, 100, "a step"));
     assert_int_equal(n_allocations, 2);
     assert_true(span.host && span.address);
-    n_allocations = 0;
+    gpu->memory.memoryTypes[1].heapIndex = 0;   /* all is one heap, and full */
     EXPECT_FAILURE(pd_heap_alloc(&span, results, 100, "a result"), PERIDOT_ERROR_MEMORY, "a result did not fit");
     gpu->vk.vkAllocateMemory = allocate_memory;
     pd_heap_free(input);

@@ -100,29 +100,36 @@ static peridot_device_type device_type(VkPhysicalDeviceType type)
     }
 }
 
-static void describe_heap(peridot_device_info *info, const struct pd_instance *instance, VkPhysicalDevice physical,
-                          bool has_budget)
+void pd_memory_room(struct pd_memory_room *out, const struct pd_instance *instance, VkPhysicalDevice physical,
+                    bool unified, bool has_budget)
 {
+    const VkMemoryPropertyFlags unusable = VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT;
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget =
         {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
-    VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
-    instance->vkGetPhysicalDeviceMemoryProperties2(physical, &memory);
+    VkPhysicalDeviceMemoryProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
+    const VkPhysicalDeviceMemoryProperties *memory = &properties.memoryProperties;
+    instance->vkGetPhysicalDeviceMemoryProperties2(physical, &properties);
     uint64_t size = 0;
-    for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; i++)
-        size += memory.memoryProperties.memoryHeaps[i].size;
+    uint32_t reached = 0;
+    for (uint32_t i = 0; i < memory->memoryHeapCount; i++) size += memory->memoryHeaps[i].size;
+    for (uint32_t i = 0; i < memory->memoryTypeCount; i++)
+        if (!(memory->memoryTypes[i].propertyFlags & unusable)) reached |= 1u << memory->memoryTypes[i].heapIndex;
+    properties.pNext = &budget;
     /* RADV without hardware has no memory, and crashes when an APU's budget is asked for */
-    has_budget = has_budget && size;
-    memory.pNext = &budget;
-    if (has_budget) instance->vkGetPhysicalDeviceMemoryProperties2(physical, &memory);
-    for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; i++) {
-        VkMemoryHeap heap = memory.memoryProperties.memoryHeaps[i];
-        if (!(heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) || heap.size <= info->heap_size) continue;
-        info->heap_size = heap.size;
+    if (has_budget && size) instance->vkGetPhysicalDeviceMemoryProperties2(physical, &properties);
+    *out = (struct pd_memory_room){0};
+    for (uint32_t i = 0; i < memory->memoryHeapCount; i++) {
+        VkMemoryHeap heap = memory->memoryHeaps[i];
+        bool is_largest = heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT && heap.size > out->size;
+        if (unified ? !(reached >> i & 1) : !is_largest) continue;
+        if (!unified) *out = (struct pd_memory_room){0};
         /* Some drivers report a budget above the heap, or zero. */
-        info->heap_budget = has_budget && budget.heapBudget[i] ? pd_min(budget.heapBudget[i], heap.size) : heap.size;
+        uint64_t limit = budget.heapBudget[i] ? pd_min(budget.heapBudget[i], heap.size) : heap.size;
+        out->free_of[i] = limit - pd_min(budget.heapUsage[i], limit);
+        out->size += heap.size;
+        out->budget += limit;
+        out->free += out->free_of[i];
     }
-    /* Unified: every device-local type can be mapped, on a device without memory of its own. */
-    info->unified_memory = info->type == PERIDOT_DEVICE_INTEGRATED || info->type == PERIDOT_DEVICE_CPU;
 }
 
 /* Sizes that matmul_coop.comp can divide its tiles into. */
@@ -211,7 +218,12 @@ peridot_status pd_device_describe(peridot_device_info *info, const struct pd_ins
         && f.f12.vulkanMemoryModelDeviceScope && instance->vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)
         status = describe_matrices(info, instance, physical);
     info->external_host_memory = pd_extensions_has(&extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
-    describe_heap(info, instance, physical, pd_extensions_has(&extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME));
+    info->unified_memory = info->type == PERIDOT_DEVICE_INTEGRATED || info->type == PERIDOT_DEVICE_CPU;
+    struct pd_memory_room room;
+    pd_memory_room(&room, instance, physical, info->unified_memory,
+                   pd_extensions_has(&extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME));
+    info->heap_size = room.size;
+    info->heap_budget = room.budget;
     free(extensions.at);
     return status;
 }

@@ -174,6 +174,19 @@ static uint64_t import_alignment(const struct pd_instance *instance, VkPhysicalD
     return host.minImportedHostPointerAlignment;
 }
 
+/* They depend on the buffer's usage alone. */
+static peridot_status find_buffer_types(struct pd_gpu *gpu)
+{
+    VkBufferCreateInfo create = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = 256, .usage = PD_BLOCK_USAGE};
+    VkBuffer buffer;
+    VkMemoryRequirements need;
+    PD_VK(gpu->vk.vkCreateBuffer(gpu->device, &create, NULL, &buffer));
+    gpu->vk.vkGetBufferMemoryRequirements(gpu->device, buffer, &need);
+    gpu->vk.vkDestroyBuffer(gpu->device, buffer, NULL);
+    gpu->buffer_types = need.memoryTypeBits;
+    return PERIDOT_OK;
+}
+
 static peridot_status open_device(struct pd_gpu *gpu)
 {
     PD_TRY(find_queue(gpu));
@@ -228,7 +241,7 @@ static peridot_status open_device(struct pd_gpu *gpu)
     pd_device_functions_load(&gpu->vk, &gpu->instance, gpu->device);
     gpu->vk.vkGetDeviceQueue(gpu->device, gpu->queue_family, 0, &gpu->queue);
     gpu->instance.vkGetPhysicalDeviceMemoryProperties(gpu->physical, &gpu->memory);
-    return PERIDOT_OK;
+    return find_buffer_types(gpu);
 }
 
 peridot_status pd_device_open(struct pd_gpu *gpu, const char *selector)

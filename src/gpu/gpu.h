@@ -64,7 +64,8 @@ peridot_status pd_heap_import(struct pd_span *out, struct pd_heap *heap, const v
 /* Whether pd_heap_import of such memory may succeed. */
 bool pd_gpu_can_import(const struct pd_gpu *gpu);
 
-/* Fails, with the numbers, when the device's free memory (its budget, clamped to the heap) is smaller than `size`. */
+/* Fails, with the numbers, when the device's free memory (of its heap, or of all heaps on unified memory) is smaller
+ * than `size`. */
 peridot_status pd_gpu_check_budget(struct pd_gpu *gpu, uint64_t size, const char *what);
 uint64_t pd_gpu_max_span(const struct pd_gpu *gpu);
 /* Bytes of the device's own memory that are allocated, through all heaps. */

@@ -24,12 +24,12 @@ struct pd_heap {
 /* The memory types that each kind of heap prefers, best first. */
 static const struct preference {
     VkMemoryPropertyFlags has, lacks;
-} preferences[][4] = {
+} preferences[][5] = {
     [PD_HEAP_DEVICE] = {{LOCAL, 0}, {0, 0}},
     [PD_HEAP_HOST] = {{MAPPED | CACHED, 0}, {MAPPED, 0}},
     [PD_HEAP_INPUT] = {{MAPPED | LOCAL, 0}, {MAPPED | CACHED, 0}, {MAPPED, 0}},
     [PD_HEAP_HOST_RESIDENT] = {{MAPPED, LOCAL | CACHED}, {MAPPED, LOCAL}, {MAPPED, 0}},
-}, unified[] = {{LOCAL | MAPPED | CACHED, 0}, {LOCAL | MAPPED, 0}, {LOCAL, 0}, {0, 0}};
+}, unified[] = {{LOCAL | MAPPED | CACHED, 0}, {LOCAL | MAPPED, 0}, {LOCAL, 0}, {MAPPED, 0}, {0, 0}};
 
 /* An empty preference ends a list: then any type will do for a device heap, and none for the others. */
 static uint32_t memory_type(const struct pd_gpu *gpu, enum pd_heap_kind kind, uint32_t allowed)
@@ -43,6 +43,33 @@ static uint32_t memory_type(const struct pd_gpu *gpu, enum pd_heap_kind kind, ui
         }
     }
     return UINT32_MAX;
+}
+
+static uint32_t types_of_heap(const struct pd_gpu *gpu, uint32_t heap)
+{
+    uint32_t types = 0;
+    for (uint32_t i = 0; i < gpu->memory.memoryTypeCount; i++)
+        types |= (uint32_t)(gpu->memory.memoryTypes[i].heapIndex == heap) << i;
+    return types;
+}
+
+/* The types to try, one of each of the device's heaps, best first. On unified memory heaps with less than `size` free
+ * come last: a driver may let them overflow, and then moves memory between them. A card's own memory is one heap. */
+static uint32_t list_types(uint32_t types[VK_MAX_MEMORY_HEAPS], const struct pd_gpu *gpu, enum pd_heap_kind kind,
+                           const struct pd_memory_room *room, uint64_t size)
+{
+    bool is_unified = gpu->info.unified_memory;
+    uint32_t n = 0, full = 0, type;
+    for (uint32_t i = 0; is_unified && i < gpu->memory.memoryHeapCount; i++)
+        if (room->free_of[i] < size) full |= types_of_heap(gpu, i);
+    for (int pass = 0; pass < 2; pass++) {
+        uint32_t allowed = gpu->buffer_types & (pass ? full : ~full);
+        while ((type = memory_type(gpu, kind, allowed)) != UINT32_MAX) {
+            types[n++] = type;
+            allowed &= ~types_of_heap(gpu, gpu->memory.memoryTypes[type].heapIndex);
+        }
+    }
+    return kind == PD_HEAP_DEVICE && !is_unified ? (uint32_t)pd_min(n, 1) : n;
 }
 
 static void block_free(struct pd_gpu *gpu, struct pd_block *block)
@@ -61,13 +88,11 @@ static uint64_t buffer_address(struct pd_gpu *gpu, VkBuffer buffer)
     return gpu->vk.vkGetBufferDeviceAddress(gpu->device, &info);
 }
 
-static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block, enum pd_heap_kind kind,
+static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block, enum pd_heap_kind kind, uint32_t type,
                                       const char *what)
 {
     VkMemoryRequirements need;
     gpu->vk.vkGetBufferMemoryRequirements(gpu->device, block->buffer, &need);
-    uint32_t type = memory_type(gpu, kind, need.memoryTypeBits);
-    if (type == UINT32_MAX) return pd_fail(PERIDOT_ERROR_DEVICE, "%s has no memory type for %s", gpu->info.name, what);
     VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
         .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
     VkMemoryAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .pNext = &flags,
@@ -83,33 +108,45 @@ static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block
     block->counted = kind == PD_HEAP_DEVICE || gpu->info.unified_memory || (kind == PD_HEAP_INPUT && has & LOCAL);
     if (block->counted) gpu->allocated += block->size;
     PD_VK(gpu->vk.vkBindBufferMemory(gpu->device, block->buffer, block->memory, 0));
-    if (has & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT && (kind != PD_HEAP_DEVICE || gpu->info.unified_memory))
+    if ((has & MAPPED) == MAPPED && (kind != PD_HEAP_DEVICE || gpu->info.unified_memory))
         PD_VK(gpu->vk.vkMapMemory(gpu->device, block->memory, 0, VK_WHOLE_SIZE, 0, &block->host));
     block->address = buffer_address(gpu, block->buffer);
     return PERIDOT_OK;
 }
 
-static peridot_status block_create(struct pd_block **out, struct pd_gpu *gpu, enum pd_heap_kind kind, uint64_t size,
-                                   const char *what)
+static peridot_status block_create_of(struct pd_block **out, struct pd_gpu *gpu, enum pd_heap_kind kind, uint32_t type,
+                                      uint64_t size, const char *what)
 {
     struct pd_block *block = calloc(1, sizeof *block);
     if (!block) return pd_fail_alloc(sizeof *block, "memory block");
     block->size = size;
     VkBufferCreateInfo create = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = size,
-        .usage = VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
-            | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT
-            | VK_BUFFER_USAGE_TRANSFER_DST_BIT};
+        .usage = PD_BLOCK_USAGE};
     VkResult result = gpu->vk.vkCreateBuffer(gpu->device, &create, NULL, &block->buffer);
-    peridot_status status = result == VK_SUCCESS ? allocate_memory(gpu, block, kind, what)
+    peridot_status status = result == VK_SUCCESS ? allocate_memory(gpu, block, kind, type, what)
         : pd_vk_fail(result, "vkCreateBuffer");
-    if (status != PERIDOT_OK) {
-        block_free(gpu, block);
-        /* The part of device memory that the host can map may be small, and others use it too. */
-        return status == PERIDOT_ERROR_MEMORY && kind == PD_HEAP_INPUT
-            ? block_create(out, gpu, PD_HEAP_HOST, size, what) : status;
+    if (status == PERIDOT_OK) *out = block;
+    else block_free(gpu, block);
+    return status;
+}
+
+/* Of at most `most` bytes: less, but no less than `least`, fills what a heap of unified memory has free. */
+static peridot_status block_create(struct pd_block **out, struct pd_gpu *gpu, enum pd_heap_kind kind, uint64_t least,
+                                   uint64_t most, const char *what)
+{
+    enum { GRANULE = 64 << 10 };   /* what the driver adds to a buffer's size is less */
+    struct pd_memory_room room;
+    uint32_t types[VK_MAX_MEMORY_HEAPS];
+    pd_memory_room(&room, &gpu->instance, gpu->physical, gpu->info.unified_memory, gpu->has_budget);
+    uint32_t n = list_types(types, gpu, kind, &room, least);
+    peridot_status status = PERIDOT_ERROR_MEMORY;
+    if (!n) return pd_fail(PERIDOT_ERROR_DEVICE, "%s has no memory type for %s", gpu->info.name, what);
+    for (uint32_t i = 0; i < n && status == PERIDOT_ERROR_MEMORY; i++) {
+        uint64_t room_left = room.free_of[gpu->memory.memoryTypes[types[i]].heapIndex] / GRANULE * GRANULE;
+        uint64_t size = gpu->info.unified_memory ? pd_max(least, pd_min(most, room_left)) : most;
+        status = block_create_of(out, gpu, kind, types[i], size, what);
     }
-    *out = block;
-    return PERIDOT_OK;
+    return status;
 }
 
 /* ---- heaps ---- */
@@ -210,7 +247,7 @@ peridot_status pd_heap_alloc(struct pd_span *out, struct pd_heap *heap, uint64_t
                        (double)size / 1e6, heap->gpu->info.name, (double)heap->gpu->max_block / 1e6);
     struct pd_block *block = find_room(heap, size);
     if (!block) {
-        PD_TRY(block_create(&block, heap->gpu, heap->kind, pd_max(size, heap->block_size), what));
+        PD_TRY(block_create(&block, heap->gpu, heap->kind, size, pd_max(size, heap->block_size), what));
         peridot_status status = add_block(heap, block);
         if (status != PERIDOT_OK) {
             block_free(heap->gpu, block);
@@ -225,19 +262,9 @@ peridot_status pd_heap_alloc(struct pd_span *out, struct pd_heap *heap, uint64_t
 
 peridot_status pd_gpu_check_budget(struct pd_gpu *gpu, uint64_t size, const char *what)
 {
-    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget =
-        {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
-    VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
-        .pNext = &budget};
-    uint64_t free_size = gpu->info.heap_size - pd_min(gpu->allocated, gpu->info.heap_size);
-    if (gpu->has_budget) {
-        gpu->instance.vkGetPhysicalDeviceMemoryProperties2(gpu->physical, &memory);
-        for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; i++) {
-            if (memory.memoryProperties.memoryHeaps[i].size != gpu->info.heap_size || !budget.heapBudget[i]) continue;
-            uint64_t limit = pd_min(budget.heapBudget[i], gpu->info.heap_size);
-            free_size = limit - pd_min(budget.heapUsage[i], limit);
-        }
-    }
+    struct pd_memory_room room;
+    pd_memory_room(&room, &gpu->instance, gpu->physical, gpu->info.unified_memory, gpu->has_budget);
+    uint64_t free_size = pd_min(room.free, gpu->info.heap_size - pd_min(gpu->allocated, gpu->info.heap_size));
     if (size <= free_size) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_MEMORY, "%s needs %.1f MB, and %s has %.1f MB free of %.1f MB", what,
                    (double)size / 1e6, gpu->info.name, (double)free_size / 1e6, (double)gpu->info.heap_size / 1e6);

@@ -5,7 +5,11 @@
 #include "gpu/functions.h"
 #include "gpu/gpu.h"
 
-enum { PD_IMPORT_USAGE = VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT };
+enum {
+    PD_IMPORT_USAGE = VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT,
+    PD_BLOCK_USAGE = PD_IMPORT_USAGE | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT
+        | VK_BUFFER_USAGE_TRANSFER_DST_BIT
+};
 
 struct pd_block {
     VkBuffer buffer;
@@ -40,6 +44,7 @@ struct pd_gpu {
     peridot_device_info info;
     char reason[256];
     VkPhysicalDeviceMemoryProperties memory;
+    uint32_t buffer_types;         /* bits of the memory types that blocks can have */
     bool has_budget;
     bool statistics;               /* compiled kernels keep statistics */
     uint64_t import_alignment;     /* of host memory that the device can read in place; 0: it cannot */
@@ -93,6 +98,15 @@ peridot_status pd_extensions_list(struct pd_extensions *out, const struct pd_ins
 bool pd_extensions_has(const struct pd_extensions *list, const char *name);
 peridot_status pd_device_describe(peridot_device_info *info, const struct pd_instance *instance,
                                   VkPhysicalDevice physical, uint32_t index);
+/* The memory that models may take. `unified`: all heaps that memory types reach; else the largest of the device's own.
+ * budget is what of them this process may use, free what it does not use yet. Without VK_EXT_memory_budget
+ * (has_budget) that is the heaps' size. */
+struct pd_memory_room {
+    uint64_t size, budget, free;
+    uint64_t free_of[VK_MAX_MEMORY_HEAPS];   /* 0: not among them */
+};
+void pd_memory_room(struct pd_memory_room *out, const struct pd_instance *instance, VkPhysicalDevice physical,
+                    bool unified, bool has_budget);
 /* Puts a struct into the pNext chain of another. */
 #define PD_LINK(head, link) ((link).pNext = (head).pNext, (head).pNext = &(link))
 
