@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "relative_error.h"
+#include "rounding.h"
 
 enum { MAX_TEXTS = 8, MAX_TOKENS = 160, D_MODEL = 64, SIZE = 48 };
 
@@ -133,10 +134,9 @@ static void check_kernel(const char *file, const char *kernel)
     struct run r;
     read_golden(&g, file);
     peridot_model *model = open_model(file, kernel);
-    bool rounds = kernel && (strstr(kernel, "=coop") || strstr(kernel, "=half") || strstr(kernel, "matmul=dot"));
     for (size_t i = 0; i < 2 * sizeof caches / sizeof *caches; i++) {
         bool together = i % 2 == 0;
-        double most = fmax(caches[i / 2].most, rounds ? 1e-2 : 0);
+        double most = fmax(caches[i / 2].most, rounds_to_fp16(kernel) ? 1e-2 : 0);
         evaluate(&r, &g, model, caches[i / 2].type, together);
         double vectors = compare_vectors(&r, model, SIZE), some = compare_vectors(&r, model, 16);
         print_message("  %s, %s cache, %s: hidden %.1e, vectors %.1e, of 16 columns %.1e\n", kernel ? kernel : "own",

@@ -31,6 +31,7 @@
 
 #include <cmocka.h>
 
+#include "rounding.h"
 #include "sequence_fixture.h"
 
 #define FP16_TOLERANCE 1e-2f
@@ -381,8 +382,7 @@ static int run_kernel(const struct golden *g, size_t kernel, const int32_t *toke
 {
     bool (*run)[N_WAYS] = is_run[g - goldens][kernel];
     const char *name = kernels[kernel];
-    bool rounds = strstr(name, "=coop") || strstr(name, "=half") || strstr(name, "matmul=dot");
-    float tolerance = rounds ? FP16_TOLERANCE : g->tolerance;
+    float tolerance = rounds_to_fp16(name) ? FP16_TOLERANCE : g->tolerance;
     int n_bad = 0;
     print_message("  %s\n", *name ? name : "the device's own kernels");
     peridot_model *model = open_model(g, *name ? name : NULL, c);
