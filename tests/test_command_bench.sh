@@ -105,7 +105,8 @@ test_beside() {
             median * n < 2 * prompt + max && max < prompt + 1) }'
     check "--beside says what it found" matches err '^beside p300: a token every [0-9]+ ms, the longest gap [0-9]+ ms$'
     run bench "$folder/beside.json"
-    check "--beside in md" matches out ' Beside a prompt: [0-9.]+ ms between two tokens in the median, .* gaps over 0\.3 s'
+    check "--beside in md" matches out \
+        ' Beside a prompt: [0-9.]+ ms between two tokens in the median, .* gaps over 0\.3 s'
     run bench -o html "$folder/beside.json"
     check "--beside in html" contains out 'while 300 tokens were read in'
     run bench -o html "$folder/beside.json" "$saved"

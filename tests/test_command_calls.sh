@@ -74,8 +74,9 @@ test_anthropic() {
         '"content_block":\{"type":"tool_use","id":"call_[0-9a-f]*","name":"add","input":\{\}\}'
     check "of its arguments" contains out '"delta":{"type":"input_json_delta","partial_json":"'
     ask /v1/messages '{"messages": ['"$user"', {"role": "assistant", "content": [{"type": "tool_use", "id": "c1",
-        "name": "add", "input": {"a": 2, "b": 40}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1",
-        "content": [{"type": "text", "text": "42"}]}]}], '"$tools"'}'
+        "name": "add", "input": {"a": 2, "b": 40}}]}, {"role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [
+        {"type": "text", "text": "42"}]}]}], '"$tools"'}'
     check "and answers with its result" contains out '[{"type":"text","text":"hello model"}],"stop_reason":"end_turn"'
     ask /v1/messages '{"messages": ['"$user"'], '"$tools"', "tool_choice": {"type": "none"}}'
     check "and calls none where it may not" lacks out tool_use

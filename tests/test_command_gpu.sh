@@ -10,7 +10,8 @@ story=(run -m "$stories" -n 12 --temp 0 "The little fox")
 
 run devices
 check "the device calls itself a discrete GPU" matches out '^ +kind +discrete GPU$'
-check "kernels are those for GPUs" matches out ' matmul: .*(coop|dot|half|tile) \(taken\).* attention: .*(half|tile) \(taken\)'
+check "kernels are those for GPUs" matches out \
+    ' matmul: .*(coop|dot|half|tile) \(taken\).* attention: .*(half|tile) \(taken\)'
 
 run "${story[@]}"
 check "run succeeds" [ $status = 0 ]

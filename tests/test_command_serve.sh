@@ -608,7 +608,8 @@ test_embedding_model() {
     ask /v1/embeddings '{"input": ["the cat", "a"]}'
     check "an embedding model's vectors are those of peridot embed" same_vector "the cat"
     ask /v1/embeddings '{"input": "the cat", "dimensions": 16, "task": "document"}'
-    check "with as many dimensions and the task that are asked for" same_vector --dimensions 16 --task document "the cat"
+    check "with as many dimensions and the task that are asked for" \
+        same_vector --dimensions 16 --task document "the cat"
     check "which are so many" [ "$(vector | wc -w)" = 16 ]
     ask /v1/embeddings '{"input": "the cat", "dimensions": null, "pooling": "last"}'
     check "or pooled as is asked for" same_vector --pool last "the cat"

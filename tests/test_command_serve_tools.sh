@@ -163,7 +163,8 @@ test_slow() {
 test_end() {
     local call pid
     rm -f "$folder/slow"
-    curl -sN -m 60 -o "$folder/out" -H "Origin: $url" -d '{"name": "slow", "arguments": "{}"}' "$url/tools/call" & call=$!
+    curl -sN -m 60 -o "$folder/out" -H "Origin: $url" -d '{"name": "slow", "arguments": "{}"}' "$url/tools/call" &
+    call=$!
     await "$folder/slow" ''
     pid=$(head -1 "$folder/slow")
     kill -TERM $server

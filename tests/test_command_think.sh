@@ -104,12 +104,12 @@ test_serve() {
     check "and the answer" [ "$(deltas)" = "hello model" ]
     check "and the reason of its end once" [ "$(grep -c '"finish_reason":"stop"' "$folder/out")" = 1 ]
     ask /v1/responses '{"input": "hello"}'
-    check "responses have it as an item" \
-        contains out '"type":"reasoning","status":"completed","summary":[],"content":[{"type":"reasoning_text","text":"us'
+    check "responses have it as an item" contains out \
+        '"type":"reasoning","status":"completed","summary":[],"content":[{"type":"reasoning_text","text":"us'
     check "before the message" matches out '"type":"reasoning".*"type":"message"'
-    ask /v1/responses '{"input": [{"role": "user", "content": "hello"}, {"type": "reasoning", "id": "rs_1", "summary": [],
-        "content": [{"type": "reasoning_text", "text": "us"}]}, {"role": "assistant", "content": "hello"},
-        {"role": "user", "content": "hello"}]}'
+    ask /v1/responses '{"input": [{"role": "user", "content": "hello"}, {"type": "reasoning", "id": "rs_1",
+        "summary": [], "content": [{"type": "reasoning_text", "text": "us"}]},
+        {"role": "assistant", "content": "hello"}, {"role": "user", "content": "hello"}]}'
     check "items of past thoughts are left out of what is sent back" [ "$status" = 200 ]
     ask /v1/responses '{"input": "hello", "stream": true}'
     check "their events as well" [ "$(grep -c '"type":"response.reasoning_text.done"' "$folder/out")" = 1 ]
