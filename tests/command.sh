@@ -62,6 +62,15 @@ one_sentence() {
     [ "$(grep -vcE '^device: | has no chat template: |: its chat template is not one ' "$folder/err")" = 1 ] &&
         matches err '^peridot: .'
 }
+# await_text FILE TEXT: until the file is there and has it; false after a minute.
+await_text() {
+    local i
+    for ((i = 0; i < 1200; i++)); do
+        grep -qF -e "$2" "$1" 2>/dev/null && return
+        sleep 0.05
+    done
+    false
+}
 size_is() { [ "$(stat -c %s "$1")" = "$2" ]; }
 
 # fails_with STATUS TEXT ARGUMENTS...: that status, one sentence that holds TEXT, nothing on stdout.

@@ -231,10 +231,7 @@ test_foreign_template() {
     run run -m "$model" -n 1 --template llama2 hi
     check "not where --template chose it" [ "$(grep -c template "$folder/err")" = 0 ]
     "$peridot" serve -m "$model" --port 0 >"$folder/out" 2>"$folder/err" &
-    for _ in $(seq 600); do
-        matches err '^serving' && break
-        sleep 0.1
-    done
+    await_text "$folder/err" 'serving '
     check "and so does serve" contains err '"llama2" is used in its place'
     kill $! && wait $!
     echo '{"chat_template": "<|im_start|>"}' >"$model/tokenizer_config.json"

@@ -42,10 +42,7 @@ start_hub() {
     : >"$log"
     python3 "$source/tests/hub.py" "$repos" "$log" <"$folder/to_hub" >"$folder/ports" 2>"$folder/hub_err" &
     exec 8>"$folder/to_hub"
-    for _ in $(seq 100); do
-        [ -s "$folder/ports" ] && break
-        sleep 0.1
-    done
+    await_text "$folder/ports" ''
     read -r hub store <"$folder/ports"
     export HF_ENDPOINT=http://127.0.0.1:$hub
 }
@@ -206,7 +203,7 @@ test_two() {
     : >"$log"
     "$peridot" pull test/slow >"$folder/first" 2>"$folder/first_err" &
     first=$!
-    for _ in $(seq 50); do asked '^store GET' && break; sleep 0.1; done
+    await_text "$log" 'store GET'
     run pull test/slow
     wait $first
     check "the first of two ends well" [ $? = 0 ]

@@ -18,15 +18,6 @@ cat >"$folder/tools.json" <<END
     "allow": ["echo"]}}}
 END
 
-# await FILE TEXT: within ten seconds.
-await() {
-    local i
-    for ((i = 0; i < 200; i++)); do
-        grep -qF -e "$2" "$1" 2>/dev/null && return
-        sleep 0.05
-    done
-    false
-}
 # runs PID: the process is there, and no zombie.
 runs() { [ "$(ps -o stat= -p "$1" 2>/dev/null | cut -c1)" != Z ] && kill -0 "$1" 2>/dev/null; }
 # ends PID: within ten seconds.
@@ -140,7 +131,7 @@ test_slow() {
         curl -s -o "$folder/unused" -H "Origin: $url" -d "{\"name\": \"$name\", \"arguments\": \"{}\"}" \
             "$url/tools/call" & calls+=($!)
     done
-    check "a slow program begins" await "$folder/slow" ''
+    check "a slow program begins" await_text "$folder/slow" ''
     sleep 0.3   # until the other is at its server
     tool add '{"a": 2, "b": 40}'
     check "another call goes on meanwhile" [ "$(cat "$folder/out")" = '{"result":"42"}' ]
@@ -155,7 +146,7 @@ test_slow() {
     kill "${calls[@]}"
     wait "${calls[@]}" 2>/dev/null
     check "a program whose call is given up is ended" ends "$pid"
-    check "a server is told" await "$folder/mcp" 'notifications/cancelled'
+    check "a server is told" await_text "$folder/mcp" 'notifications/cancelled'
     tool echo '{}'
     check "and goes on" contains out '"result":"['
 }
@@ -165,7 +156,7 @@ test_end() {
     rm -f "$folder/slow"
     curl -sN -m 60 -o "$folder/out" -H "Origin: $url" -d '{"name": "slow", "arguments": "{}"}' "$url/tools/call" &
     call=$!
-    await "$folder/slow" ''
+    await_text "$folder/slow" ''
     pid=$(head -1 "$folder/slow")
     kill -TERM $server
     sleep 0.3

@@ -22,15 +22,6 @@ gives() { [ "$(result "$1")" = "$2" ]; }
 # gives_like I PATTERN
 gives_like() { result "$1" | grep -qE -e "$2"; }
 lacks() { ! contains "$1" "$2"; }
-# await FILE TEXT: within ten seconds.
-await() {
-    local i
-    for ((i = 0; i < 200; i++)); do
-        grep -qF -e "$2" "$1" 2>/dev/null && return
-        sleep 0.05
-    done
-    false
-}
 
 # ---- files ----
 
@@ -274,7 +265,7 @@ serve_http() {
     rm -f "$log" "$folder/port"
     python3 "$server" http "$log" "$@" >"$folder/port" 2>"$folder/server.err" &
     http=$!
-    await "$folder/port" $'\n' || sleep 0.1
+    await_text "$folder/port" $'\n' || sleep 0.1
     port=$(<"$folder/port")
 }
 stop_http() { kill $http; wait $http 2>/dev/null; }
@@ -348,7 +339,7 @@ interrupt() {
     rm -f "$folder/begun"
     env --default-signal=INT "$calls" "$folder/$1.json" -- "$2" '{}' >"$folder/out" 2>"$folder/err" </dev/null &
     local id=$!
-    await "$folder/err" "$2 (" && sleep 0.3
+    await_text "$folder/err" "$2 (" && sleep 0.3
     kill -INT $id
     wait $id
     status=$?
@@ -374,7 +365,7 @@ test_interrupts() {
     stop_http
     serve_stdio silent
     "$calls" "$folder/server.json" -- >"$folder/out" 2>"$folder/err" </dev/null &
-    await "$log" begins && kill -TERM $!
+    await_text "$log" begins && kill -TERM $!
     wait $!
     check "a signal ends the waiting for one that never answers" [ $? = 143 ]
     check "all that without waiting for time limits" [ $SECONDS -le 25 ]
