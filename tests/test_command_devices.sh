@@ -20,6 +20,28 @@ test_list() {
     check "devices --json is JSON" is_json out
 }
 
+# A device with a subset of Vulkan, as MoltenVK's: the loader lists its driver to those who ask for such.
+test_portability() {
+    local driver=${VK_DRIVER_FILES:-/usr/share/vulkan/icd.d/lvp_icd.json} layers
+    driver=${driver%%:*}
+    layers=$(dirname "$peridot")/tests/layers
+    [ -f "$driver" ] || { echo "skipped: portability, without $driver"; return; }
+    run run -n 4 --temp 0 "The little fox"
+    cp "$folder/out" "$folder/text"
+    sed -E 's|("library_path": *")\./|\1'"$(dirname "$driver")"'/|; s|"library_path"|"is_portability_driver": true, &|
+        s|("file_format_version": *)"[^"]*"|\1"1.0.1"|' "$driver" >"$folder/driver.json"
+    export VK_DRIVER_FILES=$folder/driver.json VK_ADD_LAYER_PATH=$layers
+    export VK_INSTANCE_LAYERS=VK_LAYER_PERIDOT_portability
+    run devices
+    check "a portability device is listed" [ $status = 0 ]
+    check "what it lacks is one sentence" [ "$(grep -c '^   subset    of Vulkan without ' "$folder/out")" = 1 ]
+    check "which names it" matches out ' without pointPolygons, samplerMipLodBias, tess.*, triangleFans, which '
+    run devices --json
+    check "and so does --json" matches out '"subset_lacks": "pointPolygons, .*, triangleFans",$'
+    run run -n 4 --temp 0 "The little fox"
+    check "it writes the same text" cmp -s "$folder/out" "$folder/text"
+}
+
 # machine VENDOR RELEASE FILES...: a system in $PERIDOT_SYSTEM_ROOT, with a bridge, a network card and perhaps a GPU of
 # that PCI vendor ("": none) on its bus, an os-release, and empty files.
 machine() {
@@ -139,4 +161,5 @@ test_advice
 test_table
 test_json
 test_usage
+test_portability
 finish

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ struct device_facts {
     VkPhysicalDeviceShaderIntegerDotProductFeatures dot;
     VkPhysicalDeviceSubgroupSizeControlFeatures subgroup_size;
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR cooperative;
+    VkPhysicalDevicePortabilitySubsetFeaturesKHR subset;
 };
 
 peridot_status pd_extensions_list(struct pd_extensions *out, const struct pd_instance *instance,
@@ -68,6 +70,8 @@ static void query_facts(struct device_facts *f, const struct pd_instance *instan
         CHAIN(f->properties, f->pci, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT);
     if (pd_extensions_has(extensions, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
         CHAIN(f->features, f->cooperative, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
+    if (pd_extensions_has(extensions, VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME))
+        CHAIN(f->features, f->subset, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PORTABILITY_SUBSET_FEATURES_KHR);
     instance->vkGetPhysicalDeviceProperties2(physical, &f->properties);
     instance->vkGetPhysicalDeviceFeatures2(physical, &f->features);
 }
@@ -87,6 +91,22 @@ static const char *missing_feature(const struct device_facts *f)
     if (limits->maxComputeWorkGroupInvocations < 256) return "workgroups of 256 invocations";
     if (limits->maxComputeSharedMemorySize < 32768) return "32 KiB of shared memory";
     return "";
+}
+
+/* The features that VK_KHR_portability_subset lets a device lack, in the order of its struct. Kernels need none. */
+static void list_subset_lacks(char *out, size_t size, const VkPhysicalDevicePortabilitySubsetFeaturesKHR *subset)
+{
+    static const char *const names[] = {"constantAlphaColorBlendFactors", "events", "imageViewFormatReinterpretation",
+        "imageViewFormatSwizzle", "imageView2DOn3DImage", "multisampleArrayImage", "mutableComparisonSamplers",
+        "pointPolygons", "samplerMipLodBias", "separateStencilMaskRef", "shaderSampleRateInterpolationFunctions",
+        "tessellationIsolines", "tessellationPointMode", "triangleFans", "vertexAttributeAccessBeyondStride"};
+    VkBool32 has[PD_COUNT(names)];
+    size_t used = 0;
+    if (!subset->sType) return;
+    memcpy(has, (const char *)subset + offsetof(VkPhysicalDevicePortabilitySubsetFeaturesKHR,
+                                               constantAlphaColorBlendFactors), sizeof has);
+    for (size_t i = 0; i < PD_COUNT(names) && used < size; i++)
+        if (!has[i]) used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", names[i]);
 }
 
 static peridot_device_type device_type(VkPhysicalDeviceType type)
@@ -188,6 +208,7 @@ peridot_status pd_device_describe(peridot_device_info *info, const struct pd_ins
         snprintf(info->pci, sizeof info->pci, "%04x:%02x:%02x.%x", f.pci.pciDomain & 0xffff, f.pci.pciBus & 0xff,
                  f.pci.pciDevice & 0xff, f.pci.pciFunction & 0xf);
     snprintf(info->unusable, sizeof info->unusable, "%s", missing_feature(&f));
+    list_subset_lacks(info->subset_lacks, sizeof info->subset_lacks, &f.subset);
     uint64_t key = pd_hash(0, p->pipelineCacheUUID, sizeof p->pipelineCacheUUID);
     key = pd_hash(key, &p->driverVersion, sizeof p->driverVersion);
     key = pd_hash(key, p->deviceName, strlen(p->deviceName));

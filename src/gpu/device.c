@@ -227,6 +227,9 @@ static peridot_status open_device(struct pd_gpu *gpu)
         extensions[n_extensions++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
         gpu->import_alignment = import_alignment(&gpu->instance, gpu->physical);
     }
+    /* A device that has it must be created with it. */
+    if (pd_extensions_has(&have, VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME))
+        extensions[n_extensions++] = VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME;
     gpu->statistics = gpu->statistics && pd_extensions_has(&have, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
     if (gpu->statistics) {
         PD_LINK(f12, executable);

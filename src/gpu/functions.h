@@ -5,6 +5,7 @@
 #define PD_GPU_FUNCTIONS_H
 
 #define VK_NO_PROTOTYPES
+#define VK_ENABLE_BETA_EXTENSIONS   /* structs of VK_KHR_portability_subset */
 #include <vulkan/vulkan.h>
 
 #define PD_INSTANCE_FUNCTIONS(X) \

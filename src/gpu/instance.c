@@ -5,6 +5,7 @@
 #include "base/os.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- results ---- */
@@ -49,12 +50,27 @@ static PFN_vkGetInstanceProcAddr get_instance_function;   /* NULL: there is no l
 
 static void load_loader(void)
 {
-    static const char *const names[] = {"libvulkan.so.1", "libvulkan.so", "vulkan-1.dll"};
+    static const char *const names[] = {"libvulkan.so.1", "libvulkan.so", "vulkan-1.dll", "libvulkan.1.dylib",
+                                        "libvulkan.dylib", "libMoltenVK.dylib"};
     for (size_t i = 0; i < PD_COUNT(names) && !get_instance_function; i++)
         get_instance_function = (PFN_vkGetInstanceProcAddr)pd_library_function(names[i], "vkGetInstanceProcAddr");
 }
 
 /* ---- instances ---- */
+
+static peridot_status has_extension(bool *out, const char *name)
+{
+    PFN_vkEnumerateInstanceExtensionProperties list_extensions = (PFN_vkEnumerateInstanceExtensionProperties)
+        get_instance_function(NULL, "vkEnumerateInstanceExtensionProperties");
+    struct pd_extensions list = {0};
+    *out = false;
+    if (!list_extensions || list_extensions(NULL, &list.n, NULL) != VK_SUCCESS || !list.n) return PERIDOT_OK;
+    list.at = malloc(list.n * sizeof *list.at);
+    if (!list.at) return pd_fail_alloc(list.n * sizeof *list.at, "instance extensions");
+    *out = list_extensions(NULL, &list.n, list.at) >= VK_SUCCESS && pd_extensions_has(&list, name);
+    free(list.at);
+    return PERIDOT_OK;
+}
 
 static peridot_status create_instance(VkInstance *out)
 {
@@ -71,6 +87,15 @@ static peridot_status create_instance(VkInstance *out)
     VkApplicationInfo application = {
         .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO, .pApplicationName = "peridot", .apiVersion = VK_API_VERSION_1_3};
     VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, .pApplicationInfo = &application};
+    /* Devices with less than all of Vulkan (MoltenVK, KosmicKrisp) are listed only for those who ask. */
+    const char *portability = VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME;
+    bool has_portability;
+    PD_TRY(has_extension(&has_portability, portability));
+    if (has_portability) {
+        info.flags = VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
+        info.enabledExtensionCount = 1;
+        info.ppEnabledExtensionNames = &portability;
+    }
     VkResult result = create(&info, NULL, out);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER || result == VK_ERROR_INITIALIZATION_FAILED)
         return pd_fail(PERIDOT_ERROR_DEVICE,

@@ -100,6 +100,7 @@ static void print_device(const peridot_device_info *d)
     print_features(d);
     print_kernels(d);
     print_verdict(d);
+    if (d->subset_lacks[0]) printf("   subset    of Vulkan without %s, which Peridot does not use\n", d->subset_lacks);
     printf("   usable    %s%s\n", d->unusable[0] ? "no: " : "yes", d->unusable);
 }
 
@@ -134,6 +135,7 @@ static void add_device(yyjson_mut_doc *doc, yyjson_mut_val *list, const peridot_
     yyjson_mut_obj_add_str(doc, o, "pci", d->pci);
     yyjson_mut_obj_add_bool(doc, o, "usable", !d->unusable[0]);
     yyjson_mut_obj_add_str(doc, o, "unusable", d->unusable);
+    yyjson_mut_obj_add_str(doc, o, "subset_lacks", d->subset_lacks);
     yyjson_mut_obj_add_uint(doc, o, "heap_size", d->heap_size);
     yyjson_mut_obj_add_uint(doc, o, "heap_budget", d->heap_budget);
     yyjson_mut_obj_add_uint(doc, o, "max_allocation_size", d->max_allocation_size);
