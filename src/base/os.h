@@ -69,6 +69,8 @@ peridot_status pd_make_directory(const char *path);
 bool pd_make_one_directory(const char *path);
 /* "DIR/NAME", allocated; NULL when out of memory. */
 char *pd_path_join(const char *directory, const char *name);
+/* A path that someone gave, allocated, with slashes between its parts; NULL when out of memory. */
+char *pd_path_copy(const char *path);
 char *pd_string_copy(const char *s);
 /* From the system's generator, which nobody can predict. */
 void pd_random_bytes(void *out, size_t size);

@@ -1,6 +1,6 @@
-/* What map.c, posix.c, private.c and writer.c are elsewhere, for Windows. It is compiled and linked by .ci/cross, and
- * has not run: no Windows machine has been at hand. Paths are in the process's code page. A mapping of a file whose
- * disk fails ends the process here, as there is no SIGBUS; a file that is open cannot be truncated. */
+/* What map.c, posix.c, private.c and writer.c are elsewhere, for Windows. .ci/windows runs it by Wine; no Windows machine
+ * has been at hand. Paths are in the process's code page, which is UTF-8 by the command's manifest. A mapping of a file
+ * whose disk fails ends the process here, as there is no SIGBUS; a file that is open cannot be truncated. */
 #include "base/os.h"
 
 #include <errno.h>
@@ -15,7 +15,13 @@
 
 static peridot_status fail_path(const char *path, const char *what)
 {
-    return pd_fail(PERIDOT_ERROR_IO, "%s: %s (error %lu)", path, what, GetLastError());
+    char why[256];
+    DWORD error = GetLastError();
+    DWORD n = FormatMessageA(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL, error, 0, why,
+                             sizeof why, NULL);
+    while (n && strchr("\r\n. ", why[n - 1])) n--;
+    if (!n) return pd_fail(PERIDOT_ERROR_IO, "%s: %s (error %lu)", path, what, error);
+    return pd_fail(PERIDOT_ERROR_IO, "%s: %s: %.*s", path, what, (int)n, why);
 }
 
 /* ---- files that are read ---- */
@@ -201,6 +207,13 @@ bool pd_is_directory(const char *path) { return has_mode(path, S_IFDIR); }
 bool pd_is_file(const char *path) { return has_mode(path, S_IFREG); }
 
 bool pd_make_one_directory(const char *path) { return CreateDirectoryA(path, NULL); }
+
+char *pd_path_copy(const char *path)
+{
+    char *copy = pd_string_copy(path);
+    for (char *p = copy; p && (p = strchr(p, '\\'));) *p = '/';
+    return copy;
+}
 
 void pd_random_bytes(void *out, size_t size)
 {

@@ -30,7 +30,7 @@ static peridot_status open_hf(struct pd_checkpoint *c, bool with_tensors)
 /* Without slashes at the end, so that sentences have one before a file's name. */
 static char *copy_path(const char *path)
 {
-    char *copy = pd_string_copy(path);
+    char *copy = pd_path_copy(path);
     for (size_t n = copy ? strlen(copy) : 0; n > 1 && copy[n - 1] == '/'; n--) copy[n - 1] = 0;
     return copy;
 }

@@ -240,11 +240,9 @@ static bool make_folders(char *path)
 static void open_history(struct cmd_editor *e)
 {
     HistEvent event;
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    int size = -1;
-    if (state && state[0] == '/') size = snprintf(e->history_path, PATH_SIZE, "%s/peridot/history", state);
-    else if (home && home[0] == '/')
-        size = snprintf(e->history_path, PATH_SIZE, "%s/.local/state/peridot/history", home);
+    char folder[PATH_SIZE];
+    int size = cmd_own_folder(folder, sizeof folder, CMD_OWN_STATE)
+             ? snprintf(e->history_path, PATH_SIZE, "%s/history", folder) : -1;
     if (size < 0 || size >= PATH_SIZE) e->history_path[0] = 0;
     history(e->history, &event, H_SETSIZE, HISTORY_ENTRIES);
     history(e->history, &event, H_SETUNIQUE, 1);

@@ -3,6 +3,7 @@
  * that a shell loop around it stops too. A command whose output is a pipe without a reader dies of SIGPIPE, quietly. */
 #include "commands.h"
 #include "complete.h"
+#include "flow.h"
 #include "help.h"
 #include "hints.h"
 #include "options.h"
@@ -49,8 +50,19 @@ static int refuse_option(const char *option)
     return cmd_usage(NULL, "the option %s comes after a command, as in peridot run -m MODEL PROMPT", option);
 }
 
+/* The chat with the demo model; what it said last can be read until a key is pressed. */
+static int run_in_window(void)
+{
+    int result = run_command(cmd_command_find("chat"), 0, NULL);
+    fflush(stdout);
+    cmd_say("To use it in a terminal: peridot --help. Press Enter to close this window.\n");
+    for (int c = 0; c != '\n' && c != EOF;) c = fgetc(stdin);
+    return result;
+}
+
 static int dispatch(int argc, char **argv)
 {
+    if (argc < 2 && cmd_owns_window()) return run_in_window();
     if (argc < 2) {
         cmd_usage(NULL, "no command is given");
         cmd_help_commands(stderr);

@@ -91,12 +91,7 @@ static bool is_usable(const char *path)
 static const char *find_cache_dir(void)
 {
     static char path[PATH_SIZE];
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int size = -1;
-    /* a relative one is to be ignored */
-    if (cache && cache[0] == '/') size = snprintf(path, PATH_SIZE, "%s/peridot", cache);
-    else if (home && home[0] == '/') size = snprintf(path, PATH_SIZE, "%s/.cache/peridot", home);
-    return size > 0 && size < PATH_SIZE && is_usable(path) ? path : NULL;
+    return cmd_own_folder(path, PATH_SIZE, CMD_OWN_CACHE) && is_usable(path) ? path : NULL;
 }
 
 const char *cmd_cache_dir(void)

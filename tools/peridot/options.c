@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "options.h"
 #include "hints.h"
+#include "os.h"
 #include "text.h"
 
 #include <errno.h>
@@ -157,9 +158,18 @@ static int refuse_value(const struct parser *p, const struct cmd_option *o, cons
     return cmd_usage(p->command, "%s takes a %s from %g to %g, not %s", label(o), noun, o->min, o->max, text);
 }
 
+static bool is_path(const struct cmd_option *o)
+{
+    static const char *const metavars[] = {"MODEL", "FILE", "FILE|URL", "FOLDER", "SRC", "DST", "REPORT.json"};
+    for (size_t i = 0; i < CMD_COUNT(metavars); i++)
+        if (o->metavar && strcmp(o->metavar, metavars[i]) == 0) return true;
+    return false;
+}
+
 static int set(struct parser *p, const struct cmd_option *o, const char *text)
 {
     p->seen |= (uint64_t)1 << (o - p->command->options);
+    if (is_path(o)) cmd_path_clean((char *)text);   /* of argv */
     return store(o, p->args + o->offset, text) ? CMD_OK : refuse_value(p, o, text);
 }
 

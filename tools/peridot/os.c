@@ -64,6 +64,8 @@ uint64_t cmd_memory_peak(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss << 10 : 0;   /* KiB, on Linux */
 }
 
+bool cmd_owns_window(void) { return false; }
+
 /* ---- standard input ---- */
 
 bool cmd_input_is_ready(void)
@@ -83,6 +85,21 @@ int cmd_columns(FILE *file)
 }
 
 /* ---- files ---- */
+
+/* A relative folder in XDG_CACHE_HOME or XDG_STATE_HOME is to be ignored. */
+bool cmd_own_folder(char *path, size_t size, enum cmd_own own)
+{
+    static const struct { const char *variable, *below_home; } places[] = {
+        [CMD_OWN_CACHE] = {"XDG_CACHE_HOME", ".cache"}, [CMD_OWN_STATE] = {"XDG_STATE_HOME", ".local/state"}};
+    const char *given = getenv(places[own].variable), *home = getenv("HOME");
+    int n = -1;
+    if (given && given[0] == '/') n = snprintf(path, size, "%s/peridot", given);
+    else if (home && home[0] == '/') n = snprintf(path, size, "%s/%s/peridot", home, places[own].below_home);
+    return n >= 0 && (size_t)n < size;
+}
+
+const char cmd_list_separator[2] = ":";
+void cmd_path_clean(char *path) { (void)path; }
 
 bool cmd_path_exists(const char *path)
 {
@@ -125,6 +142,12 @@ void cmd_signals_catch(void (*handler)(int number))
     for (size_t i = 0; i < CMD_COUNT(numbers); i++)
         if (sigaction(numbers[i], NULL, &present) == 0 && present.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
+}
+
+void cmd_signal_end(int number)
+{
+    signal(number, SIG_DFL);
+    raise(number);   /* within a handler pending until it returns */
 }
 
 bool cmd_signal_is_pipe(int number) { return number == SIGPIPE; }

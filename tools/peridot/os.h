@@ -17,6 +17,9 @@ void cmd_sleep(double seconds);
 /* For a server: as many open files as n connections may need, and writing to one that is gone is an error. */
 void cmd_allow_connections(unsigned n);
 
+/* Nothing but the process is in its window, which closes when it ends: it was started by a double click. */
+bool cmd_owns_window(void);
+
 /* ---- standard input ---- */
 
 /* A file always has something to give, if only its end; so does a pipe whose writer is gone. */
@@ -29,6 +32,14 @@ int cmd_columns(FILE *file);
 
 /* ---- files ---- */
 
+/* Whose folder it is: what can be made again, or what is remembered. */
+enum cmd_own { CMD_OWN_CACHE, CMD_OWN_STATE };
+/* Puts this user's folder for it into `path`, which need not be there; false where the environment does not say. */
+bool cmd_own_folder(char *path, size_t size, enum cmd_own own);
+/* What parts folders in a list of them. */
+extern const char cmd_list_separator[2];
+/* A path that someone typed, with slashes between its parts. */
+void cmd_path_clean(char *path);
 /* Something is there, if only a link that leads nowhere. */
 bool cmd_path_exists(const char *path);
 /* Where this user's folder can be read by others, it no longer can. */
@@ -43,6 +54,8 @@ bool cmd_memory_close(FILE *file, char **text, size_t *size);
 
 /* Has `handler` called at each signal that would end the process; those that are ignored stay so, as under nohup. */
 void cmd_signals_catch(void (*handler)(int number));
+/* Ends the process as the signal would have. */
+void cmd_signal_end(int number);
 /* Nobody reads the pipe that was written to. */
 bool cmd_signal_is_pipe(int number);
 /* Holds back, or lets through, those that end a server: for this thread, and those that it makes. */

@@ -23,8 +23,7 @@ static void on_signal(int number)
     double now = cmd_now();
     if (caught && now - caught_s > (number == SIGINT ? patience_s : INSIST_SECONDS)) {
         if (restore_terminal) restore_terminal();
-        signal(number, SIG_DFL);
-        raise(number);   /* pending until this handler returns */
+        cmd_signal_end(number);
     } else if (!caught) {
         caught = number;
         if (working) peridot_cancel(working);
@@ -56,9 +55,7 @@ void cmd_interrupt_restores(void (*restore)(void)) { restore_terminal = restore;
 
 void cmd_interrupt_raise(void)
 {
-    if (!caught) return;
-    signal(caught, SIG_DFL);
-    raise(caught);
+    if (caught) cmd_signal_end(caught);
 }
 
 void cmd_write_text(FILE *file, const char *text, size_t size)
@@ -73,7 +70,7 @@ void cmd_write_text(FILE *file, const char *text, size_t size)
 
 struct cmd_progress cmd_progress_begin(const char *label)
 {
-    return (struct cmd_progress){.label = label, .begin_s = cmd_now(), .enabled = isatty(STDERR_FILENO) == 1};
+    return (struct cmd_progress){.label = label, .begin_s = cmd_now(), .enabled = isatty(STDERR_FILENO) != 0};
 }
 
 static void draw(const struct cmd_progress *p, uint64_t done, uint64_t total, double now)

@@ -11,7 +11,7 @@
 #define DIM "\033[2m"
 #define PLAIN "\033[0m"
 
-static bool is_terminal(void) { return isatty(STDERR_FILENO) == 1; }
+static bool is_terminal(void) { return isatty(STDERR_FILENO) != 0; }
 
 static void draw(struct cmd_thought *t)
 {

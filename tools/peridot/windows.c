@@ -1,5 +1,5 @@
-/* os.h for Windows, editor.h without libedit, and neither models/hub_cache.h nor toolbox/process.h. It is compiled and
- * linked by .ci/cross, and has not run: no Windows machine has been at hand. Paths are in the process's code page. */
+/* os.h for Windows, editor.h without libedit, and no toolbox/process.h. .ci/windows runs it by Wine; no Windows machine
+ * has been at hand. Paths, arguments and consoles are in UTF-8 (windows.manifest). */
 #include <winsock2.h>   /* before windows.h */
 
 #include "os.h"
@@ -23,18 +23,49 @@
 
 /* ---- the process ---- */
 
+void cmd_path_clean(char *path)
+{
+    for (char *p = path; (p = strchr(p, '\\'));) *p = '/';
+}
+
+/* Where other programs look for HOME, too, and the folders of models are below it. */
+static void set_home(void)
+{
+    const char *home = getenv("HOME"), *profile = getenv("USERPROFILE");
+    char *copy = (!home || !*home) && profile && *profile ? strdup(profile) : NULL;
+    if (!copy) return;
+    cmd_path_clean(copy);
+    _putenv_s("HOME", copy);
+    free(copy);
+}
+
+/* Old consoles know colours when they are told to. */
+static void prepare_console(DWORD handle)
+{
+    DWORD mode;
+    HANDLE console = GetStdHandle(handle);
+    if (GetConsoleMode(console, &mode)) SetConsoleMode(console, mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
+}
+
+/* Standard output has a buffer, as the console would not put the bytes of a character together. */
 bool cmd_process_begin(void)
 {
+    static char buffer[1 << 16];
     _setmode(_fileno(stdin), _O_BINARY);
     _setmode(_fileno(stdout), _O_BINARY);
+    setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+    SetConsoleCP(CP_UTF8);
     SetConsoleOutputCP(CP_UTF8);
+    prepare_console(STD_OUTPUT_HANDLE);
+    prepare_console(STD_ERROR_HANDLE);
+    set_home();
     return true;
 }
 
 bool cmd_executable_path(char *path, size_t size)
 {
     DWORD n = GetModuleFileNameA(NULL, path, (DWORD)size);
-    for (char *p = path; n && (p = strchr(p, '\\'));) *p = '/';
+    if (n) cmd_path_clean(path);
     return n > 0 && n < size;
 }
 
@@ -50,6 +81,12 @@ uint64_t cmd_memory_peak(void)
 {
     PROCESS_MEMORY_COUNTERS counters;
     return GetProcessMemoryInfo(GetCurrentProcess(), &counters, sizeof counters) ? counters.PeakWorkingSetSize : 0;
+}
+
+bool cmd_owns_window(void)
+{
+    DWORD processes[2];
+    return GetConsoleProcessList(processes, 2) == 1 && _isatty(_fileno(stdin)) && _isatty(_fileno(stdout));
 }
 
 /* ---- standard input ---- */
@@ -70,6 +107,19 @@ int cmd_columns(FILE *file)
     CONSOLE_SCREEN_BUFFER_INFO info;
     if (!GetConsoleScreenBufferInfo((HANDLE)_get_osfhandle(_fileno(file)), &info)) return 0;
     return info.srWindow.Right - info.srWindow.Left + 1;
+}
+
+const char cmd_list_separator[2] = ";";
+
+/* An absolute folder in XDG_CACHE_HOME or XDG_STATE_HOME comes first here, too. */
+bool cmd_own_folder(char *path, size_t size, enum cmd_own own)
+{
+    const char *given = getenv(own == CMD_OWN_CACHE ? "XDG_CACHE_HOME" : "XDG_STATE_HOME");
+    const char *local = getenv("LOCALAPPDATA");
+    bool absolute = given && given[0] && (given[1] == ':' || strchr("/\\", given[0]));
+    int n = absolute || (local && *local) ? snprintf(path, size, "%s/peridot", absolute ? given : local) : -1;
+    if (n > 0 && (size_t)n < size) cmd_path_clean(path);
+    return n > 0 && (size_t)n < size;
 }
 
 bool cmd_path_exists(const char *path) { return GetFileAttributesA(path) != INVALID_FILE_ATTRIBUTES; }
@@ -102,21 +152,36 @@ bool cmd_memory_close(FILE *file, char **text, size_t *size)
     return fclose(file) == 0 && ok;
 }
 
-/* ---- signals: those of the C library, SIGINT and SIGTERM ---- */
+/* ---- signals: Ctrl-C is SIGINT, and what closes the window or ends the session SIGTERM ---- */
 
-static volatile sig_atomic_t held;
+static void (*on_signal)(int number);
 
-static void on_held(int number)
+/* In a thread of its own. The system ends the process when this returns for a window that closes, and after some seconds
+ * anyhow: until then the command can end by itself. */
+static BOOL WINAPI on_event(DWORD event)
 {
-    signal(number, on_held);
-    held = number;
+    if (!on_signal) return FALSE;
+    on_signal(event == CTRL_C_EVENT ? SIGINT : SIGTERM);
+    if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT) Sleep(INFINITE);
+    return TRUE;
 }
 
 void cmd_signals_catch(void (*handler)(int number))
 {
-    signal(SIGINT, handler);
-    signal(SIGTERM, handler);
+    if (!on_signal) SetConsoleCtrlHandler(on_event, TRUE);
+    on_signal = handler;
 }
+
+/* With the status by which cmd.exe knows that a batch file is to end, too. */
+void cmd_signal_end(int number)
+{
+    fflush(NULL);
+    ExitProcess(number == SIGINT ? (UINT)STATUS_CONTROL_C_EXIT : 128 + (UINT)number);
+}
+
+static volatile sig_atomic_t held;
+
+static void on_held(int number) { held = number; }
 
 bool cmd_signal_is_pipe(int number)
 {

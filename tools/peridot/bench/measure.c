@@ -48,7 +48,7 @@ struct sample {
 
 static bool has_terminal(void)
 {
-    return isatty(STDERR_FILENO) == 1;
+    return isatty(STDERR_FILENO) != 0;
 }
 
 static void show_step(const struct bench_test *test, uint32_t done, uint32_t total)

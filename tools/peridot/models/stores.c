@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "stores.h"
+#include "../os.h"
 #include "../text.h"
 
 #include <ctype.h>
@@ -167,7 +168,8 @@ static bool is_circle(struct walk *w, const char *folder, int depth)
 {
     if (stat(folder, &w->above[depth]) != 0) return true;
     for (int i = 0; i < depth; i++)
-        if (w->above[i].st_ino == w->above[depth].st_ino && w->above[i].st_dev == w->above[depth].st_dev) return true;
+        if (w->above[depth].st_ino && w->above[i].st_ino == w->above[depth].st_ino   /* Windows has no numbers */
+            && w->above[i].st_dev == w->above[depth].st_dev) return true;
     return false;
 }
 
@@ -368,14 +370,14 @@ static peridot_status list_place(struct cmd_model_list *out, const struct place 
     return status;
 }
 
-/* The folders of PERIDOT_MODELS, with colons between them. */
+/* The folders of PERIDOT_MODELS. */
 static peridot_status list_own(struct cmd_model_list *out)
 {
     const struct place place = {"PERIDOT_MODELS", NULL, "", list_folder, false};
     const char *value = getenv("PERIDOT_MODELS");
     char root[CMD_PATH_SIZE];
     for (size_t size; value && *value; value += size + (value[size] != 0)) {
-        size = strcspn(value, ":");
+        size = strcspn(value, cmd_list_separator);
         size_t n = size;
         while (n > 1 && value[n - 1] == '/') n--;
         if (n == 0 || n >= CMD_PATH_SIZE) continue;

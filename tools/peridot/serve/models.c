@@ -51,29 +51,48 @@ static bool is_model_folder(const char *path)
 }
 
 /* A .gguf file, of several the first, or a directory as Hugging Face's. */
-static bool is_model(const struct dirent *entry, const char *path)
+static bool is_model(const char *name, const char *path)
 {
     uint32_t i = 1, n;
-    const char *name = entry->d_name;
     if (name[0] == '.' || strncmp(name, "mmproj", 6) == 0) return false;
     if (!cmd_ends_with(name, ".gguf")) return is_model_folder(path);
     return (!cmd_shard(&i, &n, name) || i == 1) && cmd_is_file(path);
 }
 
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* Allocated names of what a folder has, in order; on failure those so far. */
+static peridot_status read_names(char ***names, size_t *n, const char *folder)
+{
+    const struct dirent *entry;
+    size_t capacity = 0;
+    peridot_status status = PERIDOT_OK;
+    DIR *dir = opendir(folder);
+    *names = NULL, *n = 0;
+    if (!dir) return cmd_fail(PERIDOT_ERROR_IO, "%s: cannot be read", folder);
+    while (status == PERIDOT_OK && (entry = readdir(dir)) != NULL) {
+        status = cmd_array_reserve(names, &capacity, *n, 1, sizeof **names, "names of files");
+        if (status != PERIDOT_OK) break;
+        if (!((*names)[*n] = strdup(entry->d_name))) status = cmd_fail_alloc(strlen(entry->d_name), "name of a file");
+        else ++*n;
+    }
+    closedir(dir);
+    if (*n) qsort(*names, *n, sizeof **names, by_name);
+    return status;
+}
+
 static peridot_status add_folder(struct serve_server *s, const char *folder)
 {
     char path[CMD_PATH_SIZE];
-    struct dirent **entries;
-    size_t before = s->n_models;
-    peridot_status status = PERIDOT_OK;
-    int n = scandir(folder, &entries, NULL, alphasort);
-    if (n < 0) return cmd_fail(PERIDOT_ERROR_IO, "%s: cannot be read", folder);
-    for (int i = 0; i < n; i++) {
-        if (status == PERIDOT_OK && put_path(path, folder, entries[i]->d_name) && is_model(entries[i], path))
+    char **names;
+    size_t before = s->n_models, n;
+    peridot_status status = read_names(&names, &n, folder);
+    for (size_t i = 0; i < n; i++) {
+        if (status == PERIDOT_OK && put_path(path, folder, names[i]) && is_model(names[i], path))
             status = add_model(s, path);
-        free(entries[i]);
+        free(names[i]);
     }
-    free(entries);
+    free(names);
     if (status == PERIDOT_OK && s->n_models == before)
         return cmd_fail(PERIDOT_ERROR_IO, "%s: there is no model in this folder", folder);
     return status;
