@@ -11,7 +11,8 @@ if(TARGET peridot)
   endif()
   install(FILES models/stories.gguf DESTINATION ${CMAKE_INSTALL_DATADIR}/peridot COMPONENT run)
 endif()
-install(TARGETS peridot_shared EXPORT peridot LIBRARY COMPONENT run NAMELINK_COMPONENT dev)
+install(TARGETS peridot_shared EXPORT peridot LIBRARY COMPONENT run NAMELINK_COMPONENT dev
+        RUNTIME COMPONENT run ARCHIVE COMPONENT dev)
 install(TARGETS peridot_static EXPORT peridot ARCHIVE COMPONENT dev)
 install(FILES include/peridot.h include/peridot_tools.h TYPE INCLUDE COMPONENT dev)
 
@@ -31,7 +32,15 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FUL
 configure_file(tools/cmake/peridot.pc.in peridot.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/peridot.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 
-if(TARGET peridot)
+if(WIN32)
+  install(FILES LICENSE DESTINATION licences RENAME peridot.txt COMPONENT run)
+  install(FILES tools/cmake/windows.txt DESTINATION . RENAME README.txt COMPONENT run)
+  if(PERIDOT_LIBRARIES)
+    file(GLOB dlls ${PERIDOT_LIBRARIES}/bin/*.dll)
+    install(FILES ${dlls} TYPE BIN COMPONENT run)
+    install(DIRECTORY ${PERIDOT_LIBRARIES}/licences DESTINATION . COMPONENT run)
+  endif()
+elseif(TARGET peridot)
   install(FILES tools/completions/peridot.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
           RENAME peridot COMPONENT run)
   foreach(zsh site-functions vendor-completions)   # the latter is Debian's
@@ -58,11 +67,14 @@ endif()
 # ---- packages: cpack makes peridot.deb, libperidot-dev.deb, peridot-mpi.deb if it is built, a .tar.gz of all ----
 
 set(CPACK_GENERATOR TGZ)
+if(WIN32)
+  set(CPACK_GENERATOR ZIP)
+endif()
 set(CPACK_PACKAGE_CONTACT "Peridot maintainers <maintainers@peridot.invalid>")
 set(CPACK_STRIP_FILES ON)
 
 find_program(DPKG_DEB dpkg-deb)
-if(DPKG_DEB)
+if(DPKG_DEB AND NOT WIN32)
   list(APPEND CPACK_GENERATOR DEB)
   string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)   # or SOURCE_DATE_EPOCH
   file(CONFIGURE OUTPUT changelog CONTENT "peridot (@PROJECT_VERSION@) unstable; urgency=medium

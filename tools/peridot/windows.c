@@ -6,9 +6,10 @@
 #include "editor.h"
 #include "terminal.h"
 #include "text.h"
-#include "models/hub_cache.h"
+#include "models/cache_files.h"
 #include "toolbox/process.h"
 
+#include <errno.h>
 #include <io.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -252,37 +253,85 @@ enum cmd_editor_state cmd_editor_read(const char **text, struct cmd_editor *e, c
     return cmd_editor_ask(text, e, ">>> ");
 }
 
-/* ---- Hugging Face's cache, which takes links and locks ---- */
+/* ---- files of Hugging Face's cache ---- */
 
-peridot_status hub_cache_open(struct hub_cache *out, const struct hub *hub)
+/* errno as the system's last error. */
+static bool set_errno(bool ok)
 {
-    (void)out, (void)hub;
-    return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "peridot pull does not run on Windows yet: give -m a file");
+    DWORD error = ok ? 0 : GetLastError();
+    if (!ok)
+        errno = error == ERROR_ACCESS_DENIED || error == ERROR_SHARING_VIOLATION ? EACCES
+              : error == ERROR_DISK_FULL ? ENOSPC
+              : error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND ? ENOENT : EIO;
+    return ok;
 }
 
-uint64_t hub_cache_missing(const struct hub_cache *cache, const struct hub_file *file)
+bool cache_make_folder(const char *path) { return _mkdir(path) == 0 || errno == EEXIST; }
+
+int cache_open(const char *path) { return _open(path, _O_RDWR | _O_CREAT | _O_BINARY, _S_IREAD | _S_IWRITE); }
+
+bool cache_sync(int fd) { return _commit(fd) == 0; }
+
+bool cache_move(const char *from, const char *to) { return set_errno(MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING)); }
+
+/* Symbolic links take a right that few users have: then the file gets a second name, or on disks without these a copy. */
+bool cache_link(const char *path, const char *target, const char *blob)
 {
-    (void)cache;
-    return file->size;
+    enum { FLAGS = 2 };   /* SYMBOLIC_LINK_FLAG_ALLOW_UNPRIVILEGED_CREATE, which headers of Windows 7 lack */
+    (void)target;
+    DeleteFileA(path);
+    return CreateHardLinkA(path, blob, NULL) || CreateSymbolicLinkA(path, blob, FLAGS)
+        || set_errno(CopyFileA(blob, path, FALSE));
 }
 
-peridot_status hub_cache_check_room(const struct hub_cache *cache, uint64_t size)
+bool cache_space(uint64_t *left, const char *folder)
 {
-    (void)cache, (void)size;
-    return PERIDOT_ERROR_UNSUPPORTED;
+    ULARGE_INTEGER available;
+    bool ok = set_errno(GetDiskFreeSpaceExA(folder, &available, NULL, NULL));
+    *left = ok ? available.QuadPart : 0;
+    return ok;
 }
 
-peridot_status hub_cache_fetch(const struct hub_cache *cache, struct hub *hub, const struct hub_file *file,
-                               struct hub_progress *progress)
+/* Nobody else can open it until it is closed. */
+enum cache_lock cache_lock(int *fd, const char *path)
 {
-    (void)cache, (void)hub, (void)file, (void)progress;
-    return PERIDOT_ERROR_UNSUPPORTED;
+    HANDLE file = CreateFileA(path, GENERIC_READ | GENERIC_WRITE, 0, NULL, OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL, NULL);
+    if (file == INVALID_HANDLE_VALUE && GetLastError() == ERROR_SHARING_VIOLATION) return CACHE_BUSY;
+    if (!set_errno(file != INVALID_HANDLE_VALUE)) return CACHE_FAILED;
+    *fd = _open_osfhandle((intptr_t)file, _O_RDWR | _O_BINARY);
+    return *fd < 0 ? CACHE_FAILED : CACHE_HELD;
 }
 
-peridot_status hub_cache_set_revision(const struct hub_cache *cache, const struct hub *hub)
+struct cache_hash {
+    BCRYPT_HASH_HANDLE handle;
+    ULONG size;
+};
+
+struct cache_hash *cache_hash_begin(bool sha256)
 {
-    (void)cache, (void)hub;
-    return PERIDOT_ERROR_UNSUPPORTED;
+    struct cache_hash *hash = calloc(1, sizeof *hash);
+    BCRYPT_ALG_HANDLE algorithm;
+    const wchar_t *name = sha256 ? BCRYPT_SHA256_ALGORITHM : BCRYPT_SHA1_ALGORITHM;
+    if (hash && BCryptOpenAlgorithmProvider(&algorithm, name, NULL, 0) == 0) {
+        NTSTATUS status = BCryptCreateHash(algorithm, &hash->handle, NULL, 0, NULL, 0, 0);
+        hash->size = sha256 ? 32 : 20;
+        if (status == 0) return hash;   /* the algorithm stays open: there are two */
+        BCryptCloseAlgorithmProvider(algorithm, 0);
+    }
+    free(hash);
+    return NULL;
+}
+
+void cache_hash_add(struct cache_hash *hash, const void *data, size_t size)
+{
+    BCryptHashData(hash->handle, (PUCHAR)data, (ULONG)size, 0);
+}
+
+void cache_hash_end(struct cache_hash *hash, unsigned char out[32])
+{
+    if (hash && out) BCryptFinishHash(hash->handle, out, hash->size, 0);
+    if (hash) BCryptDestroyHash(hash->handle);
+    free(hash);
 }
 
 /* ---- programs that are tools, and servers of tools ---- */

@@ -1,16 +1,12 @@
-#define _DEFAULT_SOURCE   /* flock */
+#define _POSIX_C_SOURCE 200809L
 #include "hub_cache.h"
+#include "../os.h"
 #include "../text.h"
+#include "cache_files.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <gnutls/crypto.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
 static peridot_status fail_path(const char *path)
@@ -35,7 +31,7 @@ static peridot_status make_folders(const char *path)
     snprintf(folder, sizeof folder, "%s", path);
     for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        if (mkdir(folder, 0777) != 0 && errno != EEXIST) return fail_path(folder);
+        if (!cache_make_folder(folder)) return fail_path(folder);
         *slash = '/';
     }
     return PERIDOT_OK;
@@ -79,9 +75,8 @@ uint64_t hub_cache_missing(const struct hub_cache *cache, const struct hub_file 
 
 peridot_status hub_cache_check_room(const struct hub_cache *cache, uint64_t size)
 {
-    struct statvfs st;
-    if (statvfs(cache->folder, &st) != 0) return fail_path(cache->folder);
-    uint64_t left = (uint64_t)st.f_bavail * st.f_frsize;
+    uint64_t left;
+    if (!cache_space(&left, cache->folder)) return fail_path(cache->folder);
     if (size <= left) return PERIDOT_OK;
     return cmd_fail(PERIDOT_ERROR_IO, "%s: the disk has %s free, but %s are to be fetched (set HF_HUB_CACHE to use "
                     "another one)", cmd_shown(cache->folder), cmd_size_text(left), cmd_size_text(size));
@@ -93,17 +88,12 @@ peridot_status hub_cache_check_room(const struct hub_cache *cache, uint64_t size
 static peridot_status lock(int *out, const char *path, const char *name)
 {
     for (bool told = false;; told = true) {
-        struct stat mine, named;
-        *out = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0664);
-        if (*out < 0) return fail_path(path);
-        /* A file system without locks does without. Who unlocks may have removed the file. */
-        bool held = flock(*out, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-        if (held && fstat(*out, &mine) == 0 && stat(path, &named) == 0 && mine.st_ino == named.st_ino)
-            return PERIDOT_OK;
-        close(*out);
-        if (!told && !held) fprintf(stderr, "%s: another program is fetching it: waiting\n", cmd_shown(name));
+        enum cache_lock state = cache_lock(out, path);
+        if (state == CACHE_HELD) return PERIDOT_OK;
+        if (state == CACHE_FAILED) return fail_path(path);
+        if (!told) fprintf(stderr, "%s: another program is fetching it: waiting\n", cmd_shown(name));
         if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "interrupted");
-        if (!held) nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+        cmd_sleep(0.2);
     }
 }
 
@@ -115,19 +105,18 @@ struct blob {
     struct hub_progress *progress;
     int fd;
     uint64_t size;             /* there so far */
-    gnutls_hash_hd_t hash;     /* of them */
+    struct cache_hash *hash;   /* of them */
 };
 
 /* Large files go by their SHA-256, others by git's SHA-1, which begins with a header. */
 static peridot_status begin_hash(struct blob *b)
 {
     char header[32];
-    if (b->hash) gnutls_hash_deinit(b->hash, NULL);
-    b->hash = NULL;
-    if (gnutls_hash_init(&b->hash, b->file->is_large ? GNUTLS_DIG_SHA256 : GNUTLS_DIG_SHA1) != 0)
-        return cmd_fail_alloc(0, "a hash");
+    cache_hash_end(b->hash, NULL);
+    b->hash = cache_hash_begin(b->file->is_large);
+    if (!b->hash) return cmd_fail_alloc(0, "a hash");
     int n = snprintf(header, sizeof header, "blob %llu", (unsigned long long)b->file->size);
-    if (!b->file->is_large) gnutls_hash(b->hash, header, (size_t)n + 1);
+    if (!b->file->is_large) cache_hash_add(b->hash, header, (size_t)n + 1);
     return PERIDOT_OK;
 }
 
@@ -151,7 +140,7 @@ static peridot_status take_bytes(void *user, const void *data, size_t size, bool
         if (written < 0) return fail_path(b->file->path);
         n += (size_t)written;
     }
-    gnutls_hash(b->hash, data, size);
+    cache_hash_add(b->hash, data, size);
     b->size += size;
     if (cmd_progress_step(&b->progress->line, b->progress->before + b->size, b->progress->total)) return PERIDOT_OK;
     return cmd_fail(PERIDOT_CANCELLED, "interrupted");
@@ -164,7 +153,7 @@ static peridot_status resume(struct blob *b)
     ssize_t n;
     CMD_TRY(begin_hash(b));
     while ((n = read(b->fd, piece, sizeof piece)) > 0 && (uint64_t)n <= b->file->size - b->size) {
-        gnutls_hash(b->hash, piece, (size_t)n);
+        cache_hash_add(b->hash, piece, (size_t)n);
         b->size += (size_t)n;
         if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "interrupted");
     }
@@ -194,7 +183,8 @@ static bool is_right(struct blob *b)
     unsigned char digest[32];
     char text[65];
     size_t n = b->file->is_large ? 32 : 20;
-    gnutls_hash_output(b->hash, digest);
+    cache_hash_end(b->hash, digest);
+    b->hash = NULL;
     for (size_t i = 0; i < n; i++) snprintf(text + 2 * i, 3, "%02x", digest[i]);
     return strcmp(text, b->file->hash) == 0;
 }
@@ -220,30 +210,28 @@ static peridot_status fetch_blob(struct hub *hub, const struct hub_file *file, c
                                  struct hub_progress *progress)
 {
     struct blob b = {.file = file, .progress = progress};
-    b.fd = open(incomplete, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    b.fd = cache_open(incomplete);
     if (b.fd < 0) return fail_path(incomplete);
     peridot_status status = complete(&b, hub);
-    if (status == PERIDOT_OK && (fsync(b.fd) != 0 || rename(incomplete, path) != 0)) status = fail_path(path);
-    if (status != PERIDOT_OK && b.size == 0) unlink(incomplete);
-    if (b.hash) gnutls_hash_deinit(b.hash, NULL);
+    if (status == PERIDOT_OK && !cache_sync(b.fd)) status = fail_path(path);
+    cache_hash_end(b.hash, NULL);
     close(b.fd);
+    if (status == PERIDOT_OK && !cache_move(incomplete, path)) status = fail_path(path);
+    if (status != PERIDOT_OK && b.size == 0) unlink(incomplete);
     return status;
 }
 
-/* A link to "../../blobs/HASH", with as many steps up as the file's path has folders, replaces what is there. */
-static peridot_status link_file(const struct hub_cache *cache, const struct hub_file *file)
+/* A link to "../../blobs/HASH", with as many steps up as the file's path has folders. */
+static peridot_status link_file(const struct hub_cache *cache, const struct hub_file *file, const char *blob)
 {
-    char path[CMD_PATH_SIZE], target[CMD_PATH_SIZE] = "../../", present[CMD_PATH_SIZE];
+    char path[CMD_PATH_SIZE], target[CMD_PATH_SIZE] = "../../";
     CMD_TRY(path_of(path, cache->snapshot, "%s", file->path));
     for (const char *slash = file->path; (slash = strchr(slash, '/')) != NULL; slash++)
         if (strlen(target) + 100 < sizeof target) strcat(target, "../");
     strcat(target, "blobs/");
     strcat(target, file->hash);
     CMD_TRY(make_folders(path));
-    ssize_t n = readlink(path, present, sizeof present);
-    if (n == (ssize_t)strlen(target) && memcmp(present, target, (size_t)n) == 0) return PERIDOT_OK;
-    if (unlink(path) != 0 && errno != ENOENT) return fail_path(path);
-    return symlink(target, path) == 0 || errno == EEXIST ? PERIDOT_OK : fail_path(path);
+    return cache_link(path, target, blob) ? PERIDOT_OK : fail_path(path);
 }
 
 peridot_status hub_cache_fetch(const struct hub_cache *cache, struct hub *hub, const struct hub_file *file,
@@ -254,11 +242,11 @@ peridot_status hub_cache_fetch(const struct hub_cache *cache, struct hub *hub, c
     CMD_TRY(path_of(path, cache->folder, "blobs/%s", file->hash));
     CMD_TRY(path_of(incomplete, cache->folder, "blobs/%s.incomplete", file->hash));
     CMD_TRY(path_of(lock_path, cache->locks, "%s.lock", file->hash));
-    if (has_blob(path, file)) return link_file(cache, file);
+    if (has_blob(path, file)) return link_file(cache, file, path);
     CMD_TRY(lock(&held, lock_path, file->path));
     peridot_status status = has_blob(path, file) ? PERIDOT_OK : fetch_blob(hub, file, path, incomplete, progress);
     close(held);
-    return status == PERIDOT_OK ? link_file(cache, file) : status;
+    return status == PERIDOT_OK ? link_file(cache, file, path) : status;
 }
 
 peridot_status hub_cache_set_revision(const struct hub_cache *cache, const struct hub *hub)
