@@ -87,9 +87,9 @@ static int dispatch(int argc, char **argv)
 /* A result that did not reach its file is a failure. */
 static int close_output(int result)
 {
-    bool failed = ferror(stdout);
+    bool failed = ferror(stdout), gone = cmd_output_is_gone();
     const char *why = fclose(stdout) != 0 ? strerror(errno) : failed ? "a part of the result was not written" : NULL;
-    if (!why || result != CMD_OK) return result;
+    if (!why || result != CMD_OK || gone) return result;
     return cmd_exit(cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", why));
 }
 

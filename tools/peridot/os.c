@@ -76,6 +76,8 @@ bool cmd_input_is_ready(void)
 
 ptrdiff_t cmd_input_read(void *to, size_t size) { return read(STDIN_FILENO, to, size); }
 
+bool cmd_output_is_gone(void) { return false; }
+
 int cmd_columns(FILE *file)
 {
     enum { UNKNOWN = 80 };

@@ -27,6 +27,8 @@ bool cmd_input_is_ready(void);
 /* As read: 0 at the end, -1 with errno. */
 ptrdiff_t cmd_input_read(void *to, size_t size);
 
+/* Writing to standard output failed because nobody reads it any more, and no signal says so. */
+bool cmd_output_is_gone(void);
 /* Columns of the terminal that a stream is; 0: it is none. */
 int cmd_columns(FILE *file);
 

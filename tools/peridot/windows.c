@@ -101,6 +101,9 @@ bool cmd_input_is_ready(void)
 
 ptrdiff_t cmd_input_read(void *to, size_t size) { return _read(_fileno(stdin), to, (unsigned)size); }
 
+/* What else would a pipe fail for? */
+bool cmd_output_is_gone(void) { return GetFileType(GetStdHandle(STD_OUTPUT_HANDLE)) == FILE_TYPE_PIPE; }
+
 /* ---- files ---- */
 
 int cmd_columns(FILE *file)

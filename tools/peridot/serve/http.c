@@ -446,8 +446,9 @@ static size_t unescape(void *user, struct MHD_Connection *c, char *text)
 static peridot_status listen_at(struct serve_http *http, const struct addrinfo *address)
 {
     const struct serve_args *args = http->server->args;
+    /* Otherwise select: Windows' poll calls it an error where a client has read its answer and gone. */
     unsigned flags = (MHD_is_feature_supported(MHD_FEATURE_EPOLL) == MHD_YES ? MHD_USE_EPOLL_INTERNAL_THREAD
-                                                                             : MHD_USE_AUTO_INTERNAL_THREAD)
+                                                                             : MHD_USE_INTERNAL_POLLING_THREAD)
         | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG
         | (address->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
     bool is_local = is_loopback(address->ai_addr), has_keys = http->server->n_keys;
