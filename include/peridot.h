@@ -106,8 +106,7 @@ typedef struct peridot_device_info {
     char pci[16];                   /* "0000:01:00.0", or "" when the driver does not say */
     char api_version[16];           /* "1.3.0" */
     char unusable[256];             /* "" when Peridot can use it, else the missing feature by name */
-    /* "events, triangleFans": what VK_KHR_portability_subset lets it lack; Peridot needs none of it. "": nothing */
-    char subset_lacks[512];
+    char subset_lacks[512];         /* "events, triangleFans": of Vulkan what a portable driver lacks; none is needed */
     uint64_t heap_size;             /* largest device-local heap; unified_memory: all heaps together */
     uint64_t heap_budget;           /* what of it this process may use now, clamped to heap_size */
     uint64_t max_allocation_size;   /* largest single block */

@@ -28,6 +28,13 @@ char *pd_path_join(const char *directory, const char *name)
     return path;
 }
 
+char *pd_path_copy(const char *path)
+{
+    char *copy = pd_string_copy(path);
+    if (copy) pd_path_clean(copy);
+    return copy;
+}
+
 char *pd_string_copy(const char *s)
 {
     size_t size = strlen(s) + 1;

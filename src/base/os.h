@@ -71,6 +71,8 @@ bool pd_make_one_directory(const char *path);
 char *pd_path_join(const char *directory, const char *name);
 /* A path that someone gave, allocated, with slashes between its parts; NULL when out of memory. */
 char *pd_path_copy(const char *path);
+/* A path with slashes between its parts, in place. */
+void pd_path_clean(char *path);
 char *pd_string_copy(const char *s);
 /* From the system's generator, which nobody can predict. */
 void pd_random_bytes(void *out, size_t size);

@@ -208,11 +208,9 @@ bool pd_is_file(const char *path) { return has_mode(path, S_IFREG); }
 
 bool pd_make_one_directory(const char *path) { return CreateDirectoryA(path, NULL); }
 
-char *pd_path_copy(const char *path)
+void pd_path_clean(char *path)
 {
-    char *copy = pd_string_copy(path);
-    for (char *p = copy; p && (p = strchr(p, '\\'));) *p = '/';
-    return copy;
+    for (char *p = path; (p = strchr(p, '\\'));) *p = '/';
 }
 
 void pd_random_bytes(void *out, size_t size)

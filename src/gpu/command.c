@@ -250,6 +250,12 @@ peridot_status pd_commands_wait(struct pd_commands *c)
     return PERIDOT_OK;
 }
 
+void pd_staging_wait(struct pd_gpu *gpu)
+{
+    for (int i = 0; i < 2; i++)
+        if (gpu->staging.commands[i]) pd_commands_wait(gpu->staging.commands[i]);
+}
+
 peridot_status pd_commands_run(struct pd_commands *c)
 {
     PD_TRY(pd_commands_submit(c));

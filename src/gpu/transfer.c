@@ -13,12 +13,6 @@ void pd_staging_free(struct pd_gpu *gpu)
     pd_heap_free(s.heap);
 }
 
-void pd_staging_wait(struct pd_gpu *gpu)
-{
-    for (int i = 0; i < 2; i++)
-        if (gpu->staging.commands[i]) pd_commands_wait(gpu->staging.commands[i]);
-}
-
 static peridot_status staging_open(struct pd_gpu *gpu)
 {
     struct pd_staging *s = &gpu->staging;
