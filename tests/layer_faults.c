@@ -1,7 +1,7 @@
 /* A Vulkan layer for what GPUs do and CPUs do not. Devices call themselves discrete GPUs where PERIDOT_TEST_DISCRETE is
- * set, and have heaps of at most PERIDOT_TEST_HEAP bytes where that is set. All allocations of the process together
- * have at most PERIDOT_TEST_MEMORY bytes. When the file PERIDOT_TEST_FAULT appears, which it removes, the device is
- * broken until it is created again, as the file says:
+ * set, or what PERIDOT_TEST_GPU names (a GPU of tools/pipelines), and have heaps of at most PERIDOT_TEST_HEAP bytes
+ * where that is set. All allocations of the process together have at most PERIDOT_TEST_MEMORY bytes. When the file
+ * PERIDOT_TEST_FAULT appears, which it removes, the device is broken until it is created again, as the file says:
  *   lose   submits fail with VK_ERROR_DEVICE_LOST
  *   hang   nothing that is submitted completes: waits of up to 30 s time out, after 2 s already; longer ones never end
  *   block  submits never return */
@@ -18,6 +18,7 @@
 
 static PFN_vkGetPhysicalDeviceProperties get_properties;
 static PFN_vkGetPhysicalDeviceProperties2 get_properties2;
+static PFN_vkGetPhysicalDeviceFeatures2 get_features2;
 static PFN_vkGetPhysicalDeviceMemoryProperties2 get_memory2;
 static PFN_vkQueueSubmit queue_submit;
 static PFN_vkWaitSemaphores wait_semaphores;
@@ -26,23 +27,85 @@ static PFN_vkAllocateMemory allocate_memory;
 static PFN_vkFreeMemory free_memory;
 static char fault[8];
 
-/* ---- a device that calls itself a discrete GPU ---- */
+/* ---- a device that calls itself a GPU ---- */
 
-static void rename_type(VkPhysicalDeviceProperties *properties)
+/* With its type, vendor, subgroup sizes, and what of optional features it lacks or has in hardware, as Mesa 25.0
+ * reports them, so that kernels, variants and layouts are chosen as they are for that GPU. What the device lacks
+ * itself, cooperative matrices before all, is not added. It must run subgroups of these sizes: tools/wide makes a
+ * driver that does. */
+#define INTEGRATED VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU
+#define DISCRETE VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU
+#define AMD 0x1002
+#define INTEL 0x8086
+#define NVIDIA 0x10de
+#define QUALCOMM 0x5143
+
+static const struct gpu {
+    const char *name;
+    VkPhysicalDeviceType type;
+    uint32_t vendor, subgroup, min_subgroup, max_subgroup;
+    VkBool32 fp16, dot, control;   /* arithmetic; an instruction for integer dot products; sizes can be required */
+} gpus[] = {
+    {"vega10", DISCRETE, AMD, 64, 64, 64, 1, 0, 0}, {"renoir", INTEGRATED, AMD, 64, 64, 64, 1, 0, 0},
+    {"navi10", DISCRETE, AMD, 64, 32, 64, 1, 0, 1}, {"navi21", DISCRETE, AMD, 64, 32, 64, 1, 1, 1},
+    {"navi31", DISCRETE, AMD, 64, 32, 64, 1, 1, 1}, {"phoenix", INTEGRATED, AMD, 64, 32, 64, 1, 1, 1},
+    {"gfx1151", INTEGRATED, AMD, 64, 32, 64, 1, 1, 1}, {"gfx1201", DISCRETE, AMD, 64, 32, 64, 1, 1, 1},
+    {"skl", INTEGRATED, INTEL, 32, 8, 32, 1, 0, 1}, {"icl", INTEGRATED, INTEL, 32, 8, 32, 1, 0, 1},
+    {"tgl", INTEGRATED, INTEL, 32, 8, 32, 1, 1, 1}, {"adl", INTEGRATED, INTEL, 32, 8, 32, 1, 1, 1},
+    {"dg2", DISCRETE, INTEL, 32, 8, 32, 1, 1, 1}, {"mtl", INTEGRATED, INTEL, 32, 8, 32, 1, 1, 1},
+    {"lnl", INTEGRATED, INTEL, 32, 16, 32, 1, 1, 1}, {"bmg", DISCRETE, INTEL, 32, 16, 32, 1, 1, 1},
+    {"pascal", DISCRETE, NVIDIA, 32, 32, 32, 0, 0, 1}, {"turing", DISCRETE, NVIDIA, 32, 32, 32, 0, 1, 1},
+    {"ampere", DISCRETE, NVIDIA, 32, 32, 32, 1, 1, 1}, {"a630", INTEGRATED, QUALCOMM, 128, 64, 128, 1, 0, 1},
+    {"a660", INTEGRATED, QUALCOMM, 128, 64, 128, 1, 0, 1}, {"a730", INTEGRATED, QUALCOMM, 128, 64, 128, 1, 0, 1},
+    {"a740", INTEGRATED, QUALCOMM, 128, 64, 128, 1, 0, 1}, {"a750", INTEGRATED, QUALCOMM, 128, 64, 128, 1, 0, 1},
+};
+
+static const struct gpu *gpu;   /* NULL: none is named */
+
+static void rename_device(VkPhysicalDeviceProperties *p)
 {
-    if (getenv("PERIDOT_TEST_DISCRETE")) properties->deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+    if (getenv("PERIDOT_TEST_DISCRETE")) p->deviceType = DISCRETE;
+    if (!gpu) return;
+    p->deviceType = gpu->type;
+    p->vendorID = gpu->vendor;
+    snprintf(p->deviceName, sizeof p->deviceName, "%s (llvmpipe)", gpu->name);
 }
 
 static VKAPI_ATTR void VKAPI_CALL properties(VkPhysicalDevice device, VkPhysicalDeviceProperties *out)
 {
     get_properties(device, out);
-    rename_type(out);
+    rename_device(out);
 }
 
 static VKAPI_ATTR void VKAPI_CALL properties2(VkPhysicalDevice device, VkPhysicalDeviceProperties2 *out)
 {
     get_properties2(device, out);
-    rename_type(&out->properties);
+    rename_device(&out->properties);
+    for (VkBaseOutStructure *s = out->pNext; gpu && s; s = s->pNext)
+        switch (s->sType) {
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES:
+            ((VkPhysicalDeviceVulkan11Properties *)s)->subgroupSize = gpu->subgroup;
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES:
+            ((VkPhysicalDeviceSubgroupSizeControlProperties *)s)->minSubgroupSize = gpu->min_subgroup;
+            ((VkPhysicalDeviceSubgroupSizeControlProperties *)s)->maxSubgroupSize = gpu->max_subgroup;
+            ((VkPhysicalDeviceSubgroupSizeControlProperties *)s)->requiredSubgroupSizeStages
+                = gpu->control ? VK_SHADER_STAGE_COMPUTE_BIT : 0;
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES:
+            ((VkPhysicalDeviceShaderIntegerDotProductProperties *)s)->integerDotProduct4x8BitPackedSignedAccelerated
+                = gpu->dot;
+            break;
+        default: break;
+        }
+}
+
+static VKAPI_ATTR void VKAPI_CALL features2(VkPhysicalDevice device, VkPhysicalDeviceFeatures2 *out)
+{
+    get_features2(device, out);
+    for (VkBaseOutStructure *s = out->pNext; gpu && s; s = s->pNext)
+        if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES)
+            ((VkPhysicalDeviceVulkan12Features *)s)->shaderFloat16 &= gpu->fp16;
 }
 
 static VKAPI_ATTR void VKAPI_CALL memory2(VkPhysicalDevice device, VkPhysicalDeviceMemoryProperties2 *out)
@@ -165,13 +228,27 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, c
     return VK_SUCCESS;
 }
 
+/* A name that is not in the table is no GPU: no instance. */
+static VkResult find_gpu(void)
+{
+    const char *name = getenv("PERIDOT_TEST_GPU");
+    gpu = NULL;
+    if (!name || !*name) return VK_SUCCESS;
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++)
+        if (strcmp(gpus[i].name, name) == 0) gpu = &gpus[i];
+    if (!gpu) fprintf(stderr, "PERIDOT_TEST_GPU: there is no GPU %s\n", name);
+    return gpu ? VK_SUCCESS : VK_ERROR_INITIALIZATION_FAILED;
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL create(const VkInstanceCreateInfo *info, const VkAllocationCallbacks *allocator,
                                              VkInstance *out)
 {
-    VkResult result = layer_create_instance(info, allocator, out);
+    VkResult result = find_gpu();
+    if (result == VK_SUCCESS) result = layer_create_instance(info, allocator, out);
     if (result != VK_SUCCESS) return result;
     get_properties = NEXT(vkGetPhysicalDeviceProperties);
     get_properties2 = NEXT(vkGetPhysicalDeviceProperties2);
+    get_features2 = NEXT(vkGetPhysicalDeviceFeatures2);
     get_memory2 = NEXT(vkGetPhysicalDeviceMemoryProperties2);
     return VK_SUCCESS;
 }
@@ -184,6 +261,7 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_proc(VkInstance of, const ch
                                                 LAYER_FUNCTION("vkCreateDevice", create_device),
                                                 LAYER_FUNCTION("vkGetPhysicalDeviceProperties", properties),
                                                 LAYER_FUNCTION("vkGetPhysicalDeviceProperties2", properties2),
+                                                LAYER_FUNCTION("vkGetPhysicalDeviceFeatures2", features2),
                                                 LAYER_FUNCTION("vkGetPhysicalDeviceMemoryProperties2", memory2)};
     PFN_vkVoidFunction found = layer_find(own, sizeof own / sizeof *own, name);
     return found || !next ? found : next(of, name);
