@@ -236,6 +236,19 @@ static void test_full(void **state)
     peridot_session_free(s);
 }
 
+/* On a GPU with memory of its own: what is still being uploaded is not freed under the copies. */
+static void test_unused(void **state)
+{
+    (void)state;
+    peridot_model *model;
+    setenv("PERIDOT_TEST_DISCRETE", "1", 1);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_OK(peridot_model_open(&model, MODEL, NULL));
+        peridot_model_close(model);
+    }
+    unsetenv("PERIDOT_TEST_DISCRETE");
+}
+
 /* Beside the layers that tools/check asks for. */
 static void use_layer(char *program)
 {
@@ -268,7 +281,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_owners), cmocka_unit_test(test_new_chain),
                                        cmocka_unit_test(test_lost),
-                                       cmocka_unit_test(test_lost_going_back), cmocka_unit_test(test_full)};
+                                       cmocka_unit_test(test_lost_going_back), cmocka_unit_test(test_full),
+                                       cmocka_unit_test(test_unused)};
     (void)argc;
     program = argv[0];
     return cmocka_run_group_tests_name("lifetimes", tests, make_layer, remove_shared);
