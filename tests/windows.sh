@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # peridot.exe of the zip, run by Wine on the same Vulkan driver as the native command: what it writes is the same, bit
-# for bit; and what is Windows' own. .ci/windows runs it: test_windows.sh NATIVE SOURCE ZIP.
+# for bit; and what is Windows' own. .ci/windows runs it: tests/windows.sh NATIVE SOURCE ZIP.
 . "$(dirname "$0")/command.sh"
 
 native=$peridot
