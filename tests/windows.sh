@@ -6,8 +6,8 @@
 native=$peridot
 golden=$source/tests/golden
 unset HF_TOKEN HF_HOME HF_HUB_CACHE XDG_CACHE_HOME http_proxy https_proxy HTTP_PROXY HTTPS_PROXY
-export WINEPREFIX=$folder/prefix WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml=;winemenubuilder.exe=d' HOME=$folder/home
-export XDG_RUNTIME_DIR=$folder no_proxy=127.0.0.1
+export WINEPREFIX=$folder/prefix WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml=;winemenubuilder.exe=d'
+export HOME=$folder/home XDG_RUNTIME_DIR=$folder no_proxy=127.0.0.1
 unset DISPLAY WAYLAND_DISPLAY
 mkdir -p "$HOME" "$folder/Größe 日本 🦊"
 wineboot -i >/dev/null 2>&1
@@ -65,7 +65,8 @@ test_names() {
     check "a path with a drive and backslashes" [ $status = 0 ]
     fails_with 1 'Z:/not/there.gguf' run -m 'Z:\not\there.gguf' x
     check "what is cached is in LOCALAPPDATA" [ -d "$profile/AppData/Local/peridot" ]
-    { "$peridot" inspect "$folder/models/stories.gguf" 2>"$folder/err"; echo $? >"$folder/status"; } | head -1 >"$folder/out"
+    { "$peridot" inspect "$folder/models/stories.gguf" 2>"$folder/err"; echo $? >"$folder/status"; } |
+        head -1 >"$folder/out"
     check "nobody reads the rest of what it writes: it says nothing" [ ! -s "$folder/err" ]
     check "and ends well" [ "$(cat "$folder/status")" = 0 ]
     run run -n 4 x
@@ -137,8 +138,8 @@ END
 
 test_chat() {
     has_terminal "chat in a console" || return 0
-    printf 'The little fox\n/bye\n' | timeout 60 script -qec "'$peridot' chat -m '$folder/models/stories.gguf' -n 12 --temp 0" \
-        /dev/null >"$folder/out" 2>"$folder/err"
+    local chat="'$peridot' chat -m '$folder/models/stories.gguf' -n 12 --temp 0"
+    printf 'The little fox\n/bye\n' | timeout 60 script -qec "$chat" /dev/null >"$folder/out" 2>"$folder/err"
     check "chat answers in a console" contains out fox
 }
 

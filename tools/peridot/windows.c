@@ -160,7 +160,7 @@ bool cmd_memory_close(FILE *file, char **text, size_t *size)
 
 static void (*on_signal)(int number);
 
-/* In a thread of its own. The system ends the process when this returns for a window that closes, and after some seconds
+/* In a thread of its own. When a window closes the system ends the process once this returns, and after some seconds
  * anyhow: until then the command can end by itself. */
 static BOOL WINAPI on_event(DWORD event)
 {
@@ -275,9 +275,12 @@ int cache_open(const char *path) { return _open(path, _O_RDWR | _O_CREAT | _O_BI
 
 bool cache_sync(int fd) { return _commit(fd) == 0; }
 
-bool cache_move(const char *from, const char *to) { return set_errno(MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING)); }
+bool cache_move(const char *from, const char *to)
+{
+    return set_errno(MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING));
+}
 
-/* Symbolic links take a right that few users have: then the file gets a second name, or on disks without these a copy. */
+/* Symbolic links take a right that few users have: the file gets a second name, or on disks without these a copy. */
 bool cache_link(const char *path, const char *target, const char *blob)
 {
     enum { FLAGS = 2 };   /* SYMBOLIC_LINK_FLAG_ALLOW_UNPRIVILEGED_CREATE, which headers of Windows 7 lack */
