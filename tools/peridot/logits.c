@@ -36,17 +36,24 @@ static const struct cmd_option options[] = {
 
 struct sink {
     peridot_output *file;      /* NULL: rows go to stdout */
-    const peridot_model *untold;   /* whose precision is told before the first row: a failure is one sentence */
+    const peridot_model *untold;   /* whose precision is told once its work begins: a failure is one sentence */
     bool failed;
     char sentence[1024];       /* the failure's: what the library says of the cancelled call would hide it */
 };
+
+static bool begin(void *user, uint64_t done, uint64_t total)
+{
+    struct sink *s = user;
+    (void)done, (void)total;
+    if (s->untold) cmd_model_print_precision(s->untold);
+    s->untold = NULL;
+    return !cmd_interrupted();
+}
 
 static bool write_row(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
     struct sink *s = user;
     (void)sequence, (void)pos;
-    if (s->untold) cmd_model_print_precision(s->untold);
-    s->untold = NULL;
     peridot_status status = PERIDOT_OK;
     if (s->file) status = peridot_output_write(s->file, row, n * sizeof *row);
     else if (fwrite(row, sizeof *row, n, stdout) != n)
@@ -111,7 +118,7 @@ static peridot_status evaluate(const struct rows_args *args, const int32_t *ids,
 static peridot_status write_rows(const struct rows_args *args, const int32_t *ids, size_t n, bool hidden)
 {
     struct sink sink;
-    peridot_eval_params eval = {.first = args->first, .user = &sink};
+    peridot_eval_params eval = {.first = args->first, .progress = begin, .user = &sink};
     *(hidden ? &eval.hidden : &eval.logits) = write_row;
     cmd_interrupt_watch();
     CMD_TRY(open_sink(&sink, args));

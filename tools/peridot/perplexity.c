@@ -53,6 +53,7 @@ static const struct cmd_option options[] = {
 };
 
 struct scoring {
+    const peridot_model *model;
     peridot_session *session;
     peridot_sequence *sequence;
     const int32_t *ids;          /* [n] of the text, without bos */
@@ -139,6 +140,7 @@ static peridot_status score_windows(struct scoring *s)
     size_t n_windows = 0;
     CMD_TRY(count_windows(&n_windows, s));
     size_t first = n_windows * part.i / part.n, end = n_windows * (part.i + 1) / part.n;
+    cmd_model_print_precision(s->model);   /* no sooner: a failure is one sentence */
     if (first == end) return PERIDOT_OK;
     const struct window a = window_at(s, first), z = window_at(s, end - 1);
     s->n_wanted = s->method == METHOD_SLIDING ? z.to - a.from : (end - first) * (a.to - a.from);
@@ -215,7 +217,7 @@ static peridot_status score(const struct perplexity_args *args, peridot_model *m
 {
     const peridot_vocab *vocab = peridot_model_vocab(model);
     uint32_t ctx_max = peridot_model_get_info(model)->ctx_max;
-    struct scoring s = {.n_bytes = size, .method = args->method, .ctx = args->ctx};
+    struct scoring s = {.model = model, .n_bytes = size, .method = args->method, .ctx = args->ctx};
     if (!s.ctx) s.ctx = (uint32_t)cmd_min(ctx_max, s.method == METHOD_LLAMA_CPP ? CTX_LLAMA_CPP : CTX_MAX);
     peridot_session_params params = {.ctx = s.ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
@@ -246,7 +248,6 @@ static int run_perplexity(const struct cmd_command *command, const void *argumen
     if (status == PERIDOT_OK) status = cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name);
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
     if (status == PERIDOT_OK) status = score(args, model, text, size);
-    if (status == PERIDOT_OK) cmd_model_print_precision(model);
     peridot_model_close(model);
     free(text);
     return cmd_exit(status);
