@@ -4,6 +4,7 @@
 . "$(dirname "$0")/command.sh"
 
 native=$peridot
+zip=$3
 golden=$source/tests/golden
 unset HF_TOKEN HF_HOME HF_HUB_CACHE XDG_CACHE_HOME http_proxy https_proxy HTTP_PROXY HTTPS_PROXY
 export WINEPREFIX=$folder/prefix WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml=;winemenubuilder.exe=d'
@@ -12,11 +13,11 @@ unset DISPLAY WAYLAND_DISPLAY
 mkdir -p "$HOME" "$folder/Größe 日本 🦊"
 wineboot -i >/dev/null 2>&1
 cd "$folder/Größe 日本 🦊" || exit 1
-unzip -q "$3"
+unzip -q "$zip"
 peridot=$folder/peridot
 cat >"$peridot" <<END
 #!/bin/sh
-HOME= exec wine '$PWD/$(basename "$3" .zip)/peridot.exe' "\$@"
+HOME= exec wine '$PWD/$(basename "$zip" .zip)/peridot.exe' "\$@"
 END
 chmod +x "$peridot"
 profile=$WINEPREFIX/drive_c/users/$(id -un)
@@ -99,15 +100,22 @@ test_pull() {
     exec 8>&-
 }
 
-ask() { curl -s -m 60 "http://127.0.0.1:$port/$1" "${@:2}" >"$folder/out"; }
-
-test_serve() {
-    local port= i asked=() request='{"prompt": "The little fox", "max_tokens": 24, "temperature": 0}'
-    "$peridot" serve -m "$folder/models/stories.gguf" --port 0 >"$folder/serve_out" 2>"$folder/serve_err" &
+# start_server ARGUMENTS...: at $port.
+start_server() {
+    port=
+    : >"$folder/serve_err"
+    "$peridot" serve -m "$folder/models/stories.gguf" --port 0 "$@" >"$folder/serve_out" 2>"$folder/serve_err" &
     for _ in $(seq 200); do
         port=$(sed -nE 's|.*http://127.0.0.1:([0-9]+).*|\1|p' "$folder/serve_err" | head -1)
         [ "$port" ] && break || sleep 0.1
     done
+}
+
+ask() { curl -s -m 60 "http://127.0.0.1:$port/$1" "${@:2}" >"$folder/out"; }
+
+test_serve() {
+    local port i asked=() request='{"prompt": "The little fox", "max_tokens": 24, "temperature": 0}'
+    start_server
     "$native" run -m "$folder/models/stories.gguf" -n 24 --temp 0 "The little fox" >"$folder/want" 2>"$folder/err"
     ask v1/completions -d "$request"
     check "serve answers as run" grep -qF "$(head -c 60 "$folder/want")" "$folder/out"
@@ -136,6 +144,42 @@ END
     wait
 }
 
+# tool NAME ARGUMENTS: as the page calls it.
+tool() {
+    ask tools/call -H "Origin: http://127.0.0.1:$port" -H 'Content-Type: application/json' \
+        -d "{\"name\": \"$1\", \"arguments\": \"${2//\"/\\\"}\"}"
+}
+
+# Programs that are tools: with standard input, output that is more than a pipe holds, and an end by force.
+test_tools() {
+    local port program="Z:$PWD/$(basename "$zip" .zip)/peridot.exe"
+    cat >"$folder/tools.json" <<END
+{"tools": [
+    {"name": "ids", "command": ["$program", "tokenize", "-m", "$folder/models/stories.gguf"], "allow": true},
+    {"name": "help", "command": ["$program", "run", "--help"], "allow": true},
+    {"name": "quoted", "command": ["$program", "tokenize", "-m", "$folder/models/stories.gguf", "a \\"b\\" c\\\\"]},
+    {"name": "late", "command": ["ping", "-n", "60", "127.0.0.1"], "timeout": 0.5},
+    {"name": "batch", "command": ["$folder/x.cmd"]}]}
+END
+    echo 'echo no' >"$folder/x.cmd"
+    start_server --tools "$folder/tools.json"
+    tool ids '{"a": "é"}'
+    check "a program gets its arguments and gives its result" contains out \
+        "$(printf '{"a": "é"}\n' | "$native" tokenize -m "$folder/models/stories.gguf" 2>"$folder/err" | head -1)"
+    tool help '{}'
+    check "one that writes much" contains out 'EXIT STATUS'
+    tool quoted '{}'
+    check "arguments with spaces and quotation marks" contains out \
+        "$("$native" tokenize -m "$folder/models/stories.gguf" 'a "b" c\' 2>"$folder/err")"
+    tool late '{}'
+    check "one that takes too long" contains out 'late gave no result within 0.5 s'
+    check "is ended" [ "$(pgrep -fc 'ping.exe.*-n.*60')" = 0 ]
+    tool batch '{}'
+    check "a batch file is refused" contains out 'or it is a batch file'
+    wineserver -k
+    wait
+}
+
 test_chat() {
     has_terminal "chat in a console" || return 0
     local chat="'$peridot' chat -m '$folder/models/stories.gguf' -n 12 --temp 0"
@@ -147,6 +191,7 @@ test_same
 test_names
 test_pull
 test_serve
+test_tools
 test_chat
 test_kernels_and_bench
 wineserver -k 2>/dev/null

@@ -1,4 +1,4 @@
-/* os.h for Windows, editor.h without libedit, and no toolbox/process.h. .ci/windows runs it by Wine; no Windows machine
+/* os.h and models/cache_files.h for Windows, editor.h without libedit. Wine runs it (.ci/windows); no Windows machine
  * has been at hand. Paths, arguments and consoles are in UTF-8 (windows.manifest). */
 #include <winsock2.h>   /* before windows.h */
 
@@ -7,7 +7,6 @@
 #include "terminal.h"
 #include "text.h"
 #include "models/cache_files.h"
-#include "toolbox/process.h"
 
 #include <errno.h>
 #include <io.h>
@@ -338,39 +337,4 @@ void cache_hash_end(struct cache_hash *hash, unsigned char out[32])
     if (hash && out) BCryptFinishHash(hash->handle, out, hash->size, 0);
     if (hash) BCryptDestroyHash(hash->handle);
     free(hash);
-}
-
-/* ---- programs that are tools, and servers of tools ---- */
-
-peridot_status process_start(struct process *p, const struct process_params *params)
-{
-    *p = (struct process){0};
-    return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is not started: on Windows only servers at a URL can be used so far",
-                    cmd_shown(params->command[0]));
-}
-
-peridot_status process_write(struct process *p, const void *data, size_t size)
-{
-    (void)p, (void)data, (void)size;
-    return PERIDOT_ERROR_UNSUPPORTED;
-}
-
-peridot_status process_step(struct process *p, double seconds)
-{
-    (void)p, (void)seconds;
-    return PERIDOT_ERROR_UNSUPPORTED;
-}
-
-bool process_has_exited(const struct process *p)
-{
-    (void)p;
-    return true;
-}
-
-void process_end_input(struct process *p) { (void)p; }
-
-void process_close(struct process *p, double seconds, char how[64])
-{
-    (void)p, (void)seconds;
-    if (how) how[0] = 0;
 }

@@ -160,22 +160,6 @@ static void write_some(struct process *p)
     if (n < 0 || (p->ends_input && p->input.size == 0)) close_stream(&p->in);
 }
 
-static peridot_status keep_output(struct process *p, const char *data, size_t size)
-{
-    size_t kept = cmd_min(size, p->max_output - p->output.size);
-    p->n_dropped += size - kept;
-    return toolbox_bytes_add(&p->output, data, kept);
-}
-
-static peridot_status keep_errors(struct process *p, const char *data, size_t size)
-{
-    size_t kept = cmd_min(size, PROCESS_ERRORS), before = cmd_min(p->n_errors, PROCESS_ERRORS - kept);
-    memmove(p->errors, p->errors + p->n_errors - before, before);
-    memcpy(p->errors + before, data + size - kept, kept);
-    p->n_errors = before + kept;
-    return PERIDOT_OK;
-}
-
 static peridot_status read_some(struct process *p, int *fd,
                                 peridot_status (*keep)(struct process *p, const char *data, size_t size))
 {
@@ -195,8 +179,8 @@ peridot_status process_step(struct process *p, double seconds)
                                 {.fd = p->out, .events = POLLIN}, {.fd = p->err, .events = POLLIN}};
     if (poll(streams, 3, (int)(1000 * seconds)) <= 0) return PERIDOT_OK;
     if (streams[0].revents) write_some(p);
-    if (streams[1].revents) CMD_TRY(read_some(p, &p->out, keep_output));
-    return streams[2].revents ? read_some(p, &p->err, keep_errors) : PERIDOT_OK;
+    if (streams[1].revents) CMD_TRY(read_some(p, &p->out, process_keep_output));
+    return streams[2].revents ? read_some(p, &p->err, process_keep_errors) : PERIDOT_OK;
 }
 
 /* ---- the end ---- */

@@ -1,6 +1,6 @@
 /* A program that runs beside this one, with its three standard streams: those of tools, and servers that speak on them.
- * It is never started by a shell, leads a process group of its own, and is ended with that. process.c is for POSIX;
- * windows.c refuses. */
+ * It is never started by a shell, leads a process group of its own, and is ended with that. process.c is for POSIX,
+ * process_windows.c for Windows. */
 #ifndef PERIDOT_COMMAND_TOOLBOX_PROCESS_H
 #define PERIDOT_COMMAND_TOOLBOX_PROCESS_H
 
@@ -27,6 +27,7 @@ struct process {
 
     /* private */
     int pid, in, out, err;        /* pid 0: none; streams -1: closed */
+    void *program, *job, *streams[3];   /* the same on Windows: handles, NULL: closed */
     bool ends_input;
     size_t max_output;
 };
@@ -45,5 +46,10 @@ bool process_has_exited(const struct process *p);
  * that it may handle. `how` (may be NULL) is "" for success, else "ended with status 3" or the like. What it wrote
  * stays: the output is freed by the caller. */
 void process_close(struct process *p, double seconds, char how[64]);
+
+/* For process.c and process_windows.c: adds to the output what there is room for, and to `errors`, which lose what came
+ * first. */
+peridot_status process_keep_output(struct process *p, const char *data, size_t size);
+peridot_status process_keep_errors(struct process *p, const char *data, size_t size);
 
 #endif
