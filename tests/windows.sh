@@ -77,7 +77,7 @@ test_names() {
 test_kernels_and_bench() {
     run selftest
     check "selftest succeeds" [ $status = 0 ]
-    run bench --quick -m "$folder/models/stories.gguf"
+    run bench --quick
     check "bench --quick succeeds" [ $status = 0 ]
 }
 
