@@ -27,11 +27,25 @@ struct layer_function {
 };
 #define LAYER_FUNCTION(name, function) {name, (PFN_vkVoidFunction)(function)}
 
-static inline PFN_vkVoidFunction layer_find(const struct layer_function *list, size_t n, const char *name)
+static inline PFN_vkVoidFunction layer_find(const struct layer_function *own, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
-        if (strcmp(name, list[i].name) == 0) return list[i].function;
+        if (strcmp(name, own[i].name) == 0) return own[i].function;
     return NULL;
+}
+
+/* What get_proc and get_device_proc find: one of the layer's own functions, or what is below. */
+static inline PFN_vkVoidFunction layer_get(const struct layer_function *own, size_t n, VkInstance of, const char *name)
+{
+    PFN_vkVoidFunction found = layer_find(own, n, name);
+    return found || !next ? found : next(of, name);
+}
+
+static inline PFN_vkVoidFunction layer_get_of_device(const struct layer_function *own, size_t n, VkDevice device,
+                                                     const char *name)
+{
+    PFN_vkVoidFunction found = layer_find(own, n, name);
+    return found || !next_of_device ? found : next_of_device(device, name);
 }
 
 /* The loader's link, which the layer below takes from the chain in its turn. */

@@ -211,8 +211,7 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice device,
                                                 LAYER_FUNCTION("vkWaitSemaphores", wait_for),
                                                 LAYER_FUNCTION("vkAllocateMemory", allocate),
                                                 LAYER_FUNCTION("vkFreeMemory", release)};
-    PFN_vkVoidFunction found = layer_find(own, sizeof own / sizeof *own, name);
-    return found || !next_of_device ? found : next_of_device(device, name);
+    return layer_get_of_device(own, sizeof own / sizeof *own, device, name);
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo *info,
@@ -264,6 +263,5 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_proc(VkInstance of, const ch
                                                 LAYER_FUNCTION("vkGetPhysicalDeviceProperties2", properties2),
                                                 LAYER_FUNCTION("vkGetPhysicalDeviceFeatures2", features2),
                                                 LAYER_FUNCTION("vkGetPhysicalDeviceMemoryProperties2", memory2)};
-    PFN_vkVoidFunction found = layer_find(own, sizeof own / sizeof *own, name);
-    return found || !next ? found : next(of, name);
+    return layer_get(own, sizeof own / sizeof *own, of, name);
 }

@@ -179,8 +179,7 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice device,
                                                 LAYER_FUNCTION("vkFreeMemory", release),
                                                 LAYER_FUNCTION("vkMapMemory", map),
                                                 LAYER_FUNCTION("vkDestroyDevice", destroy_device)};
-    PFN_vkVoidFunction found = layer_find(own, sizeof own / sizeof *own, name);
-    return found || !next_of_device ? found : next_of_device(device, name);
+    return layer_get_of_device(own, sizeof own / sizeof *own, device, name);
 }
 
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_proc(VkInstance of, const char *name)
@@ -193,6 +192,5 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_proc(VkInstance of, const ch
                                                 LAYER_FUNCTION("vkGetPhysicalDeviceProperties2", properties2),
                                                 LAYER_FUNCTION("vkGetPhysicalDeviceMemoryProperties", memory),
                                                 LAYER_FUNCTION("vkGetPhysicalDeviceMemoryProperties2", memory2)};
-    PFN_vkVoidFunction found = layer_find(own, sizeof own / sizeof *own, name);
-    return found || !next ? found : next(of, name);
+    return layer_get(own, sizeof own / sizeof *own, of, name);
 }

@@ -49,8 +49,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, c
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice device, const char *name)
 {
     static const struct layer_function own[] = {LAYER_FUNCTION("vkGetDeviceProcAddr", get_device_proc)};
-    PFN_vkVoidFunction found = layer_find(own, sizeof own / sizeof *own, name);
-    return found || !next_of_device ? found : next_of_device(device, name);
+    return layer_get_of_device(own, sizeof own / sizeof *own, device, name);
 }
 
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_proc(VkInstance of, const char *name)
@@ -61,6 +60,5 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_proc(VkInstance of, const ch
                                                 LAYER_FUNCTION("vkCreateDevice", create_device),
                                                 LAYER_FUNCTION("vkEnumerateDeviceExtensionProperties", extensions),
                                                 LAYER_FUNCTION("vkGetPhysicalDeviceFeatures2", features2)};
-    PFN_vkVoidFunction found = layer_find(own, sizeof own / sizeof *own, name);
-    return found || !next ? found : next(of, name);
+    return layer_get(own, sizeof own / sizeof *own, of, name);
 }
