@@ -51,6 +51,10 @@ struct pd_layer {
     bool experts_split;              /* their gates and what these multiply are two tensors of the file */
 };
 
+/* An image's rows see those that come after them, in layers with a window and in those without, and in the former also
+ * those that the window would hide. */
+enum { PD_SIGHT_LOCAL = 1, PD_SIGHT_GLOBAL = 2, PD_SIGHT_BACK = 4 };
+
 struct pd_config {
     enum pd_family family;
     char name[128];                  /* as people may see it (pd_utf8_escape) */
@@ -62,6 +66,7 @@ struct pd_config {
     bool norm_plus_one;              /* stored norm weights are centred on zero: add 1 */
     bool tied;                       /* the output matrix is the embedding */
     bool bidirectional;              /* a token sees its whole text, not only what is before it */
+    uint32_t image_sight;            /* PD_SIGHT_ ...: what an image's rows see of it that causal ones would not */
     struct pd_layer *layers;         /* [n_layers] */
     uint32_t per_layer_dim;          /* columns of what each layer gets of the token itself; 0: layers get none */
     float per_layer_scale;           /* of its embedding */

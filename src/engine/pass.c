@@ -51,6 +51,7 @@ peridot_status pd_pass_add(struct pd_pass *p, const struct pd_run *run)
     struct pd_pass_shape *s = &p->shape;
     struct pd_run *r = &p->runs[p->n_runs++];
     uint32_t row = s->n_rows;
+    bool whole = p->w->model->config.bidirectional;
     assert(p->n_runs <= PD_MAX_RUNS && row + run->n <= p->input.n_rows);
     assert(run->kind == PD_RUN_PROMPT || row == s->n_steps);
     *r = *run;
@@ -58,7 +59,7 @@ peridot_status pd_pass_add(struct pd_pass *p, const struct pd_run *run)
     s->n_rows += run->n;
     for (uint32_t m = 0; m < run->n; m++)
         pd_input_write(&p->input, p->w, row + m, &run->sequence->pages, run->pos + m,
-                       run->pos + (p->w->model->config.bidirectional ? run->n - 1 : m));
+                       whole ? run->pos : run->pos + m, whole ? run->pos + run->n - 1 : run->pos + m);
     if (run->tokens) {
         memcpy(p->tokens + row, run->tokens, run->n * sizeof *run->tokens);
         memcpy((int32_t *)p->input.tokens.host + row, run->tokens, run->n * sizeof *run->tokens);

@@ -91,15 +91,15 @@ void pd_reference_rope(float *qkv, const struct pd_reference_cache *cache, const
     }
 }
 
-/* One query head of position pos over keys first .. last:
+/* One query head over the keys that it sees:
  *   s[j] = softcap(scale q . k[j]),   y = sum_j exp(s[j]) v[j] / sum_j exp(s[j])
  * with the largest score taken off first, as exp would overflow. */
 static void attend(float *y, const float *q, const struct pd_reference_cache *cache,
-                   const struct pd_reference_heads *heads, uint32_t pos, uint32_t last, uint32_t kv_head)
+                   const struct pd_reference_heads *heads, struct pd_reference_sight sight, uint32_t kv_head)
 {
-    uint32_t first = heads->window && pos + 1 > heads->window ? pos + 1 - heads->window : 0, d = heads->head_dim;
+    uint32_t d = heads->head_dim;
     double top = -INFINITY, total = 0, sum[512] = {0};
-    for (uint32_t j = first; j <= last; j++) {
+    for (uint32_t j = sight.first; j <= sight.last; j++) {
         double score = (double)heads->scale * dot(q, cache->k + slot(heads, j, kv_head), d);
         score = pd_reference_softcap(score, (double)heads->softcap);
         double rescale = exp(fmin(top - score, 0)), weight = exp(fmin(score - top, 0));
@@ -112,13 +112,13 @@ static void attend(float *y, const float *q, const struct pd_reference_cache *ca
 }
 
 void pd_reference_attention(float *y, const float *q, const struct pd_reference_cache *cache,
-                            const struct pd_reference_heads *heads, uint32_t pos, const uint32_t *last,
+                            const struct pd_reference_heads *heads, const struct pd_reference_sight *sights,
                             uint32_t n_tokens)
 {
     uint32_t group = heads->n_heads / heads->n_kv_heads;
     for (uint32_t m = 0; m < n_tokens; m++)
         for (uint32_t h = 0; h < heads->n_heads; h++, y += heads->head_dim, q += heads->head_dim)
-            attend(y, q, cache, heads, pos + m, last ? last[m] : pos + m, h / group);
+            attend(y, q, cache, heads, sights[m], h / group);
 }
 
 /* With M the largest maximum and f[s] = exp(maximum[s] - M):   y = sum_s f[s] sums[s] / sum_s f[s] total[s] */

@@ -10,7 +10,6 @@
 
 struct pd_reference_heads {
     uint32_t n_heads, n_kv_heads, head_dim;
-    uint32_t window;                 /* keys that a query sees, itself included; 0: all */
     uint32_t ring;                   /* positions of the cache: position p is in slot p % ring */
     float scale, softcap, eps;
     const float *q_norm, *k_norm;    /* [head_dim], or NULL */
@@ -54,10 +53,14 @@ void pd_reference_rmsnorm(float *x, float *normed, const struct pd_reference_nor
 void pd_reference_rope(float *qkv, const struct pd_reference_cache *cache, const struct pd_reference_heads *heads,
                        const float *angles, uint32_t pos, uint32_t n_tokens);
 
-/* y[m] = attention of position pos + m over the cache, up to the key of position last[m] (NULL: its own).
- * y, q [n_tokens][n_heads head_dim] */
+/* Positions of the first and the last key that a query sees. */
+struct pd_reference_sight {
+    uint32_t first, last;
+};
+
+/* y[m] = attention of a position that sees these keys of the cache.   y, q [n_tokens][n_heads head_dim] */
 void pd_reference_attention(float *y, const float *q, const struct pd_reference_cache *cache,
-                            const struct pd_reference_heads *heads, uint32_t pos, const uint32_t *last,
+                            const struct pd_reference_heads *heads, const struct pd_reference_sight *sights,
                             uint32_t n_tokens);
 
 /* y [n_heads][head_dim] from the splits of attention, [n_heads][n_splits][head_dim + 2]: sums, maximum, total */

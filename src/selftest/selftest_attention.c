@@ -137,7 +137,7 @@ static struct pd_heads device_heads(const struct pd_reference_heads *h, const st
                                     const struct pd_trial_buffer *k_norm)
 {
     return (struct pd_heads){.n_heads = h->n_heads, .n_kv_heads = h->n_kv_heads, .head_dim = h->head_dim,
-        .window = h->window, .scale = h->scale, .softcap = h->softcap, .eps = h->eps,
+        .scale = h->scale, .softcap = h->softcap, .eps = h->eps,
         .q_norm = pd_trial_address(q_norm), .k_norm = pd_trial_address(k_norm), .v_norm = h->v_norm};
 }
 
@@ -147,12 +147,14 @@ static void set_kv_from(struct pd_heads *heads, enum kv_from from)
     heads->shares_kv = from == KV_SHARED;
 }
 
-/* last: [n_tokens], or NULL where each sees its own key last. */
-static struct pd_trial_buffer *make_places(struct pd_trial *t, uint32_t pos, const uint32_t *last, uint32_t n_tokens)
+/* sights: [n_tokens], or NULL where only positions count. */
+static struct pd_trial_buffer *make_places(struct pd_trial *t, uint32_t pos, const struct pd_reference_sight *sights,
+                                           uint32_t n_tokens)
 {
     struct pd_place *places = pd_trial_zeros(t, n_tokens * sizeof *places);
     for (uint32_t m = 0; m < n_tokens; m++)
-        places[m] = (struct pd_place){.pos = pos + m, .last = last ? last[m] : pos + m, .text = TABLE_PAGES * PD_PAGE};
+        places[m] = (struct pd_place){.pos = pos + m, .first = sights ? sights[m].first : 0,
+            .last = sights ? sights[m].last : pos + m, .text = TABLE_PAGES * PD_PAGE};
     return pd_trial_words(t, places, n_tokens, sizeof *places / 4, sizeof *places / 4);
 }
 
@@ -314,19 +316,20 @@ static const struct shape {
     {16, 1, 512, PERIDOT_KV_F16, true, false}, {8, 1, 512, PERIDOT_KV_F16, true, true},
     {16, 1, 512, PERIDOT_KV_F32, false, false}, {8, 1, 512, PERIDOT_KV_Q8_0, false, false},
     {1, 1, 4, PERIDOT_KV_Q8_0, false, false}, {3, 1, 20, PERIDOT_KV_Q8_0, false, true},
-    {4, 2, 96, PERIDOT_KV_Q8_0, false, false}, {4, 2, 256, PERIDOT_KV_Q8_0, false, true},
+    {4, 2, 96, PERIDOT_KV_Q8_0, false, false}, {2, 2, 72, PERIDOT_KV_F16, false, false}, {4, 2, 256, PERIDOT_KV_Q8_0, false, true},
 };
 
 struct place {
     uint32_t pos, n_tokens, window, ring;
     float softcap, amplitude;     /* of q: scores have a standard deviation of about a third of it */
-    uint32_t n_mutual;            /* rows from the first on that see each other, as far as the window goes; 0: none */
+    uint32_t n_mutual;            /* rows from the first on that see each other; 0: none */
+    enum { TO_WINDOW, TO_END, WHOLE } mutual;   /* as far as windows to both sides go, or to the end of them, or all */
 };
 
 struct attention {
     struct pd_reference_heads h;
     float *q, *k, *v, *want;
-    uint32_t *last;               /* [n_tokens]: position of the last key that each sees */
+    struct pd_reference_sight *sights;   /* [n_tokens] */
     struct pd_trial_buffer *k_cache, *v_cache, *q_rows, *y_rows, *places;
     struct pd_attention op;
 };
@@ -341,15 +344,20 @@ static float *random_cache(struct pd_trial *t, const struct pd_reference_heads *
     return x;
 }
 
-/* Of rows that see each other all the keys to the end of them, or of a window to both sides. */
-static uint32_t *last_keys(struct pd_trial *t, const struct place *p)
+/* A text, an image in it, or a whole text of which each row sees later ones as well. */
+static struct pd_reference_sight *sights_of(struct pd_trial *t, const struct place *p)
 {
-    uint32_t *last = pd_trial_zeros(t, p->n_tokens * sizeof *last);
+    struct pd_reference_sight *sights = pd_trial_zeros(t, p->n_tokens * sizeof *sights);
     for (uint32_t m = 0; m < p->n_tokens; m++) {
-        last[m] = m < p->n_mutual ? p->pos + p->n_mutual - 1 : p->pos + m;
-        if (p->window) last[m] = (uint32_t)pd_min(last[m], p->pos + m + p->window - 1);
+        struct pd_reference_sight *s = &sights[m];
+        uint32_t pos = p->pos + m;
+        bool mutual = m < p->n_mutual;
+        s->first = p->window && pos + 1 > p->window ? pos + 1 - p->window : 0;
+        s->last = mutual ? p->pos + p->n_mutual - 1 : pos;
+        if (mutual && p->mutual == WHOLE) s->first = (uint32_t)pd_min(s->first, p->pos);
+        if (p->window && p->mutual == TO_WINDOW) s->last = (uint32_t)pd_min(s->last, pos + p->window - 1);
     }
-    return last;
+    return sights;
 }
 
 static void begin_attention(struct pd_trial *t, struct attention *a, const struct shape *s, const struct place *p,
@@ -357,12 +365,12 @@ static void begin_attention(struct pd_trial *t, struct attention *a, const struc
 {
     pd_trial_begin(t,
                    "attention %u/%u heads of %u, kv type %d, position %u, %u tokens, window %u, ring %u, softcap %g, "
-                   "amplitude %g, splits of %u pages, %u see each other",
+                   "amplitude %g, splits of %u pages, %u see each other, %d",
                    s->n_heads, s->n_kv_heads, s->head_dim, (int)s->type, p->pos, p->n_tokens, p->window, p->ring,
-                   (double)p->softcap, (double)p->amplitude, split_pages, p->n_mutual);
+                   (double)p->softcap, (double)p->amplitude, split_pages, p->n_mutual, (int)p->mutual);
     uint32_t q_width = s->n_heads * s->head_dim;
     *a = (struct attention){.h = {.n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads, .head_dim = s->head_dim,
-        .window = p->window, .ring = p->ring, .softcap = p->softcap, .scale = (float)pow(s->head_dim, -0.5)}};
+        .ring = p->ring, .softcap = p->softcap, .scale = (float)pow(s->head_dim, -0.5)}};
     a->q = pd_trial_random(t, (size_t)p->n_tokens * q_width, p->amplitude);
     const uint32_t n_positions[] = {0, p->pos + p->n_tokens};
     a->k = random_cache(t, &a->h, n_positions, 0);
@@ -372,8 +380,8 @@ static void begin_attention(struct pd_trial *t, struct attention *a, const struc
     a->v_cache = make_cache(t, a->v, &a->h, s->type);
     a->q_rows = pd_trial_rows(t, a->q, p->n_tokens, q_width);
     a->y_rows = pd_trial_rows(t, NULL, p->n_tokens, q_width);
-    a->last = last_keys(t, p);
-    a->places = make_places(t, p->pos, a->last, p->n_tokens);
+    a->sights = sights_of(t, p);
+    a->places = make_places(t, p->pos, a->sights, p->n_tokens);
     a->op = (struct pd_attention){.heads = device_heads(&a->h, NULL, NULL),
         .kv = {.k = a->k_cache->address, .v = a->v_cache->address, .pages = make_tables(t, &a->h)->address,
             .type = s->type}, .qkv = pd_trial_rows_of(a->q_rows), .y = pd_trial_rows_of(a->y_rows),
@@ -415,33 +423,35 @@ static void end_attention(struct pd_trial *t, struct attention *a, const struct 
     pd_op_attention(&t->r, &a->op);
     pd_trial_run(t);
     struct pd_reference_cache second = {a->k + sequence_size(&a->h), a->v + sequence_size(&a->h)};
-    pd_reference_attention(a->want, a->q, &second, &a->h, p->pos, a->last, p->n_tokens);
+    pd_reference_attention(a->want, a->q, &second, &a->h, a->sights, p->n_tokens);
     pd_trial_check_rows(t, a->y_rows, a->want, magnitudes_of(t, a->want, p->n_tokens, a->h.n_heads * a->h.head_dim),
                         tolerance_of(t, p));
     pd_trial_end(t);
 }
 
 static const struct place places[] = {
-    {0, 1, 0, 64, 0, 6, 0},       /* one key */
-    {299, 1, 0, 320, 50, 6, 0},
-    {166, 1, 33, 128, 0, 6, 0},   /* tables that have gone round */
-    {39, 1, 40, 64, 50, 6, 0},    /* a window just full */
-    {40, 1, 40, 64, 50, 6, 0},    /* and its first key out of sight */
-    {0, 37, 0, 64, 50, 300, 0},   /* scores far beyond the cap */
-    {200, 7, 64, 192, 0, 6, 0},   /* windows from one page to the next but one */
-    {31, 5, 32, 64, 50, 6, 0},
-    {5, 3, 1, 64, 0, 6, 0},       /* each sees itself only */
-    {63, 33, 0, 128, 0, 300, 0},
-    {0, 37, 0, 64, 0, 6, 37},     /* a text whose rows see each other, */
-    {0, 71, 9, 128, 50, 6, 71},   /* with windows to both sides, */
-    {0, 1, 9, 64, 0, 6, 1},       /* of one row */
-    {60, 40, 33, 128, 0, 6, 21},  /* an image within a text */
+    {0, 1, 0, 64, 0, 6, 0, 0},       /* one key */
+    {299, 1, 0, 320, 50, 6, 0, 0},
+    {166, 1, 33, 128, 0, 6, 0, 0},   /* tables that have gone round */
+    {39, 1, 40, 64, 50, 6, 0, 0},    /* a window just full */
+    {40, 1, 40, 64, 50, 6, 0, 0},    /* and its first key out of sight */
+    {0, 37, 0, 64, 50, 300, 0, 0},   /* scores far beyond the cap */
+    {200, 7, 64, 192, 0, 6, 0, 0},   /* windows from one page to the next but one */
+    {31, 5, 32, 64, 50, 6, 0, 0},
+    {5, 3, 1, 64, 0, 6, 0, 0},       /* each sees itself only */
+    {63, 33, 0, 128, 0, 300, 0, 0},
+    {0, 37, 0, 64, 0, 6, 37, 0},     /* a text whose rows see each other, */
+    {0, 71, 9, 128, 50, 6, 71, 0},   /* with windows to both sides, */
+    {0, 1, 9, 64, 0, 6, 1, 0},       /* of one row */
+    {60, 40, 33, 128, 0, 6, 21, 0},  /* an image within a text */
+    {60, 75, 33, 192, 0, 6, 66, TO_END},   /* larger than a window, which ends what is seen before a row, */
+    {60, 75, 33, 192, 50, 6, 66, WHOLE},   /* or does not */
 };
 
 /* All keys have the lowest score that the cap allows. A key masked before the cap would count as much as they do. */
 static void try_softcap_order(struct pd_trial *t, const struct shape *s)
 {
-    const struct place p = {20, 12, 9, 64, 50, 0, 0};
+    const struct place p = {20, 12, 9, 64, 50, 0, 0, 0};
     uint32_t q_width = s->n_heads * s->head_dim;
     struct attention a;
     begin_attention(t, &a, s, &p, 1);
@@ -455,7 +465,7 @@ static void try_softcap_order(struct pd_trial *t, const struct shape *s)
 /* Keys and values up to the largest of fp16, where sums of products would overflow in it; scores are as small as ever. */
 static void try_large_cache(struct pd_trial *t, const struct shape *s)
 {
-    const struct place p = {20, 40, 0, 64, 0, 6, 0};
+    const struct place p = {20, 40, 0, 64, 0, 6, 0, 0};
     struct attention a;
     begin_attention(t, &a, s, &p, 1);
     for (uint32_t i = 0; i < p.n_tokens * s->n_heads * s->head_dim; i++) a.q[i] *= 0x1p-15f;
@@ -540,7 +550,8 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
         pd_reference_rope(q, &own, &a.h, angles + m * s->head_dim, at[m].pos, 1);
         check_cache(t, "k", a.k_cache, a.k, &a.h, &written);
         check_cache(t, "v", a.v_cache, a.v, &a.h, &written);
-        pd_reference_attention(a.want + m * q_width, q, &cache, &a.h, at[m].pos, NULL, 1);
+        pd_reference_attention(a.want + m * q_width, q, &cache, &a.h, &(struct pd_reference_sight){at[m].first, at[m].pos},
+                               1);
     }
     pd_trial_check_rows(t, a.y_rows, a.want, NULL,
                         s->type == PERIDOT_KV_F16 ? 0x1p-10 * (1 + (double)p->amplitude / 2) : fp32_tolerance(p));
@@ -552,9 +563,9 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
 static void try_decodes(struct pd_trial *t, peridot_kv_type type)
 {
     static const struct place few[] = {
-        {0, 1, 0, 64, 50, 6, 0}, {1, 1, 0, 64, 0, 6, 0}, {63, 1, 0, 64, 0, 6, 0}, {64, 1, 0, 128, 50, 30, 0},
-        {299, 1, 0, 320, 0, 6, 0},
-        {511, 1, 0, 512, 0, 6, 0}, {200, 1, 33, 128, 50, 6, 0}, {329, 1, 200, 320, 0, 6, 0}, {5, 1, 1, 64, 0, 6, 0}};
+        {0, 1, 0, 64, 50, 6, 0, 0}, {1, 1, 0, 64, 0, 6, 0, 0}, {63, 1, 0, 64, 0, 6, 0, 0}, {64, 1, 0, 128, 50, 30, 0, 0},
+        {299, 1, 0, 320, 0, 6, 0, 0},
+        {511, 1, 0, 512, 0, 6, 0, 0}, {200, 1, 33, 128, 50, 6, 0, 0}, {329, 1, 200, 320, 0, 6, 0, 0}, {5, 1, 1, 64, 0, 6, 0, 0}};
     for (uint32_t n = 1; n <= 8; n++)
         for (size_t p = 0; p < PD_COUNT(few); p++)
             for (size_t i = 0; i < PD_COUNT(shapes); i++) {
