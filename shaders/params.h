@@ -213,6 +213,34 @@ struct pd_attention_reduce_push {
     uint32_t head_dim, y_stride;
 };
 
+/* See layernorm.comp. Grid: [n_rows]. */
+struct pd_layernorm_push {
+    PD_PTR(pd_floats) x;          /* [n_rows][x_stride] */
+    PD_PTR(pd_floats) y;          /* [n_rows][y_stride] */
+    PD_PTR(pd_floats) w;          /* [n] */
+    PD_PTR(pd_floats) b;          /* [n] */
+    uint32_t n, x_stride, y_stride;
+    float eps;
+};
+
+/* See pool.comp. Grid: [blocks of n, rows that come out]. */
+struct pd_pool_push {
+    PD_PTR(pd_floats) x;          /* [patches][x_stride] */
+    PD_PTR(pd_floats) y;          /* [patches / side^2][y_stride] */
+    PD_PTR(pd_floats) bias;       /* [n] */
+    PD_PTR(pd_floats) w;          /* [n] */
+    uint32_t n, x_stride, y_stride, width, side;
+    float scale;
+};
+
+/* See clamp.comp. Grid: [blocks of n, n_rows]. */
+struct pd_clamp_push {
+    PD_PTR(pd_floats) x;          /* [n_rows][x_stride] */
+    PD_PTR(pd_floats) y;          /* [n_rows][y_stride] */
+    uint32_t n, x_stride, y_stride;
+    float low, high;
+};
+
 /* y[m][i] = act(gate[m][i]) * up[m][i]. Grid: [blocks of n, n_tokens]. */
 struct pd_glu_push {
     PD_PTR(pd_floats) gate;       /* [n_tokens][gate_stride] */

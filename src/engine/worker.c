@@ -176,7 +176,8 @@ static peridot_status read_body(struct body *b, const struct worker *k, const st
     b->heads = (const struct pd_head_row *)(b->rows + b->n_rows);
     b->entries = (const struct pd_table_entry *)(b->heads + b->n_heads);
     for (uint32_t i = 0; i < b->n_rows; i++)
-        if (b->rows[i].table >= cache->n_tables || b->rows[i].last >= s->ctx || b->rows[i].pos > b->rows[i].last || b->rows[i].first > b->rows[i].pos
+        if (b->rows[i].table >= cache->n_tables || b->rows[i].last >= s->ctx || b->rows[i].pos > b->rows[i].last
+            || b->rows[i].first > b->rows[i].pos
             || b->rows[i].token < 0 || (uint32_t)b->rows[i].token >= k->model->weights.vocab_size)
             return bad_message(k, "positions");
     if (!are_heads_right(b, &s->workspace)) return bad_message(k, "logits");

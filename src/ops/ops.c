@@ -336,10 +336,41 @@ void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struc
 void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows gate, struct pd_rows up, uint32_t n,
                uint32_t n_tokens, uint32_t activation)
 {
-    uint32_t spec[] = {64, activation == PD_SILU};
+    uint32_t spec[] = {64, activation == PD_SILU, false};
     struct pd_glu_push push = {.gate = gate.address, .up = up.address, .y = y.address, .n = n,
         .gate_stride = gate.stride, .up_stride = up.stride, .y_stride = y.stride};
-    dispatch(r, kernel(r, PD_KERNEL_glu, spec, 2), &push, (uint32_t)pd_div_up(n, spec[0]), n_tokens, 1);
+    dispatch(r, kernel(r, PD_KERNEL_glu, spec, up.address ? 2 : 3), &push, (uint32_t)pd_div_up(n, spec[0]), n_tokens, 1);
+    barrier(r);
+}
+
+/* ---- of images ---- */
+
+void pd_op_layernorm(struct pd_recorder *r, const struct pd_layernorm *norm, uint32_t n_rows)
+{
+    uint32_t spec[] = {norm->n > 256 ? 256 : 64};
+    struct pd_layernorm_push push = {.x = norm->x.address, .y = norm->y.address, .w = norm->w, .b = norm->b,
+        .n = norm->n, .x_stride = norm->x.stride, .y_stride = norm->y.stride, .eps = norm->eps};
+    dispatch(r, kernel(r, PD_KERNEL_layernorm, spec, 1), &push, n_rows, 1, 1);
+    barrier(r);
+}
+
+void pd_op_pool(struct pd_recorder *r, const struct pd_pool *pool, uint32_t n_rows)
+{
+    uint32_t spec[] = {64, pool->w != 0};
+    struct pd_pool_push push = {.x = pool->x.address, .y = pool->y.address, .bias = pool->bias, .w = pool->w,
+        .n = pool->n, .x_stride = pool->x.stride, .y_stride = pool->y.stride, .width = pool->width,
+        .side = pool->side, .scale = pool->scale};
+    dispatch(r, kernel(r, PD_KERNEL_pool, spec, 2), &push, (uint32_t)pd_div_up(pool->n, spec[0]), n_rows, 1);
+    barrier(r);
+}
+
+void pd_op_clamp(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_rows, float low,
+                 float high)
+{
+    uint32_t spec[] = {64};
+    struct pd_clamp_push push = {.x = x.address, .y = y.address, .n = n, .x_stride = x.stride, .y_stride = y.stride,
+        .low = low, .high = high};
+    dispatch(r, kernel(r, PD_KERNEL_clamp, spec, 1), &push, (uint32_t)pd_div_up(n, spec[0]), n_rows, 1);
     barrier(r);
 }
 

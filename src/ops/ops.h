@@ -169,7 +169,28 @@ uint32_t pd_decode_columns(const struct pd_variants *variants);
 /* Workgroups of attention along x: the step's grid needs it. */
 uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads *heads);
 
-/* y[m][i] = act(gate[m][i]) * up[m][i] for i < n, act being PD_SILU or PD_GELU */
+/* y = (x - mean(x)) / sqrt(variance(x) + eps) * w + b, of rows of n */
+struct pd_layernorm {
+    struct pd_rows x, y;
+    uint64_t w, b;             /* [n] */
+    uint32_t n;
+    float eps;
+};
+void pd_op_layernorm(struct pd_recorder *r, const struct pd_layernorm *norm, uint32_t n_rows);
+/* y[m] = (the mean of block m, of side x side patches of a grid with `width` columns) * scale, n columns of them;
+ * then, where w has an address, (y - bias) * w */
+struct pd_pool {
+    struct pd_rows x, y;
+    uint64_t bias, w;          /* [n] */
+    uint32_t n, width, side;
+    float scale;
+};
+void pd_op_pool(struct pd_recorder *r, const struct pd_pool *pool, uint32_t n_rows);
+/* y = clamp(x, low, high), n columns; x and y may be the same */
+void pd_op_clamp(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_rows, float low,
+                 float high);
+
+/* y[m][i] = act(gate[m][i]) * up[m][i] for i < n, act being PD_SILU or PD_GELU; up has no address: act(gate[m][i]) */
 void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows gate, struct pd_rows up, uint32_t n,
                uint32_t n_tokens, uint32_t activation);
 

@@ -43,6 +43,9 @@ static const struct kind {
     [PD_KERNELS_rate_read] = {pd_try_measure},
     [PD_KERNELS_rate_fp16] = {pd_try_rate},
     [PD_KERNELS_rate_matrix] = {pd_try_rate},
+    [PD_KERNELS_layernorm] = {pd_try_layernorm},
+    [PD_KERNELS_pool] = {pd_try_pool},
+    [PD_KERNELS_clamp] = {pd_try_clamp},
 };
 
 static void try_kernel(struct pd_trial *t, enum pd_kernel_id id, uint64_t seed)

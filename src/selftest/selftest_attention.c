@@ -316,7 +316,8 @@ static const struct shape {
     {16, 1, 512, PERIDOT_KV_F16, true, false}, {8, 1, 512, PERIDOT_KV_F16, true, true},
     {16, 1, 512, PERIDOT_KV_F32, false, false}, {8, 1, 512, PERIDOT_KV_Q8_0, false, false},
     {1, 1, 4, PERIDOT_KV_Q8_0, false, false}, {3, 1, 20, PERIDOT_KV_Q8_0, false, true},
-    {4, 2, 96, PERIDOT_KV_Q8_0, false, false}, {2, 2, 72, PERIDOT_KV_F16, false, false}, {4, 2, 256, PERIDOT_KV_Q8_0, false, true},
+    {4, 2, 96, PERIDOT_KV_Q8_0, false, false}, {2, 2, 72, PERIDOT_KV_F16, false, false},
+    {4, 2, 256, PERIDOT_KV_Q8_0, false, true},
 };
 
 struct place {
@@ -550,8 +551,8 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
         pd_reference_rope(q, &own, &a.h, angles + m * s->head_dim, at[m].pos, 1);
         check_cache(t, "k", a.k_cache, a.k, &a.h, &written);
         check_cache(t, "v", a.v_cache, a.v, &a.h, &written);
-        pd_reference_attention(a.want + m * q_width, q, &cache, &a.h, &(struct pd_reference_sight){at[m].first, at[m].pos},
-                               1);
+        const struct pd_reference_sight sight = {at[m].first, at[m].pos};
+        pd_reference_attention(a.want + m * q_width, q, &cache, &a.h, &sight, 1);
     }
     pd_trial_check_rows(t, a.y_rows, a.want, NULL,
                         s->type == PERIDOT_KV_F16 ? 0x1p-10 * (1 + (double)p->amplitude / 2) : fp32_tolerance(p));
@@ -580,7 +581,7 @@ static void try_decodes(struct pd_trial *t, peridot_kv_type type)
                     if (from == KV_OWN || (p + n) % 3 == (size_t)from)
                         try_decode(t, &s, &few[p], n, norms, (enum kv_from)from);
             }
-    const struct place deep = {(PD_MAX_SPLITS + 3) * PD_PAGE, 1, 0, (PD_MAX_SPLITS + 4) * PD_PAGE, 0, 6, 0};
+    const struct place deep = {(PD_MAX_SPLITS + 3) * PD_PAGE, 1, 0, (PD_MAX_SPLITS + 4) * PD_PAGE, 0, 6, 0, 0};
     const struct shape s = {1, 1, 16, type, true, true};
     try_decode(t, &s, &deep, 1, NORMS_NONE, KV_OWN);
 }

@@ -54,18 +54,21 @@ void pd_try_rmsnorm(struct pd_trial *t, uint32_t type)
 
 /* ---- glu ---- */
 
-static void try_glu(struct pd_trial *t, uint32_t n, uint32_t n_tokens, bool silu)
+/* gated false: what stands in for the factors are ones. */
+static void try_glu(struct pd_trial *t, uint32_t n, uint32_t n_tokens, bool silu, bool gated)
 {
     static const float extremes[] = {0, 1e5f, -1e5f, 20, -20, 1e-6f, -1e-30f, 3e13f, -3e13f};
-    pd_trial_begin(t, "glu %s of %u, %u tokens", silu ? "silu" : "gelu", n, n_tokens);
+    pd_trial_begin(t, "%s %s of %u, %u tokens", gated ? "gated" : "plain", silu ? "silu" : "gelu", n, n_tokens);
     float *x = pd_trial_random(t, (size_t)n_tokens * 2 * n, 6), *y = pd_trial_floats(t, (size_t)n_tokens * n);
     float *magnitudes = pd_trial_floats(t, (size_t)n_tokens * n);
     for (size_t i = 0; i < PD_COUNT(extremes) && i < n; i++) x[i] = extremes[i];
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, 2 * n),
         *y_rows = pd_trial_rows(t, NULL, n_tokens, n);
     struct pd_rows gate = pd_trial_rows_of(x_rows), up = pd_rows_at(gate, 0, n);
+    if (!gated) up.address = 0;
     pd_op_glu(&t->r, pd_trial_rows_of(y_rows), gate, up, n, n_tokens, silu ? PD_SILU : PD_GELU);
     pd_trial_run(t);
+    for (size_t i = 0; !gated && i < (size_t)n_tokens * n; i++) x[i / n * 2 * n + n + i % n] = 1;
     pd_reference_glu(y, x, n, n_tokens, silu);
     /* |gate| |up|: near zero GELU is as exact as tanh is near -1 */
     for (uint32_t m = 0; m < n_tokens; m++)
@@ -82,8 +85,9 @@ void pd_try_glu(struct pd_trial *t, uint32_t type)
     for (size_t n = 0; n < PD_COUNT(widths); n++)
         for (size_t m = 0; m < PD_COUNT(n_tokens); m++) {
             if (!t->thorough && m != n % 3) continue;
-            try_glu(t, widths[n], n_tokens[m], false);
-            try_glu(t, widths[n], n_tokens[m], true);
+            try_glu(t, widths[n], n_tokens[m], false, true);
+            try_glu(t, widths[n], n_tokens[m], true, true);
+            try_glu(t, widths[n], n_tokens[m], n % 2, false);
         }
 }
 
