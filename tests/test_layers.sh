@@ -10,6 +10,7 @@ layers='
 src/base       base
 src/gpu        base gpu
 src/format     base format
+src/picture    base picture
 src/text       base format text
 src/arch       base format arch
 src/grammar    base format grammar

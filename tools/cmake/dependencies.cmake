@@ -22,6 +22,36 @@ else()
 configure with -D PERIDOT_YYJSON=FOLDER, where they are")
 endif()
 need(PCRE2 libpcre2-8)
+
+# Pictures: a build for Windows reads the formats whose libraries it finds.
+macro(need_picture prefix module)
+  if(WIN32)
+    pkg_check_modules(${prefix} QUIET IMPORTED_TARGET ${module})
+  else()
+    need(${prefix} ${module})
+  endif()
+endmacro()
+need_picture(JPEG libjpeg)
+need_picture(PNG libpng)
+need_picture(WEBP libwebp)
+need_picture(WEBPDEMUX libwebpdemux)
+find_package(GIF QUIET)   # not by pkg-config: giflib itself brings no module
+if(NOT GIF_FOUND AND NOT WIN32)
+  message(FATAL_ERROR "giflib is missing: install its package, which tools/packages names.")
+endif()
+set(picture_sources_missing "^$")
+foreach(format JPEG PNG WEBP GIF)
+  if(${format}_FOUND)
+    list(APPEND picture_definitions PD_WITH_${format})
+  else()
+    string(TOLOWER ${format} format)
+    string(APPEND picture_sources_missing "|src/picture/${format}\\.c$")
+  endif()
+endforeach()
+set(picture_libraries $<TARGET_NAME_IF_EXISTS:PkgConfig::JPEG> $<TARGET_NAME_IF_EXISTS:PkgConfig::PNG>
+    $<TARGET_NAME_IF_EXISTS:PkgConfig::WEBPDEMUX> $<TARGET_NAME_IF_EXISTS:PkgConfig::WEBP>
+    $<TARGET_NAME_IF_EXISTS:GIF::GIF>)
+
 if(PERIDOT_COMMAND)
   if(NOT WIN32)
     need(LIBEDIT libedit)          # chat
