@@ -24,13 +24,13 @@ static struct pd_picture read_golden(const char *name)
     return p;
 }
 
-/* Every sample within 1 of the next of `want`, which goes on to what is after them. */
+/* Every sample is within `most` of the next of `want`, which goes on to what is after them. */
 static void expect_pixels(const char *what, const struct pd_picture *p, uint32_t width, uint32_t height,
-                          const uint8_t **want)
+                          const uint8_t **want, int most)
 {
     if (p->width != width || p->height != height) fail_msg("%s: %u x %u", what, p->width, p->height);
     for (size_t i = 0; i < 3 * (size_t)width * height; i++, ++*want)
-        if (abs(p->rgb[i] - **want) > 1)
+        if (abs(p->rgb[i] - **want) > most)
             fail_msg("%s: sample %zu of pixel %zu, %zu is %u, not %u", what, i % 3, i / 3 % width, i / 3 / width,
                      p->rgb[i], **want);
 }
@@ -52,7 +52,7 @@ static void for_each_file(void (*call)(const char *name, uint32_t width, uint32_
 static void expect_decoded(const char *name, uint32_t width, uint32_t height, void *user)
 {
     struct pd_picture p = read_golden(name);
-    expect_pixels(name, &p, width, height, user);
+    expect_pixels(name, &p, width, height, user, 1);
     pd_picture_free(&p);
     assert_true(!p.rgb && !p.width);
 }
@@ -84,7 +84,7 @@ static void test_resize(void **state)
         EXPECT_OK(pd_picture_crop(&part, &large, x, y, width, height));
         EXPECT_OK(pd_picture_resize(&p, &part, new_width, new_height,
                                     strcmp(filter, "bicubic") == 0 ? PD_PICTURE_BICUBIC : PD_PICTURE_BILINEAR));
-        expect_pixels(what, &p, new_width, new_height, &want);
+        expect_pixels(what, &p, new_width, new_height, &want, 0);
         pd_picture_free(&part);
         pd_picture_free(&p);
     }
@@ -119,10 +119,10 @@ static void test_wrong_sizes(void **state)
     EXPECT_FAILURE(pd_picture_resize(&out, &in, 0, 5, PD_PICTURE_BICUBIC), PERIDOT_ERROR_UNSUPPORTED, "0 x 5 pixels");
     EXPECT_FAILURE(pd_picture_resize(&out, &in, 20000, 20000, PD_PICTURE_BICUBIC), PERIDOT_ERROR_UNSUPPORTED,
                    "20000 x 20000");
-    EXPECT_FAILURE(pd_picture_crop(&out, &in, 18, 0, 1, 1), PERIDOT_ERROR_ARGUMENT, "(18, 0)", "18 x 13");
-    EXPECT_FAILURE(pd_picture_crop(&out, &in, 0, 13, 1, 1), PERIDOT_ERROR_ARGUMENT, "(0, 13)");
-    EXPECT_OK(pd_picture_crop(&out, &in, 17, 12, 9, 9));
-    assert_true(out.width == 1 && out.height == 1 && memcmp(out.rgb, in.rgb + 3 * (18 * 13 - 1), 3) == 0);
+    EXPECT_FAILURE(pd_picture_crop(&out, &in, 18, 0, 1, 1), PERIDOT_ERROR_ARGUMENT, "(18, 0)", "18 x 17");
+    EXPECT_FAILURE(pd_picture_crop(&out, &in, 0, 17, 1, 1), PERIDOT_ERROR_ARGUMENT, "(0, 17)");
+    EXPECT_OK(pd_picture_crop(&out, &in, 17, 16, 9, 9));
+    assert_true(out.width == 1 && out.height == 1 && memcmp(out.rgb, in.rgb + 3 * (18 * 17 - 1), 3) == 0);
     pd_picture_free(&out);
     pd_picture_free(&in);
 }
@@ -147,7 +147,7 @@ static void expect_cut(const char *name, uint32_t width, uint32_t height, void *
         assert_true(end > 2 * map.size / 5);
     }
     for (size_t size = start; size < end; size++) {
-        if (read_bytes(&p, map.data, size) == PERIDOT_OK) fail_msg("%s: %zu of %zu bytes", name, size, (size_t)map.size);
+        if (read_bytes(&p, map.data, size) == PERIDOT_OK) fail_msg("%s: %zu bytes of it", name, size);
         assert_true(!p.rgb);
         if (size > end / 2)
             EXPECT_FAILURE(read_bytes(&p, map.data, size), PERIDOT_ERROR_FORMAT, "x.img: the ", " file ");
@@ -198,6 +198,7 @@ static void test_bombs(void **state)
         {"progressive.jpg", 0, {0xea, 0x60, 0xea, 0x60}, 4, "60000 x 60000 pixels"},
         {"rgb.png", 16, {0, 0, 0xea, 0x60, 0, 0, 0xea, 0x60}, 8, "60000 x 60000 pixels"},
         {"palette.gif", 6, {0x60, 0xea, 0x60, 0xea}, 4, "60000 x 60000 pixels"},
+        {"palette.gif", 6, {0x40, 0x9c, 1, 0}, 4, "40000 x 1 pixels"},
         {"frame.gif", 6, {0x20, 0x4e, 0x20, 0x4e}, 4, "20000 x 20000 pixels"},
         {"moving.webp", 24, {0x5f, 0xea, 0, 0x5f, 0xea, 0}, 6, "60000 x 60000 pixels"},
         {"lossy.webp", 26, {0xff, 0x3f, 0xff, 0x3f}, 4, "16383 x 16383 pixels"},
@@ -223,11 +224,10 @@ static void test_unknown(void **state)
 {
     (void)state;
     struct pd_picture p;
-    EXPECT_FAILURE(read_bytes(&p, "", 0), PERIDOT_ERROR_FORMAT, "x.img: ");
-    EXPECT_FAILURE(read_bytes(&p, "<!DOCTYPE html><html></html>", 28), PERIDOT_ERROR_FORMAT, "x.img: ");
-    EXPECT_FAILURE(read_bytes(&p, "\xff\xd8", 2), PERIDOT_ERROR_FORMAT, "not a picture: JPEG, PNG, WebP and GIF are");
-    EXPECT_FAILURE(read_bytes(&p, "\0\0\0\x18" "ftypheic\0\0\0\0", 16), PERIDOT_ERROR_UNSUPPORTED,
-                   "x.img: HEIC is not read: JPEG");
+    EXPECT_FAILURE(read_bytes(&p, "", 0), PERIDOT_ERROR_UNSUPPORTED, "x.img: it is empty");
+    EXPECT_FAILURE(read_bytes(&p, "<!DOCTYPE html>", 15), PERIDOT_ERROR_UNSUPPORTED, "x.img: it is a web page");
+    EXPECT_FAILURE(read_bytes(&p, "\xff\xd8", 2), PERIDOT_ERROR_UNSUPPORTED, "not a known kind of picture: only JPEG");
+    EXPECT_FAILURE(read_bytes(&p, "\0\0\0\x18" "ftypheic\0\0\0\0", 16), PERIDOT_ERROR_UNSUPPORTED, "it is HEIC: only");
 }
 
 int main(void)

@@ -72,6 +72,7 @@ static peridot_status decode(struct state *s, struct pd_pixels *out)
                                  pd_max(1, (uint64_t)s->gif->SHeight), s->file->max_pixels));
     PD_TRY(find_frame(s));
     GifImageDesc frame = s->gif->Image;
+    if (frame.Width < 1 || frame.Height < 1) return pd_picture_damaged(s->file, "it has no picture");
     PD_TRY(pd_pixels_begin(out, s->file, pd_max((uint64_t)s->gif->SWidth, (uint64_t)frame.Left + frame.Width),
                            pd_max((uint64_t)s->gif->SHeight, (uint64_t)frame.Top + frame.Height), 3));
     memset(out->data, 255, 3 * (size_t)out->width * out->height);

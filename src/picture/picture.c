@@ -1,7 +1,5 @@
 #include "picture/decode.h"
 
-#include "base/foreign.h"
-
 #include <stdlib.h>
 
 /* ---- formats ---- */
@@ -26,6 +24,10 @@ static const struct format {
     {"TIFF", "MM\0*", 4, NULL},
     {"BMP", "BM", 2, NULL},
     {"PDF", "%PDF-", 5, NULL},
+    {"SVG", "<svg", 4, NULL},
+    {"SVG", "<?xml", 5, NULL},
+    {"a web page", "<!", 2, NULL},
+    {"a web page", "<html", 5, NULL},
 };
 
 static const struct format *find_format(const struct format *table, size_t n, const struct pd_picture_file *file)
@@ -42,10 +44,8 @@ static const struct format *find_format(const struct format *table, size_t n, co
 static peridot_status fail_unknown(const struct pd_picture_file *file)
 {
     const struct format *other = find_format(others, PD_COUNT(others), file);
-    if (!other) PD_TRY(pd_foreign_check(file->bytes, file->size, file->name, "a picture"));
-    return pd_fail(other ? PERIDOT_ERROR_UNSUPPORTED : PERIDOT_ERROR_FORMAT,
-                   "%s: %s%s: JPEG, PNG, WebP and GIF are read", file->name,
-                   other ? other->name : "not a picture", other ? " is not read" : "");
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: it is %s: only JPEG, PNG, WebP and GIF are read", file->name,
+                   other ? other->name : file->size ? "not a known kind of picture" : "empty");
 }
 
 /* ---- reading ---- */

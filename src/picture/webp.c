@@ -56,7 +56,7 @@ peridot_status pd_decode_webp(struct pd_pixels *out, const struct pd_picture_fil
     WebPData data = {file->bytes, file->size};
     WebPDemuxState state;
     WebPDemuxer *demuxer = WebPDemuxPartial(&data, &state);
-    peridot_status status = state == WEBP_DEMUX_PARSE_ERROR ? pd_picture_damaged(file, "its chunks contradict the format")
+    peridot_status status = state == WEBP_DEMUX_PARSE_ERROR ? pd_picture_damaged(file, "its chunks are wrong")
                           : !demuxer || state != WEBP_DEMUX_DONE ? pd_picture_cut(file) : decode(out, file, demuxer);
     WebPDemuxDelete(demuxer);
     return status;

@@ -432,6 +432,7 @@ int main(int argc, char **argv)
                                    "\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\","
                                    "\"b\":\"model-00002-of-00002.safetensors\"}}");
     seed_golden("fuzz_ids", "*/tokens.txt");
+    seed_golden("fuzz_picture", "pictures/*.[jpgw][pnie][gfb]*");
     seed_folder();
     seed_gguf("f32", PD_F32, 4);
     seed_gguf("q4_0", PD_Q4_0, 32);
