@@ -220,6 +220,33 @@ static void test_bombs(void **state)
     }
 }
 
+/* A progressive JPEG of one gray block, with a scan for the first coefficient and for each of n_more. */
+static void make_scans(struct blob *b, uint8_t n_more)
+{
+    static const uint8_t head[] = "\xff\xd8\xff\xc2\0\x0b\x08\0\x08\0\x08\1\1\x11\0"            /* SOF2 */
+                                  "\xff\xc4\0\x14\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"      /* DHT, DC: "0" is 0 */
+                                  "\xff\xc4\0\x14\x10\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"   /* AC: "0" ends it */
+                                  "\xff\xdb\0\x43";                                            /* DQT */
+    b->size = 0;
+    put(b, head, sizeof head - 1);
+    for (int i = 0; i <= 64; i++) put(b, (uint8_t[]){i > 0}, 1);
+    for (uint8_t k = 0; k <= n_more; k++) put(b, (uint8_t[]){0xff, 0xda, 0, 8, 1, 1, 0, k, k, 0, 0x7f}, 11);
+    put(b, "\xff\xd9", 2);
+}
+
+static void test_scans(void **state)
+{
+    (void)state;
+    static struct blob b;
+    struct pd_picture p;
+    make_scans(&b, 49);
+    EXPECT_OK(read_bytes(&p, b.data, b.size));
+    assert_true(p.width == 8 && p.rgb[0] == 128 && p.rgb[191] == 128);
+    pd_picture_free(&p);
+    make_scans(&b, 50);
+    EXPECT_FAILURE(read_bytes(&p, b.data, b.size), PERIDOT_ERROR_FORMAT, "scans are too many");
+}
+
 static void test_unknown(void **state)
 {
     (void)state;
@@ -236,6 +263,7 @@ int main(void)
         cmocka_unit_test(test_decode),  cmocka_unit_test(test_resize),      cmocka_unit_test(test_same_size),
         cmocka_unit_test(test_cut),     cmocka_unit_test(test_wrong_sizes), cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_bombs),   cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_scans),
     };
     return cmocka_run_group_tests(tests, open_guard, close_guard);
 }
