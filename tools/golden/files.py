@@ -123,8 +123,12 @@ def torch_weights(s, prefix="", head="lm_head.weight"):
     return out
 
 
+def save_json(path, value):
+    path.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
+
+
 def save_config(folder, config):
-    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    save_json(folder / "config.json", config)
 
 
 def save_shards(folder, tensors, n):
@@ -381,8 +385,8 @@ def add_config_4(w, s):
     w.add_tensor("rope_freqs.weight", np.array([1.0] * (n // 4) + [1e30] * (n - n // 4), np.float32))
 
 
-def add_pieces(w, n, adds_eos):
-    texts, scores, types = tokenizer.pieces(n)
+def add_pieces(w, n, adds_eos, special=()):
+    texts, scores, types = tokenizer.pieces(n, special)
     w.add_tokenizer_model("llama")
     w.add_tokenizer_pre("default")
     w.add_token_list(texts)
@@ -400,7 +404,7 @@ def add_pieces(w, n, adds_eos):
 def add_tokenizer(w, s):
     w.add_file_type(gguf.LlamaFileType["ALL_F32" if s.gguf.get("") == "F32" else f"MOSTLY_{s.gguf.get('', 'Q4_K_M')}"])
     w.add_quantization_version(gguf.GGML_QUANT_VERSION)
-    add_pieces(w, s.n_pieces or s.vocab_size, adds_eos=False)
+    add_pieces(w, s.n_pieces or s.vocab_size, adds_eos=False, special=s.special)
 
 
 def read_gguf(s, path):

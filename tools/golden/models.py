@@ -42,6 +42,7 @@ class Shape:
     tied: str = "embed"                 # the tied matrix is stored as "embed", "head" or "both"; "no": two matrices
     head: str = ""                      # "base": none is stored; "sequence", "token": label scores
     n_pieces: int | None = None         # of the tokenizer, fewer than rows of the embedding; None: as many
+    special: tuple = ()                 # its last pieces, control pieces
     gguf: dict | None = field(default=None, hash=False)   # {pattern in the tensor's name: type}, "" for the others
     gemma4: dict = field(default_factory=dict, hash=False)      # what transformers' configuration has of its own
     proves: str = ""

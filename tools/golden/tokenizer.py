@@ -4,16 +4,17 @@ import struct
 import gguf
 
 
-def pieces(n):
-    """A tiny sentencepiece vocabulary: control pieces, 256 bytes, normal pieces. -> texts, scores, types"""
+def pieces(n, special=()):
+    """A tiny sentencepiece vocabulary: control pieces, 256 bytes, normal pieces, and as the last ones control pieces of
+    the model's own. -> texts, scores, types"""
     t = gguf.TokenType
     texts = ["<pad>", "<eos>", "<bos>", "<unk>"] + [f"<0x{b:02X}>" for b in range(256)]
     types = [t.CONTROL, t.CONTROL, t.CONTROL, t.UNKNOWN] + [t.BYTE] * 256
     normal = ["\u2581", "e", "t", "a", "o", "n", "\u2581a", "he", "\u2581t", "\u2581the", "s", "i"]
     normal += [chr(ord("A") + i) for i in range(26)]
-    normal = normal[:n - len(texts)]
-    scores = [0.0] * len(texts) + [-1.0 - i for i in range(len(normal))]
-    return texts + normal, scores, types + [t.NORMAL] * len(normal)
+    normal = normal[:n - len(texts) - len(special)]
+    scores = [0.0] * len(texts) + [-1.0 - i for i in range(len(normal))] + [0.0] * len(special)
+    return texts + normal + list(special), scores, types + [t.NORMAL] * len(normal) + [t.CONTROL] * len(special)
 
 
 # ---- tokenizer.model: sentencepiece_model.proto, by hand ----

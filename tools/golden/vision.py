@@ -1,0 +1,438 @@
+#!/usr/bin/env python3
+"""Makes the golden models that see: tiny random models with towers, pictures, and what transformers makes of them.
+
+    python3 tools/golden/vision.py [NAME...]            write the models to tests/golden
+    python3 tools/golden/vision.py --check [NAME...]    only read them: do plain forms of tower and mask give the same, and
+                                                        does every mistake show
+
+Each folder holds a Hugging Face directory with its tower (gemma3-vision: the same as model.gguf and mmproj.gguf, too), and
+- image-1.png, image-2.png: of the tower's own size, so that nothing resamples them
+- pixels.f32: image-1.png as the tower gets it: [3, height, width], or patches row by row, [patches, size * size * 3]
+- rows.f32: what takes the place of the images' tokens, image 1 first: [rows, d_model]
+- tokens.txt, logits.f32, hidden.f32: text, image 1, text; tokens-2.txt, logits-2.f32, hidden-2.f32: text, both images,
+  text; hidden-2-q8_0.f32: the same with Peridot's q8_0 cache; as in the folders of make.py
+computed by transformers' forward in float64 from the weights as stored (norms, softmax and pools in float32).
+"""
+import argparse
+import contextlib
+import json
+import pathlib
+import shutil
+import sys
+import zlib
+from dataclasses import dataclass, field, replace
+
+import gguf
+import numpy as np
+import torch
+import transformers
+from PIL import Image
+from safetensors.torch import load_file, save_file
+from transformers.modeling_outputs import BaseModelOutputWithPooling
+
+import check
+import files
+import models
+import tokenizer
+
+HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
+SPECIAL_3 = ("\n\n", "<start_of_image>", "<end_of_image>", "<image_soft_token>")
+SPECIAL_4 = ("<|image>", "<image|>", "<|image|>")
+BEGIN, END, SOFT = -3, -2, -1       # of the special pieces, from the vocabulary's end
+
+
+@dataclass(frozen=True)
+class Model:
+    text: models.Shape
+    cls: str                # of transformers
+    tower: dict             # vision_config
+    sizes: tuple            # height and width of the two pictures
+    top: dict = field(default_factory=dict)     # what config.json has beside text_config and vision_config
+    proves: str = ""
+
+    @property
+    def is_gemma3(self):
+        return self.cls.startswith("Gemma3")
+
+    @property
+    def is_unified(self):
+        return "Unified" in self.cls
+
+    def token(self, which):
+        return self.text.vocab_size + which
+
+
+GEMMA3 = models.GEMMA3 | dict(n_layers=6, ffn_dim=64, vocab_size=288, special=SPECIAL_3)
+GEMMA4 = models.GEMMA4 | dict(ffn_dim=64, vocab_size=288, special=SPECIAL_4)
+PUBLISHED_4 = dict(hidden_activation="gelu_pytorch_tanh", rms_norm_eps=1e-6, patch_size=4, pooling_kernel_size=3,
+                   position_embedding_size=48, default_output_length=280,
+                   rope_parameters={"rope_theta": 100.0, "rope_type": "default"}, model_type="gemma4_vision")
+SIZES_4 = ((60, 144), (108, 84))    # 5 x 12 and 9 x 7 rows, of a budget of 70
+MODELS = {
+    "gemma3-vision": Model(
+        models.Shape(**GEMMA3, seed=81, form="wrapped", dtype="BF16", gguf={"": "BF16"}),
+        "Gemma3ForConditionalGeneration",
+        dict(hidden_size=96, image_size=96, intermediate_size=104, model_type="siglip_vision_model",
+             num_attention_heads=4, num_hidden_layers=2, patch_size=6, vision_use_head=False),
+        ((96, 96), (96, 96)), dict(mm_tokens_per_image=16),
+        "16 x 16 patches of 6 pixels, heads of 24, means of 4 x 4; window 12 and images of 16 rows"),
+    "gemma4-vision": Model(
+        models.Shape(**(GEMMA4 | dict(n_kv_heads=1)), seed=82, form="old", dtype="BF16",
+                     gemma4=models.SMALL4 | dict(hidden_size_per_layer_input=32)),
+        "Gemma4ForConditionalGeneration",
+        PUBLISHED_4 | dict(hidden_size=64, intermediate_size=96, num_attention_heads=4, num_key_value_heads=4,
+                           head_dim=16, num_hidden_layers=2, use_clipped_linears=True, standardize=False),
+        SIZES_4, {}, "E2B: clipped matrices, inputs of layers; rows of images are causal; two aspects"),
+    "gemma4-dense-vision": Model(
+        models.Shape(**GEMMA4, seed=83, form="old", dtype="BF16",
+                     gemma4=models.DENSE4 | dict(use_bidirectional_attention="vision")),
+        "Gemma4ForConditionalGeneration",
+        PUBLISHED_4 | dict(hidden_size=96, intermediate_size=104, num_attention_heads=4, num_key_value_heads=4,
+                           head_dim=24, num_hidden_layers=2, use_clipped_linears=False, standardize=True),
+        SIZES_4, {}, "31B: standardised rows, heads of 24; rows of an image see each other in local layers"),
+    "gemma4-unified-vision": Model(
+        models.Shape(**GEMMA4, seed=84, form="old", dtype="BF16",
+                     gemma4=models.DENSE4 | dict(use_bidirectional_attention="vision")),
+        "Gemma4UnifiedForConditionalGeneration",
+        dict(mm_embed_dim=96, mm_posemb_size=24, model_patch_size=12, model_type="gemma4_unified_vision",
+             num_soft_tokens=280, output_proj_dims=96, patch_size=4, pooling_kernel_size=3, rms_norm_eps=1e-6),
+        SIZES_4, {}, "12B: patches of 12 pixels without a tower; rows of an image see each other in all layers"),
+}
+
+# Standard deviations by the ends of names, or (mean, deviation): the first that fits.
+SPREADS = (
+    ("position_embedding.weight", 0.5), ("position_embedding_table", 0.4), ("pos_embedding", 0.5),
+    ("patch_embedding.weight", 0.12), ("input_proj.weight", 0.2), ("patch_dense.weight", 0.05),
+    ("mm_input_projection_weight", 0.8), ("embedding_projection.weight", 3.0), ("mm_soft_emb_norm.weight", (0.0, 0.3)),
+    ("std_bias", 3.0), ("std_scale", (0.2, 0.05)),
+    ("input_min", (-1.5, 0.3)), ("input_max", (1.5, 0.3)), ("output_min", (-1.8, 0.4)), ("output_max", (1.8, 0.4)),
+    ("q_norm.weight", (0.8, 0.2)), ("k_norm.weight", (0.8, 0.2)),
+    ("bias", 0.3), ("norm.weight", (1.0, 0.3)), ("norm1.weight", (1.0, 0.3)), ("norm2.weight", (1.0, 0.3)),
+    ("ln1.weight", (1.0, 0.3)), ("ln2.weight", (1.0, 0.3)), ("weight", 0.15))
+
+
+# ---- configuration, weights ----
+
+def text_config(m):
+    s = m.text
+    if m.is_gemma3:
+        return files.config_wrapped(s)["text_config"] | {"vocab_size": s.vocab_size}
+    g = s.gemma4
+    config = files.config_unified(replace(s, gemma4={"num_global_key_value_heads": None} | g))["text_config"]
+    return config | {
+        "attention_k_eq_v": g.get("attention_k_eq_v", False), "model_type": f"gemma4{'_unified' * m.is_unified}_text",
+        "bos_token_id": 2, "eos_token_id": 1, "pad_token_id": 0, "enable_moe_block": False,
+        "hidden_size_per_layer_input": g["hidden_size_per_layer_input"],
+        "num_kv_shared_layers": g.get("num_kv_shared_layers", 0),
+        "use_bidirectional_attention": g.get("use_bidirectional_attention"),
+        "use_double_wide_mlp": g.get("use_double_wide_mlp", False), "vocab_size_per_layer_input": s.vocab_size}
+
+
+def config(m):
+    """config.json as published."""
+    out = {"architectures": [m.cls], "text_config": text_config(m), "vision_config": m.tower} | m.top
+    if m.is_gemma3:
+        return out | {
+            "boi_token_index": m.token(BEGIN), "eoi_token_index": m.token(END), "image_token_index": m.token(SOFT),
+            "eos_token_id": [1, 106], "initializer_range": 0.02, "model_type": "gemma3", "torch_dtype": "bfloat16",
+            "transformers_version": "4.50.0.dev0"}
+    return out | {
+        "audio_config": None, "boi_token_id": m.token(BEGIN), "eoi_token_id": m.token(END),
+        "image_token_id": m.token(SOFT), "eos_token_id": [1, 106], "vision_soft_tokens_per_image": 280,
+        "model_type": f"gemma4{'_unified' * m.is_unified}", "dtype": "bfloat16", "tie_word_embeddings": True,
+        "transformers_version": "5.5.0"}
+
+
+def image_processor(m):
+    common = {"do_convert_rgb": True, "do_rescale": True, "do_resize": True, "rescale_factor": 1 / 255}
+    if m.is_gemma3:
+        side = m.tower["image_size"]
+        return common | {
+            "do_normalize": True, "do_pan_and_scan": None, "image_mean": [0.5] * 3, "image_std": [0.5] * 3,
+            "image_processor_type": "Gemma3ImageProcessor", "image_seq_length": m.top["mm_tokens_per_image"],
+            "pan_and_scan_max_num_crops": None, "pan_and_scan_min_crop_size": None,
+            "pan_and_scan_min_ratio_to_activate": None, "processor_class": "Gemma3Processor", "resample": 2,
+            "size": {"height": side, "width": side}}
+    return common | {
+        "do_normalize": False, "image_mean": [0.0] * 3, "image_std": [1.0] * 3, "max_soft_tokens": 70,
+        "image_processor_type": f"Gemma4{'Unified' * m.is_unified}ImageProcessor", "image_seq_length": 280,
+        "patch_size": m.tower["patch_size"], "pooling_kernel_size": m.tower["pooling_kernel_size"], "resample": 3}
+
+
+def published_name(name):
+    """Of a tensor of Gemma3ForConditionalGeneration or Gemma4UnifiedForConditionalGeneration."""
+    for own, theirs in (("model.embed_vision.multimodal_embedder.", "model.embed_vision."),
+                        ("model.embed_vision.p", "model.vision_embedder.p")):
+        if name.startswith(own):
+            return theirs + name.removeprefix(own)
+    return name
+
+
+def tower_names(m):
+    """What transformers has beside the text model: its names -> shapes."""
+    with torch.device("meta"):
+        model = getattr(transformers, m.cls)(own_config(m))
+    return {n: tuple(t.shape) for n, t in model.state_dict().items() if "language_model" not in n and "lm_head" not in n}
+
+
+def random(m, name, shape):
+    spread = next(s for end, s in SPREADS if name.endswith(end))
+    mean, deviation = spread if isinstance(spread, tuple) else (0.0, spread)
+    rng = np.random.Generator(np.random.PCG64([m.text.seed, zlib.crc32(name.encode())]))
+    return torch.from_numpy(np.asarray(mean + deviation * rng.standard_normal(shape), np.float32)).to(torch.bfloat16)
+
+
+def tower_weights(m):
+    """Under the names of transformers' modules."""
+    return {n: random(m, n, shape) for n, shape in tower_names(m).items()}
+
+
+def stored(m, tower):
+    """All tensors of model.safetensors."""
+    text = files.torch_weights(m.text)
+    if m.is_gemma3:
+        out = {"language_model." + n: w for n, w in text.items()}
+        for n, w in tower.items():
+            n = n.removeprefix("model.")
+            out[n.replace("vision_tower.", "vision_tower.vision_model.")] = w
+        return out
+    out = {n.replace("model.", "model.language_model.", 1): w for n, w in text.items()}
+    return out | {published_name(n) if m.is_unified else n: w for n, w in tower.items()}
+
+
+def own_config(m):
+    cls = getattr(transformers, m.cls.replace("ForConditionalGeneration", "Config"))
+    c = cls(**json.loads(json.dumps(config(m))))
+    c._attn_implementation = c.text_config._attn_implementation = c.vision_config._attn_implementation = "eager"
+    return c
+
+
+# ---- GGUF ----
+
+CLIP_NAMES = {"patch_embedding": "v.patch_embd", "position_embedding": "v.position_embd", "post_layernorm": "v.post_ln",
+              "layer_norm1": "ln1", "layer_norm2": "ln2", "q_proj": "attn_q", "k_proj": "attn_k", "v_proj": "attn_v",
+              "out_proj": "attn_out", "fc1": "ffn_up", "fc2": "ffn_down"}
+
+
+def clip_name(hf):
+    parts = hf.removesuffix("_weight").split(".")
+    if "mm_input_projection" in hf:
+        return "mm.input_projection.weight"
+    if "mm_soft_emb_norm" in hf:
+        return "mm.soft_emb_norm.weight"
+    layer = f"v.blk.{parts[parts.index('layers') + 1]}." if "layers" in parts else ""
+    return f"{layer}{CLIP_NAMES[parts[-2]]}.{parts[-1]}"
+
+
+def clip_type(name, array, matrices):
+    """As published: vectors, patches and positions stay F32, the projection F16; rows without whole blocks, too."""
+    if array.ndim == 1 or name.startswith(("v.patch_embd", "v.position_embd")):
+        return gguf.GGMLQuantizationType.F32
+    if name.startswith("mm.") or array.shape[-1] % gguf.GGML_QUANT_SIZES[matrices][0]:
+        return gguf.GGMLQuantizationType.F16
+    return matrices
+
+
+def save_mmproj(m, tower, path, matrices):
+    """Gemma 3's tower and projector, by the names and in the types of published files."""
+    t = m.tower
+    w = gguf.GGUFWriter(path, "clip")
+    w.add_type("mmproj")
+    w.add_name(path.parent.name)
+    w.add_file_type(gguf.LlamaFileType[f"MOSTLY_{matrices.name}"])
+    w.add_quantization_version(gguf.GGML_QUANT_VERSION)
+    w.add_clip_has_vision_encoder(True)
+    w.add_clip_projector_type("gemma3")
+    w.add_vision_projection_dim(m.text.d_model)
+    w.add_vision_image_size(t["image_size"])
+    w.add_vision_patch_size(t["patch_size"])
+    w.add_vision_embedding_length(t["hidden_size"])
+    w.add_vision_feed_forward_length(t["intermediate_size"])
+    w.add_vision_block_count(t["num_hidden_layers"])
+    w.add_vision_head_count(t["num_attention_heads"])
+    w.add_vision_attention_layernorm_eps(1e-6)
+    w.add_vision_image_mean([0.5] * 3)
+    w.add_vision_image_std([0.5] * 3)
+    w.add_vision_use_gelu(True)
+    for hf, tensor in tower.items():
+        name, array = clip_name(hf), tensor.float().numpy()
+        if name.startswith("mm.soft_emb_norm"):
+            array = array + np.float32(1)       # LayerNorms are as they are
+        kind = clip_type(name, array, matrices)
+        if kind == gguf.GGMLQuantizationType.F32:
+            w.add_tensor(name, array)
+        elif kind == gguf.GGMLQuantizationType.F16:
+            w.add_tensor(name, array.astype(np.float16))
+        else:
+            w.add_tensor(name, gguf.quants.quantize(array, kind), raw_dtype=kind)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
+def read_mmproj(m, path):
+    """Dequantised, under the names of transformers' modules."""
+    tensors = {t.name: t for t in gguf.GGUFReader(path).tensors}
+    out = {}
+    for hf, shape in tower_names(m).items():
+        t = tensors.pop(clip_name(hf))
+        array = gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float64).reshape(shape)
+        out[hf] = torch.from_numpy(array - ("mm_soft_emb_norm" in hf))
+    assert not tensors
+    return out
+
+
+# ---- pictures, prompts ----
+
+def picture(seed, height, width):
+    """Waves, and boxes of one colour, so that neither all patches nor all their pixels are alike."""
+    rng = np.random.Generator(np.random.PCG64([seed, height, width]))
+    y, x = np.mgrid[:height, :width]
+    out = np.empty((height, width, 3))
+    for c in range(3):
+        fx, fy, phase = rng.uniform(-0.15, 0.15), rng.uniform(-0.15, 0.15), rng.uniform(0, 6.3)
+        out[..., c] = 128 + 90 * np.sin(fx * x + fy * y + phase)
+    for _ in range(14):
+        h, w = rng.integers(3, height // 2), rng.integers(3, width // 2)
+        top, left = rng.integers(0, height - h), rng.integers(0, width - w)
+        out[top:top + h, left:left + w] = rng.integers(0, 256, 3)
+    return np.clip(out, 0, 255).astype(np.uint8)
+
+
+def pixels(m, folder):
+    """The two pictures as transformers' own processor has them: a batch, and positions of patches or None."""
+    own = image_processor(m)
+    processor = getattr(transformers, own.pop("image_processor_type"))(**own)
+    batch = processor([Image.open(folder / f"image-{i}.png") for i in (1, 2)], return_tensors="pt")
+    if m.is_gemma3:
+        return batch["pixel_values"], None
+    return batch["pixel_values"], batch["image_position_ids"]
+
+
+def patches(values, positions, i):
+    """Of picture i without padding: patches row by row, with their (x, y)."""
+    if positions is None:
+        return values[i], None
+    real = (positions[i] >= 0).all(-1)
+    return values[i][real], positions[i][real]
+
+
+def prompts(m, n_rows):
+    """Ids of text, image, text, and of text with two images, as transformers' processors make them."""
+    s = m.text
+    rng = np.random.Generator(np.random.PCG64([s.seed, 1]))
+
+    def text(n):
+        return [int(i) for i in rng.integers(4, s.vocab_size - len(s.special), n)]
+
+    def image(i):
+        own = [m.token(BEGIN)] + [m.token(SOFT)] * n_rows[i] + [m.token(END)]
+        line = [s.vocab_size - len(SPECIAL_3)] if m.is_gemma3 else []
+        return line + own + line
+    return [2] + text(13) + image(0) + text(17), [2] + text(4) + image(0) + text(6) + image(1) + text(19)
+
+
+# ---- the oracle ----
+
+def load(m, folder):
+    cls = getattr(transformers, m.cls)
+    model, info = cls.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager", output_loading_info=True)
+    extra = [n for n in info["unexpected_keys"] if not models.is_unread(m.text, n.rpartition("language_model.")[2])]
+    assert not extra and set(info["missing_keys"]) <= {"lm_head.weight"}, info
+    return model.eval()
+
+
+@torch.no_grad()
+def rows_of(m, model, values, positions):
+    """-> what takes the place of each picture's tokens"""
+    if positions is None:
+        return list(model.get_image_features(values.double()).pooler_output)
+    return list(model.get_image_features(values.double(), positions).pooler_output)
+
+
+@torch.no_grad()
+def run(m, model, ids, rows, mask=None):
+    """-> logits and final-norm states; mask: of transformers' own making, or {kind of layer: [n, n] of bool}"""
+    seen = []
+    hook = model.model.language_model.norm.register_forward_hook(lambda module, args, out: seen.append(out[0]))
+    tensor = torch.tensor([ids])
+    kinds = (tensor == m.token(SOFT)).int()
+    if mask is not None:
+        mask = {k: torch.where(v, 0.0, -torch.inf).double()[None, None] for k, v in mask.items()}
+    features = torch.stack(rows) if m.is_gemma3 else tuple(rows)
+    out = model(input_ids=tensor, attention_mask=mask, use_cache=False,
+                mm_encoder_outputs={"image": BaseModelOutputWithPooling(pooler_output=features)},
+                **{"token_type_ids" if m.is_gemma3 else "mm_token_type_ids": kinds})
+    hook.remove()
+    return out.logits[0], seen[0]
+
+
+@contextlib.contextmanager
+def rounded_cache(model):
+    """Peridot's q8_0 cache in the text model alone."""
+    module = sys.modules[type(model).__module__]
+    with check.patched(module, "eager_attention_forward", None) as own:
+        def attend(a, *args, **kwargs):
+            if "Vision" in type(a).__name__:
+                return own(a, *args, **kwargs)
+            return check.attention(a, *args, **kwargs | dict(round_kv=check.q8_0_cache))
+        module.eager_attention_forward = attend
+        yield
+
+
+def make(name, m, folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    tower = tower_weights(m)
+    files.save_config(folder, config(m))
+    save_file({n: w.contiguous() for n, w in stored(m, tower).items()}, folder / "model.safetensors",
+              metadata={"format": "pt"})
+    s = m.text
+    (folder / "tokenizer.model").write_bytes(tokenizer.sentencepiece_model(*tokenizer.pieces(s.vocab_size, s.special)))
+    processor = image_processor(m)
+    if m.is_gemma3:
+        files.save_json(folder / "preprocessor_config.json", processor)
+        files.save_gguf(s, folder / "model.gguf")
+        save_mmproj(m, tower, folder / "mmproj.gguf", gguf.GGMLQuantizationType.F16)
+    else:
+        files.save_json(folder / "processor_config.json", {"image_processor": processor, "image_seq_length": 280})
+    for i, size in enumerate(m.sizes):
+        Image.fromarray(picture(s.seed + i, *size)).save(folder / f"image-{i + 1}.png", optimize=True)
+    model = load(m, folder)
+    values, positions = pixels(m, folder)
+    rows = rows_of(m, model, values, positions)
+    save(folder, "pixels", patches(values, positions, 0)[0])
+    save(folder, "rows", torch.cat(rows))
+    for suffix, ids, seen in zip(("", "-2"), prompts(m, [len(r) for r in rows]), (rows[:1], rows)):
+        (folder / f"tokens{suffix}.txt").write_text(",".join(map(str, ids)) + "\n")
+        logits, hidden = run(m, model, ids, seen)
+        save(folder, f"logits{suffix}", logits)
+        save(folder, f"hidden{suffix}", hidden)
+    with rounded_cache(model):
+        save(folder, "hidden-2-q8_0", run(m, model, ids, rows)[1])
+    for f in folder.iterdir():
+        f.chmod(0o644)      # safetensors makes its files private
+    size = sum(f.stat().st_size for f in folder.iterdir())
+    print(f"{name}: {size / 1024:.0f} KiB, {[len(r) for r in rows]} rows of rms {torch.cat(rows).pow(2).mean().sqrt():.1f}, "
+          f"logits {float(logits.min()):.1f} .. {float(logits.max()):.1f}, "
+          f"{len(np.unique(logits.argmax(-1)))} different winners in {len(ids)} rows")
+
+
+def save(folder, name, t):
+    t.numpy().astype("<f4").tofile(folder / f"{name}.f32")
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("names", nargs="*", help="models, all by default")
+    p.add_argument("--out", type=pathlib.Path, default=HERE)
+    p.add_argument("--check", action="store_true")
+    a = p.parse_args()
+    transformers.logging.set_verbosity_error()
+    for name in a.names or MODELS:
+        (report if a.check else make)(name, MODELS[name], a.out / name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
