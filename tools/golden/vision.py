@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Makes the golden models that see: tiny random models with towers, pictures, and what transformers makes of them.
 
-    python3 tools/golden/vision.py [NAME...]            write the models to tests/golden
-    python3 tools/golden/vision.py --check [NAME...]    only read them: do plain forms of tower and mask give the same, and
-                                                        does every mistake show
+    python3 tools/golden/vision.py [NAME...]
 
-Each folder holds a Hugging Face directory with its tower (gemma3-vision: the same as model.gguf and mmproj.gguf, too), and
+vision_check.py shows what the data can catch. Each folder holds a Hugging Face directory with its tower, the tower as
+mmproj.gguf (gemma3-vision: mmproj-q8_0.gguf and model.gguf, too), and
 - image-1.png, image-2.png: of the tower's own size, so that nothing resamples them
 - pixels.f32: image-1.png as the tower gets it: [3, height, width], or patches row by row, [patches, size * size * 3]
-- rows.f32: what takes the place of the images' tokens, image 1 first: [rows, d_model]
+- rows.f32: what takes the place of the images' tokens, image 1 first: [rows, d_model]; rows-q8_0.f32: the same of
+  mmproj-q8_0.gguf
 - tokens.txt, logits.f32, hidden.f32: text, image 1, text; tokens-2.txt, logits-2.f32, hidden-2.f32: text, both images,
   text; hidden-2-q8_0.f32: the same with Peridot's q8_0 cache; as in the folders of make.py
 computed by transformers' forward in float64 from the weights as stored (norms, softmax and pools in float32).
@@ -27,7 +27,7 @@ import numpy as np
 import torch
 import transformers
 from PIL import Image
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 import check
@@ -39,6 +39,7 @@ HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 SPECIAL_3 = ("\n\n", "<start_of_image>", "<end_of_image>", "<image_soft_token>")
 SPECIAL_4 = ("<|image>", "<image|>", "<|image|>")
 BEGIN, END, SOFT = -3, -2, -1       # of the special pieces, from the vocabulary's end
+BUDGET = 70             # rows of an image of Gemma 4, at most; the least that its processor allows
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,12 @@ class Model:
         return self.text.vocab_size + which
 
 
-GEMMA3 = models.GEMMA3 | dict(n_layers=6, ffn_dim=64, vocab_size=288, special=SPECIAL_3)
+GEMMA3 = models.GEMMA3 | dict(ffn_dim=64, vocab_size=288, special=SPECIAL_3)
 GEMMA4 = models.GEMMA4 | dict(ffn_dim=64, vocab_size=288, special=SPECIAL_4)
 PUBLISHED_4 = dict(hidden_activation="gelu_pytorch_tanh", rms_norm_eps=1e-6, patch_size=4, pooling_kernel_size=3,
-                   position_embedding_size=48, default_output_length=280,
+                   position_embedding_size=48, default_output_length=BUDGET,
                    rope_parameters={"rope_theta": 100.0, "rope_type": "default"}, model_type="gemma4_vision")
-SIZES_4 = ((60, 144), (108, 84))    # 5 x 12 and 9 x 7 rows, of a budget of 70
+SIZES_4 = ((60, 144), (108, 84))    # 5 x 12 and 9 x 7 rows: no more fit
 MODELS = {
     "gemma3-vision": Model(
         models.Shape(**GEMMA3, seed=81, form="wrapped", dtype="BF16", gguf={"": "BF16"}),
@@ -95,7 +96,7 @@ MODELS = {
                      gemma4=models.DENSE4 | dict(use_bidirectional_attention="vision")),
         "Gemma4UnifiedForConditionalGeneration",
         dict(mm_embed_dim=96, mm_posemb_size=24, model_patch_size=12, model_type="gemma4_unified_vision",
-             num_soft_tokens=280, output_proj_dims=96, patch_size=4, pooling_kernel_size=3, rms_norm_eps=1e-6),
+             num_soft_tokens=BUDGET, output_proj_dims=96, patch_size=4, pooling_kernel_size=3, rms_norm_eps=1e-6),
         SIZES_4, {}, "12B: patches of 12 pixels without a tower; rows of an image see each other in all layers"),
 }
 
@@ -107,6 +108,7 @@ SPREADS = (
     ("std_bias", 3.0), ("std_scale", (0.2, 0.05)),
     ("input_min", (-1.5, 0.3)), ("input_max", (1.5, 0.3)), ("output_min", (-1.8, 0.4)), ("output_max", (1.8, 0.4)),
     ("q_norm.weight", (0.8, 0.2)), ("k_norm.weight", (0.8, 0.2)),
+    ("fc1.weight", 0.3), ("gate_proj.linear.weight", 0.3),
     ("bias", 0.3), ("norm.weight", (1.0, 0.3)), ("norm1.weight", (1.0, 0.3)), ("norm2.weight", (1.0, 0.3)),
     ("ln1.weight", (1.0, 0.3)), ("ln2.weight", (1.0, 0.3)), ("weight", 0.15))
 
@@ -138,7 +140,7 @@ def config(m):
             "transformers_version": "4.50.0.dev0"}
     return out | {
         "audio_config": None, "boi_token_id": m.token(BEGIN), "eoi_token_id": m.token(END),
-        "image_token_id": m.token(SOFT), "eos_token_id": [1, 106], "vision_soft_tokens_per_image": 280,
+        "image_token_id": m.token(SOFT), "eos_token_id": [1, 106], "vision_soft_tokens_per_image": BUDGET,
         "model_type": f"gemma4{'_unified' * m.is_unified}", "dtype": "bfloat16", "tie_word_embeddings": True,
         "transformers_version": "5.5.0"}
 
@@ -154,8 +156,8 @@ def image_processor(m):
             "pan_and_scan_min_ratio_to_activate": None, "processor_class": "Gemma3Processor", "resample": 2,
             "size": {"height": side, "width": side}}
     return common | {
-        "do_normalize": False, "image_mean": [0.0] * 3, "image_std": [1.0] * 3, "max_soft_tokens": 70,
-        "image_processor_type": f"Gemma4{'Unified' * m.is_unified}ImageProcessor", "image_seq_length": 280,
+        "do_normalize": False, "image_mean": [0.0] * 3, "image_std": [1.0] * 3, "max_soft_tokens": BUDGET,
+        "image_processor_type": f"Gemma4{'Unified' * m.is_unified}ImageProcessor", "image_seq_length": BUDGET,
         "patch_size": m.tower["patch_size"], "pooling_kernel_size": m.tower["pooling_kernel_size"], "resample": 3}
 
 
@@ -172,7 +174,7 @@ def tower_names(m):
     """What transformers has beside the text model: its names -> shapes."""
     with torch.device("meta"):
         model = getattr(transformers, m.cls)(own_config(m))
-    return {n: tuple(t.shape) for n, t in model.state_dict().items() if "language_model" not in n and "lm_head" not in n}
+    return {n: tuple(t.shape) for n, t in model.state_dict().items() if not ("language_model" in n or "lm_head" in n)}
 
 
 def random(m, name, shape):
@@ -209,32 +211,57 @@ def own_config(m):
 
 # ---- GGUF ----
 
-CLIP_NAMES = {"patch_embedding": "v.patch_embd", "position_embedding": "v.position_embd", "post_layernorm": "v.post_ln",
-              "layer_norm1": "ln1", "layer_norm2": "ln2", "q_proj": "attn_q", "k_proj": "attn_k", "v_proj": "attn_v",
-              "out_proj": "attn_out", "fc1": "ffn_up", "fc2": "ffn_down"}
+SUFFIXES = (".weight", ".bias", ".input_min", ".input_max", ".output_min", ".output_max")
+UNIFIED_NAMES = {"patch_ln1": "v.patch_norm.1", "patch_ln2": "v.patch_norm.2", "pos_norm": "v.patch_norm.3",
+                 "patch_dense": "v.patch_embd", "embedding_projection": "mm.input_projection"}
 
 
-def clip_name(hf):
-    parts = hf.removesuffix("_weight").split(".")
-    if "mm_input_projection" in hf:
-        return "mm.input_projection.weight"
-    if "mm_soft_emb_norm" in hf:
-        return "mm.soft_emb_norm.weight"
-    layer = f"v.blk.{parts[parts.index('layers') + 1]}." if "layers" in parts else ""
-    return f"{layer}{CLIP_NAMES[parts[-2]]}.{parts[-1]}"
+def clip_name(m, hf):
+    """llama.cpp's name, by way of what its converter makes of the published one."""
+    if m.is_unified:
+        if hf.endswith("pos_embedding"):
+            return "v.position_embd.weight"
+        parts = hf.split(".")
+        return f"{UNIFIED_NAMES[parts[-2]]}.{parts[-1]}"
+    if m.is_gemma3:
+        hf = hf.removeprefix("model.").replace("vision_tower.", "vision_tower.vision_model.")
+        hf = hf.replace("_weight", ".weight")
+    else:
+        hf = hf.replace("model.vision_tower.encoder.", "vision_model.model.").replace(".linear.weight", ".weight")
+        hf += ".weight" * hf.endswith("position_embedding_table")
+    return gguf.get_tensor_name_map(gguf.MODEL_ARCH.MMPROJ, m.tower["num_hidden_layers"]).get_name(hf, SUFFIXES)
 
 
-def clip_type(name, array, matrices):
-    """As published: vectors, patches and positions stay F32, the projection F16; rows without whole blocks, too."""
+def channels(m, name, array, outermost):
+    """Of patches, transformers has channels innermost in Gemma 4, llama.cpp outermost."""
+    if m.is_gemma3 or not name.startswith(("v.patch_embd.weight", "v.patch_norm.1")):
+        return array
+    shape = (-1, 3) if outermost else (3, -1)
+    return array.reshape(*array.shape[:-1], *shape).swapaxes(-1, -2).reshape(array.shape)
+
+
+def clip_array(m, name, array):
+    if name.startswith("mm.soft_emb_norm"):
+        return array + np.float32(1)        # LayerNorms are as they are
+    array = channels(m, name, np.atleast_1d(array), outermost=True)
+    if m.is_unified and name == "v.position_embd.weight":
+        return np.ascontiguousarray(array.transpose(1, 0, 2))       # a table for x and one for y
+    if name == "v.patch_embd.weight" and not m.is_unified:
+        return array.reshape(len(array), 3, m.tower["patch_size"], m.tower["patch_size"])
+    return array
+
+
+def clip_type(m, name, array, matrices):
+    """As published: vectors, patches and positions are F32, Gemma 3's projection F16, and what has no whole blocks."""
     if array.ndim == 1 or name.startswith(("v.patch_embd", "v.position_embd")):
         return gguf.GGMLQuantizationType.F32
-    if name.startswith("mm.") or array.shape[-1] % gguf.GGML_QUANT_SIZES[matrices][0]:
+    if m.is_gemma3 and name.startswith("mm.") or array.shape[-1] % gguf.GGML_QUANT_SIZES[matrices][0]:
         return gguf.GGMLQuantizationType.F16
     return matrices
 
 
 def save_mmproj(m, tower, path, matrices):
-    """Gemma 3's tower and projector, by the names and in the types of published files."""
+    """Tower and projector, by the names and in the types of published files."""
     t = m.tower
     w = gguf.GGUFWriter(path, "clip")
     w.add_type("mmproj")
@@ -242,23 +269,26 @@ def save_mmproj(m, tower, path, matrices):
     w.add_file_type(gguf.LlamaFileType[f"MOSTLY_{matrices.name}"])
     w.add_quantization_version(gguf.GGML_QUANT_VERSION)
     w.add_clip_has_vision_encoder(True)
-    w.add_clip_projector_type("gemma3")
+    if m.is_gemma3:
+        w.add_clip_projector_type("gemma3")
+        w.add_vision_use_gelu(True)
+    else:
+        w.add_clip_vision_projector_type("gemma4uv" if m.is_unified else "gemma4v")
     w.add_vision_projection_dim(m.text.d_model)
-    w.add_vision_image_size(t["image_size"])
+    w.add_vision_image_size(t.get("image_size", 224))       # means nothing in Gemma 4
     w.add_vision_patch_size(t["patch_size"])
-    w.add_vision_embedding_length(t["hidden_size"])
-    w.add_vision_feed_forward_length(t["intermediate_size"])
-    w.add_vision_block_count(t["num_hidden_layers"])
-    w.add_vision_head_count(t["num_attention_heads"])
+    w.add_vision_embedding_length(t["mm_embed_dim"] if m.is_unified else t["hidden_size"])
+    w.add_vision_feed_forward_length(t.get("intermediate_size", 0))
+    w.add_vision_block_count(t.get("num_hidden_layers", 0))
+    w.add_vision_head_count(t.get("num_attention_heads", 0))
     w.add_vision_attention_layernorm_eps(1e-6)
-    w.add_vision_image_mean([0.5] * 3)
-    w.add_vision_image_std([0.5] * 3)
-    w.add_vision_use_gelu(True)
+    processor = image_processor(m)
+    w.add_vision_image_mean(processor["image_mean"])
+    w.add_vision_image_std(processor["image_std"])
     for hf, tensor in tower.items():
-        name, array = clip_name(hf), tensor.float().numpy()
-        if name.startswith("mm.soft_emb_norm"):
-            array = array + np.float32(1)       # LayerNorms are as they are
-        kind = clip_type(name, array, matrices)
+        name = clip_name(m, hf)
+        array = clip_array(m, name, tensor.float().numpy())
+        kind = clip_type(m, name, array, matrices)
         if kind == gguf.GGMLQuantizationType.F32:
             w.add_tensor(name, array)
         elif kind == gguf.GGMLQuantizationType.F16:
@@ -276,9 +306,13 @@ def read_mmproj(m, path):
     tensors = {t.name: t for t in gguf.GGUFReader(path).tensors}
     out = {}
     for hf, shape in tower_names(m).items():
-        t = tensors.pop(clip_name(hf))
-        array = gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float64).reshape(shape)
-        out[hf] = torch.from_numpy(array - ("mm_soft_emb_norm" in hf))
+        name = clip_name(m, hf)
+        t = tensors.pop(name)
+        array = gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float64)
+        if m.is_unified and name == "v.position_embd.weight":
+            array = array.reshape(2, -1, shape[-1]).transpose(1, 0, 2)
+        array = channels(m, name, array.reshape(shape), outermost=False)
+        out[hf] = torch.from_numpy(np.ascontiguousarray(array - ("mm_soft_emb_norm" in hf)))
     assert not tensors
     return out
 
@@ -337,7 +371,8 @@ def prompts(m, n_rows):
 
 def load(m, folder):
     cls = getattr(transformers, m.cls)
-    model, info = cls.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager", output_loading_info=True)
+    model, info = cls.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager",
+                                      output_loading_info=True)
     extra = [n for n in info["unexpected_keys"] if not models.is_unread(m.text, n.rpartition("language_model.")[2])]
     assert not extra and set(info["missing_keys"]) <= {"lm_head.weight"}, info
     return model.eval()
@@ -349,6 +384,15 @@ def rows_of(m, model, values, positions):
     if positions is None:
         return list(model.get_image_features(values.double()).pooler_output)
     return list(model.get_image_features(values.double(), positions).pooler_output)
+
+
+def rows_of_mmproj(m, model, path, values, positions):
+    """The same with the tower of a GGUF file."""
+    before = {n: w.clone() for n, w in model.state_dict().items()}
+    model.load_state_dict(read_mmproj(m, path), strict=False)
+    rows = rows_of(m, model, values, positions)
+    model.load_state_dict(before)
+    return rows
 
 
 @torch.no_grad()
@@ -394,9 +438,10 @@ def make(name, m, folder):
     if m.is_gemma3:
         files.save_json(folder / "preprocessor_config.json", processor)
         files.save_gguf(s, folder / "model.gguf")
-        save_mmproj(m, tower, folder / "mmproj.gguf", gguf.GGMLQuantizationType.F16)
+        save_mmproj(m, tower, folder / "mmproj-q8_0.gguf", gguf.GGMLQuantizationType.Q8_0)
     else:
-        files.save_json(folder / "processor_config.json", {"image_processor": processor, "image_seq_length": 280})
+        files.save_json(folder / "processor_config.json", {"image_processor": processor, "image_seq_length": BUDGET})
+    save_mmproj(m, tower, folder / "mmproj.gguf", gguf.GGMLQuantizationType.F16)
     for i, size in enumerate(m.sizes):
         Image.fromarray(picture(s.seed + i, *size)).save(folder / f"image-{i + 1}.png", optimize=True)
     model = load(m, folder)
@@ -411,11 +456,13 @@ def make(name, m, folder):
         save(folder, f"hidden{suffix}", hidden)
     with rounded_cache(model):
         save(folder, "hidden-2-q8_0", run(m, model, ids, rows)[1])
+    if m.is_gemma3:
+        save(folder, "rows-q8_0", torch.cat(rows_of_mmproj(m, model, folder / "mmproj-q8_0.gguf", values, positions)))
     for f in folder.iterdir():
         f.chmod(0o644)      # safetensors makes its files private
     size = sum(f.stat().st_size for f in folder.iterdir())
-    print(f"{name}: {size / 1024:.0f} KiB, {[len(r) for r in rows]} rows of rms {torch.cat(rows).pow(2).mean().sqrt():.1f}, "
-          f"logits {float(logits.min()):.1f} .. {float(logits.max()):.1f}, "
+    print(f"{name}: {size / 1024:.0f} KiB, {[len(r) for r in rows]} rows of rms "
+          f"{torch.cat(rows).pow(2).mean().sqrt():.1f}, logits {float(logits.min()):.1f} .. {float(logits.max()):.1f}, "
           f"{len(np.unique(logits.argmax(-1)))} different winners in {len(ids)} rows")
 
 
@@ -427,11 +474,10 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("names", nargs="*", help="models, all by default")
     p.add_argument("--out", type=pathlib.Path, default=HERE)
-    p.add_argument("--check", action="store_true")
     a = p.parse_args()
     transformers.logging.set_verbosity_error()
     for name in a.names or MODELS:
-        (report if a.check else make)(name, MODELS[name], a.out / name)
+        make(name, MODELS[name], a.out / name)
 
 
 if __name__ == "__main__":
