@@ -11,7 +11,9 @@ mmproj.gguf (gemma3-vision: mmproj-q8_0.gguf and model.gguf, too), and
   mmproj-q8_0.gguf
 - tokens.txt, logits.f32, hidden.f32: text, image 1, text; tokens-2.txt, logits-2.f32, hidden-2.f32: text, both images,
   text; hidden-2-q8_0.f32: the same with Peridot's q8_0 cache; as in the folders of make.py
-computed by transformers' forward in float64 from the weights as stored (norms, softmax and pools in float32).
+computed by transformers in float64 from the weights as stored (norms, softmax and pools in float32), with the masks
+that its classes make for `generate`. The unified model's forward in 5.23.0 makes others, in which rows of an image see
+each other in all layers and beyond the window: what pull request 46850 mended for Gemma 3 and 4 and not there.
 """
 import argparse
 import contextlib
@@ -97,7 +99,7 @@ MODELS = {
         "Gemma4UnifiedForConditionalGeneration",
         dict(mm_embed_dim=96, mm_posemb_size=24, model_patch_size=12, model_type="gemma4_unified_vision",
              num_soft_tokens=BUDGET, output_proj_dims=96, patch_size=4, pooling_kernel_size=3, rms_norm_eps=1e-6),
-        SIZES_4, {}, "12B: patches of 12 pixels without a tower; rows of an image see each other in all layers"),
+        SIZES_4, {}, "12B: patches of 12 pixels without a tower; rows of an image see each other in local layers"),
 }
 
 # Standard deviations by the ends of names, or (mean, deviation): the first that fits.
@@ -395,19 +397,24 @@ def rows_of_mmproj(m, model, path, values, positions):
     return rows
 
 
+def own_masks(model, n, kinds):
+    return model.create_masks_for_generate(model.config, torch.empty(1, n, 0).double(), None, None, None, **kinds)
+
+
 @torch.no_grad()
 def run(m, model, ids, rows, mask=None):
-    """-> logits and final-norm states; mask: of transformers' own making, or {kind of layer: [n, n] of bool}"""
+    """-> logits and final-norm states; mask: None for transformers' own, or {kind of layer: [n, n] of bool}"""
     seen = []
     hook = model.model.language_model.norm.register_forward_hook(lambda module, args, out: seen.append(out[0]))
     tensor = torch.tensor([ids])
-    kinds = (tensor == m.token(SOFT)).int()
-    if mask is not None:
+    kinds = {"token_type_ids" if m.is_gemma3 else "mm_token_type_ids": (tensor == m.token(SOFT)).int()}
+    if mask is None:
+        mask = own_masks(model, len(ids), kinds)
+    else:
         mask = {k: torch.where(v, 0.0, -torch.inf).double()[None, None] for k, v in mask.items()}
     features = torch.stack(rows) if m.is_gemma3 else tuple(rows)
     out = model(input_ids=tensor, attention_mask=mask, use_cache=False,
-                mm_encoder_outputs={"image": BaseModelOutputWithPooling(pooler_output=features)},
-                **{"token_type_ids" if m.is_gemma3 else "mm_token_type_ids": kinds})
+                mm_encoder_outputs={"image": BaseModelOutputWithPooling(pooler_output=features)}, **kinds)
     hook.remove()
     return out.logits[0], seen[0]
 
