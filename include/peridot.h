@@ -379,6 +379,13 @@ typedef struct peridot_model_params {
      * `device` says, and which stays while it does. NULL, or another kind of model: nothing. */
     peridot_model *target;
     peridot_precision precision;
+    /* A file with the vision tower of the model ("mmproj", GGUF). NULL: that of a Hugging Face directory, which is beside
+     * the model's other tensors, or none. Its weights are loaded when the first image is evaluated, and stay, but where
+     * gpu_memory says how much there is: then they are let go after each image. */
+    const char *vision;
+    /* Rows of an image at most, where its size is not fixed: Gemma 4's 70, 140, 280, 560 or 1120, more for small
+     * print. 0: as the model's files say, or 280. */
+    uint32_t image_rows;
 } peridot_model_params;
 
 /* What a model turns its final hidden states into. */
@@ -439,6 +446,8 @@ typedef struct peridot_model_info {
     uint32_t last_division;        /* ranks may begin with layers up to this one: later ones read its keys */
     bool is_drafter;               /* it guesses tokens for another model, of which it reads the cache: see `target` */
     peridot_precision precision;   /* as the model was opened with */
+    uint32_t image_rows;           /* rows of an image at most; 0: the model does not see images */
+    int32_t image_token;           /* that stands in texts for each row: see peridot_images_place */
 } peridot_model_info;
 
 /* Numbers of the cache. Q8_0: 8-bit integers, and a 16-bit scale for each block of 32 along a head: 34 bytes for 32
@@ -489,6 +498,36 @@ PERIDOT_API const peridot_vocab *peridot_model_vocab(const peridot_model *model)
 
 /* Bytes allocated on the device now, by the model and all its sessions. */
 PERIDOT_API uint64_t peridot_model_memory(const peridot_model *model);
+
+/* ---- images ----------------------------------------------------------------------------------------------------- */
+
+/* A picture for a model that sees. In prompts its rows stand in the place of tokens, with ids of their own, which are
+ * negative and follow from the pixels: two images of the same pixels have the same. So prompts with images need nothing
+ * but ids, prefixes are shared with their images, and a saved sequence goes on without them. An image must live while
+ * prompts with its ids are evaluated for the first time (submitted requests see to it themselves); its rows are computed
+ * then, once, and freed with it. */
+typedef struct peridot_image peridot_image;
+
+/* Reads a picture: JPEG, PNG, WebP, or the first frame of a GIF, turned as its EXIF data says, what is transparent over
+ * white, and resizes it as the model's processor does. `name` is for sentences. Refused before anything is decoded: more
+ * than 32,768 pixels a side, or 100 million. PERIDOT_ERROR_UNSUPPORTED where the model does not see
+ * (peridot_model_info.image_rows). The model must stay open while the image lives. From any thread, as
+ * peridot_image_ref and _free. */
+PERIDOT_API peridot_status peridot_image_read(peridot_image **out, const peridot_model *model, const void *data,
+                                              size_t size, const char *name);
+/* The same from pixels: rgb [height][width][3], 8 bits each, sRGB. */
+PERIDOT_API peridot_status peridot_image_pixels(peridot_image **out, const peridot_model *model, const uint8_t *rgb,
+                                                uint32_t width, uint32_t height);
+PERIDOT_API peridot_image *peridot_image_ref(const peridot_image *image);
+/* NULL is allowed. */
+PERIDOT_API void peridot_image_free(peridot_image *image);
+/* The ids of its n rows; borrowed while the image lives. */
+PERIDOT_API const int32_t *peridot_image_ids(const peridot_image *image, size_t *n);
+/* Puts images into a prompt as transformers' processors lay it out: each run of the model's image_token takes the rows
+ * of the images in order, an image's rows one after the other. PERIDOT_ERROR_ARGUMENT where there are more or fewer such
+ * tokens than rows (nothing is changed). */
+PERIDOT_API peridot_status peridot_images_place(int32_t *tokens, size_t n, const peridot_model *model,
+                                                peridot_image *const *images, size_t n_images);
 
 /* ---- session ---------------------------------------------------------------------------------------------------- */
 

@@ -13,6 +13,8 @@ struct peridot_model {
     struct peridot_model *target;      /* a drafter's, whose device it uses */
     struct peridot_vocab *vocab;       /* NULL: the files hold none */
     char vocab_error[512];             /* why */
+    struct pd_tower_config tower_config;   /* NONE: it sees no images, */
+    char tower_error[512];                 /* and why */
     struct pd_log log;
     peridot_model_info info;
     char types[128], kernels[128], tuning[512];

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_IMAGE_ROWS = 1120 };   /* that Gemma 4 was trained for */
+
 static void describe_model(peridot_model *model)
 {
     const struct pd_weights *w = &model->m.weights;
@@ -37,6 +39,8 @@ static void describe_model(peridot_model *model)
     info->kernels = model->kernels;
     info->precision = model->m.variants.exact ? PERIDOT_PRECISION_EXACT : PERIDOT_PRECISION_DEFAULT;
     info->tuning = model->tuning;
+    info->image_rows = model->tower_config.kind == PD_TOWER_NONE ? 0 : model->tower_config.most_rows;
+    info->image_token = model->tower_config.row_id;
     info->untuned = !model->m.link && !model->target && pd_tune_is_due(&model->m);
     if (w->n_outputs == 1 && info->problem == PERIDOT_PROBLEM_SINGLE_LABEL) info->problem = PERIDOT_PROBLEM_REGRESSION;
 }
@@ -56,10 +60,24 @@ static void log_model(const peridot_model *model, const char *cache_dir)
                "disabled, as they failed the self-test on this device and driver: %s", verdict.disabled);
     if (verdict.broken[0])
         pd_log(&model->log, PERIDOT_LOG_WARNING, "this device and driver give wrong answers with %s", verdict.broken);
-    if (m->n_ignored_tensors)
+    if (m->n_ignored_tensors && !m->image_rows)
         pd_log(&model->log, PERIDOT_LOG_INFO, "%u tensor%s of vision: not loaded, as text needs none",
                (unsigned)m->n_ignored_tensors, PD_S(m->n_ignored_tensors));
     if (!model->vocab) pd_log(&model->log, PERIDOT_LOG_WARNING, "no tokenizer: %s", model->vocab_error);
+}
+
+/* A GGUF file says them by their names alone. */
+static void find_image_ids(peridot_model *model, const struct pd_checkpoint *checkpoint)
+{
+    static const char *const names[][3] = {{"<start_of_image>", "<image_soft_token>", "<end_of_image>"},
+        {"<|image>", "<|image|>", "<image|>"}};
+    struct pd_tower_config *t = &model->tower_config;
+    int32_t *const ids[] = {&t->begin_id, &t->row_id, &t->end_id};
+    if (t->kind == PD_TOWER_NONE || pd_checkpoint_kind(checkpoint) != PD_CHECKPOINT_GGUF) return;
+    for (int i = 0; i < 3; i++) {
+        int32_t id = pd_tokenizer_find_control(model->vocab->tokenizer, names[t->kind != PD_TOWER_SIGLIP][i]);
+        if (id >= 0) *ids[i] = id;
+    }
 }
 
 /* A model without a tokenizer still evaluates ids; who asks for its vocabulary learns why there is none. */
@@ -74,6 +92,7 @@ static peridot_status open_vocab(peridot_model *model, const struct pd_checkpoin
         return PERIDOT_OK;
     }
     model->vocab = vocab;
+    find_image_ids(model, checkpoint);
     /* Rows beyond the pieces never win; pieces beyond the rows (an image token without a text row) are never drawn. */
     model->m.n_pieces = (uint32_t)pd_min(pd_tokenizer_size(vocab->tokenizer), model->m.weights.n_outputs);
     return PERIDOT_OK;
@@ -115,6 +134,52 @@ static peridot_status open_gpu(peridot_model *model, const peridot_model_params 
     return PERIDOT_OK;
 }
 
+/* What a model's own files say of a tower does no harm to text: whoever has an image learns what is wrong with it. A
+ * file that was named must be right. */
+static peridot_status find_tower(peridot_model *model, const peridot_model_params *p)
+{
+    struct pd_model *m = &model->m;
+    const struct pd_checkpoint *from = m->checkpoint;
+    if (p->vision) {
+        PD_TRY(pd_checkpoint_open(&m->tower_checkpoint, p->vision, true));
+        from = m->tower_checkpoint;
+    }
+    if (pd_checkpoint_kind(from) == PD_CHECKPOINT_GGUF && !p->vision)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images: its vision tower is a file of its own "
+                       "(mmproj), which was not given (--vision)", m->config.name);
+    PD_TRY(pd_tower_read(&model->tower_config, from, m->checkpoint, &m->config));
+    if (model->tower_config.kind == PD_TOWER_NONE)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images", m->config.name);
+    PD_TRY(pd_tower_check(&model->tower_config, from));
+    if (p->link && m->config.per_layer_dim)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s sees no images where several ranks hold its layers, as each has "
+                       "inputs of its own", m->config.name);
+    m->config.image_sight = model->tower_config.sight;
+    if (!p->image_rows || model->tower_config.image_size) return PERIDOT_OK;
+    if (p->image_rows > MOST_IMAGE_ROWS)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%u rows of an image are more than %d", p->image_rows, MOST_IMAGE_ROWS);
+    model->tower_config.most_rows = p->image_rows;
+    return PERIDOT_OK;
+}
+
+static peridot_status open_tower(peridot_model *model, const peridot_model_params *p)
+{
+    peridot_status status = find_tower(model, p);
+    if (status == PERIDOT_OK) return status;
+    model->tower_config.kind = PD_TOWER_NONE;
+    snprintf(model->tower_error, sizeof model->tower_error, "%s", pd_error());
+    return p->vision ? status : PERIDOT_OK;
+}
+
+static peridot_status create_tower(peridot_model *model, const peridot_model_params *p)
+{
+    struct pd_model *m = &model->m;
+    if (model->tower_config.kind == PD_TOWER_NONE) return PERIDOT_OK;
+    PD_TRY(pd_images_create(&m->images));
+    return pd_tower_create(&m->tower, m->gpu, &m->variants, m->tower_checkpoint ? m->tower_checkpoint : m->checkpoint,
+                           &model->tower_config, p->gpu_memory == 0);
+}
+
 static peridot_status open_parts(peridot_model *model, const char *path, const peridot_model_params *p)
 {
     struct pd_model *m = &model->m;
@@ -122,10 +187,12 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     if (p->link) PD_TRY(open_link(m, p->link));
     PD_TRY(pd_checkpoint_open(&m->checkpoint, path, true));
     PD_TRY(pd_config_read(&m->config, m->checkpoint));
+    PD_TRY(open_tower(model, p));
     PD_TRY(open_gpu(model, p));
     PD_TRY(pd_variants_choose(&m->variants, pd_gpu_info(m->gpu), p->precision, p->kernels,
                               p->n_kernels));
     pd_tunings_read(&m->tunings, pd_gpu_info(m->gpu), p->cache_dir);
+    PD_TRY(create_tower(model, p));
     struct pd_load_params load = {.gpu_memory = p->gpu_memory, .progress = p->progress, .user = p->user};
     PD_TRY(choose_layers(&load, m));
     PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, &load));
@@ -163,10 +230,13 @@ void peridot_model_close(peridot_model *model)
     pd_ranks_close(&model->m);
     pd_link_free(model->m.link);
     peridot_vocab_close(model->vocab);
+    pd_tower_free(model->m.tower);
+    pd_images_free(model->m.images);
     if (model->m.gpu) pd_weights_free(&model->m.weights, &model->m.config);
     if (!model->target) pd_gpu_close(model->m.gpu);
     pd_config_free(&model->m.config);
     pd_checkpoint_close(model->m.checkpoint);
+    pd_checkpoint_close(model->m.tower_checkpoint);
     peridot_model_close(model->target);
     free(model);
 }

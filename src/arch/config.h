@@ -51,9 +51,8 @@ struct pd_layer {
     bool experts_split;              /* their gates and what these multiply are two tensors of the file */
 };
 
-/* An image's rows see those that come after them, in layers with a window and in those without, and in the former also
- * those that the window would hide. */
-enum { PD_SIGHT_LOCAL = 1, PD_SIGHT_GLOBAL = 2, PD_SIGHT_BACK = 4 };
+/* An image's rows see those that come after them, in layers with a window, in those without. */
+enum { PD_SIGHT_LOCAL = 1, PD_SIGHT_GLOBAL = 2 };
 
 struct pd_config {
     enum pd_family family;

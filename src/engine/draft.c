@@ -3,6 +3,8 @@
 #include "base/num.h"
 #include "grammar/grammar.h"
 
+#include <stdlib.h>
+
 #define LOOKUP_MIN 2       /* tokens that must agree */
 #define LOOKUP_MAX 8
 #define RECENT_STEP 0.25   /* part that the last step has in how long steps take lately */
@@ -28,16 +30,14 @@ uint32_t pd_draft_lookup(int32_t *out, uint32_t n_most, const int32_t *tokens, u
     return n_most;
 }
 
-/* Brings the draft model's sequence to the first n tokens; *ready: it is there, and not only a chunk nearer. */
-static peridot_status follow_text(bool *ready, const struct pd_draft *draft, const int32_t *tokens, uint32_t n)
+/* What a draft model reads of a token: it sees no images. */
+static int32_t seen(int32_t token) { return pd_is_image_row(token) ? 0 : token; }
+
+static peridot_status read_on(bool *ready, struct pd_session *s, struct pd_sequence *q, const int32_t *tokens,
+                              uint32_t n)
 {
     static const atomic_bool never = false;
-    struct pd_session *s = draft->session;
-    struct pd_sequence *q = draft->sequence;
-    uint32_t same = 0;
-    while (same < q->pos && same < n && q->tokens[same] == tokens[same]) same++;
-    if (same < q->pos) PD_TRY(pd_session_truncate(s, q, same, &same));
-    struct pd_prompt prompt = {.sequence = q, .tokens = tokens + same, .n_left = n - same};
+    struct pd_prompt prompt = {.sequence = q, .tokens = tokens, .n_left = n};
     PD_TRY(pd_session_check_tokens(s, &prompt));
     *ready = true;
     if (prompt.n_left == 1) return pd_decode(&s->decoder, &q, prompt.tokens, 1);
@@ -48,6 +48,23 @@ static peridot_status follow_text(bool *ready, const struct pd_draft *draft, con
     PD_TRY(pd_prefill_step(&s->prefill, &batch, n_tokens, &never));
     *ready = prompt.n_left == 0;
     return PERIDOT_OK;
+}
+
+/* Brings the draft model's sequence to the first n tokens; *ready: it is there, and not only a chunk nearer. */
+static peridot_status follow_text(bool *ready, const struct pd_draft *draft, const int32_t *tokens, uint32_t n)
+{
+    struct pd_session *s = draft->session;
+    struct pd_sequence *q = draft->sequence;
+    uint32_t same = 0;
+    *ready = false;
+    while (same < q->pos && same < n && q->tokens[same] == seen(tokens[same])) same++;
+    if (same < q->pos) PD_TRY(pd_session_truncate(s, q, same, &same));
+    int32_t *text = malloc((n - same + 1) * sizeof *text);
+    if (!text) return pd_fail_alloc((n - same + 1) * sizeof *text, "a draft");
+    for (uint32_t i = same; i < n; i++) text[i - same] = seen(tokens[i]);
+    peridot_status status = read_on(ready, s, q, text, n - same);
+    free(text);
+    return status;
 }
 
 /* The next token of the draft; *drawn false: under a grammar that takes too long. */

@@ -36,27 +36,22 @@ void pd_input_free(struct pd_input *in)
     in->rows = NULL;
 }
 
-/* Texts that are read whole are seen as far as windows go to both sides. An image's rows see all that come after them
- * in it, whatever the window, in layers that the family says; what came before them only where it says so, too. */
-static void see(struct pd_place *place, const struct pd_config *c, uint32_t window, uint32_t first, uint32_t last)
+/* Of a text that is read whole as far as windows go to both sides; of an image all of it, whatever the window, in
+ * layers that the family says. */
+static uint32_t last_key(const struct pd_config *c, uint32_t window, uint32_t pos, uint32_t last)
 {
-    if (c->bidirectional) {
-        place->last = window && last - place->pos >= window ? place->pos + window - 1 : last;
-        return;
-    }
-    if (!(c->image_sight & (window ? PD_SIGHT_LOCAL : PD_SIGHT_GLOBAL))) return;
-    place->last = last;
-    if (c->image_sight & PD_SIGHT_BACK) place->first = (uint32_t)pd_min(place->first, first);
+    if (c->bidirectional) return window && last - pos >= window ? pos + window - 1 : last;
+    return c->image_sight & (window ? PD_SIGHT_LOCAL : PD_SIGHT_GLOBAL) ? last : pos;
 }
 
 static void write_places(const struct pd_input *in, const struct pd_workspace *w, uint32_t m,
-                         const struct pd_pages *pages, uint32_t pos, uint32_t first, uint32_t last)
+                         const struct pd_pages *pages, uint32_t pos, uint32_t last)
 {
     const struct pd_config *c = &w->model->config;
     for (uint32_t kind = 0; kind < c->n_kinds; kind++) {
         uint32_t window = w->cache->pools[kind].window;
         struct pd_place place = pd_decode_place(pos, window, w->split_pages);
-        see(&place, c, window, first, last);
+        place.last = last_key(c, window, pos, last);
         place.text = pd_pages_text(w->cache, pages);
         ((struct pd_place *)in->places.host)[kind * in->n_rows + m] = place;
     }
@@ -79,18 +74,17 @@ static void write_angles(const struct pd_input *in, const struct pd_workspace *w
 }
 
 void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_pages *pages,
-                    uint32_t pos, uint32_t first, uint32_t last)
+                    uint32_t pos, uint32_t last)
 {
-    if (in->rows)
-        in->rows[m] = (struct pd_input_row){.table = pages->table, .pos = pos, .first = first, .last = last};
-    write_places(in, w, m, pages, pos, first, last);
+    if (in->rows) in->rows[m] = (struct pd_input_row){.table = pages->table, .pos = pos, .last = last};
+    write_places(in, w, m, pages, pos, last);
     write_angles(in, w, m, pos);
 }
 
 void pd_input_write_query(const struct pd_input *in, const struct pd_workspace *w, uint32_t m,
                           const struct pd_pages *pages, uint32_t pos)
 {
-    write_places(in, w, m, pages, pos - 1, pos - 1, pos - 1);
+    write_places(in, w, m, pages, pos - 1, pos - 1);
     write_angles(in, w, m, pos);
 }
 

@@ -11,7 +11,7 @@ struct pd_input {
                                                       [n_rows][head_dim] */
     uint32_t n_rows;                               /* at most */
     struct pd_input_row {
-        uint32_t table, pos, first, last;
+        uint32_t table, pos, last;
         int32_t token;                 /* layers may have inputs of their own of it */
     } *rows;                           /* [n_rows]: what other ranks are told; NULL: there are none */
     struct pd_span embedded;           /* [n_rows][x.stride]: embeddings; empty until there is one */
@@ -22,11 +22,11 @@ struct pd_input {
 peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w, uint32_t n_rows,
                                struct pd_span tokens);
 void pd_input_free(struct pd_input *in);
-/* Row m stands at position pos of the sequence with these pages. It sees keys up to its own, and those of rows first ..
- * last, it among them, which the same pass writes, or an earlier one: its text, where the model reads texts whole, or
- * its image; both are pos where there is neither. How far windows let it see is the config's business. */
+/* Row m stands at position pos of the sequence with these pages. It sees its keys up to its own, or to that of position
+ * `last`, which the same pass writes: the end of its text, where the model reads texts whole, or of its image. Where
+ * layers have windows, how far it sees is the config's business. */
 void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_pages *pages,
-                    uint32_t pos, uint32_t first, uint32_t last);
+                    uint32_t pos, uint32_t last);
 /* The grids of a decode step of n rows that are written. */
 void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *w, uint32_t n);
 

@@ -33,6 +33,7 @@ struct pd_load_rows {
     const struct pd_tensor *at[3];
     uint32_t n;
     uint32_t n_interleaved, head_dim;   /* the first n_interleaved tensors have their heads' rows interleaved */
+    bool copied;                        /* they are not in a file's mapping, and go when they are uploaded */
 };
 
 /* Experts whose gate and up matrices are tensors of their own. */

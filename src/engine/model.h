@@ -4,6 +4,7 @@
 #define PD_ENGINE_MODEL_H
 
 #include "engine/link.h"
+#include "engine/vision/image.h"
 #include "engine/weights.h"
 #include "ops/variants.h"
 
@@ -14,6 +15,9 @@ struct pd_model {
     struct pd_tunings tunings;         /* of which sessions take a copy */
     struct pd_config config;
     struct pd_weights weights;
+    struct pd_checkpoint *tower_checkpoint;   /* an mmproj file; NULL: there is none */
+    struct pd_tower *tower;            /* NULL: the model does not see */
+    struct pd_images *images;          /* of pictures for it */
     struct pd_link *link;              /* to the ranks that hold the other layers; NULL: all are here */
     bool in_use;                       /* the other ranks have a session */
     uint64_t ranks_read_size, ranks_weights_size;   /* of all ranks: rank 0 knows */

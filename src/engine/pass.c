@@ -46,6 +46,13 @@ peridot_status pd_pass_begin(struct pd_pass *p)
     return pd_pass_await_reply(p);   /* to what was sent and then discarded */
 }
 
+/* Row m, or the last of the image that it is in. */
+static uint32_t last_of_image(const struct pd_run *run, uint32_t m)
+{
+    while (run->tokens && pd_is_image_row(run->tokens[m]) && m + 1 < run->n && pd_is_inner_row(run->tokens[m + 1])) m++;
+    return m;
+}
+
 peridot_status pd_pass_add(struct pd_pass *p, const struct pd_run *run)
 {
     struct pd_pass_shape *s = &p->shape;
@@ -59,7 +66,7 @@ peridot_status pd_pass_add(struct pd_pass *p, const struct pd_run *run)
     s->n_rows += run->n;
     for (uint32_t m = 0; m < run->n; m++)
         pd_input_write(&p->input, p->w, row + m, &run->sequence->pages, run->pos + m,
-                       whole ? run->pos : run->pos + m, whole ? run->pos + run->n - 1 : run->pos + m);
+                       run->pos + (whole ? run->n - 1 : last_of_image(run, m)));
     if (run->tokens) {
         memcpy(p->tokens + row, run->tokens, run->n * sizeof *run->tokens);
         memcpy((int32_t *)p->input.tokens.host + row, run->tokens, run->n * sizeof *run->tokens);

@@ -5,30 +5,36 @@
 #include "engine/results.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PIECE_SECONDS 0.1    /* what a piece aims at */
 #define FIRST_PIECE_CPU (1ull << 28)   /* multiplications: some 10 ms */
 #define FIRST_PIECE_GPU (1ull << 32)
 
-peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, struct pd_stage *stage, uint32_t n_max)
+peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, struct pd_stage *stage, uint32_t n_max,
+                                 uint32_t n_room)
 {
     bool cpu = pd_gpu_info(w->model->gpu)->type == PERIDOT_DEVICE_CPU;
     const struct pd_recorder r = pd_workspace_recorder(w, NULL);
     *p = (struct pd_prefill){.w = w,
                              .stage = stage,
                              .n_max = n_max,
+                             .n_room = n_room,
                              .pace = {.at_once = pd_op_matmul_tokens(&r)},
                              .cpu = cpu,
                              .piece_work = cpu ? FIRST_PIECE_CPU : FIRST_PIECE_GPU};
     p->mixes = !stage && w->n_sequences > 1 && w->model->config.head == PERIDOT_HEAD_LANGUAGE && pd_op_can_mix(&r);
-    for (int i = 0; i < 2; i++) PD_TRY(pd_pass_create(&p->chunks[i].pass, w, stage, n_max, (struct pd_span){0}));
-    return PERIDOT_OK;
+    for (int i = 0; i < 2; i++) PD_TRY(pd_pass_create(&p->chunks[i].pass, w, stage, n_room, (struct pd_span){0}));
+    p->rows = malloc(n_room * sizeof *p->rows);
+    return p->rows ? PERIDOT_OK : pd_fail_alloc(n_room * sizeof *p->rows, "rows");
 }
 
 void pd_prefill_free(struct pd_prefill *p)
 {
     for (int i = 0; i < 2; i++) pd_pass_free(&p->chunks[i].pass);
+    free(p->rows);
+    p->rows = NULL;
 }
 
 /* ---- sizes ---- */
@@ -103,16 +109,64 @@ static peridot_status add_steps(struct pd_prefill *p, struct pd_chunk *chunk, co
     return PERIDOT_OK;
 }
 
+/* So many of a prompt's next tokens go into a chunk that has room for `room`, and for n_room at all events: an image is
+ * not parted, and one that begins the chunk may exceed it. 0: there is no room. */
+static uint32_t fitting(const struct pd_prompt *prompt, uint32_t room, uint32_t n_room)
+{
+    uint32_t n = (uint32_t)pd_min(room, prompt->n_left);
+    uint32_t whole = pd_image_border(prompt->tokens, n, (uint32_t)prompt->n_left);
+    if (whole > 0 || n == 0) return whole;
+    while (n < prompt->n_left && pd_is_inner_row(prompt->tokens[n])) n++;
+    return n <= n_room ? n : 0;
+}
+
+struct watching {
+    const struct pd_batch *batch;
+    const struct pd_watch *watch;
+};
+
+static bool goes_on(void *user)
+{
+    const struct watching *w = user;
+    return pd_report_progress(w->batch->prompts, w->batch->n_prompts, w->watch) == PERIDOT_OK;
+}
+
+/* The rows of the images among a run's tokens, to p->rows; those of tokens are NULL. Computes those that are not there
+ * yet. *images: whether there are any. */
+static peridot_status find_rows(bool *images, struct pd_prefill *p, const struct pd_run *run,
+                                const struct pd_tower_watch *watch)
+{
+    struct pd_tower *tower = p->w->model->tower;
+    uint32_t d_model = p->w->model->config.d_model;
+    *images = false;
+    for (uint32_t m = 0; m < run->n; m++) {
+        p->rows[m] = NULL;
+        if (!pd_is_image_row(run->tokens[m])) continue;
+        struct pd_image *image = tower ? pd_images_find(p->w->model->images, run->tokens + m, run->n - m) : NULL;
+        if (!image) return pd_fail(PERIDOT_ERROR_ARGUMENT, "an image of the prompt was freed before it was evaluated");
+        peridot_status status = pd_image_encode(image, tower, watch);
+        for (uint32_t i = 0; status == PERIDOT_OK && i < image->n; i++)
+            p->rows[m + i] = image->rows + (size_t)i * d_model;
+        m += image->n - 1;
+        pd_image_free(image);   /* the prompt's owner has it still */
+        PD_TRY(status);
+        *images = true;
+    }
+    return PERIDOT_OK;
+}
+
 /* The next tokens of prompts, until the chunk is full. Where a chunk is one token it is a step, as in evaluations. */
-static peridot_status add_prompts(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_batch *b)
+static peridot_status add_prompts(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_batch *b,
+                                  const struct pd_tower_watch *watch)
 {
     struct pd_pass *pass = &chunk->pass;
+    bool images;
     for (uint32_t i = 0; i < b->n_prompts && pass->shape.n_rows < chunk->planned; i++) {
         struct pd_prompt *prompt = &b->prompts[i];
         struct pd_sequence *q = prompt->sequence;
-        uint32_t n = (uint32_t)pd_min(chunk->planned - pass->shape.n_rows, prompt->n_left);
+        uint32_t n = fitting(prompt, chunk->planned - pass->shape.n_rows, p->n_room - pass->shape.n_rows);
         if (n < prompt->n_left && p->w->model->config.bidirectional) continue;
-        const struct pd_run run = {.kind = pass->input.n_rows == 1 ? PD_RUN_STEP : PD_RUN_PROMPT,
+        struct pd_run run = {.kind = pass->input.n_rows == 1 ? PD_RUN_STEP : PD_RUN_PROMPT,
                                    .sequence = q, .pos = next_pos(prompt), .n = n,
                                    .tokens = prompt->tokens, .embeddings = prompt->embeddings,
                                    .all_rows = prompt->outputs && (prompt->outputs->logits || prompt->outputs->hidden),
@@ -121,6 +175,8 @@ static peridot_status add_prompts(struct pd_prefill *p, struct pd_chunk *chunk, 
         peridot_status status = pd_sequence_extend(q, run.pos + n);
         if (status == PERIDOT_ERROR_MEMORY && pass->n_runs > b->n_rows) break;
         PD_TRY(status);
+        PD_TRY(find_rows(&images, p, &run, watch));
+        if (images) run.embeddings = p->rows;
         chunk->prompts[pass->n_runs] = prompt;
         PD_TRY(pd_pass_add(pass, &run));
         chunk->flop += n * pd_token_flop(p->w->model, run.pos + n / 2, wants_logits(prompt, run.pos + n / 2));
@@ -148,14 +204,17 @@ peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, c
 
 /* The first piece of the next chunk, which has n_tokens of prompts at most. */
 static peridot_status begin_chunk(struct pd_chunk **out, struct pd_prefill *p, const struct pd_batch *b,
-                                  uint32_t n_tokens)
+                                  uint32_t n_tokens, const struct pd_watch *watch, const atomic_bool *stop)
 {
+    struct watching watching = {b, watch};
+    const struct pd_tower_watch of_images = {.go_on = goes_on, .user = &watching, .stop = stop,
+                                             .piece_work = p->piece_work};
     struct pd_chunk *chunk = *out = &p->chunks[p->next];
     chunk->planned = b->n_rows + n_tokens;
     PD_TRY(pd_pass_begin(&chunk->pass));
     chunk->pass.shape.piece_work = p->piece_work;
     PD_TRY(add_steps(p, chunk, b));
-    PD_TRY(add_prompts(p, chunk, b));
+    PD_TRY(add_prompts(p, chunk, b, &of_images));
     PD_TRY(pd_pass_ready(&chunk->pass));
     return pd_pass_submit(&chunk->pass);
 }
@@ -255,7 +314,7 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
         struct pd_chunk *chunk;
         status = pd_report_progress(prompts, n, watch);
         if (*stop) status = pd_fail(PERIDOT_CANCELLED, "stopped between the chunks of a prompt");
-        if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, &all, n_tokens);
+        if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, &all, n_tokens, watch, stop);
         if (status != PERIDOT_OK) break;
         if (flying) status = complete_chunk(p, flying);
         flying = NULL;
@@ -273,7 +332,7 @@ peridot_status pd_prefill_step(struct pd_prefill *p, const struct pd_batch *batc
                                const atomic_bool *stop)
 {
     struct pd_chunk *chunk;
-    PD_TRY(begin_chunk(&chunk, p, batch, n_tokens));
+    PD_TRY(begin_chunk(&chunk, p, batch, n_tokens, NULL, stop));
     PD_TRY(submit_chunk(p, chunk, batch, NULL, stop));
     return complete_chunk(p, chunk);
 }

@@ -56,7 +56,9 @@ struct pd_prefill {
     struct pd_workspace *w;
     struct pd_stage *stage;    /* NULL: no other rank holds layers */
     struct pd_chunk chunks[2];
-    uint32_t n_max;            /* tokens of a chunk */
+    uint32_t n_max;            /* tokens of a chunk, */
+    uint32_t n_room;           /* or more where an image has more rows: these cannot be parted */
+    const float **rows;        /* [n_room]: scratch */
     struct pd_pace pace;       /* of the chunks so far */
     bool cpu;                  /* no driver takes it away, and a second chunk in flight would gain nothing */
     bool mixes;                /* a pass may have a decode step, too */
@@ -64,7 +66,8 @@ struct pd_prefill {
     uint32_t next;             /* of the two chunks */
 };
 
-peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, struct pd_stage *stage, uint32_t n_max);
+peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, struct pd_stage *stage, uint32_t n_max,
+                                 uint32_t n_room);
 void pd_prefill_free(struct pd_prefill *p);
 /* Evaluates prompts to their ends, in as many full chunks as it takes, and hands out what is wanted of their rows. All
  * their tokens are rows of prompts, so that what a prompt leaves in the cache does not depend on how it was cut. `stop`

@@ -75,7 +75,7 @@ static size_t common(const struct pd_sequence *q, const struct pd_request *r, si
 {
     size_t n = 0, end = pd_min(q->pos, most);
     while (n < end && q->tokens[n] == r->tokens[n]) n++;
-    return n;
+    return pd_image_border(r->tokens, (uint32_t)n, (uint32_t)r->n_tokens);
 }
 
 /* *n tokens of it are the request's. NULL: none is worth it. */

@@ -148,7 +148,7 @@ static peridot_status read_tokens(struct pd_sequence *q, const uint8_t *from, ui
     for (uint32_t i = 0; i < n; i++) {
         int32_t token;
         memcpy(&token, from + i * sizeof token, sizeof token);
-        if (token < 0 || (uint32_t)token >= vocab_size)
+        if (!pd_is_image_row(token) && (token < 0 || (uint32_t)token >= vocab_size))
             return pd_fail(PERIDOT_ERROR_FORMAT, "%s: token id %d (number %u) is not below the vocabulary's %u", path,
                            (int)token, i, vocab_size);
         pd_sequence_append(q, &token, 1);

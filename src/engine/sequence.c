@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "engine/pages.h"
 #include "engine/snapshots.h"
+#include "engine/vision/image.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,8 @@ void pd_sequence_append(struct pd_sequence *q, const int32_t *tokens, uint32_t n
 {
     memcpy(q->tokens + q->pos, tokens, n * sizeof *tokens);
     q->pos += n;
-    for (uint32_t i = 0; i < n; i++) pd_sampler_accept(&q->sampler, tokens[i]);
+    for (uint32_t i = 0; i < n; i++)
+        if (!pd_is_image_row(tokens[i])) pd_sampler_accept(&q->sampler, tokens[i]);
 }
 
 /* ---- going back ---- */
@@ -76,10 +78,12 @@ void pd_sequence_mark(struct pd_sequence *q)
     if (pd_snapshot_before(cache, &q->pages, q->pos) != q->pos) pd_snapshot_take(cache, &q->pages, q->pos);
 }
 
+/* No sequence ends within an image, whose rows see each other. */
 uint32_t pd_sequence_nearest(const struct pd_sequence *q, uint32_t n)
 {
+    n = pd_image_border(q->tokens, n, q->pos);
     if (n == 0 || n >= pd_pages_least(&q->set->cache, &q->pages)) return n;
-    return pd_snapshot_before(&q->set->cache, &q->pages, n);
+    return pd_image_border(q->tokens, pd_snapshot_before(&q->set->cache, &q->pages, n), q->pos);
 }
 
 static void forget_after(struct pd_sequence *q, uint32_t n)
@@ -89,7 +93,7 @@ static void forget_after(struct pd_sequence *q, uint32_t n)
     pd_sampler_truncate(&q->sampler, n);
     q->sampler.n_seen = 0;
     for (uint32_t i = n > PD_REPEAT_WINDOW ? n - PD_REPEAT_WINDOW : 0; i < n; i++)
-        pd_sampler_accept(&q->sampler, q->tokens[i]);
+        if (!pd_is_image_row(q->tokens[i])) pd_sampler_accept(&q->sampler, q->tokens[i]);
 }
 
 peridot_status pd_sequence_truncate(struct pd_sequence *q, uint32_t n, uint32_t *kept)

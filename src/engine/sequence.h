@@ -27,7 +27,7 @@ struct pd_sequence {
     uint32_t index;                        /* in the set, of its table of pages and of its row of logits */
     struct pd_pages pages;
     uint32_t pos, capacity;
-    int32_t *tokens;                       /* [capacity]: the pos tokens so far */
+    int32_t *tokens;                       /* [capacity]: the pos tokens so far; rows of images are negative */
     struct pd_sampler sampler;
     struct pd_chain *chain;                /* what the sampler points to; NULL: nothing */
     struct pd_next_mask next_mask;         /* of the chain's grammar */

@@ -91,6 +91,14 @@ static peridot_status read_draft(struct pd_session *s, uint32_t n_draft)
     return PERIDOT_OK;
 }
 
+/* Rows of a chunk that must be there: all of an image, beside a step of the other sequences. */
+static uint32_t rows_of(const struct pd_session *s)
+{
+    const struct pd_tower *tower = s->model->tower;
+    uint32_t most = tower ? pd_tower_config_of(tower)->most_rows + s->set.n_max : 0;
+    return (uint32_t)pd_max(s->chunk, most);
+}
+
 static peridot_status read_params(struct pd_session *s, const peridot_session_params *p)
 {
     const struct pd_config *c = &s->model->config;
@@ -108,7 +116,7 @@ static peridot_status read_params(struct pd_session *s, const peridot_session_pa
                        PD_MAX_SEQUENCES);
     s->set.n_max = (uint32_t)pd_max(p->n_sequences, 1);
     s->set.ctx = s->ctx;
-    s->set.slack = (uint32_t)pd_max(s->chunk, PD_N_STEPS);   /* keys that may be written before older ones are read
+    s->set.slack = (uint32_t)pd_max(rows_of(s), PD_N_STEPS);   /* keys that may be written before older ones are read
                                                                 again */
     return read_draft(s, p->n_draft);
 }
@@ -146,11 +154,11 @@ static peridot_status session_init(struct pd_session *s, const peridot_session_p
     PD_TRY(pd_cache_create(&s->set.cache, s->model->gpu, &s->model->config, &shape, input_heap));
     s->workspace.n_sequences = s->set.n_max;
     s->workspace.n_spare = PD_LOGITS_ROWS;
-    s->workspace.n_rows = (uint32_t)pd_max(s->chunk, s->workspace.n_decode);
+    s->workspace.n_rows = (uint32_t)pd_max(rows_of(s), s->workspace.n_decode);
     PD_TRY(pd_workspace_create(&s->workspace, s->model, &s->set.cache));
     if (leads) PD_TRY(pd_stage_create(&s->stage, &s->workspace));
     PD_TRY(pd_decoder_create(&s->decoder, &s->workspace, leads ? &s->stage : NULL));
-    PD_TRY(pd_prefill_create(&s->prefill, &s->workspace, leads ? &s->stage : NULL, s->chunk));
+    PD_TRY(pd_prefill_create(&s->prefill, &s->workspace, leads ? &s->stage : NULL, s->chunk, rows_of(s)));
     PD_TRY(compile(s));
     PD_TRY(pd_decoder_record(&s->decoder));
     return leads ? announce(s, p) : PERIDOT_OK;
@@ -255,6 +263,16 @@ peridot_status pd_session_set_sampling(struct pd_session *s, struct pd_sequence 
 
 /* ---- evaluating ---- */
 
+/* Rows of the image that begins a prompt's tokens; 0: there is none. */
+static size_t image_rows(const struct pd_model *model, const int32_t *tokens, size_t n)
+{
+    bool may_be = model->tower && pd_is_image_row(*tokens);
+    struct pd_image *image = may_be ? pd_images_find(model->images, tokens, n) : NULL;
+    size_t n_rows = image ? image->n : 0;
+    pd_image_free(image);
+    return n_rows;
+}
+
 peridot_status pd_session_check_tokens(const struct pd_session *s, const struct pd_prompt *prompt)
 {
     uint32_t vocab_size = s->model->weights.vocab_size, pos = prompt->sequence->pos;
@@ -268,10 +286,14 @@ peridot_status pd_session_check_tokens(const struct pd_session *s, const struct 
     if (prompt->n_left > s->ctx - pos)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu token%s not fit after the %u so far in a context of %u position%s",
                        prompt->n_left, prompt->n_left == 1 ? " does" : "s do", pos, s->ctx, PD_S(s->ctx));
-    for (size_t i = 0; i < prompt->n_left; i++)
-        if (prompt->tokens[i] < 0 || (uint32_t)prompt->tokens[i] >= vocab_size)
+    for (size_t i = 0; i < prompt->n_left; i++) {
+        if (prompt->tokens[i] >= 0 && (uint32_t)prompt->tokens[i] < vocab_size) continue;
+        size_t n_rows = image_rows(s->model, prompt->tokens + i, prompt->n_left - i);
+        if (n_rows == 0)
             return pd_fail(PERIDOT_ERROR_ARGUMENT, "token id %d (number %zu) is not below the vocabulary's %u",
                            (int)prompt->tokens[i], i, vocab_size);
+        i += n_rows - 1;
+    }
     return PERIDOT_OK;
 }
 
@@ -326,11 +348,21 @@ static peridot_status eval_step(struct pd_session *s, struct pd_prompt *prompts,
     return PERIDOT_OK;
 }
 
+static bool has_rows(const struct pd_prompt *prompt)
+{
+    bool images = prompt->embeddings != NULL;
+    for (size_t i = 0; i < prompt->n_left && !images; i++) images = pd_is_image_row(prompt->tokens[i]);
+    return images;
+}
+
 /* Whether all is evaluated in decode steps: where no prompt has more than one token, or a chunk may not. */
 static bool takes_steps(const struct pd_session *s, const struct pd_prompt *prompts, uint32_t n)
 {
     bool steps = true;
-    for (uint32_t i = 0; i < n; i++) steps = steps && prompts[i].n_left <= 1 && !prompts[i].embeddings;
+    for (uint32_t i = 0; i < n; i++) {
+        if (has_rows(&prompts[i])) return false;
+        steps = steps && prompts[i].n_left <= 1;
+    }
     return steps || s->chunk == 1;
 }
 
@@ -377,7 +409,10 @@ peridot_status pd_session_eval(struct pd_session *s, struct pd_prompt *prompts, 
 /* Evaluates the last token once more. Where that fails the sequence still has it. */
 static peridot_status decode_again(struct pd_session *s, struct pd_sequence *q)
 {
-    int32_t last = q->tokens[--q->pos];
+    int32_t last = q->tokens[q->pos - 1];
+    if (pd_is_image_row(last))
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sequence ends in an image, whose logits are gone");
+    q->pos--;
     q->sampler.n_seen--;
     peridot_status status = pd_decode(&s->decoder, &q, &last, 1);
     if (status != PERIDOT_OK) pd_sequence_append(q, &last, 1);

@@ -57,7 +57,7 @@ peridot_status pd_stage_send(struct pd_stage *s, const struct pd_stage_pass *pas
     for (uint32_t i = 0; i < pass->n_rows; i++) {
         if (!seen[rows[i].table]) n_entries += find_changes(entries + n_entries, s, rows[i].table);
         seen[rows[i].table] = true;
-        rows[i].token = pass->tokens[i];
+        rows[i].token = pd_is_image_row(pass->tokens[i]) ? 0 : pass->tokens[i];
     }
     const struct pd_message m = {.op = PD_OP_PASS,
                                  .size = (uint32_t)((uint8_t *)(entries + n_entries) - (uint8_t *)s->body),

@@ -46,8 +46,6 @@ static uint32_t interleaved_row(uint32_t row, uint32_t head_dim)
     return row - in_head + 2 * (in_head % half) + in_head / half;
 }
 
-/* Whether the rows of an expert come from several tensors. */
-
 static const uint8_t *part_row(const struct pd_load_rows *parts, uint32_t row)
 {
     uint32_t i = 0;
@@ -136,8 +134,9 @@ static const uint8_t *rows_in_place(const struct pd_loader *l, const struct pd_s
     uint64_t n_interleaved_rows = 0;
     for (uint32_t i = 0; i < parts->n_interleaved; i++) n_interleaved_rows += parts->at[i]->shape[0];
     bool in_order = slice->first_row >= n_interleaved_rows && !pd_load_splits_experts(parts);
-    bool fits = may_stay(l, slice->dtype) && in_order && pd_row_size(slice->dtype, n_cols) == slice->row_size
-        && (uintptr_t)rows % 16 == 0 && (uint64_t)slice->n_rows * slice->row_size >= WORTH;
+    bool fits = may_stay(l, slice->dtype) && in_order && !parts->copied
+        && pd_row_size(slice->dtype, n_cols) == slice->row_size && (uintptr_t)rows % 16 == 0
+        && (uint64_t)slice->n_rows * slice->row_size >= WORTH;
     return fits ? rows : NULL;
 }
 
@@ -231,7 +230,7 @@ peridot_status pd_load_matrix(struct pd_loader *l, struct pd_matrix *m, const st
         row += n_rows;
     }
     m->n_rows = row;
-    if (!l->measuring && l->w->in_place_size == in_place_size) forget_parts(parts);
+    if (!l->measuring && l->w->in_place_size == in_place_size && !parts->copied) forget_parts(parts);
     return PERIDOT_OK;
 }
 

@@ -177,7 +177,6 @@ static peridot_status read_body(struct body *b, const struct worker *k, const st
     b->entries = (const struct pd_table_entry *)(b->heads + b->n_heads);
     for (uint32_t i = 0; i < b->n_rows; i++)
         if (b->rows[i].table >= cache->n_tables || b->rows[i].last >= s->ctx || b->rows[i].pos > b->rows[i].last
-            || b->rows[i].first > b->rows[i].pos
             || b->rows[i].token < 0 || (uint32_t)b->rows[i].token >= k->model->weights.vocab_size)
             return bad_message(k, "positions");
     if (!are_heads_right(b, &s->workspace)) return bad_message(k, "logits");
@@ -205,7 +204,7 @@ static peridot_status fill_pass(struct pd_pass **out, struct worker *k, const st
         ((uint32_t *)w->cache->pools[b->entries[i].kind].tables.host)[b->entries[i].at] = b->entries[i].page;
     for (uint32_t i = 0; i < b->n_rows; i++) {
         pd_input_write(&p->input, w, i, &(struct pd_pages){.table = b->rows[i].table}, b->rows[i].pos,
-                       b->rows[i].first, b->rows[i].last);
+                       b->rows[i].last);
         ((int32_t *)p->input.tokens.host)[i] = b->rows[i].token;
     }
     *out = p;

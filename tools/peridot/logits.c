@@ -2,6 +2,7 @@
  * They differ in which row is asked for. */
 #include "command.h"
 #include "ids.h"
+#include "images.h"
 #include "open.h"
 #include "terminal.h"
 #include "text.h"
@@ -15,6 +16,7 @@ struct rows_args {
     struct cmd_model_args model;
     const char *tokens, *out;
     uint32_t first, chunk, kv;
+    struct cmd_texts images;
 };
 
 static const struct cmd_option options[] = {
@@ -32,6 +34,10 @@ static const struct cmd_option options[] = {
      .help = "Write rows from position I on; positions count from 0."},
     CMD_CHUNK_OPTION(struct rows_args),
     CMD_KV_OPTION(struct rows_args),
+    CMD_VISION_OPTION,
+    CMD_IMAGE_OPTION(struct rows_args, "A picture (JPEG, PNG, WebP, GIF) for a model that sees; may be repeated. In "
+                     "--tokens its rows are the model's image tokens, as many as it has, as transformers' processors "
+                     "write them; images take them in order."),
 };
 
 struct sink {
@@ -97,25 +103,29 @@ static peridot_status read_tokens(int32_t **ids, size_t *n, const char *given)
     return status;
 }
 
-static peridot_status evaluate(const struct rows_args *args, const int32_t *ids, size_t n, peridot_eval_params *eval,
+static peridot_status evaluate(const struct rows_args *args, int32_t *ids, size_t n, peridot_eval_params *eval,
                                const peridot_model **untold)
 {
     peridot_session_params params = {.ctx = (uint32_t)n, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
     peridot_model *model = NULL;
     peridot_session *session = NULL;
     peridot_sequence *sequence = NULL;
+    struct cmd_images images = {.n = 0};
     peridot_status status = cmd_model_open(&model, &args->model);
     *untold = model;
+    if (status == PERIDOT_OK) status = cmd_images_read(&images, model, &args->images);
+    if (status == PERIDOT_OK && images.n) status = peridot_images_place(ids, n, model, images.at, images.n);
     if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
     if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);
     if (status == PERIDOT_OK) status = peridot_sequence_eval(sequence, ids, n, eval);
     peridot_session_free(session);
+    cmd_images_free(&images);
     peridot_model_close(model);
     return status;
 }
 
 /* The file is opened before the model: a folder that cannot be written is known at once. */
-static peridot_status write_rows(const struct rows_args *args, const int32_t *ids, size_t n, bool hidden)
+static peridot_status write_rows(const struct rows_args *args, int32_t *ids, size_t n, bool hidden)
 {
     struct sink sink;
     peridot_eval_params eval = {.first = args->first, .progress = begin, .user = &sink};

@@ -135,7 +135,7 @@ static void print_device(const peridot_model_info *info, bool named_device)
     if (verdict.broken[0])
         cmd_say("warning: peridot selftest found that this device and driver give wrong answers with %s\n",
                 verdict.broken);
-    if (info->n_ignored_tensors)
+    if (info->n_ignored_tensors && !info->image_rows)
         cmd_say("%" PRIu32 " tensor%s of vision: not loaded, as text needs none\n", info->n_ignored_tensors,
                 CMD_S(info->n_ignored_tensors));
 }
@@ -167,7 +167,8 @@ peridot_status cmd_model_open_for(peridot_model **out, const struct cmd_model_ar
                                    .gpu_memory = args->gpu_memory,
                                    .precision = (peridot_precision)args->precision,
                                    .kernels = args->kernels.at, .n_kernels = args->kernels.n,
-                                   .progress = cmd_progress_step, .user = &progress, .target = target};
+                                   .progress = cmd_progress_step, .user = &progress, .target = target, .vision = args->vision,
+                                   .image_rows = args->image_rows};
     *out = NULL;
     CMD_TRY(cmd_model_path(&path, args->path));
     CMD_TRY(cmd_ranks_divide(&params.link, &params.device, args));

@@ -11,6 +11,8 @@ struct cmd_model_args {
     uint64_t gpu_memory;  /* 0: all weights must fit */
     uint32_t precision;   /* peridot_precision */
     struct cmd_texts kernels;
+    const char *vision;   /* NULL: the one that is beside the model, if any */
+    uint32_t image_rows;  /* 0: as the model says */
 };
 
 #define CMD_MODEL_OPTION \

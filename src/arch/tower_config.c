@@ -1,0 +1,291 @@
+/* The numbers of a vision tower: from the vision_config of a config.json, whose defaults are those of the classes in
+ * transformers, or from the metadata of an mmproj file. */
+#include "arch/tower.h"
+
+#include "base/json.h"
+#include "base/names.h"
+#include "base/num.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum number {
+    D_MODEL, FFN_DIM, N_LAYERS, N_HEADS, HEAD_DIM, PATCH, POOL, IMAGE_SIZE, N_POSITIONS, MOST_ROWS, N_NUMBERS
+};
+
+/* Keys of vision_config and of "clip.vision.", what they are where a key is absent (0: it must be there), and bounds.
+ * Of patches alone the names differ. */
+static const struct number_row {
+    const char *hf, *hf_patches, *gguf;
+    uint32_t hf_default[4], gguf_default[4];   /* by kind */
+    uint32_t least, most;
+} numbers[N_NUMBERS] = {
+    [D_MODEL] = {"hidden_size", "mm_embed_dim", "embedding_length", {0, 768, 768, 3840}, {0}, 4, 1 << 16},
+    [FFN_DIM] = {"intermediate_size", NULL, "feed_forward_length", {0, 3072, 3072, 1}, {0}, 1, 1 << 18},
+    [N_LAYERS] = {"num_hidden_layers", NULL, "block_count", {0, 12, 16, 1}, {0}, 1, 1024},
+    [N_HEADS] = {"num_attention_heads", NULL, "attention.head_count", {0, 12, 12, 1}, {0}, 1, 1024},
+    [HEAD_DIM] = {"head_dim", NULL, NULL, {0, 1, 64, 1}, {0, 1, 1, 1}, 1, 512},
+    [PATCH] = {"patch_size", "model_patch_size", "patch_size", {0, 16, 16, 48}, {0}, 1, 256},
+    [POOL] = {"pooling_kernel_size", NULL, "projector.scale_factor", {0, 1, 3, 1}, {0, 4, 3, 3}, 1, 64},
+    [IMAGE_SIZE] = {"image_size", NULL, "image_size", {0, 224, 1, 1}, {0, 0, 1, 1}, 1, 1 << 14},
+    [N_POSITIONS] = {"position_embedding_size", "mm_posemb_size", NULL, {0, 1, 10240, 1120}, {0, 1, 1, 1}, 1, 1 << 20},
+    [MOST_ROWS] = {"default_output_length", "num_soft_tokens", NULL, {0, 1, 280, 280}, {0, 1, 280, 280}, 1, 1 << 14},
+};
+
+struct reader {
+    const struct pd_checkpoint *checkpoint;
+    yyjson_val *root, *vision;     /* of its config.json; NULL in a GGUF file */
+    const struct pd_checkpoint *text;
+    yyjson_val *text_root;         /* of the text model's config.json; NULL: it is a GGUF file */
+    enum pd_tower_kind kind;
+    peridot_status status;         /* of the first failure */
+};
+
+static void fail(struct reader *r, const char *key, const char *what)
+{
+    if (r->status == PERIDOT_OK)
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s: %s%s %s", pd_checkpoint_path(r->checkpoint),
+                            r->root ? "config.json: vision_config." : "metadata key clip.vision.", key, what);
+}
+
+static const struct pd_meta *find_meta(const struct reader *r, const char *key)
+{
+    char full[96];
+    snprintf(full, sizeof full, "clip.vision.%s", key);
+    return pd_checkpoint_find_meta(r->checkpoint, full);
+}
+
+static uint32_t read_uint(struct reader *r, enum number number)
+{
+    const struct number_row *row = &numbers[number];
+    bool patches = r->kind == PD_TOWER_PATCHES;
+    const char *key = !r->root ? row->gguf : patches ? row->hf_patches : row->hf;
+    uint64_t value = r->root ? row->hf_default[r->kind] : row->gguf_default[r->kind];
+    char what[64];
+    if (!key) return (uint32_t)value;
+    if (r->root) {
+        yyjson_val *v = yyjson_obj_get(r->vision, key);
+        if (v && !yyjson_is_null(v) && !yyjson_is_uint(v)) fail(r, key, "is not a count");
+        if (yyjson_is_uint(v)) value = yyjson_get_uint(v);
+    } else {
+        const struct pd_meta *m = find_meta(r, key);
+        if (m && (m->type == PD_META_ARRAY || !pd_meta_uint(&value, m, 0))) fail(r, key, "is not a count");
+        if (!m && value == 0) fail(r, key, "is missing");
+    }
+    snprintf(what, sizeof what, "is not between %u and %u", row->least, row->most);
+    if (value < row->least || value > row->most) fail(r, key, what);
+    return r->status == PERIDOT_OK ? (uint32_t)value : 1;
+}
+
+static double read_float(struct reader *r, const char *hf, const char *gguf, double fallback)
+{
+    double value = fallback;
+    if (r->root) {
+        yyjson_val *v = yyjson_obj_get(r->vision, hf);
+        if (v && !yyjson_is_num(v)) fail(r, hf, "is not a number");
+        if (yyjson_is_num(v)) value = yyjson_get_num(v);
+    } else {
+        const struct pd_meta *m = find_meta(r, gguf);
+        if (m && (m->type == PD_META_ARRAY || !pd_meta_float(&value, m, 0))) fail(r, gguf, "is not a number");
+    }
+    if (!(value > 0) || value > 1) fail(r, r->root ? hf : gguf, "is not between 0 and 1");
+    return value;
+}
+
+/* Three numbers; they stay as they are where there are none. */
+static void read_channels(struct reader *r, float out[3], const char *key, yyjson_val *list)
+{
+    const struct pd_meta *m = r->root ? NULL : find_meta(r, key);
+    for (uint32_t i = 0; i < 3; i++) {
+        double value = (double)out[i];
+        yyjson_val *v = yyjson_arr_get(list, i);
+        if (yyjson_is_num(v)) value = yyjson_get_num(v);
+        if (m && !pd_meta_float(&value, m, m->type == PD_META_ARRAY ? i : 0)) fail(r, key, "is not three numbers");
+        out[i] = (float)value;
+    }
+}
+
+/* ---- which tower ---- */
+
+static peridot_status find_kind(struct reader *r)
+{
+    static const struct { const char *hf, *gguf; enum pd_tower_kind kind; } kinds[] = {
+        {"siglip_vision_model", "gemma3", PD_TOWER_SIGLIP}, {"gemma4_vision", "gemma4v", PD_TOWER_GEMMA4},
+        {"gemma4_unified_vision", "gemma4uv", PD_TOWER_PATCHES}};
+    const struct pd_meta *m = pd_checkpoint_find_meta(r->checkpoint, "clip.vision.projector_type");
+    struct pd_string type = {"", 0};
+    if (!m) m = pd_checkpoint_find_meta(r->checkpoint, "clip.projector_type");
+    if (r->root) {
+        const char *name = yyjson_get_str(yyjson_obj_get(r->vision, "model_type"));
+        type.data = name ? name : "siglip_vision_model";   /* Gemma 3's, which may leave it out */
+        type.size = strlen(type.data);
+    } else if (!m || !pd_meta_string(&type, m, 0))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: it has no clip.projector_type, so it is not the vision part of a model",
+                       pd_checkpoint_path(r->checkpoint));
+    for (size_t i = 0; i < PD_COUNT(kinds); i++) {
+        const char *name = r->root ? kinds[i].hf : kinds[i].gguf;
+        if (strlen(name) == type.size && memcmp(name, type.data, type.size) == 0) r->kind = kinds[i].kind;
+    }
+    if (r->kind) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: a vision tower of type \"%.*s\" is not known (known: those of Gemma "
+                   "3 and Gemma 4)", pd_checkpoint_path(r->checkpoint), (int)pd_min(type.size, 64), type.data);
+}
+
+/* ---- tokens ---- */
+
+static int32_t read_id(const struct reader *r, const char *index_key, const char *id_key, int32_t usual)
+{
+    yyjson_val *v = yyjson_obj_get(r->text_root, id_key);
+    if (!v) v = yyjson_obj_get(r->text_root, index_key);
+    return yyjson_is_uint(v) && yyjson_get_uint(v) <= INT32_MAX ? (int32_t)yyjson_get_uint(v) : usual;
+}
+
+/* The published ids, or config.json's. */
+static void read_ids(struct pd_tower_config *out, const struct reader *r)
+{
+    bool is_siglip = out->kind == PD_TOWER_SIGLIP;
+    out->begin_id = read_id(r, "boi_token_index", "boi_token_id", 255999);
+    out->row_id = read_id(r, "image_token_index", "image_token_id", is_siglip ? 262144 : 258880);
+    out->end_id = read_id(r, "eoi_token_index", "eoi_token_id", is_siglip ? 256000 : 258882);
+}
+
+/* ---- pixels ---- */
+
+/* transformers' processors have the numbers in a file of their own. */
+static void read_pixels(struct pd_tower_config *out, struct reader *r)
+{
+    float usual = out->kind == PD_TOWER_PATCHES ? 0 : 0.5f;
+    yyjson_doc *doc = NULL;
+    for (uint32_t i = 0; i < 3; i++) {
+        out->mean[i] = usual;
+        out->std[i] = out->kind == PD_TOWER_PATCHES ? 1 : 0.5f;
+    }
+    if (out->kind != PD_TOWER_SIGLIP) return;   /* Gemma 4's are in its code */
+    if (r->root
+        && pd_json_open_optional(&doc, pd_checkpoint_path(r->checkpoint), "preprocessor_config.json") != PERIDOT_OK)
+        fail(r, "", pd_error());
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    read_channels(r, out->mean, "image_mean", yyjson_obj_get(root, "image_mean"));
+    read_channels(r, out->std, "image_std", yyjson_obj_get(root, "image_std"));
+    yyjson_doc_free(doc);
+    for (uint32_t i = 0; i < 3; i++)
+        if (!isfinite(out->mean[i]) || !(out->std[i] > 0)) fail(r, "image_std", "is not three positive numbers");
+}
+
+/* ---- all of it ---- */
+
+/* A processor may allow another number of rows than the config says. */
+static void read_budget(struct pd_tower_config *out, struct reader *r)
+{
+    yyjson_doc *doc = NULL;
+    if (!r->text_root || out->kind == PD_TOWER_SIGLIP) return;
+    if (pd_json_open_optional(&doc, pd_checkpoint_path(r->text), "processor_config.json") != PERIDOT_OK)
+        fail(r, "", pd_error());
+    yyjson_val *v = yyjson_obj_get(yyjson_obj_get(yyjson_doc_get_root(doc), "image_processor"), "max_soft_tokens");
+    if (yyjson_is_uint(v) && yyjson_get_uint(v) > 0 && yyjson_get_uint(v) <= numbers[MOST_ROWS].most)
+        out->most_rows = (uint32_t)yyjson_get_uint(v);
+    yyjson_doc_free(doc);
+}
+
+/* GGUF files have only the table. */
+static void read_positions(struct pd_tower_config *out, struct reader *r)
+{
+    const struct pd_tensor *t = r->root ? NULL : pd_checkpoint_find(r->checkpoint, "v.position_embd.weight");
+    if (!t || out->kind == PD_TOWER_SIGLIP) return;
+    if (t->n_dims == 3 && t->shape[0] == 2 && t->shape[1] <= numbers[N_POSITIONS].most)
+        out->n_positions = (uint32_t)t->shape[1];
+    else fail(r, "position_embedding", "has no table of columns and rows");
+}
+
+static void read_sizes(struct pd_tower_config *out, struct reader *r)
+{
+    out->d_model = read_uint(r, D_MODEL);
+    out->patch = read_uint(r, PATCH);
+    out->pool = read_uint(r, POOL);
+    out->n_positions = read_uint(r, N_POSITIONS);
+    out->most_rows = read_uint(r, MOST_ROWS);
+    read_budget(out, r);
+    read_positions(out, r);
+    if (out->kind == PD_TOWER_PATCHES) {
+        if (!r->root) out->patch *= out->pool;   /* patches are what a tower would pool */
+        out->pool = 1;
+        return;
+    }
+    out->n_layers = read_uint(r, N_LAYERS);
+    out->ffn_dim = read_uint(r, FFN_DIM);
+    out->n_heads = read_uint(r, N_HEADS);
+    bool own_head_dim = r->root && out->kind == PD_TOWER_GEMMA4;
+    out->head_dim = own_head_dim ? read_uint(r, HEAD_DIM) : out->d_model / out->n_heads;
+    if (r->status == PERIDOT_OK && (out->head_dim % 4 != 0 || (!own_head_dim && out->d_model % out->n_heads != 0)))
+        fail(r, "num_attention_heads", "does not give heads of a multiple of 4 numbers");
+    if (out->d_model % 4 != 0) fail(r, "hidden_size", "is not a multiple of 4");
+}
+
+/* SigLIP's pictures have one size; the rows of each are a square, too. */
+static void read_square(struct pd_tower_config *out, struct reader *r)
+{
+    yyjson_val *v = yyjson_obj_get(r->root, "mm_tokens_per_image");
+    out->image_size = read_uint(r, IMAGE_SIZE);
+    if (r->status != PERIDOT_OK) return;
+    uint32_t side = out->image_size / out->patch;
+    if (r->root) {
+        uint64_t n_rows = yyjson_is_uint(v) ? pd_min(yyjson_get_uint(v), 1 << 24) : 256;
+        uint32_t row_side = (uint32_t)(sqrt((double)n_rows) + 0.5);
+        out->pool = row_side ? side / row_side : 0;
+        if ((uint64_t)row_side * row_side != n_rows || out->pool * row_side != side)
+            fail(r, "image_size", "and mm_tokens_per_image do not divide the patches into squares");
+    }
+    if (out->image_size % out->patch != 0 || out->pool == 0 || side % out->pool != 0) {
+        fail(r, "image_size", "is not a whole number of patches, or they of rows");
+        return;
+    }
+    out->n_positions = side * side;
+    out->most_rows = side / out->pool * (side / out->pool);
+}
+
+static bool is_true(yyjson_val *object, const char *key) { return yyjson_is_true(yyjson_obj_get(object, key)); }
+
+static void read_switches(struct pd_tower_config *out, const struct reader *r)
+{
+    out->channels_last = r->root && out->kind != PD_TOWER_SIGLIP;
+    out->clamps = is_true(r->vision, "use_clipped_linears");
+    out->standardises = is_true(r->vision, "standardize");
+    if (r->root) return;
+    out->clamps = pd_checkpoint_find(r->checkpoint, "v.blk.0.attn_q.input_min") != NULL;
+    out->standardises = pd_checkpoint_find(r->checkpoint, "v.std_bias")
+        || pd_checkpoint_find(r->checkpoint, "v.std_bias.weight");
+}
+
+/* By the rules of transformers 5 Gemma 4's models with inputs of each layer see no more of an image than of other text,
+ * and the others' layers with windows all of it. (Up to 5.23 the 12B's forward() has an older rule; see its PR 46850.) */
+static uint32_t sight_of(const struct pd_tower_config *t, const struct reader *r, const struct pd_config *config)
+{
+    yyjson_val *text_config = yyjson_obj_get(r->text_root, "text_config");
+    const char *says = yyjson_get_str(yyjson_obj_get(text_config, "use_bidirectional_attention"));
+    bool both_ways = r->text_root ? says && strcmp(says, "vision") == 0 : config->per_layer_dim == 0;
+    if (t->kind == PD_TOWER_SIGLIP) return PD_SIGHT_LOCAL | PD_SIGHT_GLOBAL;
+    return both_ways ? PD_SIGHT_LOCAL : 0;
+}
+
+peridot_status pd_tower_read(struct pd_tower_config *out, const struct pd_checkpoint *c,
+                             const struct pd_checkpoint *text, const struct pd_config *config)
+{
+    struct reader r = {.checkpoint = c, .root = pd_checkpoint_config(c), .text = text,
+        .text_root = pd_checkpoint_config(text)};
+    *out = (struct pd_tower_config){0};
+    r.vision = yyjson_obj_get(r.root, "vision_config");
+    if (r.root && !yyjson_is_obj(r.vision)) return PERIDOT_OK;
+    PD_TRY(find_kind(&r));
+    out->kind = r.kind;
+    out->d_out = config->d_model;
+    read_sizes(out, &r);
+    if (out->kind == PD_TOWER_SIGLIP) read_square(out, &r);
+    out->eps = (float)read_float(&r, out->kind == PD_TOWER_SIGLIP ? "layer_norm_eps" : "rms_norm_eps",
+                                 "attention.layer_norm_epsilon", 1e-6);
+    read_pixels(out, &r);
+    read_switches(out, &r);
+    read_ids(out, &r);
+    out->sight = sight_of(out, &r, config);
+    return r.status;
+}

@@ -1,0 +1,174 @@
+#include "engine/vision/image.h"
+
+#include "base/num.h"
+#include "base/siphash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+peridot_status pd_images_create(struct pd_images **out)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out) return pd_fail_alloc(sizeof **out, "a list of pictures");
+    pthread_mutex_init(&(*out)->lock, NULL);
+    return PERIDOT_OK;
+}
+
+void pd_images_free(struct pd_images *images)
+{
+    if (!images) return;
+    pthread_mutex_destroy(&images->lock);
+    free(images);
+}
+
+/* ---- pixels ---- */
+
+/* Numbers of a patch in the order of its matrix's columns: pixel after pixel, or channel after channel. */
+static void fill_patch(float *out, const struct pd_tower_config *c, const struct pd_picture *picture, uint32_t x0,
+                       uint32_t y0)
+{
+    uint32_t n_pixels = c->patch * c->patch;
+    for (uint32_t i = 0; i < n_pixels; i++) {
+        const uint8_t *rgb = picture->rgb + 3 * ((size_t)(y0 + i / c->patch) * picture->width + x0 + i % c->patch);
+        for (uint32_t k = 0; k < 3; k++)
+            out[c->channels_last ? 3 * i + k : k * n_pixels + i] = ((float)rgb[k] / 255 - c->mean[k]) / c->std[k];
+    }
+}
+
+static peridot_status cut_patches(struct pd_patches *out, const struct pd_tower_config *c,
+                                  const struct pd_picture *picture)
+{
+    uint32_t dim = pd_tower_patch_dim(c);
+    *out = (struct pd_patches){.n_columns = picture->width / c->patch, .n_patch_rows = picture->height / c->patch};
+    size_t n = (size_t)out->n_columns * out->n_patch_rows;
+    out->at = malloc(n * dim * sizeof *out->at);
+    if (!out->at) return pd_fail_alloc(n * dim * sizeof *out->at, "a picture");
+    for (size_t i = 0; i < n; i++)
+        fill_patch(out->at + i * dim, c, picture, (uint32_t)(i % out->n_columns) * c->patch,
+                   (uint32_t)(i / out->n_columns) * c->patch);
+    return PERIDOT_OK;
+}
+
+/* ---- ids ---- */
+
+/* 30 bits of a hash for each row: that two pictures have the same ids is as unlikely as that their hashes are equal. */
+static void make_ids(int32_t *ids, uint32_t n, const struct pd_picture *picture)
+{
+    static const struct pd_hash_key keys[] = {{{0x7065726964, 1}}, {{0x7065726964, 2}}};
+    const uint32_t sides[] = {picture->width, picture->height};
+    size_t size = 3 * (size_t)picture->width * picture->height;
+    struct pd_hash_key of_picture;
+    for (int i = 0; i < 2; i++) {
+        const uint64_t parts[] = {pd_siphash(&keys[i], picture->rgb, size), pd_siphash(&keys[i], sides, sizeof sides)};
+        of_picture.k[i] = pd_siphash(&keys[i], parts, sizeof parts);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t bits = (uint32_t)(pd_siphash(&of_picture, &i, sizeof i) % 0x3fffffff);
+        ids[i] = i == 0 ? INT32_MIN + (int32_t)bits : -2 - (int32_t)bits;
+    }
+}
+
+/* ---- images ---- */
+
+static peridot_status fill(struct pd_image *image, const struct pd_tower_config *c, const struct pd_picture *picture)
+{
+    struct pd_picture resized;
+    uint32_t width, height;
+    enum pd_picture_filter filter = c->kind == PD_TOWER_SIGLIP ? PD_PICTURE_BILINEAR : PD_PICTURE_BICUBIC;
+    PD_TRY(pd_tower_size(&width, &height, c, picture->width, picture->height));
+    PD_TRY(pd_picture_resize(&resized, picture, width, height, filter));
+    image->n = width / (c->patch * c->pool) * (height / (c->patch * c->pool));
+    image->ids = malloc(image->n * sizeof *image->ids);
+    peridot_status status = image->ids ? cut_patches(&image->patches, c, &resized)
+                                       : pd_fail_alloc(image->n * sizeof *image->ids, "a picture");
+    if (status == PERIDOT_OK) make_ids(image->ids, image->n, &resized);
+    pd_picture_free(&resized);
+    return status;
+}
+
+static void destroy(struct pd_image *image)
+{
+    free(image->patches.at);
+    free(image->rows);
+    free(image->ids);
+    free(image);
+}
+
+/* With the list's lock. */
+static struct pd_image *find(const struct pd_images *images, const int32_t *ids, size_t n)
+{
+    struct pd_image *image = images->first;
+    while (image && (image->n > n || memcmp(image->ids, ids, image->n * sizeof *ids) != 0)) image = image->next;
+    if (image) pd_refs_add(&image->refs);
+    return image;
+}
+
+struct pd_image *pd_images_find(struct pd_images *images, const int32_t *ids, size_t n)
+{
+    pthread_mutex_lock(&images->lock);
+    struct pd_image *image = find(images, ids, n);
+    pthread_mutex_unlock(&images->lock);
+    return image;
+}
+
+peridot_status pd_image_create(struct pd_image **out, struct pd_images *images, const struct pd_tower_config *config,
+                               const struct pd_picture *picture)
+{
+    struct pd_image *image = calloc(1, sizeof *image);
+    *out = NULL;
+    if (!image) return pd_fail_alloc(sizeof *image, "a picture");
+    image->images = images;
+    peridot_status status = fill(image, config, picture);
+    if (status != PERIDOT_OK) {
+        destroy(image);
+        return status;
+    }
+    pthread_mutex_lock(&images->lock);
+    *out = find(images, image->ids, image->n);
+    if (!*out) {
+        image->next = images->first;
+        images->first = *out = image;
+        image = NULL;
+    }
+    pthread_mutex_unlock(&images->lock);
+    if (image) destroy(image);
+    return PERIDOT_OK;
+}
+
+struct pd_image *pd_image_ref(struct pd_image *image)
+{
+    pd_refs_add(&image->refs);
+    return image;
+}
+
+void pd_image_free(struct pd_image *image)
+{
+    if (!image) return;
+    struct pd_images *images = image->images;
+    pthread_mutex_lock(&images->lock);
+    bool last = pd_refs_drop(&image->refs);
+    if (last) {
+        struct pd_image **at = &images->first;
+        while (*at != image) at = &(*at)->next;
+        *at = image->next;
+    }
+    pthread_mutex_unlock(&images->lock);
+    if (last) destroy(image);
+}
+
+peridot_status pd_image_encode(struct pd_image *image, struct pd_tower *tower, const struct pd_tower_watch *watch)
+{
+    if (image->rows) return PERIDOT_OK;
+    size_t size = (size_t)image->n * pd_tower_config_of(tower)->d_out * sizeof *image->rows;
+    float *rows = malloc(size);
+    if (!rows) return pd_fail_alloc(size, "a picture");
+    peridot_status status = pd_tower_run(rows, tower, &image->patches, watch);
+    if (status != PERIDOT_OK) {
+        free(rows);
+        return status;
+    }
+    image->rows = rows;
+    free(image->patches.at);
+    image->patches.at = NULL;
+    return PERIDOT_OK;
+}

@@ -1,0 +1,448 @@
+/* The forward passes of vision towers, in the order of the papers. All patches of a picture see each other; what comes
+ * after attention is done by blocks of rows, so that the widest activations are small. */
+#include "engine/vision/tower.h"
+
+#include "base/num.h"
+#include "engine/vision/tower_weights.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 1024 };   /* rows that go through an ffn at once */
+
+struct pd_tower {
+    struct pd_gpu *gpu;
+    const struct pd_variants *variants;
+    const struct pd_checkpoint *checkpoint;
+    struct pd_tower_config config;
+    bool keeps, loaded;
+    struct pd_tower_weights w;
+    /* All of these are for the most patches that a picture may have: */
+    struct pd_heap *heap;
+    struct pd_commands *commands;
+    struct pd_rows patches;        /* [n][patch_dim] */
+    struct pd_rows x, positions;   /* [n][d_model]: the residual stream; what says where a patch is */
+    struct pd_rows normed, branch; /* [n][d_model] */
+    struct pd_rows clamped;        /* [n][d_model], where the tower clamps */
+    struct pd_rows qkv;            /* [n][3 n_heads head_dim] */
+    struct pd_rows att;            /* [n][n_heads head_dim] */
+    struct pd_rows gate, up;       /* [BLOCK][ffn_dim] */
+    struct pd_rows out;            /* [most_rows][d_out] */
+    struct pd_span patch_span, position_span, out_span, places, angles;
+    struct pd_kv kv;               /* keys and values of a layer: page i is page i */
+    uint64_t packed, split_sums;   /* see pd_recorder */
+};
+
+/* ---- creating ---- */
+
+peridot_status pd_tower_create(struct pd_tower **out, struct pd_gpu *gpu, const struct pd_variants *variants,
+                               const struct pd_checkpoint *checkpoint, const struct pd_tower_config *config, bool keeps)
+{
+    struct pd_tower *t = *out = calloc(1, sizeof *t);
+    if (!t) return pd_fail_alloc(sizeof *t, "the vision tower");
+    *t = (struct pd_tower){.gpu = gpu, .variants = variants, .checkpoint = checkpoint, .config = *config,
+        .keeps = keeps};
+    return PERIDOT_OK;
+}
+
+static void unload(struct pd_tower *t)
+{
+    pd_commands_free(t->commands);
+    pd_tower_weights_free(&t->w, &t->config);
+    pd_heap_free(t->heap);
+    t->commands = NULL;
+    t->heap = NULL;
+    t->loaded = false;
+}
+
+void pd_tower_free(struct pd_tower *t)
+{
+    if (!t) return;
+    unload(t);
+    free(t);
+}
+
+const struct pd_tower_config *pd_tower_config_of(const struct pd_tower *t) { return &t->config; }
+
+/* ---- memory ---- */
+
+static peridot_status alloc(struct pd_span *span, struct pd_tower *t, uint64_t size)
+{
+    return pd_heap_alloc(span, t->heap, pd_max(size, 4), "a picture's activations");
+}
+
+/* span: where the host writes or reads; else NULL */
+static peridot_status alloc_rows(struct pd_rows *out, struct pd_span *span, struct pd_tower *t, uint32_t n,
+                                 uint64_t width)
+{
+    struct pd_span own;
+    out->stride = (uint32_t)pd_align(width, PD_PAD);
+    PD_TRY(alloc(&own, t, (uint64_t)n * out->stride * sizeof(float)));
+    out->address = own.address;
+    if (span) *span = own;
+    return pd_span_zero(t->gpu, own);   /* kernels rely on zeros between width and stride */
+}
+
+static peridot_status alloc_cache(struct pd_tower *t, uint32_t n)
+{
+    const struct pd_tower_config *c = &t->config;
+    struct pd_span pages, k, v;
+    uint32_t n_pages = (uint32_t)pd_div_up(n, PD_PAGE);
+    bool half = t->variants->of[PD_VARIED_ATTENTION] == PD_VARIANT_ATTENTION_HALF;
+    t->kv.type = half ? PERIDOT_KV_F16 : PERIDOT_KV_F32;
+    uint64_t size = (uint64_t)n_pages * PD_PAGE * c->n_heads * pd_kv_head_size(t->kv.type, c->head_dim);
+    uint32_t *numbers = malloc(n_pages * sizeof *numbers);
+    if (!numbers) return pd_fail_alloc(n_pages * sizeof *numbers, "pages");
+    for (uint32_t i = 0; i < n_pages; i++) numbers[i] = i;
+    peridot_status status = alloc(&pages, t, n_pages * sizeof *numbers);
+    if (status == PERIDOT_OK) status = pd_span_write(t->gpu, pages, 0, numbers, n_pages * sizeof *numbers);
+    free(numbers);
+    PD_TRY(status);
+    PD_TRY(alloc(&k, t, size));
+    PD_TRY(alloc(&v, t, size));
+    t->kv.k = k.address;
+    t->kv.v = v.address;
+    t->kv.pages = pages.address;
+    return PERIDOT_OK;
+}
+
+static peridot_status alloc_layers(struct pd_tower *t, uint32_t n)
+{
+    const struct pd_tower_config *c = &t->config;
+    uint64_t q_dim = (uint64_t)c->n_heads * c->head_dim;
+    uint32_t n_block = (uint32_t)pd_min(n, BLOCK);
+    if (c->clamps) PD_TRY(alloc_rows(&t->clamped, NULL, t, n, c->d_model));
+    PD_TRY(alloc_rows(&t->qkv, NULL, t, n, 3 * q_dim));
+    PD_TRY(alloc_rows(&t->att, NULL, t, n, q_dim));
+    PD_TRY(alloc_rows(&t->gate, NULL, t, n_block, c->ffn_dim));
+    PD_TRY(alloc_rows(&t->up, NULL, t, n_block, c->ffn_dim));
+    PD_TRY(alloc(&t->places, t, n * sizeof(struct pd_place)));
+    PD_TRY(alloc(&t->angles, t, (uint64_t)n * c->head_dim * sizeof(float)));
+    return alloc_cache(t, n);
+}
+
+static peridot_status alloc_scratch(struct pd_tower *t, uint32_t n)
+{
+    const struct pd_tower_config *c = &t->config;
+    struct pd_span span;
+    uint64_t split_sums = pd_split_sums_size(t->variants, pd_gpu_info(t->gpu));
+    uint64_t q_dim = (uint64_t)c->n_heads * c->head_dim;
+    uint32_t widest = (uint32_t)pd_max(pd_max(c->d_model, c->ffn_dim), pd_max(q_dim, pd_tower_patch_dim(c)));
+    if (split_sums) PD_TRY(alloc(&span, t, split_sums));
+    t->split_sums = split_sums ? span.address : 0;
+    if (pd_variant_pack(t->variants->of[PD_VARIED_MATMUL]) == PD_N_KERNELS) return PERIDOT_OK;
+    PD_TRY(alloc(&span, t, (uint64_t)n * pd_packed_most(widest) * sizeof(uint32_t)));
+    t->packed = span.address;
+    return PERIDOT_OK;
+}
+
+static peridot_status load(struct pd_tower *t)
+{
+    const struct pd_tower_config *c = &t->config;
+    uint32_t n = pd_tower_n_patches(c);
+    if (t->loaded) return PERIDOT_OK;
+    PD_TRY(pd_tower_weights_load(&t->w, t->gpu, t->checkpoint, c));
+    PD_TRY(pd_commands_create(&t->commands, t->gpu));
+    PD_TRY(pd_heap_create(&t->heap, t->gpu, PD_HEAP_DEVICE, 64u << 20));
+    PD_TRY(alloc_rows(&t->patches, &t->patch_span, t, n, pd_tower_patch_dim(c)));
+    PD_TRY(alloc_rows(&t->x, NULL, t, n, c->d_model));
+    PD_TRY(alloc_rows(&t->positions, &t->position_span, t, n, c->d_model));
+    PD_TRY(alloc_rows(&t->normed, NULL, t, n, pd_max(c->d_model, c->n_layers ? 0 : pd_tower_patch_dim(c))));
+    PD_TRY(alloc_rows(&t->branch, NULL, t, n, c->d_model));
+    PD_TRY(alloc_rows(&t->out, &t->out_span, t, c->most_rows, c->d_out));
+    if (c->n_layers) PD_TRY(alloc_layers(t, n));
+    PD_TRY(alloc_scratch(t, n));
+    t->loaded = true;
+    return PERIDOT_OK;
+}
+
+/* ---- what is written for each picture ---- */
+
+static peridot_status write_rows(struct pd_tower *t, struct pd_span span, struct pd_rows rows, const float *from,
+                                 uint32_t n, uint32_t width)
+{
+    uint64_t size = (uint64_t)rows.stride * sizeof(float);
+    if (rows.stride == width) return pd_span_write(t->gpu, span, 0, from, n * size);
+    float *padded = calloc(n, size);
+    if (!padded) return pd_fail_alloc(n * size, "a picture");
+    for (uint32_t i = 0; i < n; i++)
+        memcpy(padded + (size_t)i * rows.stride, from + (size_t)i * width, width * sizeof(float));
+    peridot_status status = pd_span_write(t->gpu, span, 0, padded, n * size);
+    free(padded);
+    return status;
+}
+
+/* Adds row i of the table of positions. */
+static void add_position(float *out, const struct pd_tower_config *c, const struct pd_tensor *table, uint32_t i,
+                         float *scratch)
+{
+    uint64_t row_size = pd_row_size(table->dtype, c->d_model);
+    pd_dequantize(table->dtype, scratch, table->data + i * row_size, c->d_model);
+    for (uint32_t k = 0; k < c->d_model; k++) out[k] += scratch[k];
+}
+
+/* SigLIP has a row for each patch; Gemma 4 adds one of the column and one of the row, in one table or in two. */
+static peridot_status write_positions(struct pd_tower *t, const struct pd_patches *p)
+{
+    const struct pd_tower_config *c = &t->config;
+    const struct pd_tensor *table;
+    struct pd_tower_plan plan;
+    uint32_t n = p->n_columns * p->n_patch_rows;
+    pd_tower_plan_get(&plan, c, PD_TOWER_POSITIONS);
+    PD_TRY(pd_tower_find(&table, c, t->checkpoint, &plan, PD_TOWER_WEIGHT, 0));
+    bool paired = c->kind == PD_TOWER_PATCHES && pd_checkpoint_kind(t->checkpoint) == PD_CHECKPOINT_HF;
+    float *rows = calloc((size_t)n + 1, c->d_model * sizeof *rows), *scratch = rows + (size_t)n * c->d_model;
+    if (!rows) return pd_fail_alloc((size_t)n * c->d_model * sizeof *rows, "positions");
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t column = i % p->n_columns, row = i / p->n_columns;
+        float *out = rows + (size_t)i * c->d_model;
+        if (c->kind == PD_TOWER_SIGLIP) {
+            add_position(out, c, table, i, scratch);
+            continue;
+        }
+        add_position(out, c, table, paired ? 2 * column : column, scratch);
+        add_position(out, c, table, paired ? 2 * row + 1 : c->n_positions + row, scratch);
+    }
+    peridot_status status = write_rows(t, t->position_span, t->positions, rows, n, c->d_model);
+    free(rows);
+    return status;
+}
+
+/* cos of half a head's angles, then sin: see tower_weights.c for their order. SigLIP does not rotate. */
+static void write_angles_of(float *out, const struct pd_tower_config *c, uint32_t column, uint32_t row)
+{
+    const double base = 100;
+    uint32_t half = c->head_dim / 2, quarter = c->head_dim / 4;
+    for (uint32_t i = 0; i < half; i++) {
+        double at = c->kind == PD_TOWER_SIGLIP ? 0 : i < quarter ? column : row;
+        double angle = at * pow(base, -2.0 * (i % quarter) / half);
+        out[i] = (float)cos(angle);
+        out[half + i] = (float)sin(angle);
+    }
+}
+
+static peridot_status write_places(struct pd_tower *t, const struct pd_patches *p)
+{
+    const struct pd_tower_config *c = &t->config;
+    uint32_t n = p->n_columns * p->n_patch_rows;
+    struct pd_place *places = malloc(n * sizeof *places);
+    float *angles = malloc((size_t)n * c->head_dim * sizeof *angles);
+    peridot_status status = PERIDOT_OK;
+    if (!places || !angles) status = pd_fail_alloc((size_t)n * c->head_dim * sizeof *angles, "positions");
+    for (uint32_t i = 0; status == PERIDOT_OK && i < n; i++) {
+        places[i] = (struct pd_place){.pos = i, .last = n - 1};
+        write_angles_of(angles + (size_t)i * c->head_dim, c, i % p->n_columns, i / p->n_columns);
+    }
+    if (status == PERIDOT_OK) status = pd_span_write(t->gpu, t->places, 0, places, n * sizeof *places);
+    if (status == PERIDOT_OK)
+        status = pd_span_write(t->gpu, t->angles, 0, angles, (uint64_t)n * c->head_dim * sizeof *angles);
+    free(places);
+    free(angles);
+    return status;
+}
+
+static peridot_status write_input(struct pd_tower *t, const struct pd_patches *p)
+{
+    uint32_t n = p->n_columns * p->n_patch_rows;
+    PD_TRY(write_rows(t, t->patch_span, t->patches, p->at, n, pd_tower_patch_dim(&t->config)));
+    PD_TRY(write_positions(t, p));
+    return t->config.n_layers ? write_places(t, p) : PERIDOT_OK;
+}
+
+/* ---- the forward pass ---- */
+
+struct pass {
+    struct pd_tower *t;
+    struct pd_recorder *r;
+    uint32_t n, n_columns;         /* patches */
+};
+
+/* y = norm(x) of n rows: by mean and variance where there is a bias, else by the root of the mean square. */
+static void norm(const struct pass *p, struct pd_rows y, struct pd_rows x, struct pd_tower_norm w, float eps,
+                 uint32_t width, uint32_t n)
+{
+    if (!w.b) {
+        const struct pd_norm rms = {.x = x, .normed = y, .w = w.w, .n = width, .eps = eps, .x_scale = 1};
+        pd_op_rmsnorm(p->r, &rms, n);
+        return;
+    }
+    const struct pd_layernorm layer = {.x = x, .y = y, .w = w.w, .b = w.b, .n = width, .eps = eps};
+    pd_op_layernorm(p->r, &layer, n);
+}
+
+/* x += branch, or its norm where w has one */
+static void add(const struct pass *p, struct pd_rows x, struct pd_rows branch, struct pd_tower_norm w, uint32_t n)
+{
+    const struct pd_norm sum = {.x = x, .y = branch, .w_post = w.w, .n = p->t->config.d_model,
+        .eps = p->t->config.eps, .x_scale = 1};
+    pd_op_rmsnorm(p->r, &sum, n);
+}
+
+/* y = linear(x), between clamps where the tower has them: `clamped` takes the input, which is x itself where nothing
+ * else reads it. */
+static void multiply(const struct pass *p, struct pd_rows y, const struct pd_tower_linear *linear, struct pd_rows x,
+                     struct pd_rows clamped, uint32_t n)
+{
+    const struct pd_matrix *w = &linear->linear.w;
+    bool clamps = p->t->config.clamps;
+    if (clamps) pd_op_clamp(p->r, clamped, x, w->n_cols, n, linear->input_min, linear->input_max);
+    pd_op_linear(p->r, y, &linear->linear, clamps ? clamped : x, n);
+    if (clamps) pd_op_clamp(p->r, y, y, w->n_rows, n, linear->output_min, linear->output_max);
+}
+
+static void attend(const struct pass *p, const struct pd_tower_block *b)
+{
+    struct pd_tower *t = p->t;
+    const struct pd_tower_config *c = &t->config;
+    uint32_t q_dim = c->n_heads * c->head_dim;
+    bool is_siglip = c->kind == PD_TOWER_SIGLIP;
+    const struct pd_attention a = {
+        .heads = {.n_heads = c->n_heads, .n_kv_heads = c->n_heads, .head_dim = c->head_dim, .eps = c->eps,
+            .scale = is_siglip ? (float)(1 / sqrt((double)c->head_dim)) : 1, .q_norm = b->norms[PD_TOWER_Q_NORM].w,
+            .k_norm = b->norms[PD_TOWER_K_NORM].w, .v_norm = !is_siglip},
+        .kv = t->kv, .qkv = t->qkv, .y = t->att, .places = t->places.address, .angles = t->angles.address,
+        .n_tokens = p->n, .n_keys = p->n};
+    norm(p, t->normed, t->x, b->norms[PD_TOWER_ATTN_NORM], c->eps, c->d_model, p->n);
+    for (uint32_t i = 0; i < 3; i++)
+        multiply(p, pd_rows_at(t->qkv, 0, i * q_dim), &b->linears[PD_TOWER_Q + i], t->normed, t->clamped, p->n);
+    pd_op_rope(p->r, &a);
+    pd_op_attention(p->r, &a);
+    multiply(p, t->branch, &b->linears[PD_TOWER_O], t->att, t->att, p->n);
+    add(p, t->x, t->branch, b->norms[PD_TOWER_POST_ATTN_NORM], p->n);
+}
+
+/* Of rows first .. first + n - 1. */
+static void feed_forward(const struct pass *p, const struct pd_tower_block *b, uint32_t first, uint32_t n)
+{
+    struct pd_tower *t = p->t;
+    const struct pd_tower_config *c = &t->config;
+    struct pd_rows x = pd_rows_at(t->x, first, 0), none = {0};
+    bool gated = b->linears[PD_TOWER_GATE].linear.w.n_rows != 0;
+    norm(p, t->normed, x, b->norms[PD_TOWER_FFN_NORM], c->eps, c->d_model, n);
+    if (gated) multiply(p, t->gate, &b->linears[PD_TOWER_GATE], t->normed, t->clamped, n);
+    multiply(p, t->up, &b->linears[PD_TOWER_UP], t->normed, t->clamped, n);
+    pd_op_glu(p->r, t->up, gated ? t->gate : t->up, gated ? t->up : none, c->ffn_dim, n, PD_GELU);
+    multiply(p, t->branch, &b->linears[PD_TOWER_DOWN], t->up, t->up, n);
+    add(p, x, t->branch, b->norms[PD_TOWER_POST_FFN_NORM], n);
+}
+
+/* x = patches W + b + positions, then the layers */
+static void run_layers(const struct pass *p)
+{
+    struct pd_tower *t = p->t;
+    const struct pd_tower_norm none = {0};
+    pd_op_linear(p->r, t->x, &t->w.once.linears[PD_TOWER_PATCH].linear, t->patches, p->n);
+    add(p, t->x, t->positions, none, p->n);
+    for (uint32_t i = 0; i < t->config.n_layers; i++) {
+        attend(p, &t->w.layers[i]);
+        for (uint32_t first = 0; first < p->n; first += BLOCK)
+            feed_forward(p, &t->w.layers[i], first, (uint32_t)pd_min(BLOCK, p->n - first));
+    }
+}
+
+/* Gemma 4 scales what it pools by the root of its width. */
+static void pool(const struct pass *p)
+{
+    struct pd_tower *t = p->t;
+    const struct pd_tower_config *c = &t->config;
+    const struct pd_tower_block *once = &t->w.once;
+    bool is_siglip = c->kind == PD_TOWER_SIGLIP;
+    if (is_siglip) norm(p, t->normed, t->x, once->norms[PD_TOWER_POST_NORM], c->eps, c->d_model, p->n);
+    const struct pd_pool pool = {.x = is_siglip ? t->normed : t->x, .y = t->branch, .n = c->d_model,
+        .bias = once->norms[PD_TOWER_STD_BIAS].w, .w = once->norms[PD_TOWER_STD_SCALE].w, .width = p->n_columns,
+        .side = c->pool, .scale = is_siglip ? 1 : (float)sqrt(c->d_model)};
+    pd_op_pool(p->r, &pool, p->n / c->pool / c->pool);
+}
+
+/* Gemma 4's 12B: three norms, by mean and variance, around one matrix. */
+static void project_patches(const struct pass *p)
+{
+    struct pd_tower *t = p->t;
+    const struct pd_tower_config *c = &t->config;
+    const struct pd_tower_block *once = &t->w.once;
+    const struct pd_tower_norm none = {0};
+    const float eps = 1e-5f;   /* torch's: no file says it */
+    norm(p, t->normed, t->patches, once->norms[PD_TOWER_PATCH_NORM], eps, pd_tower_patch_dim(c), p->n);
+    pd_op_linear(p->r, t->x, &once->linears[PD_TOWER_PATCH].linear, t->normed, p->n);
+    norm(p, t->x, t->x, once->norms[PD_TOWER_DENSE_NORM], eps, c->d_model, p->n);
+    add(p, t->x, t->positions, none, p->n);
+    norm(p, t->branch, t->x, once->norms[PD_TOWER_POSITION_NORM], eps, c->d_model, p->n);
+}
+
+/* branch becomes rows of the text model */
+static void project(const struct pass *p)
+{
+    struct pd_tower *t = p->t;
+    const struct pd_tower_config *c = &t->config;
+    struct pd_tower_norm w = t->w.once.norms[PD_TOWER_ROW_NORM];
+    uint32_t n = p->n / c->pool / c->pool;
+    if (!w.w) w.w = t->w.ones;
+    norm(p, t->x, t->branch, w, c->eps, c->d_model, n);
+    pd_op_linear(p->r, t->out, &t->w.once.linears[PD_TOWER_PROJ].linear, t->x, n);
+}
+
+static peridot_status record(struct pd_tower *t, const struct pd_patches *patches, uint64_t piece_work)
+{
+    struct pd_recorder r = {.gpu = t->gpu, .variants = *t->variants, .packed = t->packed,
+        .split_sums = t->split_sums, .commands = t->commands, .piece_work = piece_work, .chunk = true};
+    const struct pass p = {.t = t, .r = &r, .n = patches->n_columns * patches->n_patch_rows,
+        .n_columns = patches->n_columns};
+    PD_TRY(pd_commands_begin(t->commands));
+    if (t->config.n_layers) {
+        run_layers(&p);
+        pool(&p);
+    } else project_patches(&p);
+    project(&p);
+    peridot_status status = pd_commands_end(t->commands);
+    return r.status != PERIDOT_OK ? r.status : status;
+}
+
+/* ---- running ---- */
+
+static peridot_status submit(struct pd_tower *t, const struct pd_tower_watch *watch)
+{
+    for (uint32_t i = 0; i < pd_commands_n_pieces(t->commands); i++) {
+        if (watch->stop && *watch->stop) return pd_fail(PERIDOT_CANCELLED, "stopped within a picture");
+        if (watch->go_on && !watch->go_on(watch->user))
+            return pd_fail(PERIDOT_CANCELLED, "stopped by the caller within a picture");
+        PD_TRY(pd_commands_submit_piece(t->commands, i));
+        PD_TRY(pd_commands_wait(t->commands));
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status read_out(float *rows, struct pd_tower *t, uint32_t n)
+{
+    uint32_t width = t->config.d_out, stride = t->out.stride;
+    float *read = malloc((size_t)n * stride * sizeof *read);
+    if (!read) return pd_fail_alloc((size_t)n * stride * sizeof *read, "a picture");
+    peridot_status status = pd_span_read(t->gpu, read, t->out_span, 0, (uint64_t)n * stride * sizeof *read);
+    for (uint32_t i = 0; status == PERIDOT_OK && i < n * width; i++) {
+        rows[i] = read[(size_t)(i / width) * stride + i % width];
+        if (!isfinite(rows[i]))
+            status = pd_fail(PERIDOT_ERROR_FORMAT, "%s: its vision tower gives numbers that are not finite",
+                             pd_checkpoint_path(t->checkpoint));
+    }
+    free(read);
+    return status;
+}
+
+static peridot_status run(float *rows, struct pd_tower *t, const struct pd_patches *patches,
+                          const struct pd_tower_watch *watch)
+{
+    const struct pd_tower_config *c = &t->config;
+    PD_TRY(load(t));
+    PD_TRY(write_input(t, patches));
+    PD_TRY(record(t, patches, watch->piece_work));
+    PD_TRY(submit(t, watch));
+    return read_out(rows, t, patches->n_columns * patches->n_patch_rows / c->pool / c->pool);
+}
+
+peridot_status pd_tower_run(float *rows, struct pd_tower *t, const struct pd_patches *patches,
+                            const struct pd_tower_watch *watch)
+{
+    peridot_status status = run(rows, t, patches, watch);
+    if (!t->keeps || !t->loaded) unload(t);
+    return status;
+}

@@ -1,0 +1,38 @@
+#include "images.h"
+#include "text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static peridot_status read_image(peridot_image **out, const peridot_model *model, const char *file)
+{
+    bool standard = strcmp(file, "-") == 0;
+    const char *name = standard ? "standard input" : file;
+    char *data = NULL;
+    size_t size = 0;
+    if (standard) CMD_TRY(cmd_read_all(&data, &size, stdin, name));
+    else CMD_TRY(cmd_read_file(&data, &size, name));
+    peridot_status status = peridot_image_read(out, model, data, size, name);
+    free(data);
+    return status;
+}
+
+peridot_status cmd_images_read(struct cmd_images *out, const peridot_model *model, const struct cmd_texts *files)
+{
+    *out = (struct cmd_images){.n = 0};
+    for (size_t i = 0; i < files->n; i++) {
+        peridot_status status = read_image(&out->at[i], model, files->at[i]);
+        if (status != PERIDOT_OK) {
+            cmd_images_free(out);
+            return status;
+        }
+        out->n++;
+    }
+    return PERIDOT_OK;
+}
+
+void cmd_images_free(struct cmd_images *images)
+{
+    for (size_t i = 0; i < images->n; i++) peridot_image_free(images->at[i]);
+    images->n = 0;
+}

@@ -1,0 +1,29 @@
+/* Pictures that the command line names, for models that see. */
+#ifndef PERIDOT_COMMAND_IMAGES_H
+#define PERIDOT_COMMAND_IMAGES_H
+
+#include "open.h"
+
+#define CMD_VISION_OPTION \
+    {.name = "vision", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct cmd_model_args, vision), \
+     .help = "The file with the model's vision tower (mmproj, GGUF). Without it, the one beside the model, or the " \
+             "Hugging Face directory's own."}, \
+    {.name = "image-rows", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct cmd_model_args, image_rows), \
+     .fallback = "0", .max = 1120, \
+     .help = "Rows of a picture at most, where the model leaves it open: Gemma 4's 70, 140, 280, 560 or 1120; more " \
+             "for small print. 0: as the model's files say, or 280."}
+
+/* For commands with a member `images`. */
+#define CMD_IMAGE_OPTION(type, what) \
+    {.name = "image", .metavar = "FILE", .kind = CMD_TEXTS, .offset = offsetof(type, images), .help = what}
+
+struct cmd_images {
+    peridot_image *at[CMD_TEXTS_MAX];
+    size_t n;
+};
+
+/* Reads the files (JPEG, PNG, WebP, GIF; "-": standard input) for a model. */
+peridot_status cmd_images_read(struct cmd_images *out, const peridot_model *model, const struct cmd_texts *files);
+void cmd_images_free(struct cmd_images *images);
+
+#endif
