@@ -275,6 +275,11 @@ typedef struct peridot_chat {
     /* [variables_size] bytes of JSON: an object of further variables for "jinja", at most 256. NULL: none. */
     const char *variables;
     size_t variables_size;
+    /* [n_images]: what the messages' parts of images are, in their order: in `json` parts of the type "image",
+     * "image_url" or "input_image", of which nothing else is looked at. PERIDOT_ERROR_ARGUMENT where there are not as
+     * many. */
+    struct peridot_image *const *images;
+    size_t n_images;
 } peridot_chat;
 
 /* The ids that a turn adds to those that a sequence has: the end of the model's turn (less the stop token that the ids
