@@ -183,7 +183,8 @@ static peridot_status write_all(struct writer *w)
 {
     for (size_t n = yyjson_mut_arr_size(w->m->list); n > 0; n--) {   /* around the list once */
         yyjson_mut_val *message = yyjson_mut_arr_remove_first(w->m->list);
-        bool result = has_role(message, "tool"), goes_on = result || (w->results && has_role(message, "user"));
+        bool result = has_role(message, "tool"), has_images = yyjson_mut_is_arr(yyjson_mut_obj_get(message, "content"));
+        bool goes_on = result || (w->results && has_role(message, "user") && !has_images);
         if (!goes_on || !w->results) yyjson_mut_arr_append(w->m->list, message);
         if (!goes_on) {
             PD_TRY(end_results(w));

@@ -99,6 +99,20 @@ peridot_status peridot_encode_messages(int32_t **out, size_t *n, const peridot_v
     return peridot_encode_turns(out, n, vocab, &chat);
 }
 
+/* Those that the messages have. */
+static peridot_status read_images(struct pd_chat_image **out, const peridot_chat *chat, const struct pd_messages *m)
+{
+    *out = NULL;
+    if (chat->n_images != m->n_images)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "the messages have %zu image%s, and %zu %s given", m->n_images,
+                       PD_S(m->n_images), chat->n_images, chat->n_images == 1 ? "was" : "were");
+    if (m->n_images == 0) return PERIDOT_OK;
+    *out = malloc(m->n_images * sizeof **out);
+    if (!*out) return pd_fail_alloc(m->n_images * sizeof **out, "images");
+    for (size_t i = 0; i < m->n_images; i++) (*out)[i].ids = peridot_image_ids(chat->images[i], &(*out)[i].n);
+    return PERIDOT_OK;
+}
+
 static peridot_status read_messages(struct pd_messages *out, const peridot_chat *chat)
 {
     if (!chat->messages && chat->n_messages) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no messages were given");
@@ -153,10 +167,15 @@ peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_voca
     PD_TRY(read_messages(&messages, &known));
     struct pd_chat_prompt prompt = {.template_name = known.template_name, .ids = known.ids, .n_ids = known.n_ids,
                                     .messages = &messages, .think = known.think};
+    struct pd_chat_image *images;
     peridot_status status = read_variables(&variables, &known);
+    if (status == PERIDOT_OK) status = read_images(&images, &known, &messages);
+    else images = NULL;
+    prompt.images = images;
     prompt.variables = yyjson_doc_get_root(variables);
     if (status == PERIDOT_OK) status = add_tools(&prompt, &tools, vocab, &known);
     if (status == PERIDOT_OK) status = pd_tokenizer_encode_chat(out, n, vocab->tokenizer, &prompt);
+    free(images);
     yyjson_doc_free(variables);
     yyjson_doc_free(tools);
     pd_messages_free(&messages);

@@ -1,8 +1,11 @@
 #include "text/messages.h"
 
 #include "base/num.h"
+#include "base/os.h"
+#include "base/utf8.h"
 #include "text/buffer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +65,7 @@ struct reader {
     struct pd_messages *m;
     yyjson_mut_val *message;   /* that is written now, */
     size_t i;                  /* and its number */
+    yyjson_val *role;
     yyjson_mut_val *calls;     /* of the last message that has some; NULL: none */
 };
 
@@ -80,18 +84,55 @@ static peridot_status put_text(const struct reader *r, yyjson_mut_val *object, c
     return good ? PERIDOT_OK : fail_memory();
 }
 
+static bool is_one_of(yyjson_val *type, const char *const *names, size_t n)
+{
+    bool found = false;
+    for (size_t k = 0; k < n; k++) found = found || yyjson_equals_str(type, names[k]);
+    return found;
+}
+
+static bool is_image(yyjson_val *part)
+{
+    static const char *const types[] = {"image", "image_url", "input_image"};
+    return is_one_of(yyjson_obj_get(part, "type"), types, PD_COUNT(types));
+}
+
 static peridot_status append_part(struct pd_text_buffer *text, const struct reader *r, yyjson_val *part)
 {
     static const char *const types[] = {"text", "input_text", "output_text"};
     yyjson_val *type = yyjson_obj_get(part, "type"), *content = yyjson_obj_get(part, "text");
-    bool known = false;
-    for (size_t k = 0; k < PD_COUNT(types); k++) known = known || yyjson_equals_str(type, types[k]);
-    if (!known)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu has a part of type %.32s: only text is supported", r->i,
-                       yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
+    if (!is_one_of(type, types, PD_COUNT(types)))
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu has a part of type %.32s: only text and images are "
+                       "supported", r->i, yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
     if (!yyjson_is_str(content)) return fail(r, "has a part whose text is not a string");
     if (has_nul(content)) return fail(r, "contains a NUL character");
     return pd_text_append(text, yyjson_get_str(content), yyjson_get_len(content));
+}
+
+/* A list, as templates read it. */
+static peridot_status put_images(const struct reader *r, yyjson_val *parts)
+{
+    yyjson_mut_doc *doc = r->m->doc;
+    yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, r->message, "content");
+    yyjson_val *part;
+    size_t i, n;
+    if (!yyjson_equals_str(r->role, "user"))
+        return fail(r, "has an image, and is not the user's");
+    yyjson_arr_foreach(parts, i, n, part) {
+        yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, list);
+        if (!o || !yyjson_mut_obj_add_str(doc, o, "type", is_image(part) ? "image" : "text")) return fail_memory();
+        if (is_image(part)) {
+            r->m->n_images++;
+            continue;
+        }
+        struct pd_text_buffer text = {0};
+        peridot_status status = append_part(&text, r, part);
+        if (status == PERIDOT_OK && !yyjson_mut_obj_add_strncpy(doc, o, "text", text.size ? text.data : "", text.size))
+            status = fail_memory();
+        free(text.data);
+        PD_TRY(status);
+    }
+    return PERIDOT_OK;
 }
 
 static peridot_status put_parts(const struct reader *r, yyjson_val *parts)
@@ -100,6 +141,9 @@ static peridot_status put_parts(const struct reader *r, yyjson_val *parts)
     peridot_status status = PERIDOT_OK;
     yyjson_val *part;
     size_t i, n;
+    yyjson_arr_foreach(parts, i, n, part) {
+        if (is_image(part)) return put_images(r, parts);
+    }
     yyjson_arr_foreach(parts, i, n, part) {
         if (status == PERIDOT_OK) status = append_part(&text, r, part);
     }
@@ -205,6 +249,7 @@ static peridot_status read_message(struct reader *r, yyjson_val *message)
     yyjson_val *role = yyjson_obj_get(message, "role");
     if (!yyjson_is_str(role)) return fail(r, "is not an object with a role");
     PD_TRY(check_role(yyjson_get_str(role), r->i, true));
+    r->role = role;
     PD_TRY(put_text(r, r->message, "role", role));
     PD_TRY(put_content(r, message));
     PD_TRY(put_optional(r, r->message, message, "reasoning_content"));
@@ -236,6 +281,9 @@ peridot_status pd_messages_from_json(struct pd_messages *out, const char *json, 
     *out = (struct pd_messages){0};
     PD_TRY(pd_json_read(&doc, (const uint8_t *)json, size));
     peridot_status status = begin(out);
+    uint64_t secret;
+    pd_random_bytes(&secret, sizeof secret);
+    snprintf(out->mark, sizeof out->mark, "\x02image %016llx\x03", (unsigned long long)secret);
     if (status == PERIDOT_OK) status = read_list(out, yyjson_doc_get_root(doc));
     yyjson_doc_free(doc);
     if (status != PERIDOT_OK) pd_messages_free(out);
@@ -243,6 +291,27 @@ peridot_status pd_messages_from_json(struct pd_messages *out, const char *json, 
 }
 
 /* ---- as an array ---- */
+
+/* The parts of a content with images as one text, which stays with the document. */
+static peridot_status flatten(const char **out, const struct pd_messages *m, yyjson_mut_val *parts)
+{
+    struct pd_text_buffer text = {0};
+    yyjson_mut_val *part;
+    size_t i, n;
+    peridot_status status = PERIDOT_OK;
+    yyjson_mut_arr_foreach(parts, i, n, part) {
+        yyjson_mut_val *of_part = yyjson_mut_obj_get(part, "text");
+        const char *bytes = of_part ? yyjson_mut_get_str(of_part) : m->mark;
+        size_t size = of_part ? yyjson_mut_get_len(of_part) : strlen(m->mark);
+        if (of_part) pd_utf8_trim(&bytes, &size);
+        if (status == PERIDOT_OK) status = pd_text_append(&text, bytes, size);
+    }
+    if (status == PERIDOT_OK) status = pd_text_terminate(&text);
+    yyjson_mut_val *kept = status == PERIDOT_OK ? yyjson_mut_strncpy(m->doc, text.data, text.size) : NULL;
+    free(text.data);
+    *out = yyjson_mut_get_str(kept);
+    return status == PERIDOT_OK && !kept ? fail_memory() : status;
+}
 
 peridot_status pd_messages_to_array(peridot_message **out, size_t *n, const struct pd_messages *m)
 {
@@ -253,7 +322,14 @@ peridot_status pd_messages_to_array(peridot_message **out, size_t *n, const stru
     if (!*out) return pd_fail_alloc(*n * sizeof **out, "messages");
     yyjson_mut_arr_foreach(m->list, i, n_messages, message) {
         (*out)[i].role = yyjson_mut_get_str(yyjson_mut_obj_get(message, "role"));
-        (*out)[i].content = yyjson_mut_get_str(yyjson_mut_obj_get(message, "content"));
+        yyjson_mut_val *content = yyjson_mut_obj_get(message, "content");
+        (*out)[i].content = yyjson_mut_get_str(content);
+        if (!yyjson_mut_is_arr(content)) continue;
+        peridot_status status = flatten(&(*out)[i].content, m, content);
+        if (status == PERIDOT_OK) continue;
+        free(*out);
+        *out = NULL;
+        return status;
     }
     return PERIDOT_OK;
 }

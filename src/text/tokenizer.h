@@ -45,6 +45,10 @@ peridot_status pd_tokenizer_spell(struct pd_text_buffer *out, const struct pd_to
 
 /* Chat: what peridot_vocab_template and peridot_encode_turns say. */
 #define PD_CHAT_PROGRAM "jinja"     /* the name of the template that is the program in the model's files */
+struct pd_chat_image {
+    const int32_t *ids;             /* [n]: of its rows */
+    size_t n;
+};
 struct pd_chat_prompt {
     const char *template_name;
     const int32_t *ids;             /* [n_ids] */
@@ -53,6 +57,8 @@ struct pd_chat_prompt {
     /* For programs: functions that the model may call, and an object of further variables; NULL: none. */
     yyjson_val *tools, *variables;
     uint32_t think;
+    /* What the images of the messages are, in their order: as many as messages->n_images. */
+    const struct pd_chat_image *images;
 };
 const char *pd_tokenizer_template(peridot_template_origin *origin, const struct pd_tokenizer *t);
 peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t,

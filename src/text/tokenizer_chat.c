@@ -19,13 +19,50 @@ struct render {
     bool continues;        /* the messages come after others, whose ids are known */
     bool thinks;           /* the model is to think */
     bool after_reply;      /* the turn before was the model's */
+    const struct pd_chat_prompt *prompt;
+    struct pd_image_marks images;
+    size_t n_images;       /* so far */
 };
+
+/* ---- images ---- */
+
+bool pd_tokenizer_image_marks(struct pd_image_marks *out, const struct pd_tokenizer *t)
+{
+    static const struct { const char *marker, *begin, *end, *around; } rows[] = {
+        {"<|image|>", "<|image>", "<image|>", ""},                                    /* Gemma 4 */
+        {"<start_of_image>", "<start_of_image>", "<end_of_image>", "\n\n"}};          /* Gemma 3 */
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        *out = (struct pd_image_marks){.marker = pd_special_find(&t->special, &t->pieces, rows[i].marker),
+            .begin = pd_special_find(&t->special, &t->pieces, rows[i].begin),
+            .end = pd_special_find(&t->special, &t->pieces, rows[i].end), .around = rows[i].around};
+        if (out->marker >= 0 && out->begin >= 0 && out->end >= 0) return true;
+    }
+    return false;
+}
+
+peridot_status pd_tokenizer_put_image(struct pd_ids *out, struct pd_text_buffer *plain, const struct pd_tokenizer *t,
+                                      const struct pd_image_marks *marks, const struct pd_chat_image *image,
+                                      bool first)
+{
+    PD_TRY(pd_text_append(plain, marks->around, strlen(marks->around)));
+    PD_TRY(pd_tokenizer_encode_plain(out, t, plain->data, plain->size, first));
+    PD_TRY(pd_ids_append(out, &marks->begin, 1));
+    PD_TRY(pd_ids_append(out, image->ids, image->n));
+    PD_TRY(pd_ids_append(out, &marks->end, 1));
+    plain->size = 0;
+    return pd_text_append(plain, marks->around, strlen(marks->around));
+}
+
+/* ---- parts ---- */
+
+static bool is_first(const struct render *r)
+{
+    return r->out->n == 0 || r->out->data[r->out->n - 1] == r->tokenizer->pieces.bos;
+}
 
 static peridot_status put_plain(struct render *r)
 {
-    const struct pd_pieces *p = &r->tokenizer->pieces;
-    bool first = r->out->n == 0 || r->out->data[r->out->n - 1] == p->bos;
-    PD_TRY(pd_tokenizer_encode_plain(r->out, r->tokenizer, r->plain.data, r->plain.size, first));
+    PD_TRY(pd_tokenizer_encode_plain(r->out, r->tokenizer, r->plain.data, r->plain.size, is_first(r)));
     r->plain.size = 0;
     return PERIDOT_OK;
 }
@@ -44,11 +81,35 @@ static int32_t part_id(const struct pd_tokenizer *t, const struct pd_chat_part *
     return part->kind == PD_CHAT_PIECE ? pd_special_find(&t->special, &t->pieces, part->text) : -1;
 }
 
+/* The first of the mark in a text; its end where there is none. */
+static size_t find_mark(const char *text, size_t size, const char *mark)
+{
+    size_t n = strlen(mark), i = 0;
+    while (n && i + n <= size && memcmp(text + i, mark, n) != 0) i++;
+    return n && i + n <= size ? i : size;
+}
+
+/* A message, with images in the places of their marks. */
+static peridot_status put_content(struct render *r, const char *content, size_t size)
+{
+    const char *mark = r->prompt->messages->mark;
+    while (r->n_images < r->prompt->messages->n_images) {
+        size_t at = find_mark(content, size, mark);
+        if (at == size) break;
+        PD_TRY(pd_text_append(&r->plain, content, at));
+        PD_TRY(pd_tokenizer_put_image(r->out, &r->plain, r->tokenizer, &r->images,
+                                      &r->prompt->images[r->n_images++], is_first(r)));
+        content += at + strlen(mark);
+        size -= at + strlen(mark);
+    }
+    return pd_text_append(&r->plain, content, size);
+}
+
 static peridot_status put_parts(struct render *r, const struct pd_chat_part *part, const char *content, size_t size)
 {
     for (; part->kind != PD_CHAT_END; part++) {
         if (part->kind == PD_CHAT_TEXT) PD_TRY(pd_text_append(&r->plain, part->text, strlen(part->text)));
-        else if (part->kind == PD_CHAT_CONTENT) PD_TRY(pd_text_append(&r->plain, content, size));
+        else if (part->kind == PD_CHAT_CONTENT) PD_TRY(put_content(r, content, size));
         else PD_TRY(put_id(r, part_id(r->tokenizer, part)));
     }
     return PERIDOT_OK;
@@ -236,16 +297,25 @@ static peridot_status check_thinks(const struct pd_chat *chat, const struct pd_t
                    "the model cannot be told to think: its chat template, \"%s\", has no thoughts", chat->name);
 }
 
+static peridot_status find_marks(struct pd_image_marks *out, const struct pd_tokenizer *t)
+{
+    if (pd_tokenizer_image_marks(out, t)) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the vocabulary has no tokens for images");
+}
+
 static peridot_status write_rows(struct pd_ids *out, const struct pd_tokenizer *t, const struct pd_chat_prompt *c)
 {
-    struct render r = {.out = out, .tokenizer = t};
+    struct render r = {.out = out, .tokenizer = t, .prompt = c};
     peridot_message *messages = NULL;
     size_t n;
     PD_TRY(find_chat(&r.chat, t, c->template_name));
+    if (c->messages->n_images) PD_TRY(find_marks(&r.images, t));
     r.thinks = c->think != PERIDOT_THINK_OFF;
     if (r.thinks) PD_TRY(check_thinks(r.chat, t));
     PD_TRY(pd_messages_to_array(&messages, &n, c->messages));
     peridot_status status = c->n_ids ? render_continuation(&r, c, messages, n) : render_beginning(&r, messages, n);
+    if (status == PERIDOT_OK && r.n_images < c->messages->n_images)
+        status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the chat template has no place for an image");
     free(messages);
     free(r.plain.data);
     free(r.content.data);
@@ -257,7 +327,7 @@ static bool runs_program(const struct pd_tokenizer *t, const struct pd_chat_prom
 {
     bool named = c->template_name && strcmp(c->template_name, PD_CHAT_PROGRAM) == 0;
     if (!t->program || (c->template_name && !named)) return false;
-    return named || !t->published || c->tools || c->variables || c->messages->has_calls;
+    return named || !t->published || c->tools || c->variables || c->messages->has_calls || c->messages->n_images;
 }
 
 peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t,

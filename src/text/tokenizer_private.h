@@ -34,6 +34,18 @@ peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tok
 /* Hands over what was made, or frees it. */
 peridot_status pd_tokenizer_finish_ids(int32_t **out, size_t *n, struct pd_ids *ids, peridot_status status);
 
+/* How a vocabulary's models write an image: `marker` is what templates have for one. `around` is plain text. */
+struct pd_image_marks {
+    int32_t marker, begin, end;
+    const char *around;
+};
+/* False: the vocabulary has no such tokens. */
+bool pd_tokenizer_image_marks(struct pd_image_marks *out, const struct pd_tokenizer *t);
+/* Puts an image after `plain`, text that is yet to be encoded, of which then only what comes after the image is left. */
+peridot_status pd_tokenizer_put_image(struct pd_ids *out, struct pd_text_buffer *plain, const struct pd_tokenizer *t,
+                                      const struct pd_image_marks *marks, const struct pd_chat_image *image,
+                                      bool first);
+
 /* By the files' program. */
 peridot_status pd_tokenizer_run_program(struct pd_ids *out, const struct pd_tokenizer *t,
                                         const struct pd_chat_prompt *c);

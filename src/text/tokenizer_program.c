@@ -24,25 +24,66 @@ static size_t count_own(const struct pd_template_output *text, size_t at)
     return end - at;
 }
 
-/* From byte `begin` on. `first`: a text begins there. */
-static peridot_status encode_output(struct pd_ids *out, const struct pd_tokenizer *t,
-                                    const struct pd_template_output *text, size_t begin, bool first)
+struct encoding {
+    struct pd_ids *out;
+    const struct pd_tokenizer *t;
+    const struct pd_template_output *text;
+    struct pd_text_buffer plain;   /* text since the last control token */
+    bool first;                    /* a text begins with it */
+    const struct pd_chat_prompt *prompt;
+    struct pd_image_marks marks;   /* of images, where the messages have some */
+    size_t n_images;               /* so far */
+};
+
+/* A control token, or an image where it marks one. */
+static peridot_status put_control(struct encoding *e, int32_t id)
 {
+    bool is_image = id == e->marks.marker && e->n_images < e->prompt->messages->n_images;
+    if (is_image) {
+        PD_TRY(pd_tokenizer_put_image(e->out, &e->plain, e->t, &e->marks, &e->prompt->images[e->n_images++], e->first));
+    } else {
+        PD_TRY(pd_tokenizer_encode_plain(e->out, e->t, e->plain.data, e->plain.size, e->first));
+        PD_TRY(pd_ids_append(e->out, &id, 1));
+        e->plain.size = 0;
+    }
+    e->first = id == e->t->pieces.bos;
+    return PERIDOT_OK;
+}
+
+static peridot_status encode_bytes(struct encoding *e, size_t begin)
+{
+    const struct pd_template_output *text = e->text;
     size_t i = begin, n_own = 0;
     while (i < text->size) {
         int32_t id;
         if (!n_own) n_own = count_own(text, i);
-        size_t length = n_own ? pd_special_match(&id, &t->special, &t->pieces, text->text + i, n_own) : 0;
+        size_t length = n_own ? pd_special_match(&id, &e->t->special, &e->t->pieces, text->text + i, n_own) : 0;
         if (length) {
-            PD_TRY(pd_tokenizer_encode_plain(out, t, text->text + begin, i - begin, first));
-            PD_TRY(pd_ids_append(out, &id, 1));
+            PD_TRY(pd_text_append(&e->plain, text->text + begin, i - begin));
+            PD_TRY(put_control(e, id));
             begin = i + length;
-            first = id == t->pieces.bos;
         }
         i += length ? length : 1;
         n_own -= n_own ? length ? length : 1 : 0;
     }
-    return pd_tokenizer_encode_plain(out, t, text->text + begin, text->size - begin, first);
+    PD_TRY(pd_text_append(&e->plain, text->text + begin, text->size - begin));
+    PD_TRY(pd_tokenizer_encode_plain(e->out, e->t, e->plain.data, e->plain.size, e->first));
+    size_t n_images = e->prompt->messages->n_images;
+    if (e->n_images == n_images) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model's chat template wrote %zu of %zu image%s", e->n_images, n_images,
+                   PD_S(n_images));
+}
+
+/* From byte `begin` on. `first`: a text begins there. */
+static peridot_status encode_output(struct pd_ids *out, const struct pd_tokenizer *t, const struct pd_chat_prompt *c,
+                                    const struct pd_template_output *text, size_t begin, bool first)
+{
+    struct encoding e = {.out = out, .t = t, .text = text, .first = first, .prompt = c, .marks.marker = -1};
+    if (c->messages->n_images && !pd_tokenizer_image_marks(&e.marks, t))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the vocabulary has no tokens for images");
+    peridot_status status = encode_bytes(&e, begin);
+    free(e.plain.data);
+    return status;
 }
 
 /* ---- a conversation to text ---- */
@@ -173,7 +214,7 @@ static peridot_status encode_next(struct pd_ids *out, const struct pd_tokenizer 
     PD_TRY(put_reply_first(c->messages));
     PD_TRY(render(&text, t, c, opens));
     peridot_status status = find_reply(&after, &text);
-    if (status == PERIDOT_OK) status = encode_output(out, t, &text, after, false);
+    if (status == PERIDOT_OK) status = encode_output(out, t, c, &text, after, false);
     pd_template_output_free(&text);
     if (status != PERIDOT_OK || out->n == 0) return status;
     size_t n_known = count_known(t, c, out);
@@ -200,7 +241,7 @@ peridot_status pd_tokenizer_run_program(struct pd_ids *out, const struct pd_toke
     if (yyjson_mut_arr_size(c->messages->list) == 0)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "the conversation has no messages");
     PD_TRY(render(&text, t, c, true));
-    peridot_status status = encode_output(out, t, &text, 0, true);
+    peridot_status status = encode_output(out, t, c, &text, 0, true);
     pd_template_output_free(&text);
     return status;
 }

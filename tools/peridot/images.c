@@ -1,4 +1,5 @@
 #include "images.h"
+#include "json.h"
 #include "text.h"
 
 #include <stdlib.h>
@@ -35,4 +36,22 @@ void cmd_images_free(struct cmd_images *images)
 {
     for (size_t i = 0; i < images->n; i++) peridot_image_free(images->at[i]);
     images->n = 0;
+}
+
+peridot_status cmd_images_message(char **json, size_t *size, size_t n, const char *text)
+{
+    yyjson_mut_doc *doc = cmd_json_new();
+    yyjson_mut_val *list = yyjson_mut_arr(doc), *message = yyjson_mut_arr_add_obj(doc, list), *parts, *part = NULL;
+    yyjson_mut_doc_set_root(doc, list);
+    yyjson_mut_obj_add_str(doc, message, "role", "user");
+    parts = yyjson_mut_obj_add_arr(doc, message, "content");
+    for (size_t i = 0; i < n; i++) {
+        part = yyjson_mut_arr_add_obj(doc, parts);
+        yyjson_mut_obj_add_str(doc, part, "type", "image");
+    }
+    part = yyjson_mut_arr_add_obj(doc, parts);
+    yyjson_mut_obj_add_str(doc, part, "type", "text");
+    if (!yyjson_mut_obj_add_str(doc, part, "text", text)) cmd_json_fail();
+    *json = cmd_json_end(doc, 0, size);
+    return *json ? PERIDOT_OK : cmd_fail_alloc(strlen(text), "a message");
 }

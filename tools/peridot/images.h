@@ -25,5 +25,7 @@ struct cmd_images {
 /* Reads the files (JPEG, PNG, WebP, GIF; "-": standard input) for a model. */
 peridot_status cmd_images_read(struct cmd_images *out, const peridot_model *model, const struct cmd_texts *files);
 void cmd_images_free(struct cmd_images *images);
+/* A message of the user's with n images before its text, as JSON of *size bytes for peridot_chat, to be freed. */
+peridot_status cmd_images_message(char **json, size_t *size, size_t n, const char *text);
 
 #endif

@@ -5,6 +5,7 @@
 #include "draft.h"
 #include "flow.h"
 #include "ids.h"
+#include "images.h"
 #include "open.h"
 #include "sampling.h"
 #include "template.h"
@@ -25,6 +26,7 @@ struct run_args {
     const char *prompt, *suffix, *template_name;
     uint32_t n, think, ctx, chunk, kv;
     bool raw, special, ids;
+    struct cmd_texts images;
     struct cmd_sampling sampling;
     struct cmd_draft_args draft;
 };
@@ -54,6 +56,9 @@ static const struct cmd_option options[] = {
     CMD_CHUNK_OPTION(struct run_args),
     CMD_KV_OPTION(struct run_args),
     CMD_DRAFT_OPTIONS(struct run_args, draft),
+    CMD_IMAGE_OPTION(struct run_args, "A picture (JPEG, PNG, WebP, GIF) before the prompt, for a model that sees; - is "
+                     "standard input. May be repeated."),
+    CMD_VISION_OPTION,
     {.metavar = "PROMPT", .kind = CMD_TEXT, .offset = offsetof(struct run_args, prompt),
      .help = "The text to answer or to continue. - or nothing: standard input, less one newline at its end; nothing on "
              "a terminal: peridot chat."},
@@ -134,8 +139,24 @@ static peridot_status encode_infill(int32_t **ids, size_t *n, const peridot_mode
                     peridot_model_get_info(model)->name);
 }
 
+/* With images before it. */
+static peridot_status encode_images(int32_t **ids, size_t *n, const peridot_vocab *vocab, peridot_chat chat,
+                                    const struct cmd_images *images, const char *text)
+{
+    char *json;
+    chat.messages = NULL;
+    chat.n_messages = 0;
+    chat.images = images->at;
+    chat.n_images = images->n;
+    CMD_TRY(cmd_images_message(&json, &chat.json_size, images->n, text));
+    chat.json = json;
+    peridot_status status = peridot_encode_turns(ids, n, vocab, &chat);
+    free(json);
+    return status;
+}
+
 static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_model *model, const struct run_args *args,
-                                    const char *text, size_t size)
+                                    const struct cmd_images *images, const char *text, size_t size)
 {
     const peridot_vocab *vocab = peridot_model_vocab(model);
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
@@ -145,6 +166,7 @@ static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_mode
     const peridot_message message = {"user", text};
     const peridot_chat chat = {.size = sizeof chat, .template_name = name, .messages = &message, .n_messages = 1,
                                .think = args->think};
+    if (images->n) return encode_images(ids, n, vocab, chat, images, text);
     if (!args->raw && (name || peridot_vocab_has_chat(vocab))) return peridot_encode_turns(ids, n, vocab, &chat);
     return peridot_encode(ids, n, vocab, text, size,
                           PERIDOT_ENCODE_BOS | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u));
@@ -186,7 +208,7 @@ static peridot_status generate(peridot_sequence *sequence, peridot_sequence *dra
 }
 
 static peridot_status run_session(peridot_model *model, const struct run_args *args, const peridot_sampling *sampling,
-                                  const char *text, size_t size)
+                                  const struct cmd_images *images, const char *text, size_t size)
 {
     peridot_session_params params = {.ctx = args->ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv,
                                      .n_draft = cmd_draft_tokens(&args->draft)};
@@ -195,7 +217,7 @@ static peridot_status run_session(peridot_model *model, const struct run_args *a
     peridot_sequence *sequence = NULL, *drafts = NULL;
     int32_t *ids = NULL;
     size_t n = 0;
-    peridot_status status = encode_prompt(&ids, &n, model, args, text, size);
+    peridot_status status = encode_prompt(&ids, &n, model, args, images, text, size);
     if (status == PERIDOT_OK) status = cmd_draft_open(&draft, &args->draft, &args->model, model);
     params.drafter = cmd_draft_drafter(&draft);
     if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
@@ -215,7 +237,7 @@ static int run_chat(const struct cmd_command *command, const struct run_args *ar
     struct cmd_chat_args chat = {.model = args->model, .template_name = args->template_name, .ctx = args->ctx,
         .n = args->n == LENGTH ? 0 : args->n, .think = args->think, .chunk = args->chunk, .kv = args->kv,
         .sampling = args->sampling, .draft = args->draft};
-    if (args->raw || args->suffix || args->special || args->ids) return cmd_usage(command, "PROMPT is needed");
+    if (args->raw || args->suffix || args->special || args->ids || args->images.n) return cmd_usage(command, "PROMPT is needed");
     return cmd_chat.run(&cmd_chat, &chat);
 }
 
@@ -226,6 +248,7 @@ static int run_prompt(const struct cmd_command *command, const void *arguments)
     peridot_sampling sampling;
     peridot_bias bias[CMD_TEXTS_MAX];
     peridot_grammar *grammar = NULL;
+    struct cmd_images images = {.n = 0};
     char *text = NULL;
     size_t size = 0;
     int usage = cmd_sampling_make(&sampling, bias, command, &args->sampling);
@@ -236,6 +259,8 @@ static int run_prompt(const struct cmd_command *command, const void *arguments)
         return cmd_usage(command, "--suffix is for plain text, which has no chat template");
     if (args->suffix && args->special)
         return cmd_usage(command, "--suffix puts the control tokens: what it is given, and the prompt, are plain text");
+    if (args->images.n && (args->raw || args->suffix))
+        return cmd_usage(command, "--image puts pictures into a chat template, which plain text does not have");
     if (!args->prompt && isatty(STDIN_FILENO)) return run_chat(command, args);
     peridot_status status = cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name);
     if (status == PERIDOT_OK) status = read_prompt(&text, &size, args->prompt);
@@ -243,11 +268,13 @@ static int run_prompt(const struct cmd_command *command, const void *arguments)
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
     if (status == PERIDOT_OK) status = cmd_grammar_open(&grammar, &args->sampling, model);
     sampling.grammar = grammar;
+    if (status == PERIDOT_OK) status = cmd_images_read(&images, model, &args->images);
     if (status == PERIDOT_OK) status = cmd_model_tune_once(model);
     bool misused = status == PERIDOT_OK && peridot_model_vocab(model)
         && cmd_template_check_think(peridot_model_vocab(model), args->template_name, args->think) != PERIDOT_OK;
     if (misused) usage = cmd_usage(command, "%s", peridot_last_error());
-    else if (status == PERIDOT_OK) status = run_session(model, args, &sampling, text, size);
+    else if (status == PERIDOT_OK) status = run_session(model, args, &sampling, &images, text, size);
+    cmd_images_free(&images);
     peridot_grammar_free(grammar);
     peridot_model_close(model);
     free(text);
@@ -276,6 +303,7 @@ const struct cmd_command cmd_run = {
                 "peridot run -m gemma-2-2b-it.gguf -n 400 \"Why is the sky blue?\"\n"
                 "peridot run -m gemma-2-2b-it.gguf --json-schema person.json \"Invent a person.\" > person\n"
                 "peridot run --temp 0 --raw -m llama.gguf - < draft.txt > more.txt\n"
+                "peridot run -m gemma-3-4b-it.gguf --image photo.jpg \"What is this?\"\n"
                 "peridot run --temp 0 -m codegemma-2b.gguf --suffix \"    return total\" - < head.py",
     CMD_ARGUMENTS(options, struct run_args),
     .run = run_prompt,
