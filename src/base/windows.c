@@ -26,15 +26,31 @@ static peridot_status fail_path(const char *path, const char *what)
 
 /* ---- files that are read ---- */
 
+/* To be freed. Functions that take the code page's names stop at MAX_PATH, whatever the manifest says. */
+static wchar_t *wide(const char *path)
+{
+    int n = MultiByteToWideChar(CP_ACP, 0, path, -1, NULL, 0);
+    wchar_t *out = n > 0 ? malloc((size_t)n * sizeof *out) : NULL;
+    if (out) MultiByteToWideChar(CP_ACP, 0, path, -1, out, n);
+    return out;
+}
+
 static HANDLE open_file(const char *path)
 {
-    return CreateFileA(path, GENERIC_READ, FILE_SHARE_READ, NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
+    wchar_t *name = wide(path);
+    HANDLE file = name ? CreateFileW(name, GENERIC_READ, FILE_SHARE_READ, NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL,
+                                     NULL) : INVALID_HANDLE_VALUE;
+    DWORD error = GetLastError();
+    free(name);
+    SetLastError(error);
+    return file;
 }
 
 peridot_status pd_map_open(struct pd_map *out, const char *path)
 {
     LARGE_INTEGER size;
     *out = (struct pd_map){0};
+    if (pd_is_directory(path)) return pd_fail(PERIDOT_ERROR_IO, "%s: not a regular file", path);
     HANDLE file = open_file(path), mapping = NULL;
     if (file == INVALID_HANDLE_VALUE || !GetFileSizeEx(file, &size)) return fail_path(path, "cannot be opened");
     if (size.QuadPart) mapping = CreateFileMappingA(file, NULL, PAGE_READONLY, 0, 0, NULL);
@@ -80,6 +96,10 @@ peridot_status pd_writer_open(struct pd_writer *out, const char *path)
 {
     unsigned char random[8];
     size_t size = strlen(path) + sizeof out->temporary;
+    if (pd_is_directory(path) || (*path && strchr("/\\", path[strlen(path) - 1]))) {
+        *out = (struct pd_writer){.folder = -1};
+        return pd_fail(PERIDOT_ERROR_IO, "%s: cannot be written: it is a folder", path);
+    }
     *out = (struct pd_writer){.path = pd_string_copy(path), .name = malloc(size), .folder = -1};
     if (!out->path || !out->name) {
         pd_writer_abort(out);
@@ -90,7 +110,8 @@ peridot_status pd_writer_open(struct pd_writer *out, const char *path)
     for (size_t i = 0; i < sizeof random; i++) n += snprintf(out->temporary + n, 3, "%02x", random[i]);
     snprintf(out->temporary + n, 5, ".tmp");
     snprintf(out->name, size, "%s%s", path, out->temporary);
-    if ((out->file = fopen(out->name, "wbx"))) return PERIDOT_OK;
+    SetLastError(ERROR_PATH_NOT_FOUND);
+    if (*path && (out->file = fopen(out->name, "wbx"))) return PERIDOT_OK;
     out->temporary[0] = 0;
     pd_writer_abort(out);
     return fail_path(path, "cannot be written");
@@ -112,9 +133,12 @@ peridot_status pd_writer_commit(struct pd_writer *w)
     bool ok = fflush(w->file) == 0 && _commit(_fileno(w->file)) == 0;
     ok = fclose(w->file) == 0 && ok;
     w->file = NULL;
-    if (ok) ok = MoveFileExA(w->name, w->path, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH);
+    wchar_t *from = wide(w->name), *to = wide(w->path);
+    ok = ok && from && to && MoveFileExW(from, to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH);
     if (ok) w->temporary[0] = 0;
     peridot_status status = ok ? PERIDOT_OK : fail_path(w->path, "cannot be written");
+    free(from);
+    free(to);
     pd_writer_abort(w);
     return status;
 }
@@ -122,7 +146,7 @@ peridot_status pd_writer_commit(struct pd_writer *w)
 void pd_writer_abort(struct pd_writer *w)
 {
     if (w->file) fclose(w->file);
-    if (w->name && w->temporary[0]) DeleteFileA(w->name);
+    if (w->name && w->temporary[0]) remove(w->name);
     free(w->path);
     free(w->name);
     *w = (struct pd_writer){0};
