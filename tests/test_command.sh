@@ -74,6 +74,11 @@ test_hints() {
     fails_with 2 'did you mean --parallel?' serve -np 4
     fails_with 2 'there is no option --parallel' run --parallel 4 x
     check "an option of another command is no hint" no_hint
+    for name in --ssl-key-file --ssl-certfile=x --tls; do
+        fails_with 2 "${name%%=*}: it has no TLS: put a proxy" serve $name
+    done
+    fails_with 2 'there is no option --tls' run --tls x
+    check "run has nothing to do with TLS" eval '! contains err proxy'
     for name in --frobnicate -z -zebra; do
         fails_with 2 'there is no option -' run $name x
         check "nothing is near $name" no_hint

@@ -117,6 +117,12 @@ const char *cmd_hint_command(const char *name, size_t size, bool exact, const ch
     return exact ? find_command(name, size, at) : cmd_nearest(name, at);
 }
 
+const char *cmd_hint_no_option(const struct cmd_command *c, const char *name)
+{
+    bool tls = strncmp(name, "ssl", 3) == 0 || strncmp(name, "tls", 3) == 0;
+    return tls && strcmp(c->name, "serve") == 0 ? "it has no TLS: put a proxy that has before it, such as nginx" : NULL;
+}
+
 const char *cmd_hint_no_command(const char *name)
 {
     for (size_t i = 0; i < CMD_COUNT(absent); i++)

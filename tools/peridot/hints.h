@@ -10,6 +10,9 @@ const struct cmd_option *cmd_hint_option(const struct cmd_command *command, cons
 /* What to type instead of a command that there is not, "run" or a longer text, or NULL; `at` lists the names of those
  * that there are (NULL: only what other programs call them is looked for). `exact`: no near misses. */
 const char *cmd_hint_command(const char *name, size_t size, bool exact, const char *(*at)(size_t i));
+/* Why the command has no option of that name, which may have a value behind it, where other programs have one; or
+ * NULL. */
+const char *cmd_hint_no_option(const struct cmd_command *command, const char *name);
 /* Why there is no command of that name, where other programs have one; or NULL. */
 const char *cmd_hint_no_command(const char *name);
 

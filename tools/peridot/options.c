@@ -208,6 +208,8 @@ static const struct cmd_option *find_operand(const struct cmd_command *c)
 static int refuse_name(const struct cmd_command *c, const char *arg, size_t size, const struct cmd_option *hint)
 {
     size_t dashes = strspn(arg, "-");
+    const char *why = cmd_hint_no_option(c, arg + dashes);
+    if (why) return cmd_usage(c, "there is no option %.*s: %s", (int)size, arg, why);
     const char *command = hint ? NULL : cmd_hint_command(arg + dashes, size - dashes, true, NULL);
     if (command) return cmd_usage(c, "there is no option %.*s (did you mean peridot %s?)", (int)size, arg, command);
     if (!hint) return cmd_usage(c, "there is no option %.*s", (int)size, arg);
