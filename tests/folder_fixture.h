@@ -5,12 +5,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static char folder[64];
+#ifdef _WIN32
+#include <direct.h>
+#include <string.h>
+#define TEMPORARY getenv("TEMP")
+
+static inline char *mkdtemp(char *name)
+{
+    for (char *p = name; (p = strchr(p, '\\'));) *p = '/';
+    return _mktemp_s(name, strlen(name) + 1) == 0 && _mkdir(name) == 0 ? name : NULL;
+}
+
+static inline int remove_any(const char *path) { return remove(path) == 0 ? 0 : _rmdir(path); }
+#define remove remove_any   /* folders, too, as in POSIX */
+#else
+#define TEMPORARY "/tmp"
+#endif
+
+static char folder[256];
 
 static inline int make_folder(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/peridot-test-XXXXXX");
+    snprintf(folder, sizeof folder, "%s/peridot-test-XXXXXX", TEMPORARY);
     return mkdtemp(folder) ? 0 : -1;
 }
 

@@ -12,8 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
+#ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#else
+#include <sys/mman.h>
+#endif
 
 #include <cmocka.h>
 
@@ -51,6 +56,18 @@ struct guard {
     size_t page;
 };
 
+#ifdef _WIN32
+static inline void guard_open(struct guard *g)
+{
+    DWORD was;
+    g->page = 4096;
+    g->base = VirtualAlloc(NULL, GUARD_SIZE + g->page, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+    assert_non_null(g->base);
+    assert_true(VirtualProtect(g->base + GUARD_SIZE, g->page, PAGE_NOACCESS, &was));
+}
+
+static inline void guard_close(struct guard *g) { VirtualFree(g->base, 0, MEM_RELEASE); }
+#else
 static inline void guard_open(struct guard *g)
 {
     g->page = (size_t)sysconf(_SC_PAGESIZE);
@@ -58,6 +75,9 @@ static inline void guard_open(struct guard *g)
     assert_ptr_not_equal(g->base, MAP_FAILED);
     assert_int_equal(mprotect(g->base + GUARD_SIZE, g->page, PROT_NONE), 0);
 }
+
+static inline void guard_close(struct guard *g) { munmap(g->base, GUARD_SIZE + g->page); }
+#endif
 
 /* A copy of the data whose last byte is the last one that may be read. */
 static inline const uint8_t *guard_put(struct guard *g, const void *data, size_t size)
@@ -79,7 +99,7 @@ static inline int open_guard(void **state)
 static inline int close_guard(void **state)
 {
     (void)state;
-    munmap(guard.base, GUARD_SIZE + guard.page);
+    guard_close(&guard);
     return 0;
 }
 
@@ -96,6 +116,12 @@ static inline void write_file(const char *name, const void *data, size_t size)
 static inline void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
 
 /* ---- failures ---- */
+
+#ifdef _WIN32   /* in words of the system's language */
+#define NO_SUCH_FILE "cannot be "
+#else
+#define NO_SUCH_FILE "No such file"
+#endif
 
 /* The sentence holds every one of the fragments, up to a NULL. */
 static inline void expect_sentence(const char *const *fragments)

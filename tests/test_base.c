@@ -98,7 +98,7 @@ static void test_map(void **state)
     EXPECT_OK(pd_map_open(&map, in_folder("empty")));
     assert_true(map.size == 0 && !map.data);
     pd_map_close(&map);
-    EXPECT_FAILURE(pd_map_open(&map, in_folder("missing")), PERIDOT_ERROR_IO, "/missing: ", "No such file");
+    EXPECT_FAILURE(pd_map_open(&map, in_folder("missing")), PERIDOT_ERROR_IO, "/missing: ", NO_SUCH_FILE);
     assert_true(map.size == 0 && !map.data);
     EXPECT_FAILURE(pd_map_open(&map, folder), PERIDOT_ERROR_IO, folder, "not a regular file");
 }
@@ -138,12 +138,12 @@ static void test_writer_failures(void **state)
 {
     (void)state;
     struct pd_writer w;
-    EXPECT_FAILURE(pd_writer_open(&w, in_folder("no/such/file")), PERIDOT_ERROR_IO, "no/such/file", "No such file");
+    EXPECT_FAILURE(pd_writer_open(&w, in_folder("no/such/file")), PERIDOT_ERROR_IO, "no/such/file", NO_SUCH_FILE);
     pd_writer_abort(&w);
     EXPECT_OK(pd_make_directory(in_folder("taken/inside")));
     EXPECT_FAILURE(pd_writer_open(&w, in_folder("taken")), PERIDOT_ERROR_IO, "/taken: ", "it is a folder");
     EXPECT_FAILURE(pd_writer_open(&w, in_folder("taken/new/")), PERIDOT_ERROR_IO, "/taken/new/: ", "it is a folder");
-    EXPECT_FAILURE(pd_writer_open(&w, ""), PERIDOT_ERROR_IO, "No such file");
+    EXPECT_FAILURE(pd_writer_open(&w, ""), PERIDOT_ERROR_IO, NO_SUCH_FILE);
     assert_true(pd_is_directory(in_folder("taken/inside")));
 }
 

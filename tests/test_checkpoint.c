@@ -83,7 +83,7 @@ static void test_missing(void **state)
     write_text("config.json", "{}");
     REFUSED(PERIDOT_ERROR_IO, folder, "neither model.safetensors nor model.safetensors.index.json");
     struct pd_checkpoint *c;
-    EXPECT_FAILURE(pd_checkpoint_open(&c, in_folder("no.gguf"), true), PERIDOT_ERROR_IO, "no.gguf", "No such file");
+    EXPECT_FAILURE(pd_checkpoint_open(&c, in_folder("no.gguf"), true), PERIDOT_ERROR_IO, "no.gguf", NO_SUCH_FILE);
     write_text("x.gguf", "");
     EXPECT_FAILURE(pd_checkpoint_open(&c, in_folder("x.gguf"), true), PERIDOT_ERROR_FORMAT,
                    "x.gguf: not a GGUF file: it is empty (0 bytes)");
@@ -319,7 +319,7 @@ static void test_parts(void **state)
     write_part(whole, PART(2), 1, 3, 4);
     PARTS_REFUSED(PART(1), PERIDOT_ERROR_FORMAT, PART(2), "part 2 of 4");
     remove(in_folder(PART(2)));
-    PARTS_REFUSED(PART(1), PERIDOT_ERROR_IO, PART(2), "No such file");
+    PARTS_REFUSED(PART(1), PERIDOT_ERROR_IO, PART(2), NO_SUCH_FILE);
     write_part(whole, "x.gguf", 0, 3, 3);
     PARTS_REFUSED("x.gguf", PERIDOT_ERROR_FORMAT, "x.gguf", "-00001-of-00003.gguf");
     remove(in_folder("x.gguf"));

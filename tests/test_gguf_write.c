@@ -81,7 +81,7 @@ static void test_abort(void **state)
     pd_gguf_writer_abort(w);
     pd_gguf_writer_abort(NULL);
     EXPECT_FAILURE(pd_gguf_writer_open(&w, folder), PERIDOT_ERROR_IO, folder, "is a folder");
-    EXPECT_FAILURE(pd_gguf_writer_open(&w, in_folder("no/w.gguf")), PERIDOT_ERROR_IO, "no/w.gguf", "No such file");
+    EXPECT_FAILURE(pd_gguf_writer_open(&w, in_folder("no/w.gguf")), PERIDOT_ERROR_IO, "no/w.gguf", NO_SUCH_FILE);
     assert_null(w);
 }
 

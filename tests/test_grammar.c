@@ -147,7 +147,7 @@ static void test_damaged(void **state)
             accepts(&r, "[[[[[[1]]]]]]");
         }
         pd_rules_free(&r);
-        munmap(g.base, GUARD_SIZE + g.page);
+        guard_close(&g);
     }
 }
 

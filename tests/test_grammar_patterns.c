@@ -33,7 +33,7 @@ static bool accepts(const struct pd_rules *r, const char *text, size_t size)
 /* The rules of a schema with that pattern. */
 static peridot_status compile(struct pd_rules *out, const char *pattern)
 {
-    char schema[2000], *at = stpcpy(schema, "{\"type\":\"string\",\"pattern\":\"");
+    char schema[2000] = "{\"type\":\"string\",\"pattern\":\"", *at = schema + strlen(schema);
     for (; *pattern; pattern++) {
         if (*pattern == '\\' || *pattern == '"') *at++ = '\\';
         *at++ = *pattern;

@@ -415,7 +415,7 @@ static void test_arguments(void **state)
                    "f32, f16, bf16, q8_0, q4_0, q4_1");
     EXPECT_FAILURE(make("x.gguf", NULL, "f32", 1), PERIDOT_ERROR_ARGUMENT, "shape (none)");
     EXPECT_FAILURE(peridot_make(NULL, NULL), PERIDOT_ERROR_ARGUMENT, "NULL");
-    EXPECT_FAILURE(make("no/x.gguf", "tiny-llama", "f32", 1), PERIDOT_ERROR_IO, "no/x.gguf", "No such file");
+    EXPECT_FAILURE(make("no/x.gguf", "tiny-llama", "f32", 1), PERIDOT_ERROR_IO, "no/x.gguf", NO_SUCH_FILE);
     EXPECT_FAILURE(make("", "tiny-llama", "f32", 1), PERIDOT_ERROR_IO, "is a folder");
 }
 
