@@ -20,6 +20,7 @@ cat >"$peridot" <<END
 HOME= exec wine '$PWD/$(basename "$zip" .zip)/peridot.exe' "\$@"
 END
 chmod +x "$peridot"
+target=x86_64-w64-mingw32ucrt
 profile=$WINEPREFIX/drive_c/users/$(id -un)
 
 # same ARGUMENTS...: both write the same on standard output.
@@ -72,10 +73,79 @@ test_names() {
     check "and ends well" [ "$(cat "$folder/status")" = 0 ]
     run run -n 4 x
     check "the demo model of the zip is found" [ $status = 0 ]
+    local long
+    long=$folder/$(printf 'x%.0s' {1..120})/$(printf 'y%.0s' {1..120})/$(printf 'z%.0s' {1..120})
+    mkdir -p "$long"
+    cp "$folder/models/stories.gguf" "$long/tale.gguf"
+    same tokenize -m "$long/tale.gguf" "The fox"
+    run convert "$long/tale.gguf" -o "$long/new.gguf" --type q4_0
+    check "a path of more than 260 characters is read and written" [ $status = 0 ]
+    check "and has what a short one has" cmp "$folder/native.gguf" "$long/new.gguf"
+}
+
+test_c() {
+    ctest --test-dir "$(dirname "$zip")" -j "$(nproc)" --timeout 300 --output-on-failure >"$folder/out" 2>"$folder/err"
+    check "the C tests succeed" [ $? = 0 ]
+    check "there are more than 20" [ "$(grep -c ' Passed ' "$folder/out")" -gt 20 ]
+}
+
+# example NAME ARGUMENTS...: as run, of a program beside the DLL.
+example() {
+    HOME='' wine "$top/$1.exe" "${@:2}" >"$folder/text" 2>"$folder/err"
+    status=$?
+    tr -d '\r' <"$folder/text" >"$folder/out"
+}
+
+# Programs that embed libperidot.dll: by its CMake package, and by pkg-config.
+test_library() {
+    local top host=$folder/host stories=$folder/models/stories.gguf
+    top=$PWD/$(basename "$zip" .zip)
+    mkdir "$host"
+    cat >"$host/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(host LANGUAGES C)
+find_package(peridot REQUIRED CONFIG)
+foreach(name chat embeddings generate logits many)
+  add_executable(\${name} "$source/tests/embed/\${name}.c")
+  target_link_libraries(\${name} PRIVATE peridot::peridot)
+endforeach()
+END
+    cmake -S "$host" -B "$host/build" -G Ninja -D CMAKE_SYSTEM_NAME=Windows -D CMAKE_C_COMPILER="$target-gcc" \
+        -D CMAKE_C_FLAGS='-std=c11 -Wall -Wextra -Werror' -D CMAKE_RUNTIME_OUTPUT_DIRECTORY="$top" \
+        -D peridot_ROOT="$top" >"$folder/out" 2>"$folder/err" && cmake --build "$host/build" >>"$folder/out" 2>&1
+    check "programs of tests/embed build with the DLL's CMake package" [ $? = 0 ]
+    PKG_CONFIG_PATH=$top/lib/pkgconfig pkg-config --cflags --libs peridot >"$folder/flags"
+    eval "$target-g++ -static-libgcc -static-libstdc++ -Wall -Wextra -Werror" \
+        '"$source/tests/embed/headers.cc" -o "$top/headers.exe"' "$(<"$folder/flags")" >"$folder/out" 2>"$folder/err"
+    check "and one in C++ with pkg-config" [ $? = 0 ]
+    example headers
+    check "which runs" contains out "$("$native" --version | cut -d' ' -f2)"
+    "$native" run -m "$stories" --temp 0.8 --top-k 40 --top-p 1 --min-p 0 --seed 1 -n 64 "Once upon a time" \
+        >"$folder/want" 2>"$folder/native_err"
+    example generate "$stories" "Once upon a time"
+    check "generate succeeds" [ $status = 0 ]
+    check "and writes what the native command does" [ "$(<"$folder/out")" = "$(<"$folder/want")" ]
+    "$native" run -m "$stories" --temp 0 -n 24 "A king" >"$folder/want" 2>"$folder/native_err"
+    example many "$stories" "A king" "The little fox"
+    check "so does many" contains out "A king|$(head -1 "$folder/want")"
+    printf 'A king\n' >"$folder/lines"
+    example chat "$stories" <"$folder/lines"
+    check "and chat" contains out "$(head -1 "$folder/want")"
+    example embeddings "$stories" "The cat sat." "The cat sat."
+    check "a text is like itself" [ "$(<"$folder/out")" = 1.0000 ]
+    example logits "$stories" "Once upon a"
+    check "logits gives five tokens" [ "$(wc -l <"$folder/out")" = 5 ]
+    example generate "$folder/none.gguf" "Once"
+    check "a failure has a name and a sentence" matches err '^PERIDOT_ERROR_IO: .*none.gguf: '
 }
 
 test_kernels_and_bench() {
-    run selftest
+    if [ "${PERIDOT_TEST_ALL:-}" ]; then run selftest
+    else   # as many kernels as can be checked in a while
+        timeout -s INT 15 "$peridot" selftest >"$folder/out" 2>"$folder/err"
+        status=$(($? == 124 ? 0 : $?))
+        ! contains out FAILED || status=1
+    fi
     check "selftest succeeds" [ $status = 0 ]
     run bench --quick
     check "bench --quick succeeds" [ $status = 0 ]
@@ -159,8 +229,10 @@ test_tools() {
     {"name": "help", "command": ["$program", "run", "--help"], "allow": true},
     {"name": "quoted", "command": ["$program", "tokenize", "-m", "$folder/models/stories.gguf", "a \\"b\\" c\\\\"]},
     {"name": "late", "command": ["ping", "-n", "60", "127.0.0.1"], "timeout": 0.5},
-    {"name": "batch", "command": ["$folder/x.cmd"]}]}
+    {"name": "batch", "command": ["$folder/x.cmd"]}],
+ "mcpServers": {"small": {"command": "Z:$folder/mcp.exe", "env": {"TEST_VALUE": "set"}}}}
 END
+    "$target-gcc" -static -Wall -Wextra -Werror "$source/tests/mcp_server.c" -o "$folder/mcp.exe"
     echo 'echo no' >"$folder/x.cmd"
     start_server --tools "$folder/tools.json"
     tool ids '{"a": "é"}'
@@ -176,8 +248,50 @@ END
     check "is ended" [ "$(pgrep -fc 'ping.exe.*-n.*60')" = 0 ]
     tool batch '{}'
     check "a batch file is refused" contains out 'or it is a batch file'
+    tool echo '{"a": "日本"}'
+    check "a server of MCP on pipes answers" contains out 'set: {'
+    check "what it was asked" contains out '日本'
     wineserver -k
     wait
+}
+
+# console COMMAND: at a console of its own, whose keys are what is written to descriptor 7; what it shows goes to out.
+console() {
+    : >"$folder/out"
+    timeout 120 script -qefc "trap : INT; $1; echo status \$?" /dev/null \
+        <"$folder/keys" >"$folder/out" 2>"$folder/err" &
+    console=$!
+}
+shows() { [ "$(wc -c <"$folder/out")" -ge "$1" ]; }
+await_shown() { local i; for ((i = 0; i < 600; i++)); do shows "$1" && return; sleep 0.1; done; false; }
+
+# Ctrl-C at a console, of which Wine makes events. The model is slow enough to be interrupted.
+test_interrupts() {
+    has_terminal "Ctrl-C in a console" || return 0
+    local console model=$folder/slow.gguf
+    "$native" make --shape gemma3-270m --type q4_0 -o "$model" >"$folder/out" 2>"$folder/err"
+    mkfifo "$folder/keys"
+    exec 7<>"$folder/keys"
+    console "'$peridot' run -m '$model' -n 4000 x"
+    await_shown 3000
+    printf '\003' >&7
+    wait $console
+    check "Ctrl-C ends run" matches out 'status 58'   # what 0xc000013a is to a shell
+    console "'$peridot' chat -m '$model' -n 4000"
+    await_text "$folder/out" '>>>'
+    printf 'x\r' >&7
+    await_shown 4000
+    printf '\003' >&7
+    sleep 2
+    printf '/bye\r' >&7
+    wait $console
+    check "Ctrl-C in chat stops a reply" matches out 'status 0'
+    console "'$peridot' serve -m '$folder/models/stories.gguf' --port 0"
+    await_text "$folder/out" http
+    printf '\003' >&7
+    wait $console
+    check "Ctrl-C ends serve well" matches out 'status 0'
+    exec 7>&-
 }
 
 test_chat() {
@@ -189,10 +303,13 @@ test_chat() {
 
 test_same
 test_names
+test_c
+test_library
 test_pull
 test_serve
 test_tools
 test_chat
+test_interrupts
 test_kernels_and_bench
 wineserver -k 2>/dev/null
 finish
