@@ -403,17 +403,22 @@ static double tolerance_of(const struct pd_trial *t, const struct place *p)
 }
 
 /* What errors are relative to: the root mean square of a row, and no less than that of all rows. The values of a short
- * head may cancel by chance, and what rounding does to its weights does not become less by that. */
+ * head may cancel by chance, and what rounding does to its weights does not become less by that. Sums of values in fp16
+ * are rounded to its units of their own size, which may be three times that. */
 static const float *magnitudes_of(struct pd_trial *t, const float *want, uint32_t n_rows, uint32_t width)
 {
     float *out = pd_trial_floats(t, (size_t)n_rows * width);
+    bool half = t->r.variants.of[PD_VARIED_ATTENTION] == PD_VARIANT_ATTENTION_HALF;
     double all = 0;
     for (size_t i = 0; i < (size_t)n_rows * width; i++) all += (double)want[i] * (double)want[i] / n_rows / width;
     for (uint32_t r = 0; r < n_rows; r++) {
         const float *row = want + (size_t)r * width;
         double squares = 0;
         for (uint32_t i = 0; i < width; i++) squares += (double)row[i] * (double)row[i] / width;
-        for (uint32_t i = 0; i < width; i++) out[(size_t)r * width + i] = (float)sqrt(fmax(squares, all));
+        for (uint32_t i = 0; i < width; i++) {
+            double own = half ? (double)row[i] * (double)row[i] : 0;
+            out[(size_t)r * width + i] = (float)sqrt(fmax(own, fmax(squares, all)));
+        }
     }
     return out;
 }
