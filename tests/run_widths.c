@@ -3,9 +3,9 @@
  * LANES where pipelines require no other size. Cases of which all pipelines were run for a GPU before are left out.
  * Drivers may crash at wide subgroups, so each kernel has a process of its own, where llvmpipe compiles without
  * optimizing (GALLIVM_PERF=nopt), which takes a third of the time. A case that ends the process, or takes longer than
- * two minutes, is tried again in another that does optimize, and so is one that is wrong; the cases after it go on in
- * a third. Prints a row for each pipeline that was dispatched: kernel, constants, lanes, what came of it and the GPUs
- * that take it.
+ * two minutes of processor time, or ten times that, is tried again in another that does optimize, and so is one that is
+ * wrong; the cases after it go on in a third. Prints a row for each pipeline that was dispatched: kernel, constants,
+ * lanes, what came of it and the GPUs that take it.
  *   right      in all cases
  *   optimized  in all cases, in some only so
  *   driver     in none: the driver crashed
@@ -23,9 +23,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MAX_PIPELINES = 8192, CASE_MS = 120000, LANE_BITS = 32, MAX_WRONG = 2 };
+enum { MAX_PIPELINES = 8192, CASE_SECONDS = 120, LANE_BITS = 32, MAX_WRONG = 2 };
 
 /* ---- the table ---- */
 
@@ -219,12 +220,31 @@ static bool take_line(struct attempt *a, const char *line)
     return !a->wrong;
 }
 
-static void read_lines(struct attempt *a, int fd)
+static double processor_seconds(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Whether the process says something before its case has had its time: others may keep it waiting. */
+static bool await_lines(int fd, pid_t pid)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    double begun = processor_seconds(pid);
+    for (int seconds = 0; seconds < 10 * CASE_SECONDS && processor_seconds(pid) - begun < CASE_SECONDS; seconds++) {
+        int ready = poll(&wait, 1, 1000);
+        if (ready) return ready > 0;
+    }
+    return false;
+}
+
+static void read_lines(struct attempt *a, int fd, pid_t pid)
 {
     char buffer[4096];
     size_t size = 0;
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    while (poll(&wait, 1, CASE_MS) > 0) {
+    while (await_lines(fd, pid)) {
         ssize_t n = read(fd, buffer + size, sizeof buffer - 1 - size);
         if (n <= 0) return;
         buffer[size += (size_t)n] = 0;
@@ -255,7 +275,7 @@ static struct attempt try_cases(enum pd_kernel_id id, uint32_t gpu, uint32_t fir
         run_child(thorough);
     }
     close(pipes[1]);
-    read_lines(&a, pipes[0]);
+    read_lines(&a, pipes[0], pid);
     close(pipes[0]);
     if (!a.complete) kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
