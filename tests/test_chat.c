@@ -631,7 +631,10 @@ static void test_json(void **state)
     refuse_json(v, "[{\"role\": \"user\"}]", "message 0 has no content");
     refuse_json(v, "[{\"role\": \"user\", \"content\": \"a\\u0000\"}]", "message 0 contains a NUL character");
     refuse_json(v, "[{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}]",
-                "part of type image_url: only text");
+                "the messages have 1 image, and 0 were given");
+    refuse_json(v, "[{\"role\": \"assistant\", \"content\": [{\"type\": \"image\"}]}]", "is not the user's");
+    refuse_json(v, "[{\"role\": \"user\", \"content\": [{\"type\": \"input_audio\"}]}]",
+                "part of type input_audio: only text and images");
     refuse_json(v, "[{\"role\": \"user\", \"content\": \"\", \"tool_calls\": [{}]}]", "not the assistant's");
     refuse_json(v, "[{\"role\": \"assistant\", \"tool_calls\": [{}]}]", "tool call that has no name");
     refuse_json(v, "[{\"role\": \"assistant\", \"tool_calls\": [{\"function\": {\"name\": \"f\", "

@@ -168,6 +168,53 @@ static void check_rows(const char *model, const char *file, const char *name)
     yyjson_doc_free(doc);
 }
 
+/* By the program and, where it is taken for the family's, by its row. */
+static void check_images(const peridot_vocab *v, yyjson_val *conversation, const char *name)
+{
+    enum { N_ROWS = 3, N_IMAGES = 4 };
+    int32_t rows[N_IMAGES][N_ROWS], *ids;
+    struct pd_chat_image images[N_IMAGES];
+    struct pd_messages messages;
+    size_t n, size;
+    for (int k = 0; k < N_IMAGES; k++) {
+        images[k] = (struct pd_chat_image){rows[k], N_ROWS};
+        for (int i = 0; i < N_ROWS; i++) rows[k][i] = -100 * (k + 1) - i;
+    }
+    char *json = yyjson_val_write(yyjson_obj_get(conversation, "messages"), 0, &size);
+    assert_int_equal(pd_messages_from_json(&messages, json, size), PERIDOT_OK);
+    assert_int_equal(messages.n_images, yyjson_get_uint(yyjson_obj_get(conversation, "n_images")));
+    const struct pd_chat_prompt prompt = {.template_name = name, .messages = &messages, .images = images};
+    if (pd_tokenizer_encode_chat(&ids, &n, v->tokenizer, &prompt) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    char *made = list(ids, n), *want = golden_list(yyjson_obj_get(conversation, "ids"));
+    assert_string_equal(made, want);
+    free(made);
+    free(want);
+    free(ids);
+    free(json);
+    pd_messages_free(&messages);
+}
+
+static void test_images(void **state)
+{
+    (void)state;
+    char path[512];
+    size_t i, n;
+    yyjson_val *conversation;
+    skip_without_data();
+    yyjson_doc *doc = yyjson_read_file(PERIDOT_GOLDEN "/chat-images.json", 0, NULL, NULL);
+    assert_non_null(doc);
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    peridot_vocab *v = open_with_template(root, shared_path(path, "tokenizers/%s", "gemma3.model"),
+                                          "model/tokenizer.model");
+    yyjson_arr_foreach(yyjson_obj_get(root, "conversations"), i, n, conversation) {
+        check_images(v, conversation, "jinja");
+        check_images(v, conversation, "gemma");
+    }
+    assert_true(n >= 5);
+    peridot_vocab_close(v);
+    yyjson_doc_free(doc);
+}
+
 static void test_gemma2(void **state) { (void)state; check_rows("gemma2", "gemma2.model", "model/tokenizer.model"); }
 static void test_gemma3(void **state) { (void)state; check_rows("gemma3", "gemma3.model", "model/tokenizer.model"); }
 static void test_gemma4(void **state) { (void)state; check_rows("gemma4", NULL, NULL); }
@@ -182,8 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma2), cmocka_unit_test(test_gemma3), cmocka_unit_test(test_gemma4),
-        cmocka_unit_test(test_llama2),
-        cmocka_unit_test(test_llama3),
+        cmocka_unit_test(test_llama2), cmocka_unit_test(test_llama3), cmocka_unit_test(test_images),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -16,11 +16,11 @@ src/arch       base format arch
 src/grammar    base format grammar
 src/grammar/calls base format grammar
 src/ops        base format gpu ops
-src/engine     base format arch ops gpu grammar engine
+src/engine     base format picture arch ops gpu grammar engine
 src/offline    base format text arch offline
 src/selftest   base format gpu ops engine selftest
 src/probe      base format gpu arch ops engine probe offline
-src/api        base format text grammar gpu arch ops engine offline selftest probe api
+src/api        base format picture text grammar gpu arch ops engine offline selftest probe api
 tools/peridot  models toolbox
 '
 

@@ -3,6 +3,7 @@
 #include "chat.h"
 #include "chat_tools.h"
 #include "flow.h"
+#include "images.h"
 #include "lines.h"
 #include "template.h"
 #include "terminal.h"
@@ -33,6 +34,7 @@ static const struct cmd_option options[] = {
     CMD_CHUNK_OPTION(struct cmd_chat_args),
     CMD_KV_OPTION(struct cmd_chat_args),
     CMD_DRAFT_OPTIONS(struct cmd_chat_args, draft),
+    CMD_VISION_OPTION,
 };
 
 /* ---- messages ---- */
@@ -40,6 +42,7 @@ static const struct cmd_option options[] = {
 static peridot_status take_message(struct cmd_chat *chat, const char *text)
 {
     if (!text[strspn(text, " \t\r\n")]) return PERIDOT_OK;
+    if (peridot_model_get_info(chat->model)->image_rows && cmd_chat_is_pictures(text)) return cmd_chat_attach(chat, text);
     return text[0] == '/' ? cmd_chat_command(chat, text) : cmd_chat_answer(chat, text);
 }
 
@@ -184,6 +187,8 @@ const struct cmd_command cmd_chat = {
         "files.\n\n"
         "What the model thinks before it answers (--think) is one line, which says how long it was: /thought shows it. "
         "It is no part of the conversation afterwards.\n\n"
+        "A model that sees is shown pictures by /image FILE, or by dragging files into the terminal: they go with the next "
+        "message.\n\n"
         "With --tools the model may call tools: programs, which get the arguments as a JSON object on standard input "
         "and write the result to standard output, and servers of the Model Context Protocol (MCP). The file is what "
         "other programs keep for such servers, {\"mcpServers\": {NAME: {\"command\": PROGRAM, \"args\": [...], "

@@ -78,6 +78,10 @@ void cmd_chat_print_stats(const struct cmd_chat *chat);
 
 /* Does what a line that begins with / says. */
 peridot_status cmd_chat_command(struct cmd_chat *chat, const char *line);
+/* Whether a line is nothing but paths of pictures, as a terminal writes files that are dragged into it; and shows them
+ * to the model with the next message. */
+bool cmd_chat_is_pictures(const char *line);
+peridot_status cmd_chat_attach(struct cmd_chat *chat, const char *line);
 /* A cmd_complete: the commands, their values and files. `user` is the chat. */
 void cmd_chat_complete(struct cmd_completions *out, void *user, const char *line);
 

@@ -3,6 +3,7 @@
 #include "chat.h"
 #include "flow.h"
 #include "hints.h"
+#include "images.h"
 #include "options.h"
 #include "terminal.h"
 #include "text.h"
@@ -10,6 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 /* What completes the value of a command. */
@@ -144,6 +146,7 @@ static peridot_status run_undo(struct cmd_chat *chat, const char *value)
     say_text("taken back: ", c->unsent);
     free(c->unsent);
     c->unsent = NULL;
+    cmd_conversation_detach(c);
     return PERIDOT_OK;
 }
 
@@ -201,6 +204,29 @@ static peridot_status run_save(struct cmd_chat *chat, const char *value)
     if (status == PERIDOT_OK) status = cmd_conversation_save(&chat->conversation, path);
     if (status == PERIDOT_OK) cmd_say("%zu message%s in %s\n", chat->conversation.n,
                                       chat->conversation.n == 1 ? " is" : "s are", path);
+    free(path);
+    return status;
+}
+
+static peridot_status run_image(struct cmd_chat *chat, const char *value)
+{
+    peridot_image *image;
+    char *path;
+    if (strcmp(value, "off") == 0) {
+        cmd_conversation_detach(&chat->conversation);
+        return PERIDOT_OK;
+    }
+    path = expand(value);
+    if (!path) return cmd_fail_alloc(strlen(value), "file name");
+    peridot_status status = cmd_image_read(&image, chat->model, path);
+    if (status == PERIDOT_OK) {
+        status = cmd_conversation_attach(&chat->conversation, path, image);
+        peridot_image_free(image);
+    }
+    size_t n = chat->conversation.attached.n;
+    if (status == PERIDOT_OK)
+        cmd_say("%zu picture%s with the next message; /image off takes %s off\n", n, n == 1 ? " goes" : "s go",
+                n == 1 ? "it" : "them");
     free(path);
     return status;
 }
@@ -309,6 +335,8 @@ static const struct chat_command commands[] = {
     {"undo", NULL, "Takes back the last turn.", false, NO_VALUES, run_undo},
     {"retry", NULL, "Has the last message answered anew.", false, NO_VALUES, run_retry},
     {"edit", "TEXT", "Changes the last message and sends it again.", false, NO_VALUES, run_edit},
+    {"image", "FILE", "Shows a picture to the model, with the next message; a file that is dragged into the terminal "
+     "does so too.", true, FILES, run_image},
     {"save", "FILE", "Writes the conversation to a file of JSON messages.", true, FILES, run_save},
     {"load", "FILE", "Goes on with the conversation in such a file.", true, FILES, run_load},
     {"set", "NAME VALUE", "Sets an option, as temp, top-k or length; by itself lists them.", false, SETTINGS,
@@ -358,6 +386,53 @@ static const struct chat_command *find_command(const char *name)
     else cmd_fail(PERIDOT_ERROR_ARGUMENT, "there is no command /%s; /help lists them, and a message that begins with / "
                   "is typed with a space before it", name);
     return NULL;
+}
+
+/* ---- dragged files ---- */
+
+/* The next word of a line, as terminals write dragged paths: in quotes, or with a backslash before what a shell would
+ * take for more than a character. False at the end. */
+static bool next_word(char *out, const char **at)
+{
+    const char *p = *at + strspn(*at, " \t\r\n");
+    char quote = 0;
+    if (!*p) return false;
+    for (; *p && (quote || !strchr(" \t\r\n", *p)); p++) {
+        if (quote ? *p == quote : (*p == '\'' || *p == '"')) quote = quote ? 0 : *p;
+        else if (*p == '\\' && quote != '\'' && p[1]) *out++ = *++p;
+        else *out++ = *p;
+    }
+    *out = 0;
+    *at = p;
+    return true;
+}
+
+static bool is_picture(const char *path)
+{
+    static const char *const ends[] = {".jpg", ".jpeg", ".png", ".webp", ".gif"};
+    const char *dot = strrchr(path, '.');
+    bool known = false;
+    for (size_t i = 0; dot && i < CMD_COUNT(ends); i++) known = known || strcasecmp(dot, ends[i]) == 0;
+    return known && cmd_is_file(path);
+}
+
+bool cmd_chat_is_pictures(const char *line)
+{
+    char *word = malloc(strlen(line) + 1);
+    bool all = word && *line;
+    size_t n = 0;
+    for (; all && next_word(word, &line); n++) all = is_picture(word);
+    free(word);
+    return all && n > 0;
+}
+
+peridot_status cmd_chat_attach(struct cmd_chat *chat, const char *line)
+{
+    char *word = malloc(strlen(line) + 1);
+    peridot_status status = word ? PERIDOT_OK : cmd_fail_alloc(strlen(line), "line");
+    while (status == PERIDOT_OK && next_word(word, &line)) status = run_image(chat, word);
+    free(word);
+    return status;
 }
 
 peridot_status cmd_chat_command(struct cmd_chat *chat, const char *line)

@@ -1,7 +1,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "conversation.h"
-#include "os.h"
+#include "images.h"
 #include "json.h"
+#include "os.h"
 #include "text.h"
 #include "turns.h"
 
@@ -10,13 +11,26 @@
 #include <string.h>
 #include <yyjson.h>
 
+#define FILE_URL "file:"   /* before a picture's path, in files of messages */
+
 static bool is_role(const struct cmd_message *m, const char *role) { return strcmp(m->role, role) == 0; }
+
+static void free_pictures(struct cmd_pictures *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        free(p->at[i].path);
+        peridot_image_free(p->at[i].image);
+    }
+    free(p->at);
+    *p = (struct cmd_pictures){0};
+}
 
 static void drop_after(struct cmd_conversation *c, size_t n)
 {
     for (; c->n > n; c->n--) {
         free(c->messages[c->n - 1].text);
         free(c->messages[c->n - 1].json);
+        free_pictures(&c->messages[c->n - 1].pictures);
     }
 }
 
@@ -29,6 +43,7 @@ void cmd_conversation_forget_ids(struct cmd_conversation *c)
 void cmd_conversation_free(struct cmd_conversation *c)
 {
     drop_after(c, 0);
+    free_pictures(&c->attached);
     free(c->messages);
     free(c->ids);
     free(c->unsent);
@@ -42,6 +57,7 @@ void cmd_conversation_reset(struct cmd_conversation *c)
     c->first = 0;
     free(c->unsent);
     c->unsent = NULL;
+    free_pictures(&c->attached);
 }
 
 const char *cmd_conversation_system(const struct cmd_conversation *c)
@@ -63,35 +79,63 @@ static peridot_status copy_text(char **out, const char *text, size_t size)
     return PERIDOT_OK;
 }
 
+/* [{"type": "image_url", "image_url": {"url": "file:PATH"}}, ..., {"type": "text", "text": TEXT}] */
+static void write_parts(FILE *file, const char *text, size_t text_size, const struct cmd_pictures *pictures)
+{
+    fputc('[', file);
+    for (size_t i = 0; i < pictures->n; i++) {
+        size_t size = strlen(pictures->at[i].path) + sizeof FILE_URL;
+        char *url = malloc(size);
+        if (url) snprintf(url, size, "%s%s", FILE_URL, pictures->at[i].path);
+        fputs("{\"type\": \"image_url\", \"image_url\": {\"url\": ", file);
+        cmd_json_string(file, url ? url : "", url ? size - 1 : 0);
+        fputs("}}, ", file);
+        free(url);
+    }
+    fputs("{\"type\": \"text\", \"text\": ", file);
+    cmd_json_string(file, text, text_size);
+    fputs("}]", file);
+}
+
 /* {"role": ROLE, "content": TEXT}; *out is the caller's. */
-static peridot_status make_json(char **out, const char *role, const char *text, size_t text_size)
+static peridot_status make_json(char **out, const char *role, const char *text, size_t text_size,
+                                const struct cmd_pictures *pictures)
 {
     size_t size = 0;
     FILE *file = cmd_memory_open(out, &size);
     if (!file) return cmd_fail_alloc(text_size, "message");
     fprintf(file, "{\"role\": \"%s\", \"content\": ", role);
-    cmd_json_string(file, text, text_size);
+    if (pictures->n) write_parts(file, text, text_size, pictures);
+    else cmd_json_string(file, text, text_size);
     fputc('}', file);
     if (cmd_memory_close(file, out, &size)) return PERIDOT_OK;
     free(*out);
     return cmd_fail_alloc(size, "message");
 }
 
-static peridot_status make_message(struct cmd_message *out, const char *role, const char *text, size_t size)
+/* The pictures go over to it. */
+static peridot_status make_message(struct cmd_message *out, const char *role, const char *text, size_t size,
+                                   struct cmd_pictures *pictures)
 {
-    *out = (struct cmd_message){.role = role, .is_plain = true};
+    *out = (struct cmd_message){.role = role, .is_plain = pictures->n == 0};
     CMD_TRY(copy_text(&out->text, text, size));
-    peridot_status status = make_json(&out->json, role, text, size);
-    if (status != PERIDOT_OK) free(out->text);
-    return status;
+    peridot_status status = make_json(&out->json, role, text, size, pictures);
+    if (status != PERIDOT_OK) {
+        free(out->text);
+        return status;
+    }
+    out->pictures = *pictures;
+    *pictures = (struct cmd_pictures){0};
+    return PERIDOT_OK;
 }
 
 peridot_status cmd_conversation_set_system(struct cmd_conversation *c, const char *text)
 {
     size_t had = cmd_conversation_system(c) != NULL, has = text != NULL;
     struct cmd_message message;
+    struct cmd_pictures none = {0};
     if (has > had) CMD_TRY(reserve_message(c));
-    if (text) CMD_TRY(make_message(&message, "system", text, strlen(text)));
+    if (text) CMD_TRY(make_message(&message, "system", text, strlen(text), &none));
     if (had) free(c->messages[0].text), free(c->messages[0].json);
     memmove(c->messages + has, c->messages + had, (c->n - had) * sizeof *c->messages);
     c->n += has - had;
@@ -101,11 +145,25 @@ peridot_status cmd_conversation_set_system(struct cmd_conversation *c, const cha
     return PERIDOT_OK;
 }
 
+peridot_status cmd_conversation_attach(struct cmd_conversation *c, const char *path, peridot_image *image)
+{
+    struct cmd_pictures *p = &c->attached;
+    CMD_TRY(cmd_array_reserve(&p->at, &p->capacity, p->n, 1, sizeof *p->at, "pictures"));
+    char *copy = strdup(path);
+    if (!copy) return cmd_fail_alloc(strlen(path), "file name");
+    p->at[p->n++] = (struct cmd_picture){copy, peridot_image_ref(image)};
+    return PERIDOT_OK;
+}
+
+void cmd_conversation_detach(struct cmd_conversation *c) { free_pictures(&c->attached); }
+
 peridot_status cmd_conversation_add(struct cmd_conversation *c, const char *role, const char *text, size_t size)
 {
     struct cmd_message message;
+    struct cmd_pictures none = {0};
+    bool is_users = strcmp(role, "user") == 0;
     CMD_TRY(reserve_message(c));
-    CMD_TRY(make_message(&message, role, text, size));
+    CMD_TRY(make_message(&message, role, text, size, is_users ? &c->attached : &none));
     c->messages[c->n++] = message;
     return PERIDOT_OK;
 }
@@ -145,8 +203,11 @@ bool cmd_conversation_undo(struct cmd_conversation *c)
     size_t i = last_user(c);
     if (i == c->n) return false;
     free(c->unsent);
+    free_pictures(&c->attached);
     c->unsent = c->messages[i].text;
+    c->attached = c->messages[i].pictures;
     c->messages[i].text = NULL;   /* drop_after frees the rest */
+    c->messages[i].pictures = (struct cmd_pictures){0};
     c->n_ids = c->messages[i].begin;
     drop_after(c, i);
     if (c->first >= c->n) c->first = 0;   /* turns that were left out may fit again */
@@ -168,20 +229,48 @@ size_t cmd_conversation_turns(const struct cmd_conversation *c, size_t begin, si
 
 /* ---- ids ---- */
 
+/* What turns borrow. */
+struct list {
+    peridot_message *messages;
+    peridot_image **images;
+    size_t *n_images;
+};
+
+static void free_list(struct list *l)
+{
+    free(l->messages);
+    free(l->images);
+    free(l->n_images);
+}
+
+static peridot_status create_list(struct list *l, const struct cmd_conversation *c)
+{
+    size_t n_images = 0;
+    for (size_t i = 0; i < c->n; i++) n_images += c->messages[i].pictures.n;
+    *l = (struct list){malloc((c->n + 1) * sizeof *l->messages), malloc((n_images + 1) * sizeof *l->images),
+                       malloc((c->n + 1) * sizeof *l->n_images)};
+    if (l->messages && l->images && l->n_images) return PERIDOT_OK;
+    free_list(l);
+    return cmd_fail_alloc((c->n + 1) * sizeof *l->messages, "messages");
+}
+
 /* The system's message, where it is wanted, and messages [first, n): *list, to be freed, is of *turns. They are whole
  * messages as JSON where there are tools, or one has more than a text. */
-static peridot_status list_from(struct cmd_turns *turns, peridot_message **list, const struct cmd_conversation *c,
+static peridot_status list_from(struct cmd_turns *turns, struct list *list, const struct cmd_conversation *c,
                                 size_t first, const struct cmd_encoding *e)
 {
-    peridot_message *messages = *list = malloc((c->n + 1) * sizeof *messages);
+    size_t n_images = 0;
+    CMD_TRY(create_list(list, c));
     *turns = (struct cmd_turns){.vocab = e->vocab, .template_name = e->template_name, .think = e->think, .ctx = e->ctx,
-                                .reserve = e->reserve, .messages = messages, .tools = e->tools, .json = e->tools};
-    if (!messages) return cmd_fail_alloc((c->n + 1) * sizeof *messages, "messages");
+                                .reserve = e->reserve, .messages = list->messages, .tools = e->tools,
+                                .json = e->tools, .images = list->images, .n_images = list->n_images};
     for (size_t i = first; i < c->n; i++) turns->json |= !c->messages[i].is_plain;
     for (size_t i = 0; i < c->n; i++) {
         const struct cmd_message *m = &c->messages[i];
-        if (i >= first || (i == 0 && cmd_conversation_system(c)))
-            messages[turns->n++] = (peridot_message){m->role, turns->json ? m->json : m->text};
+        if (i < first && !(i == 0 && cmd_conversation_system(c))) continue;
+        for (size_t k = 0; k < m->pictures.n; k++) list->images[n_images++] = m->pictures.at[k].image;
+        list->n_images[turns->n] = m->pictures.n;
+        list->messages[turns->n++] = (peridot_message){m->role, turns->json ? m->json : m->text};
     }
     return PERIDOT_OK;
 }
@@ -191,12 +280,12 @@ static peridot_status encode_from(int32_t **ids, size_t *n_ids, const struct cmd
                                   const struct cmd_encoding *e)
 {
     struct cmd_turns turns;
-    peridot_message *messages;
+    struct list list;
     size_t n_kept;
     *ids = NULL, *n_ids = 0;
-    CMD_TRY(list_from(&turns, &messages, c, first, e));
+    CMD_TRY(list_from(&turns, &list, c, first, e));
     peridot_status status = cmd_turns_encode(ids, n_ids, &n_kept, &turns, 0);
-    free(messages);
+    free_list(&list);
     return status;
 }
 
@@ -205,16 +294,16 @@ static peridot_status encode_next(int32_t **ids, size_t *n_ids, const struct cmd
                                   const struct cmd_encoding *e)
 {
     struct cmd_turns turns;
-    peridot_message *messages;
+    struct list list;
     size_t first = c->n, n_kept;
     while (first > 0 && !is_role(&c->messages[first - 1], "assistant")) first--;
     *ids = NULL, *n_ids = 0;
-    CMD_TRY(list_from(&turns, &messages, c, first, e));
-    if (first > 0 && cmd_conversation_system(c)) turns.messages++, turns.n--;   /* it is among the ids */
+    CMD_TRY(list_from(&turns, &list, c, first, e));
+    if (first > 0 && cmd_conversation_system(c)) turns.messages++, turns.n_images++, turns.n--;   /* among the ids */
     turns.ids = c->ids;
     turns.n_ids = c->n_ids;
     peridot_status status = cmd_turns_encode(ids, n_ids, &n_kept, &turns, 0);
-    free(messages);
+    free_list(&list);
     return status;
 }
 
@@ -232,10 +321,10 @@ static peridot_status take_ids(struct cmd_conversation *c, const int32_t *ids, s
 static peridot_status find_left_out(size_t *n_left_out, const struct cmd_conversation *c, const struct cmd_encoding *e)
 {
     struct cmd_turns turns;
-    peridot_message *messages;
-    CMD_TRY(list_from(&turns, &messages, c, c->first, e));
+    struct list list;
+    CMD_TRY(list_from(&turns, &list, c, c->first, e));
     peridot_status status = cmd_turns_leave_out(n_left_out, &turns, false);
-    free(messages);
+    free_list(&list);
     return status;
 }
 
@@ -315,7 +404,36 @@ peridot_status cmd_conversation_save(const struct cmd_conversation *c, const cha
     return status;
 }
 
-static peridot_status load_message(struct cmd_conversation *c, yyjson_val *value, const char *path, size_t i)
+/* Pictures of files, and text, in any order: pictures come first. */
+static peridot_status load_parts(struct cmd_conversation *c, yyjson_val *parts, const char *path, size_t i,
+                                 const struct cmd_encoding *e)
+{
+    const char *text = NULL;
+    yyjson_val *part;
+    size_t k, n;
+    cmd_conversation_detach(c);
+    yyjson_arr_foreach(parts, k, n, part) {
+        const char *url = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(part, "image_url"), "url"));
+        const char *here = yyjson_get_str(yyjson_obj_get(part, "text"));
+        peridot_image *image;
+        if (here && !text) {
+            text = here;
+            continue;
+        }
+        if (!url || strncmp(url, FILE_URL, strlen(FILE_URL)) != 0)
+            return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has a part that is neither its text nor a picture's "
+                            "file", path, i);
+        CMD_TRY(cmd_image_read(&image, e->model, url + strlen(FILE_URL)));
+        peridot_status status = cmd_conversation_attach(c, url + strlen(FILE_URL), image);
+        peridot_image_free(image);
+        CMD_TRY(status);
+    }
+    if (!text) text = "";
+    return cmd_conversation_add(c, "user", text, strlen(text));
+}
+
+static peridot_status load_message(struct cmd_conversation *c, yyjson_val *value, const char *path, size_t i,
+                                   const struct cmd_encoding *e)
 {
     static const char *const roles[][2] = {
         {"system", "system"}, {"developer", "system"}, {"user", "user"}, {"assistant", "assistant"}, {"tool", "tool"}};
@@ -326,6 +444,7 @@ static peridot_status load_message(struct cmd_conversation *c, yyjson_val *value
     size_t size = text ? yyjson_get_len(content) : 0;
     for (size_t k = 0; role && k < CMD_COUNT(roles); k++)
         if (strcmp(role, roles[k][0]) == 0) known = roles[k][1];
+    if (role && strcmp(role, "user") == 0 && yyjson_is_arr(content)) return load_parts(c, content, path, i, e);
     if (!role || !text)
         return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has no role or no content that is text", path, i);
     if (!known)
@@ -339,14 +458,15 @@ static peridot_status load_message(struct cmd_conversation *c, yyjson_val *value
     return json ? cmd_conversation_add_json(c, known, text, size, json) : cmd_fail_alloc(size, "message");
 }
 
-static peridot_status load_messages(struct cmd_conversation *c, yyjson_val *root, const char *path)
+static peridot_status load_messages(struct cmd_conversation *c, yyjson_val *root, const char *path,
+                                    const struct cmd_encoding *e)
 {
     yyjson_val *value, *list = yyjson_is_obj(root) ? yyjson_obj_get(root, "messages") : root;
     size_t i, n;
     if (!yyjson_is_arr(list))
         return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: is no list of messages, [{\"role\": ..., \"content\": ...}, ...]",
                         path);
-    yyjson_arr_foreach(list, i, n, value) CMD_TRY(load_message(c, value, path, i));
+    yyjson_arr_foreach(list, i, n, value) CMD_TRY(load_message(c, value, path, i, e));
     return PERIDOT_OK;
 }
 
@@ -372,7 +492,7 @@ peridot_status cmd_conversation_load(struct cmd_conversation *c, const char *pat
     size_t size;
     CMD_TRY(cmd_read_file(&text, &size, path));
     yyjson_doc *doc = yyjson_read_opts(text, size, 0, NULL, &error);
-    peridot_status status = doc ? load_messages(&loaded, yyjson_doc_get_root(doc), path)
+    peridot_status status = doc ? load_messages(&loaded, yyjson_doc_get_root(doc), path, e)
                                 : cmd_fail(PERIDOT_ERROR_FORMAT, "%s: byte %zu: %s", path, error.pos, error.msg);
     if (status == PERIDOT_OK) status = check_loaded(&loaded, path, e);
     yyjson_doc_free(doc);

@@ -6,12 +6,23 @@
 
 #include "util.h"
 
+struct cmd_picture {
+    char *path;            /* as it was given */
+    peridot_image *image;
+};
+
+struct cmd_pictures {
+    struct cmd_picture *at;
+    size_t n, capacity;
+};
+
 struct cmd_message {
     const char *role;      /* "system", "user", "assistant" or "tool" */
     char *text;
     char *json;            /* all of it, as OpenAI's chat completions have messages */
     bool is_plain;         /* a role and a text, and nothing more */
     size_t begin;          /* ids before it; 0: not known, or none */
+    struct cmd_pictures pictures;   /* before the text */
 };
 
 /* {0} is the beginning. */
@@ -22,6 +33,7 @@ struct cmd_conversation {
     int32_t *ids;          /* [n_ids], of all messages but those left out; 0: to be made */
     size_t n_ids, ids_capacity;
     char *unsent;          /* the user's last message, where it has got no reply; NULL: none */
+    struct cmd_pictures attached;   /* those of the user's next message */
 };
 
 void cmd_conversation_free(struct cmd_conversation *c);
@@ -35,14 +47,19 @@ const char *cmd_conversation_system(const struct cmd_conversation *c);
 /* Sets it; NULL removes it. */
 peridot_status cmd_conversation_set_system(struct cmd_conversation *c, const char *text);
 
-/* Appends a message; of `text` only `size` bytes. */
+/* Adds a picture to the user's next message, and becomes an owner of it. */
+peridot_status cmd_conversation_attach(struct cmd_conversation *c, const char *path, peridot_image *image);
+/* Takes them off again. */
+void cmd_conversation_detach(struct cmd_conversation *c);
+/* Appends a message; of `text` only `size` bytes. The user's gets the pictures that were attached. */
 peridot_status cmd_conversation_add(struct cmd_conversation *c, const char *role, const char *text, size_t size);
 /* Appends a message that has more than a role and a text: `json`, which it takes over. */
 peridot_status cmd_conversation_add_json(struct cmd_conversation *c, const char *role, const char *text, size_t size,
                                          char *json);
 /* Appends an id of the model's reply. */
 peridot_status cmd_conversation_add_id(struct cmd_conversation *c, int32_t id);
-/* Takes back the last message of the user, and what came after it: it becomes `unsent`. False when there is none. */
+/* Takes back the last message of the user, and what came after it: it becomes `unsent`, and its pictures are attached to
+ * the next one. False when there is none. */
 bool cmd_conversation_undo(struct cmd_conversation *c);
 /* The user's last message: unsent, or of the conversation; NULL: there is none. */
 const char *cmd_conversation_last(const struct cmd_conversation *c);
@@ -51,6 +68,7 @@ size_t cmd_conversation_turns(const struct cmd_conversation *c, size_t begin, si
 
 struct cmd_encoding {
     const peridot_vocab *vocab;
+    const peridot_model *model;   /* that pictures of files are for */
     const char *template_name;
     uint32_t think;        /* see peridot_chat */
     const char *tools;     /* the same; NULL: none */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static peridot_status read_image(peridot_image **out, const peridot_model *model, const char *file)
+peridot_status cmd_image_read(peridot_image **out, const peridot_model *model, const char *file)
 {
     bool standard = strcmp(file, "-") == 0;
     const char *name = standard ? "standard input" : file;
@@ -22,7 +22,7 @@ peridot_status cmd_images_read(struct cmd_images *out, const peridot_model *mode
 {
     *out = (struct cmd_images){.n = 0};
     for (size_t i = 0; i < files->n; i++) {
-        peridot_status status = read_image(&out->at[i], model, files->at[i]);
+        peridot_status status = cmd_image_read(&out->at[i], model, files->at[i]);
         if (status != PERIDOT_OK) {
             cmd_images_free(out);
             return status;

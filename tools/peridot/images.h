@@ -22,6 +22,8 @@ struct cmd_images {
     size_t n;
 };
 
+/* Reads a file for a model; "-" is standard input. */
+peridot_status cmd_image_read(peridot_image **out, const peridot_model *model, const char *file);
 /* Reads the files (JPEG, PNG, WebP, GIF; "-": standard input) for a model. */
 peridot_status cmd_images_read(struct cmd_images *out, const peridot_model *model, const struct cmd_texts *files);
 void cmd_images_free(struct cmd_images *images);

@@ -25,20 +25,28 @@ static char *join(size_t *size, const peridot_message *messages, size_t n)
     return list;
 }
 
-static peridot_status encode_messages(int32_t **ids, size_t *n_ids, const struct cmd_turns *t,
-                                      const peridot_message *messages, size_t n, bool goes_on)
+/* Messages of the turns that are kept, and their images. */
+struct kept {
+    peridot_message *messages;
+    struct peridot_image **images;
+    size_t n, n_images;
+};
+
+static peridot_status encode_kept(int32_t **ids, size_t *n_ids, const struct cmd_turns *t, const struct kept *kept,
+                                  bool goes_on)
 {
     peridot_chat chat = {.size = sizeof chat, .template_name = t->template_name, .think = t->think, .tools = t->tools,
                          .tools_size = t->tools ? strlen(t->tools) : 0, .variables = t->variables,
-                         .variables_size = t->variables ? strlen(t->variables) : 0};
+                         .variables_size = t->variables ? strlen(t->variables) : 0, .images = kept->images,
+                         .n_images = kept->n_images};
     char *list = NULL;
     if (goes_on) chat.ids = t->ids, chat.n_ids = t->n_ids;
     if (t->json) {
-        chat.json = list = join(&chat.json_size, messages, n);
+        chat.json = list = join(&chat.json_size, kept->messages, kept->n);
         if (!list) return cmd_fail_alloc(chat.json_size, "messages");
     } else {
-        chat.messages = messages;
-        chat.n_messages = n;
+        chat.messages = kept->messages;
+        chat.n_messages = kept->n;
     }
     peridot_status status = peridot_encode_turns(ids, n_ids, t->vocab, &chat);
     free(list);
@@ -53,21 +61,41 @@ struct range {
     bool goes_on;
 };
 
+static bool is_in_range(const peridot_message *m, size_t turn, struct range range)
+{
+    return is_system(m) ? range.system : turn >= range.first && turn < range.end;
+}
+
+/* To be freed, whatever is returned. */
+static peridot_status keep(struct kept *out, const struct cmd_turns *t, struct range range)
+{
+    size_t turn = 0, n_all = 0, image = 0;
+    for (size_t i = 0; t->n_images && i < t->n; i++) n_all += t->n_images[i];
+    *out = (struct kept){malloc((t->n + 1) * sizeof *out->messages), malloc((n_all + 1) * sizeof *out->images), 0, 0};
+    if (!out->messages || !out->images) return cmd_fail_alloc((t->n + 1) * sizeof *out->messages, "messages");
+    for (size_t i = 0; i < t->n; i++) {
+        size_t n_images = t->n_images ? t->n_images[i] : 0;
+        turn += is_role(&t->messages[i], "user");
+        if (is_in_range(&t->messages[i], turn, range)) {
+            out->messages[out->n++] = t->messages[i];
+            for (size_t k = 0; k < n_images; k++) out->images[out->n_images++] = t->images[image + k];
+        }
+        image += n_images;
+    }
+    return PERIDOT_OK;
+}
+
 static peridot_status encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const struct cmd_turns *t,
                              struct range range)
 {
-    peridot_message *kept = malloc((t->n + 1) * sizeof *kept);
-    size_t turn = 0;
+    struct kept kept;
     *ids = NULL;
-    *n_ids = *n_kept = 0;
-    if (!kept) return cmd_fail_alloc((t->n + 1) * sizeof *kept, "messages");
-    for (size_t i = 0; i < t->n; i++) {
-        turn += is_role(&t->messages[i], "user");
-        bool in_range = turn >= range.first && turn < range.end;
-        if (is_system(&t->messages[i]) ? range.system : in_range) kept[(*n_kept)++] = t->messages[i];
-    }
-    peridot_status status = encode_messages(ids, n_ids, t, kept, *n_kept, range.goes_on);
-    free(kept);
+    *n_ids = 0;
+    peridot_status status = keep(&kept, t, range);
+    *n_kept = kept.n;
+    if (status == PERIDOT_OK) status = encode_kept(ids, n_ids, t, &kept, range.goes_on);
+    free(kept.messages);
+    free(kept.images);
     return status;
 }
 

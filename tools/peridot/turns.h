@@ -15,6 +15,8 @@ struct cmd_turns {
     const peridot_message *messages;   /* [n]; what follows a message of the user's belongs to its turn */
     size_t n;
     bool json;                         /* contents are whole messages as JSON: see peridot_chat */
+    struct peridot_image *const *images;   /* of all messages, in their order; */
+    const size_t *n_images;            /* [n]: how many each message has. NULL: none has any */
     const char *tools, *variables;     /* see peridot_chat; NULL: none */
     const int32_t *ids;                /* [n_ids]: what cmd_turns_encode goes on from; see peridot_chat */
     size_t n_ids;

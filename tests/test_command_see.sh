@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Pictures in peridot run and peridot chat: what the model is shown changes what it writes, and stays in a conversation.
+. "$(dirname "$0")/command.sh"
+
+golden=$source/tests/golden/gemma3-vision
+seer=$folder/seer
+mkdir "$seer"
+cp "$golden"/{config.json,preprocessor_config.json,model.safetensors,tokenizer.model} "$seer"
+cp "$golden/image-1.png" "$seer/one.png"
+cp "$golden/image-2.png" "$seer/two pictures.png"
+cat >"$seer/tokenizer_config.json" <<'END'
+{"chat_template": "{{ bos_token }}{%- for m in messages %}{{ m['role'] + '\n' }}{%- if m['content'] is string %}{{ m['content'] | trim }}{%- else %}{%- for p in m['content'] %}{%- if p['type'] == 'image' %}{{ '<start_of_image>' }}{%- else %}{{ p['text'] | trim }}{%- endif %}{%- endfor %}{%- endif %}{{ '\n' }}{%- endfor %}"}
+END
+
+# talk LINE...: a conversation; prompts: tokens of each prompt, as --verbose tells them
+talk() {
+    printf '%s\n' "$@" | "$peridot" chat -m "$seer" -n 4 --temp 0 --verbose >"$folder/out" 2>"$folder/err"
+    status=$?
+}
+prompts() { sed -n 's/^prompt: \([0-9]*\) tokens*,.*/\1/p' "$folder/err" | paste -sd ' '; }
+
+test_run() {
+    run run -m "$seer" --image "$seer/one.png" -n 4 --temp 0 --ids "Hi"
+    check "run shows a picture" [ $status = 0 ]
+    local one=$(prompts)
+    run run -m "$seer" -n 4 --temp 0 --ids "Hi"
+    check "which adds its 16 rows and four tokens around them" [ "$one" -ge $(($(prompts) + 18)) ]
+    "$peridot" run -m "$seer" --image - -n 4 --temp 0 --ids "Hi" <"$seer/one.png" >"$folder/out" 2>"$folder/err"
+    check "a picture from standard input" [ "$(prompts)" = "$one" ]
+    fails_with 1 "it is not a known kind of picture" run -m "$seer" --image "$seer/config.json" "Hi"
+    fails_with 1 "No such file" run -m "$seer" --image "$seer/none.png" "Hi"
+    fails_with 2 "--image puts pictures into a chat template" run -m "$seer" --image "$seer/one.png" --raw "Hi"
+    fails_with 1 "does not see images" run -m "$source/tests/golden/gemma2-q8_0/model.gguf" --image "$seer/one.png" "Hi"
+}
+
+test_chat() {
+    talk "/image $seer/one.png" Hi
+    check "/image shows a picture" contains err "1 picture goes with the next message"
+    local one=$(prompts)
+    talk Hi
+    check "with the next message" [ "$one" -gt $(($(prompts) + 17)) ]
+    talk "'$seer/two pictures.png' $seer/one.png" Hi /retry
+    check "files that are dragged into the terminal too" contains err "2 pictures go with the next message"
+    check "/retry shows them again" [ "$(wc -w <<<"$(prompts)")" = 2 ]
+    talk "$seer/two\\ pictures.png" Hi "/save $folder/seen.json"
+    check "a path with a backslash" contains err "1 picture goes"
+    check "/save names the file" contains seen.json "\"url\": \"file:$seer/two pictures.png\""
+    local all=$(prompts)
+    talk "/load $folder/seen.json" "/undo" "/image off" Hi
+    check "/undo takes the picture back" [ "$(prompts)" -lt "$all" ]
+    talk "/load $folder/seen.json" "And now?"
+    check "/load shows it again" [ "$(prompts)" -gt "$all" ]
+    rm "$seer/two pictures.png"
+    talk "/load $folder/seen.json"
+    check "a picture that is gone is named" contains err "two pictures.png: No such file"
+    check "and that is a failure" [ $status = 1 ]
+    talk "/image /etc/passwd"
+    check "a file that is no picture is refused" contains err "/etc/passwd: it is not a known kind of picture"
+}
+
+test_run
+test_chat
+finish
