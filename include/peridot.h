@@ -384,9 +384,9 @@ typedef struct peridot_model_params {
      * `device` says, and which stays while it does. NULL, or another kind of model: nothing. */
     peridot_model *target;
     peridot_precision precision;
-    /* A file with the vision tower of the model ("mmproj", GGUF). NULL: that of a Hugging Face directory, which is beside
-     * the model's other tensors, or none. Its weights are loaded when the first image is evaluated, and stay, but where
-     * gpu_memory says how much there is: then they are let go after each image. */
+    /* A file with the vision tower of the model ("mmproj", GGUF). NULL: that of a Hugging Face directory, which is
+     * beside the model's other tensors, or none. Its weights are loaded when the first image is evaluated, and stay;
+     * where gpu_memory says how much there is they are let go after each image. */
     const char *vision;
     /* Rows of an image at most, where its size is not fixed: Gemma 4's 70, 140, 280, 560 or 1120, more for small
      * print. 0: as the model's files say, or 280. */
@@ -509,13 +509,13 @@ PERIDOT_API uint64_t peridot_model_memory(const peridot_model *model);
 /* A picture for a model that sees. In prompts its rows stand in the place of tokens, with ids of their own, which are
  * negative and follow from the pixels: two images of the same pixels have the same. So prompts with images need nothing
  * but ids, prefixes are shared with their images, and a saved sequence goes on without them. An image must live while
- * prompts with its ids are evaluated for the first time (submitted requests see to it themselves); its rows are computed
- * then, once, and freed with it. */
+ * prompts with its ids are evaluated for the first time (submitted requests see to it themselves); its rows are
+ * computed then, once, and freed with it. */
 typedef struct peridot_image peridot_image;
 
 /* Reads a picture: JPEG, PNG, WebP, or the first frame of a GIF, turned as its EXIF data says, what is transparent over
- * white, and resizes it as the model's processor does. `name` is for sentences. Refused before anything is decoded: more
- * than 32,768 pixels a side, or 100 million. PERIDOT_ERROR_UNSUPPORTED where the model does not see
+ * white, and resizes it as the model's processor does. `name` is for sentences. More than 32,768 pixels a side, or 100
+ * million, are refused before anything is decoded. PERIDOT_ERROR_UNSUPPORTED where the model does not see
  * (peridot_model_info.image_rows). The model must stay open while the image lives. From any thread, as
  * peridot_image_ref and _free. */
 PERIDOT_API peridot_status peridot_image_read(peridot_image **out, const peridot_model *model, const void *data,
@@ -528,9 +528,9 @@ PERIDOT_API peridot_image *peridot_image_ref(const peridot_image *image);
 PERIDOT_API void peridot_image_free(peridot_image *image);
 /* The ids of its n rows; borrowed while the image lives. */
 PERIDOT_API const int32_t *peridot_image_ids(const peridot_image *image, size_t *n);
-/* Puts images into a prompt as transformers' processors lay it out: each run of the model's image_token takes the rows
- * of the images in order, an image's rows one after the other. PERIDOT_ERROR_ARGUMENT where there are more or fewer such
- * tokens than rows (nothing is changed). */
+/* Puts images into a prompt as transformers' processors lay it out: the tokens that are the model's image_token become
+ * the rows of the images, in order. PERIDOT_ERROR_ARGUMENT where there are more or fewer such tokens than rows (nothing
+ * is changed). */
 PERIDOT_API peridot_status peridot_images_place(int32_t *tokens, size_t n, const peridot_model *model,
                                                 peridot_image *const *images, size_t n_images);
 

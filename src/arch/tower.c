@@ -176,7 +176,8 @@ static bool has_shape(const struct pd_tensor *tensor, const struct pd_tower_plan
     uint32_t first = plan->transposed ? plan->n_cols : plan->n_rows;
     if (!pd_tensor_n_weights(&n, tensor) || n != want) return false;
     if (part != PD_TOWER_WEIGHT || !plan->n_rows) return true;
-    if (plan->role == PD_TOWER_POSITIONS) return tensor->n_dims > 1 && tensor->shape[tensor->n_dims - 1] == plan->n_cols;
+    if (plan->role == PD_TOWER_POSITIONS)
+        return tensor->n_dims > 1 && tensor->shape[tensor->n_dims - 1] == plan->n_cols;
     return tensor->n_dims > 1 && tensor->shape[0] == first;
 }
 

@@ -25,7 +25,7 @@ struct pd_tower_config {
     float eps;
     bool clamps;                   /* what goes into and comes out of matrices is clamped */
     bool standardises;             /* pooled features are */
-    bool channels_last;            /* numbers of a patch: all channels of a pixel together, or all pixels of a channel */
+    bool channels_last;            /* in a patch: channels of a pixel are together, or pixels of a channel */
     float mean[3], std[3];         /* of the channels, which become (value - mean) / std; values are 0 .. 1 */
     int32_t begin_id, row_id, end_id;   /* of the tokens before the rows, in their place, and after them */
     uint32_t sight;                /* PD_SIGHT_ ... of the text model's layers: see pd_config.image_sight */

@@ -121,8 +121,8 @@ static peridot_status find_kind(struct reader *r)
         type.data = name ? name : "siglip_vision_model";   /* Gemma 3's, which may leave it out */
         type.size = strlen(type.data);
     } else if (!m || !pd_meta_string(&type, m, 0))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: it has no clip.projector_type, so it is not the vision part of a model",
-                       pd_checkpoint_path(r->checkpoint));
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: it has no clip.projector_type, so it is not the vision part of a "
+                       "model", pd_checkpoint_path(r->checkpoint));
     for (size_t i = 0; i < PD_COUNT(kinds); i++) {
         const char *name = r->root ? kinds[i].hf : kinds[i].gguf;
         if (strlen(name) == type.size && memcmp(name, type.data, type.size) == 0) r->kind = kinds[i].kind;
@@ -258,7 +258,7 @@ static void read_switches(struct pd_tower_config *out, const struct reader *r)
 }
 
 /* By the rules of transformers 5 Gemma 4's models with inputs of each layer see no more of an image than of other text,
- * and the others' layers with windows all of it. (Up to 5.23 the 12B's forward() has an older rule; see its PR 46850.) */
+ * and the others' layers with windows all of it. Up to 5.23 the 12B's forward() has an older rule: see its PR 46850. */
 static uint32_t sight_of(const struct pd_tower_config *t, const struct reader *r, const struct pd_config *config)
 {
     yyjson_val *text_config = yyjson_obj_get(r->text_root, "text_config");

@@ -14,13 +14,13 @@ struct pd_messages {
     yyjson_mut_val *list;
     bool has_calls;          /* some message has tool calls, or is a tool's */
     size_t n_images;
-    char mark[40];           /* in pd_messages_to_array: what stands for an image; nobody who writes messages knows it */
+    char mark[40];           /* what stands for an image in pd_messages_to_array: nobody who writes messages knows it */
 };
 
 /* From an array; its strings stay the caller's, and must outlive *out. */
 peridot_status pd_messages_from_array(struct pd_messages *out, const peridot_message *messages, size_t n);
 /* From JSON of `size` bytes: a list of messages as OpenAI's chat completions have them. Content is a string, null, or a
- * list of parts of text and images, of which those of text are put together; arguments of a call are an object, or JSON text of one. */
+ * list of parts of text, which are put together, and images; arguments of a call are an object, or JSON text of one. */
 peridot_status pd_messages_from_json(struct pd_messages *out, const char *json, size_t size);
 /* NULL members are allowed. */
 void pd_messages_free(struct pd_messages *m);

@@ -70,8 +70,8 @@ static peridot_status encode_bytes(struct encoding *e, size_t begin)
     PD_TRY(pd_tokenizer_encode_plain(e->out, e->t, e->plain.data, e->plain.size, e->first));
     size_t n_images = e->prompt->messages->n_images;
     if (e->n_images == n_images) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model's chat template wrote %zu of %zu image%s", e->n_images, n_images,
-                   PD_S(n_images));
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model's chat template wrote %zu of %zu image%s", e->n_images,
+                   n_images, PD_S(n_images));
 }
 
 /* From byte `begin` on. `first`: a text begins there. */

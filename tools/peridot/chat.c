@@ -42,7 +42,8 @@ static const struct cmd_option options[] = {
 static peridot_status take_message(struct cmd_chat *chat, const char *text)
 {
     if (!text[strspn(text, " \t\r\n")]) return PERIDOT_OK;
-    if (peridot_model_get_info(chat->model)->image_rows && cmd_chat_is_pictures(text)) return cmd_chat_attach(chat, text);
+    bool sees = peridot_model_get_info(chat->model)->image_rows != 0;
+    if (sees && cmd_chat_is_pictures(text)) return cmd_chat_attach(chat, text);
     return text[0] == '/' ? cmd_chat_command(chat, text) : cmd_chat_answer(chat, text);
 }
 
@@ -187,8 +188,8 @@ const struct cmd_command cmd_chat = {
         "files.\n\n"
         "What the model thinks before it answers (--think) is one line, which says how long it was: /thought shows it. "
         "It is no part of the conversation afterwards.\n\n"
-        "A model that sees is shown pictures by /image FILE, or by dragging files into the terminal: they go with the next "
-        "message.\n\n"
+        "A model that sees is shown pictures by /image FILE, or by dragging files into the terminal: they go with the "
+        "next message.\n\n"
         "With --tools the model may call tools: programs, which get the arguments as a JSON object on standard input "
         "and write the result to standard output, and servers of the Model Context Protocol (MCP). The file is what "
         "other programs keep for such servers, {\"mcpServers\": {NAME: {\"command\": PROGRAM, \"args\": [...], "

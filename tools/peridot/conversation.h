@@ -58,8 +58,8 @@ peridot_status cmd_conversation_add_json(struct cmd_conversation *c, const char 
                                          char *json);
 /* Appends an id of the model's reply. */
 peridot_status cmd_conversation_add_id(struct cmd_conversation *c, int32_t id);
-/* Takes back the last message of the user, and what came after it: it becomes `unsent`, and its pictures are attached to
- * the next one. False when there is none. */
+/* Takes back the last message of the user, and what came after it: it becomes `unsent`, and its pictures are attached
+ * to the next one. False when there is none. */
 bool cmd_conversation_undo(struct cmd_conversation *c);
 /* The user's last message: unsent, or of the conversation; NULL: there is none. */
 const char *cmd_conversation_last(const struct cmd_conversation *c);

@@ -167,7 +167,8 @@ peridot_status cmd_model_open_for(peridot_model **out, const struct cmd_model_ar
                                    .gpu_memory = args->gpu_memory,
                                    .precision = (peridot_precision)args->precision,
                                    .kernels = args->kernels.at, .n_kernels = args->kernels.n,
-                                   .progress = cmd_progress_step, .user = &progress, .target = target, .vision = args->vision,
+                                   .progress = cmd_progress_step, .user = &progress, .target = target,
+                                   .vision = args->vision,
                                    .image_rows = args->image_rows};
     *out = NULL;
     CMD_TRY(cmd_model_path(&path, args->path));

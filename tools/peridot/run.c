@@ -237,7 +237,8 @@ static int run_chat(const struct cmd_command *command, const struct run_args *ar
     struct cmd_chat_args chat = {.model = args->model, .template_name = args->template_name, .ctx = args->ctx,
         .n = args->n == LENGTH ? 0 : args->n, .think = args->think, .chunk = args->chunk, .kv = args->kv,
         .sampling = args->sampling, .draft = args->draft};
-    if (args->raw || args->suffix || args->special || args->ids || args->images.n) return cmd_usage(command, "PROMPT is needed");
+    if (args->raw || args->suffix || args->special || args->ids || args->images.n)
+        return cmd_usage(command, "PROMPT is needed");
     return cmd_chat.run(&cmd_chat, &chat);
 }
 

@@ -14,7 +14,8 @@ struct pd_tower;
 /* variants: which kernels it takes; they stay, as everything here does, until the tower is freed. keeps false: weights
  * are let go after each picture. */
 peridot_status pd_tower_create(struct pd_tower **out, struct pd_gpu *gpu, const struct pd_variants *variants,
-                               const struct pd_checkpoint *checkpoint, const struct pd_tower_config *config, bool keeps);
+                               const struct pd_checkpoint *checkpoint, const struct pd_tower_config *config,
+                               bool keeps);
 void pd_tower_free(struct pd_tower *t);
 
 const struct pd_tower_config *pd_tower_config_of(const struct pd_tower *t);

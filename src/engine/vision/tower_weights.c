@@ -49,7 +49,8 @@ static peridot_status transpose(struct pd_tensor *t, uint8_t **copy, const struc
     if (!*copy) return pd_fail_alloc(t->size, t->name);
     for (uint32_t r = 0; r < plan->n_rows; r++)
         for (uint32_t c = 0; c < plan->n_cols; c++)
-            memcpy(*copy + ((size_t)r * plan->n_cols + c) * size, t->data + ((size_t)c * plan->n_rows + r) * size, size);
+            memcpy(*copy + ((size_t)r * plan->n_cols + c) * size,
+                   t->data + ((size_t)c * plan->n_rows + r) * size, size);
     t->data = *copy;
     return PERIDOT_OK;
 }
