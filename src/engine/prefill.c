@@ -155,6 +155,23 @@ static peridot_status find_rows(bool *images, struct pd_prefill *p, const struct
     return PERIDOT_OK;
 }
 
+/* A failure that is the prompt's alone is its owner's, and the others go on. */
+static peridot_status find_rows_of(bool *images, struct pd_prefill *p, struct pd_prompt *prompt,
+                                   const struct pd_run *run, const struct pd_tower_watch *watch)
+{
+    const struct pd_image_calls *calls = prompt->image_calls;
+    struct pd_tower_watch own = *watch;
+    if (calls) {
+        own.go_on = calls->go_on;
+        own.user = calls->user;
+    }
+    peridot_status status = find_rows(images, p, run, &own);
+    if (status == PERIDOT_OK || !calls || status == PERIDOT_ERROR_DEVICE_LOST || *watch->stop) return status;
+    prompt->n_left = 0;
+    calls->failed(calls->user, status);
+    return PERIDOT_OK;
+}
+
 /* The next tokens of prompts, until the chunk is full. Where a chunk is one token it is a step, as in evaluations. */
 static peridot_status add_prompts(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_batch *b,
                                   const struct pd_tower_watch *watch)
@@ -175,7 +192,8 @@ static peridot_status add_prompts(struct pd_prefill *p, struct pd_chunk *chunk, 
         peridot_status status = pd_sequence_extend(q, run.pos + n);
         if (status == PERIDOT_ERROR_MEMORY && pass->n_runs > b->n_rows) break;
         PD_TRY(status);
-        PD_TRY(find_rows(&images, p, &run, watch));
+        PD_TRY(find_rows_of(&images, p, prompt, &run, watch));
+        if (prompt->n_left == 0) continue;
         if (images) run.embeddings = p->rows;
         chunk->prompts[pass->n_runs] = prompt;
         PD_TRY(pd_pass_add(pass, &run));
@@ -215,6 +233,7 @@ static peridot_status begin_chunk(struct pd_chunk **out, struct pd_prefill *p, c
     chunk->pass.shape.piece_work = p->piece_work;
     PD_TRY(add_steps(p, chunk, b));
     PD_TRY(add_prompts(p, chunk, b, &of_images));
+    if (chunk->pass.n_runs == 0) return PERIDOT_OK;   /* all that was to come has failed */
     PD_TRY(pd_pass_ready(&chunk->pass));
     return pd_pass_submit(&chunk->pass);
 }
@@ -315,7 +334,7 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
         status = pd_report_progress(prompts, n, watch);
         if (*stop) status = pd_fail(PERIDOT_CANCELLED, "stopped between the chunks of a prompt");
         if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, &all, n_tokens, watch, stop);
-        if (status != PERIDOT_OK) break;
+        if (status != PERIDOT_OK || chunk->pass.n_runs == 0) break;
         if (flying) status = complete_chunk(p, flying);
         flying = NULL;
         if (status == PERIDOT_OK) status = submit_chunk(p, chunk, &all, watch, stop);
@@ -333,6 +352,7 @@ peridot_status pd_prefill_step(struct pd_prefill *p, const struct pd_batch *batc
 {
     struct pd_chunk *chunk;
     PD_TRY(begin_chunk(&chunk, p, batch, n_tokens, NULL, stop));
+    if (chunk->pass.n_runs == 0) return PERIDOT_OK;
     PD_TRY(submit_chunk(p, chunk, batch, NULL, stop));
     return complete_chunk(p, chunk);
 }

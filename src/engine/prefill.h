@@ -13,12 +13,20 @@
 
 #include <stdatomic.h>
 
+/* What a prompt among others has to do with its images while these are computed. */
+struct pd_image_calls {
+    bool (*go_on)(void *user);         /* several times a second: false stops this prompt */
+    void (*failed)(void *user, peridot_status status);   /* with the sentence; it has no tokens left then */
+    void *user;
+};
+
 /* Tokens that are to be evaluated, in order. */
 struct pd_prompt {
     struct pd_sequence *sequence;
     const int32_t *tokens;     /* the next one first */
     const float *const *embeddings;    /* see pd_run, the next one first; NULL: none */
     const struct pd_row_outputs *outputs;      /* NULL: none */
+    const struct pd_image_calls *image_calls;  /* NULL: a failure of its images fails the whole evaluation */
     size_t n_left;             /* not yet submitted */
     uint32_t n_in_flight;      /* submitted, not yet the sequence's */
 };

@@ -51,6 +51,19 @@ static void want_rows(struct pd_request *r)
     r->prompt.outputs = &r->outputs;
 }
 
+static bool tell_of_image(void *user)
+{
+    const struct pd_request *r = user;
+    return !r->progress || r->progress(r->user, r->n_prompt - r->n_rest - r->prompt.n_left, r->n_prompt);
+}
+
+static void fail_image(void *user, peridot_status status)
+{
+    struct pd_request *r = user;
+    r->is_hopeless = true;
+    pd_request_end(r->session, r, status);
+}
+
 peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s)
 {
     r->state = PD_REQUEST_PROMPT;
@@ -63,6 +76,9 @@ peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s)
     pd_decoder_leave(&s->decoder, r->prompt.sequence);
     if (r->prompt.n_left > 1) pd_sequence_mark(r->prompt.sequence);   /* the end of a reply */
     want_rows(r);
+    r->image_calls = (struct pd_image_calls){tell_of_image, fail_image, r};
+    r->prompt.image_calls = &r->image_calls;
+    r->n_shared = pd_image_border(r->prompt.tokens, (uint32_t)pd_min(r->n_shared, r->n_prompt), (uint32_t)r->n_prompt);
     if (r->n_shared == 0 || r->n_shared >= r->n_prompt || s->model->config.bidirectional) return PERIDOT_OK;
     r->n_rest = r->n_prompt - r->n_shared;
     r->prompt.n_left = r->n_shared;
@@ -304,9 +320,12 @@ static void tell_progress(struct pd_session *s, struct pd_request *r)
 static peridot_status take_chunk(struct pd_session *s, struct round *round, peridot_status status)
 {
     if (status != PERIDOT_ERROR_MEMORY) PD_TRY(status);
-    else pd_request_end(s, round->reading[0], status);   /* not even its next token fits */
     for (uint32_t i = 0; i < round->n_reading; i++) {
         struct pd_request *r = round->reading[i];
+        if (status != PERIDOT_OK && r->state == PD_REQUEST_PROMPT) {   /* not even the first one's next token fits */
+            pd_request_end(s, r, status);
+            status = PERIDOT_OK;
+        }
         bool advanced = round->prompts[i].n_left < r->prompt.n_left;
         r->prompt = round->prompts[i];
         if (advanced) tell_progress(s, r);

@@ -50,6 +50,8 @@ struct pd_request {
     enum pd_request_state state;
     struct pd_session *session;        /* that it began in */
     struct pd_row_outputs outputs;     /* prompt_logits and prompt_hidden, of prompt.outputs */
+    struct pd_image_calls image_calls; /* of prompt.image_calls */
+    bool is_hopeless;          /* memory was short for its images, not in the cache: it does not go on later */
     peridot_status status;     /* of a request that is done */
     size_t n_prompt, n_rest;   /* tokens of the prompt, and of those that are not in prompt.n_left yet */
     int32_t next;              /* the token that is yet to be evaluated */

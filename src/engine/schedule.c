@@ -228,7 +228,7 @@ static void take_end(struct pd_schedule *c, struct pd_request *r, bool others)
 {
     leave_running(c, r);
     if (!r->scheduled) return;
-    if (r->status == PERIDOT_ERROR_MEMORY && others) preempt(c, r);
+    if (r->status == PERIDOT_ERROR_MEMORY && others && !r->is_hopeless) preempt(c, r);
     else release(c, r, r->status == PERIDOT_OK ? PD_KEEP_ALL : PD_KEEP_NONE);
 }
 
