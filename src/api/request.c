@@ -94,6 +94,23 @@ static void begin_thinking(struct pd_thinking *t, const peridot_model *model, co
     t->counts = p->think || t->inside;
 }
 
+/* Those that are not there any more are refused with the prompt. */
+static peridot_status hold_images(peridot_request *r, const peridot_request_params *p)
+{
+    struct pd_images *images = r->session->model->m.images;
+    size_t n_most = 0;
+    for (size_t i = 0; i < p->n_prompt; i++) n_most += pd_is_image_row(p->prompt[i]) && !pd_is_inner_row(p->prompt[i]);
+    if (!images || n_most == 0) return PERIDOT_OK;
+    r->images = malloc(n_most * sizeof *r->images);
+    if (!r->images) return pd_fail_alloc(n_most * sizeof *r->images, "a request");
+    for (size_t i = 0; i < p->n_prompt; i++) {
+        if (!pd_is_image_row(p->prompt[i]) || pd_is_inner_row(p->prompt[i])) continue;
+        struct pd_image *image = pd_images_find(images, p->prompt + i, p->n_prompt - i);
+        if (image) r->images[r->n_images++] = image;
+    }
+    return PERIDOT_OK;
+}
+
 /* What a request is wherever it runs. Its text goes on after `pos` tokens of its sequence. */
 static peridot_status fill_request(peridot_request *r, const peridot_request_params *p, uint32_t pos)
 {
@@ -107,6 +124,7 @@ static peridot_status fill_request(peridot_request *r, const peridot_request_par
     r->thought = p->thought;
     pd_calling_begin(&r->calling, p->tools, p->call);
     begin_thinking(&r->thinking, r->session->model, p);
+    PD_TRY(hold_images(r, p));
     r->r = (struct pd_request){.n_given = n, .n_replied = p->n_replied, .n_shared = p->n_shared, .n_max = p->n_max,
         .token = take_token, .logits = p->logits, .progress = p->progress, .prompt_logits = p->prompt_logits,
         .prompt_hidden = p->prompt_hidden, .prompt_last = p->prompt_last, .user = p->user};
@@ -180,6 +198,8 @@ static peridot_status begin_on_sequence(peridot_request *r, peridot_sequence *se
 
 static void release_request(peridot_request *r)
 {
+    for (size_t i = 0; i < r->n_images; i++) pd_image_free(r->images[i]);
+    free(r->images);
     free(r->buffer.data);
     free(r->stop.held.data);
     pd_calling_end(&r->calling);

@@ -18,6 +18,8 @@ struct peridot_request {
     peridot_text text, thought;
     struct pd_thinking thinking;
     struct pd_calling calling;
+    struct pd_image **images;          /* [n_images] of the prompt, which stay with it */
+    size_t n_images;
 };
 
 #endif
