@@ -137,12 +137,27 @@ static peridot_status alloc_scratch(struct pd_tower *t, uint32_t n)
     return PERIDOT_OK;
 }
 
-static peridot_status load(struct pd_tower *t)
+static peridot_status ask(const struct pd_tower_watch *watch)
 {
+    if (watch->stop && *watch->stop) return pd_fail(PERIDOT_CANCELLED, "stopped within a picture");
+    if (watch->go_on && !watch->go_on(watch->user))
+        return pd_fail(PERIDOT_CANCELLED, "stopped by the caller within a picture");
+    return PERIDOT_OK;
+}
+
+static bool loads_on(void *user, uint64_t done, uint64_t total)
+{
+    (void)done, (void)total;
+    return ask(user) == PERIDOT_OK;
+}
+
+static peridot_status load(struct pd_tower *t, const struct pd_tower_watch *watch)
+{
+    const struct pd_load_params params = {.progress = loads_on, .user = (void *)watch};
     const struct pd_tower_config *c = &t->config;
     uint32_t n = pd_tower_n_patches(c);
     if (t->loaded) return PERIDOT_OK;
-    PD_TRY(pd_tower_weights_load(&t->w, t->gpu, t->checkpoint, c));
+    PD_TRY(pd_tower_weights_load(&t->w, t->gpu, t->checkpoint, c, &params));
     PD_TRY(pd_commands_create(&t->commands, t->gpu));
     PD_TRY(pd_heap_create(&t->heap, t->gpu, PD_HEAP_DEVICE, 64u << 20));
     PD_TRY(alloc_rows(&t->patches, &t->patch_span, t, n, pd_tower_patch_dim(c)));
@@ -403,9 +418,7 @@ static peridot_status record(struct pd_tower *t, const struct pd_patches *patche
 static peridot_status submit(struct pd_tower *t, const struct pd_tower_watch *watch)
 {
     for (uint32_t i = 0; i < pd_commands_n_pieces(t->commands); i++) {
-        if (watch->stop && *watch->stop) return pd_fail(PERIDOT_CANCELLED, "stopped within a picture");
-        if (watch->go_on && !watch->go_on(watch->user))
-            return pd_fail(PERIDOT_CANCELLED, "stopped by the caller within a picture");
+        PD_TRY(ask(watch));
         PD_TRY(pd_commands_submit_piece(t->commands, i));
         PD_TRY(pd_commands_wait(t->commands));
     }
@@ -432,7 +445,7 @@ static peridot_status run(float *rows, struct pd_tower *t, const struct pd_patch
                           const struct pd_tower_watch *watch)
 {
     const struct pd_tower_config *c = &t->config;
-    PD_TRY(load(t));
+    PD_TRY(load(t, watch));
     PD_TRY(write_input(t, patches));
     PD_TRY(record(t, patches, watch->piece_work));
     PD_TRY(submit(t, watch));

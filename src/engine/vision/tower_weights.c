@@ -177,11 +177,11 @@ static peridot_status load(struct walk *k)
 }
 
 peridot_status pd_tower_weights_load(struct pd_tower_weights *out, struct pd_gpu *gpu,
-                                     const struct pd_checkpoint *checkpoint, const struct pd_tower_config *config)
+                                     const struct pd_checkpoint *checkpoint, const struct pd_tower_config *config,
+                                     const struct pd_load_params *params)
 {
-    static const struct pd_load_params none = {0};
     *out = (struct pd_tower_weights){0};
-    struct walk k = {.l = {.w = &out->w, .gpu = gpu, .params = &none, .source.checkpoint = checkpoint}, .w = out,
+    struct walk k = {.l = {.w = &out->w, .gpu = gpu, .params = params, .source.checkpoint = checkpoint}, .w = out,
         .config = config, .checkpoint = checkpoint};
     peridot_status status = pd_checkpoint_check(load(&k), checkpoint);
     if (status != PERIDOT_OK) pd_tower_weights_free(out, config);

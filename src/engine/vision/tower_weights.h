@@ -26,8 +26,10 @@ struct pd_tower_weights {
     uint64_t ones;                 /* [d_model], of norms without a weight */
 };
 
+/* params: whom to ask, often, whether to go on. */
 peridot_status pd_tower_weights_load(struct pd_tower_weights *out, struct pd_gpu *gpu,
-                                     const struct pd_checkpoint *checkpoint, const struct pd_tower_config *config);
+                                     const struct pd_checkpoint *checkpoint, const struct pd_tower_config *config,
+                                     const struct pd_load_params *params);
 void pd_tower_weights_free(struct pd_tower_weights *w, const struct pd_tower_config *config);
 
 #endif
