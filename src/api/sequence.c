@@ -88,9 +88,9 @@ peridot_status peridot_sequence_truncate(peridot_sequence *sequence, uint32_t n,
 {
     uint32_t unused, nearest = n <= sequence->q->pos ? pd_sequence_nearest(sequence->q, n) : n;
     if (!kept && nearest < n)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT,
-                       "cannot go back to %u of %u tokens: layers with windows no longer have the keys before it; the "
-                       "nearest place is %u", n, sequence->q->pos, nearest);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "cannot go back to %u of %u tokens: %s; the nearest place is %u", n,
+                       sequence->q->pos, pd_is_inner_row(sequence->q->tokens[n]) ? "that is within an image"
+                       : "layers with windows no longer have the keys before it", nearest);
     return pd_session_truncate(sequence->session->s, sequence->q, n, kept ? kept : &unused);
 }
 

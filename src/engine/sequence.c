@@ -92,7 +92,10 @@ static void forget_after(struct pd_sequence *q, uint32_t n)
     q->logits_pass = 0;
     pd_sampler_truncate(&q->sampler, n);
     q->sampler.n_seen = 0;
-    for (uint32_t i = n > PD_REPEAT_WINDOW ? n - PD_REPEAT_WINDOW : 0; i < n; i++)
+    uint32_t first = n;
+    for (uint32_t n_text = 0; first > 0 && n_text < PD_REPEAT_WINDOW; first--)
+        n_text += !pd_is_image_row(q->tokens[first - 1]);
+    for (uint32_t i = first; i < n; i++)
         if (!pd_is_image_row(q->tokens[i])) pd_sampler_accept(&q->sampler, q->tokens[i]);
 }
 
@@ -139,6 +142,8 @@ peridot_status pd_sequence_fork(struct pd_sequence **out, const struct pd_sequen
     *out = NULL;
     if (n > q->pos)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "cannot fork %u of %u token%s", n, q->pos, PD_S(q->pos));
+    if (pd_image_border(q->tokens, n, q->pos) != n)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "token %u is within an image, where no sequence ends", n);
     if (pd_sequence_nearest(q, n) != n)
         return pd_fail(PERIDOT_ERROR_ARGUMENT,
                        "the keys of the first %u token%s are gone: layers with windows have passed over them", n,

@@ -289,6 +289,9 @@ peridot_status pd_session_check_tokens(const struct pd_session *s, const struct 
     for (size_t i = 0; i < prompt->n_left; i++) {
         if (prompt->tokens[i] >= 0 && (uint32_t)prompt->tokens[i] < vocab_size) continue;
         size_t n_rows = image_rows(s->model, prompt->tokens + i, prompt->n_left - i);
+        if (n_rows == 0 && s->model->tower && pd_is_image_row(prompt->tokens[i]))
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "the image at token %zu is not there: it was freed, is another "
+                           "model's, or lacks rows", i);
         if (n_rows == 0)
             return pd_fail(PERIDOT_ERROR_ARGUMENT, "token id %d (number %zu) is not below the vocabulary's %u",
                            (int)prompt->tokens[i], i, vocab_size);
