@@ -230,6 +230,7 @@ void peridot_model_close(peridot_model *model)
     pd_ranks_close(&model->m);
     pd_link_free(model->m.link);
     peridot_vocab_close(model->vocab);
+    pd_images_leave(model->m.images, model->m.tower);
     pd_tower_free(model->m.tower);
     pd_images_free(model->m.images);
     if (model->m.gpu) pd_weights_free(&model->m.weights, &model->m.config);

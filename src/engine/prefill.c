@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define PIECE_SECONDS 0.1    /* what a piece aims at */
+#define IMAGE_SECONDS 0.2    /* of computing images in a pass where others wait */
 #define FIRST_PIECE_CPU (1ull << 28)   /* multiplications: some 10 ms */
 #define FIRST_PIECE_GPU (1ull << 32)
 
@@ -131,32 +132,34 @@ static bool goes_on(void *user)
     return pd_report_progress(w->batch->prompts, w->batch->n_prompts, w->watch) == PERIDOT_OK;
 }
 
+enum images { NO_IMAGES, IMAGES, IMAGES_LATER };   /* of a run: LATER, others wait and its rows are not computed yet */
+
 /* The rows of the images among a run's tokens, to p->rows; those of tokens are NULL. Computes those that are not there
- * yet. *images: whether there are any. */
-static peridot_status find_rows(bool *images, struct pd_prefill *p, const struct pd_run *run,
+ * yet. */
+static peridot_status find_rows(enum images *images, struct pd_prefill *p, const struct pd_run *run,
                                 const struct pd_tower_watch *watch)
 {
     struct pd_tower *tower = p->w->model->tower;
     uint32_t d_model = p->w->model->config.d_model;
-    *images = false;
+    *images = NO_IMAGES;
     for (uint32_t m = 0; m < run->n; m++) {
         p->rows[m] = NULL;
         if (!pd_is_image_row(run->tokens[m])) continue;
         struct pd_image *image = tower ? pd_images_find(p->w->model->images, run->tokens + m, run->n - m) : NULL;
         if (!image) return pd_fail(PERIDOT_ERROR_ARGUMENT, "an image of the prompt was freed before it was evaluated");
         peridot_status status = pd_image_encode(image, tower, watch);
-        for (uint32_t i = 0; status == PERIDOT_OK && i < image->n; i++)
-            p->rows[m + i] = image->rows + (size_t)i * d_model;
+        *images = image->rows ? IMAGES : IMAGES_LATER;
+        for (uint32_t i = 0; image->rows && i < image->n; i++) p->rows[m + i] = image->rows + (size_t)i * d_model;
         m += image->n - 1;
         pd_image_free(image);   /* the prompt's owner has it still */
         PD_TRY(status);
-        *images = true;
+        if (*images == IMAGES_LATER) return PERIDOT_OK;
     }
     return PERIDOT_OK;
 }
 
 /* A failure that is the prompt's alone is its owner's, and the others go on. */
-static peridot_status find_rows_of(bool *images, struct pd_prefill *p, struct pd_prompt *prompt,
+static peridot_status find_rows_of(enum images *images, struct pd_prefill *p, struct pd_prompt *prompt,
                                    const struct pd_run *run, const struct pd_tower_watch *watch)
 {
     const struct pd_image_calls *calls = prompt->image_calls;
@@ -177,7 +180,7 @@ static peridot_status add_prompts(struct pd_prefill *p, struct pd_chunk *chunk, 
                                   const struct pd_tower_watch *watch)
 {
     struct pd_pass *pass = &chunk->pass;
-    bool images;
+    enum images images;
     for (uint32_t i = 0; i < b->n_prompts && pass->shape.n_rows < chunk->planned; i++) {
         struct pd_prompt *prompt = &b->prompts[i];
         struct pd_sequence *q = prompt->sequence;
@@ -193,8 +196,8 @@ static peridot_status add_prompts(struct pd_prefill *p, struct pd_chunk *chunk, 
         if (status == PERIDOT_ERROR_MEMORY && pass->n_runs > b->n_rows) break;
         PD_TRY(status);
         PD_TRY(find_rows_of(&images, p, prompt, &run, watch));
-        if (prompt->n_left == 0) continue;
-        if (images) run.embeddings = p->rows;
+        if (prompt->n_left == 0 || images == IMAGES_LATER) continue;
+        if (images == IMAGES) run.embeddings = p->rows;
         chunk->prompts[pass->n_runs] = prompt;
         PD_TRY(pd_pass_add(pass, &run));
         chunk->flop += n * pd_token_flop(p->w->model, run.pos + n / 2, wants_logits(prompt, run.pos + n / 2));
@@ -220,20 +223,21 @@ peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, c
     return report_pieces(prompts, n, watch, 0);
 }
 
-/* The first piece of the next chunk, which has n_tokens of prompts at most. */
+/* The first piece of the next chunk, which has n_tokens of prompts at most. images_s: see pd_tower_watch.most_s. */
 static peridot_status begin_chunk(struct pd_chunk **out, struct pd_prefill *p, const struct pd_batch *b,
-                                  uint32_t n_tokens, const struct pd_watch *watch, const atomic_bool *stop)
+                                  uint32_t n_tokens, const struct pd_watch *watch, const atomic_bool *stop,
+                                  double images_s)
 {
     struct watching watching = {b, watch};
     const struct pd_tower_watch of_images = {.go_on = goes_on, .user = &watching, .stop = stop,
-                                             .piece_work = p->piece_work};
+                                             .piece_work = p->piece_work, .most_s = images_s};
     struct pd_chunk *chunk = *out = &p->chunks[p->next];
     chunk->planned = b->n_rows + n_tokens;
     PD_TRY(pd_pass_begin(&chunk->pass));
     chunk->pass.shape.piece_work = p->piece_work;
     PD_TRY(add_steps(p, chunk, b));
     PD_TRY(add_prompts(p, chunk, b, &of_images));
-    if (chunk->pass.n_runs == 0) return PERIDOT_OK;   /* all that was to come has failed */
+    if (chunk->pass.n_runs == 0) return PERIDOT_OK;   /* all that was to come has failed, or waits for images */
     PD_TRY(pd_pass_ready(&chunk->pass));
     return pd_pass_submit(&chunk->pass);
 }
@@ -333,7 +337,7 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
         struct pd_chunk *chunk;
         status = pd_report_progress(prompts, n, watch);
         if (*stop) status = pd_fail(PERIDOT_CANCELLED, "stopped between the chunks of a prompt");
-        if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, &all, n_tokens, watch, stop);
+        if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, &all, n_tokens, watch, stop, 0);
         if (status != PERIDOT_OK || chunk->pass.n_runs == 0) break;
         if (flying) status = complete_chunk(p, flying);
         flying = NULL;
@@ -351,7 +355,7 @@ peridot_status pd_prefill_step(struct pd_prefill *p, const struct pd_batch *batc
                                const atomic_bool *stop)
 {
     struct pd_chunk *chunk;
-    PD_TRY(begin_chunk(&chunk, p, batch, n_tokens, NULL, stop));
+    PD_TRY(begin_chunk(&chunk, p, batch, n_tokens, NULL, stop, IMAGE_SECONDS));
     if (chunk->pass.n_runs == 0) return PERIDOT_OK;
     PD_TRY(submit_chunk(p, chunk, batch, NULL, stop));
     return complete_chunk(p, chunk);

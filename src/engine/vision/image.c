@@ -1,6 +1,7 @@
 #include "engine/vision/image.h"
 
 #include "base/num.h"
+#include "base/os.h"
 #include "base/siphash.h"
 
 #include <stdlib.h>
@@ -156,13 +157,21 @@ void pd_image_free(struct pd_image *image)
     if (last) destroy(image);
 }
 
-peridot_status pd_image_encode(struct pd_image *image, struct pd_tower *tower, const struct pd_tower_watch *watch)
+static void leave_tower(struct pd_images *images, struct pd_tower *tower)
 {
-    if (image->rows) return PERIDOT_OK;
+    struct pd_image *image = images->at_work;
+    images->at_work = NULL;
+    pd_tower_end(tower);
+    pd_image_free(image);
+}
+
+/* The last piece is done. */
+static peridot_status take_rows(struct pd_image *image, struct pd_tower *tower)
+{
     size_t size = (size_t)image->n * pd_tower_config_of(tower)->d_out * sizeof *image->rows;
     float *rows = malloc(size);
     if (!rows) return pd_fail_alloc(size, "a picture");
-    peridot_status status = pd_tower_run(rows, tower, &image->patches, watch);
+    peridot_status status = pd_tower_take_rows(rows, tower);
     if (status != PERIDOT_OK) {
         free(rows);
         return status;
@@ -171,4 +180,49 @@ peridot_status pd_image_encode(struct pd_image *image, struct pd_tower *tower, c
     free(image->patches.at);
     image->patches.at = NULL;
     return PERIDOT_OK;
+}
+
+/* Whether all others have freed it. */
+static bool is_abandoned(struct pd_images *images)
+{
+    pthread_mutex_lock(&images->lock);
+    bool alone = images->at_work && images->at_work->refs.n_more == 0;
+    pthread_mutex_unlock(&images->lock);
+    return alone;
+}
+
+/* A piece of the picture that is at work; or begins with `image`. */
+static peridot_status go_on(struct pd_image *image, struct pd_tower *tower, const struct pd_tower_watch *watch)
+{
+    struct pd_images *images = image->images;
+    bool done = false;
+    if (is_abandoned(images)) leave_tower(images, tower);
+    if (!images->at_work) {
+        PD_TRY(pd_tower_begin(tower, &image->patches, watch));
+        images->at_work = pd_image_ref(image);
+    }
+    peridot_status status = pd_tower_step(&done, tower);
+    if (status == PERIDOT_OK && done) status = take_rows(images->at_work, tower);
+    if (status != PERIDOT_OK || done) leave_tower(images, tower);
+    return status;
+}
+
+peridot_status pd_image_encode(struct pd_image *image, struct pd_tower *tower, const struct pd_tower_watch *watch)
+{
+    double begun = pd_now();
+    while (!image->rows) {
+        peridot_status status = pd_tower_ask(watch);
+        if (status == PERIDOT_OK) status = go_on(image, tower, watch);
+        if (status != PERIDOT_OK) {
+            if (image->images->at_work == image) leave_tower(image->images, tower);
+            return status;
+        }
+        if (watch->most_s > 0 && pd_now() - begun > watch->most_s) break;
+    }
+    return PERIDOT_OK;
+}
+
+void pd_images_leave(struct pd_images *images, struct pd_tower *tower)
+{
+    if (images && images->at_work) leave_tower(images, tower);
 }

@@ -24,9 +24,12 @@ struct pd_image {
 struct pd_images {
     pthread_mutex_t lock;          /* of the list, and of counts that may become 0 */
     struct pd_image *first;
+    struct pd_image *at_work;      /* whose rows the tower computes, with a reference; NULL: none */
 };
 
 peridot_status pd_images_create(struct pd_images **out);
+/* The picture that is at work is left. */
+void pd_images_leave(struct pd_images *images, struct pd_tower *tower);
 /* All images are gone. NULL is allowed. */
 void pd_images_free(struct pd_images *images);
 
@@ -49,7 +52,8 @@ struct pd_image *pd_image_ref(struct pd_image *image);
 void pd_image_free(struct pd_image *image);
 /* The image whose rows the first of n ids are, with a reference; NULL: there is none, or some rows are missing. */
 struct pd_image *pd_images_find(struct pd_images *images, const int32_t *ids, size_t n);
-/* Computes its rows, unless they are there. */
+/* Computes its rows, unless they are there. One picture is at work at a time, and is finished first, whoever has it;
+ * where watch->most_s is over before, image->rows is still NULL. */
 peridot_status pd_image_encode(struct pd_image *image, struct pd_tower *tower, const struct pd_tower_watch *watch);
 
 #endif

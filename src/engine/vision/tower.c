@@ -17,6 +17,7 @@ struct pd_tower {
     const struct pd_checkpoint *checkpoint;
     struct pd_tower_config config;
     bool keeps, loaded;
+    uint32_t next_piece, n_rows;   /* of the picture that is at work */
     struct pd_tower_weights w;
     /* All of these are for the most patches that a picture may have: */
     struct pd_heap *heap;
@@ -137,7 +138,7 @@ static peridot_status alloc_scratch(struct pd_tower *t, uint32_t n)
     return PERIDOT_OK;
 }
 
-static peridot_status ask(const struct pd_tower_watch *watch)
+peridot_status pd_tower_ask(const struct pd_tower_watch *watch)
 {
     if (watch->stop && *watch->stop) return pd_fail(PERIDOT_CANCELLED, "stopped within a picture");
     if (watch->go_on && !watch->go_on(watch->user))
@@ -148,7 +149,7 @@ static peridot_status ask(const struct pd_tower_watch *watch)
 static bool loads_on(void *user, uint64_t done, uint64_t total)
 {
     (void)done, (void)total;
-    return ask(user) == PERIDOT_OK;
+    return pd_tower_ask(user) == PERIDOT_OK;
 }
 
 static peridot_status load(struct pd_tower *t, const struct pd_tower_watch *watch)
@@ -415,19 +416,35 @@ static peridot_status record(struct pd_tower *t, const struct pd_patches *patche
 
 /* ---- running ---- */
 
-static peridot_status submit(struct pd_tower *t, const struct pd_tower_watch *watch)
+static peridot_status begin(struct pd_tower *t, const struct pd_patches *patches, const struct pd_tower_watch *watch)
 {
-    for (uint32_t i = 0; i < pd_commands_n_pieces(t->commands); i++) {
-        PD_TRY(ask(watch));
-        PD_TRY(pd_commands_submit_piece(t->commands, i));
-        PD_TRY(pd_commands_wait(t->commands));
-    }
+    PD_TRY(load(t, watch));
+    PD_TRY(write_input(t, patches));
+    t->next_piece = 0;
+    t->n_rows = patches->n_columns * patches->n_patch_rows / t->config.pool / t->config.pool;
+    return record(t, patches, watch->piece_work);
+}
+
+/* What was loaded in part goes again. */
+peridot_status pd_tower_begin(struct pd_tower *t, const struct pd_patches *patches,
+                              const struct pd_tower_watch *watch)
+{
+    peridot_status status = begin(t, patches, watch);
+    if (!t->loaded) unload(t);
+    return status;
+}
+
+peridot_status pd_tower_step(bool *done, struct pd_tower *t)
+{
+    PD_TRY(pd_commands_submit_piece(t->commands, t->next_piece++));
+    PD_TRY(pd_commands_wait(t->commands));
+    *done = t->next_piece == pd_commands_n_pieces(t->commands);
     return PERIDOT_OK;
 }
 
-static peridot_status read_out(float *rows, struct pd_tower *t, uint32_t n)
+peridot_status pd_tower_take_rows(float *rows, struct pd_tower *t)
 {
-    uint32_t width = t->config.d_out, stride = t->out.stride;
+    uint32_t n = t->n_rows, width = t->config.d_out, stride = t->out.stride;
     float *read = malloc((size_t)n * stride * sizeof *read);
     if (!read) return pd_fail_alloc((size_t)n * stride * sizeof *read, "a picture");
     peridot_status status = pd_span_read(t->gpu, read, t->out_span, 0, (uint64_t)n * stride * sizeof *read);
@@ -441,21 +458,7 @@ static peridot_status read_out(float *rows, struct pd_tower *t, uint32_t n)
     return status;
 }
 
-static peridot_status run(float *rows, struct pd_tower *t, const struct pd_patches *patches,
-                          const struct pd_tower_watch *watch)
+void pd_tower_end(struct pd_tower *t)
 {
-    const struct pd_tower_config *c = &t->config;
-    PD_TRY(load(t, watch));
-    PD_TRY(write_input(t, patches));
-    PD_TRY(record(t, patches, watch->piece_work));
-    PD_TRY(submit(t, watch));
-    return read_out(rows, t, patches->n_columns * patches->n_patch_rows / c->pool / c->pool);
-}
-
-peridot_status pd_tower_run(float *rows, struct pd_tower *t, const struct pd_patches *patches,
-                            const struct pd_tower_watch *watch)
-{
-    peridot_status status = run(rows, t, patches, watch);
-    if (!t->keeps || !t->loaded) unload(t);
-    return status;
+    if (!t->keeps) unload(t);
 }

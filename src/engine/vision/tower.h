@@ -32,11 +32,19 @@ struct pd_tower_watch {
     void *user;
     const atomic_bool *stop;
     uint64_t piece_work;           /* multiplications of a submit: see pd_recorder */
+    double most_s;                 /* after so many seconds the rest is left to later calls; 0: never */
 };
+/* PERIDOT_CANCELLED where it says so. */
+peridot_status pd_tower_ask(const struct pd_tower_watch *watch);
 
-/* rows [n_patch_rows / pool][n_columns / pool][d_out]: what stands for the picture in a prompt. PERIDOT_ERROR_FORMAT
- * where a number is not finite. */
-peridot_status pd_tower_run(float *rows, struct pd_tower *t, const struct pd_patches *patches,
-                            const struct pd_tower_watch *watch);
+/* A picture at a time: begin loads the weights that are not there, and records; step runs the next piece, a submit of
+ * some 0.1 s; read gives, when all are done, rows [n_patch_rows / pool][n_columns / pool][d_out], what stands for the
+ * picture in a prompt: PERIDOT_ERROR_FORMAT where a number is not finite. After end, which follows any failure as well,
+ * another picture may begin. */
+peridot_status pd_tower_begin(struct pd_tower *t, const struct pd_patches *patches,
+                              const struct pd_tower_watch *watch);
+peridot_status pd_tower_step(bool *done, struct pd_tower *t);
+peridot_status pd_tower_take_rows(float *rows, struct pd_tower *t);
+void pd_tower_end(struct pd_tower *t);
 
 #endif
