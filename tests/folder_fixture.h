@@ -9,6 +9,7 @@
 #include <direct.h>
 #include <string.h>
 #define TEMPORARY getenv("TEMP")
+static char folder[256];
 
 static inline char *mkdtemp(char *name)
 {
@@ -20,9 +21,8 @@ static inline int remove_any(const char *path) { return remove(path) == 0 ? 0 : 
 #define remove remove_any   /* folders, too, as in POSIX */
 #else
 #define TEMPORARY "/tmp"
+static char folder[64];
 #endif
-
-static char folder[256];
 
 static inline int make_folder(void **state)
 {
