@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_IMAGE_ROWS = 1120 };   /* that Gemma 4 was trained for */
-
 static void describe_model(peridot_model *model)
 {
     const struct pd_weights *w = &model->m.weights;
@@ -156,8 +154,8 @@ static peridot_status find_tower(peridot_model *model, const peridot_model_param
                        "inputs of its own", m->config.name);
     m->config.image_sight = model->tower_config.sight;
     if (!p->image_rows || model->tower_config.image_size) return PERIDOT_OK;
-    if (p->image_rows > MOST_IMAGE_ROWS)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%u rows of an image are more than %d", p->image_rows, MOST_IMAGE_ROWS);
+    if (p->image_rows > PD_TOWER_MOST_ROWS)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%u rows of an image are more than %d", p->image_rows, PD_TOWER_MOST_ROWS);
     model->tower_config.most_rows = p->image_rows;
     return PERIDOT_OK;
 }

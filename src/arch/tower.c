@@ -210,6 +210,9 @@ peridot_status pd_tower_find(const struct pd_tensor **out, const struct pd_tower
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " has type %s, which is not supported",
                        (*out)->file, (*out)->name, (*out)->type);
     if (has_shape(*out, plan, part)) return PERIDOT_OK;
+    if (plan->role == PD_TOWER_PROJ)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " does not make the %u numbers of a row of the text "
+                       "model of the tower's %u", (*out)->file, (*out)->name, plan->n_rows, plan->n_cols);
     return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " does not have the shape that the tower's numbers say",
                    (*out)->file, (*out)->name);
 }
@@ -224,6 +227,9 @@ peridot_status pd_tower_check(const struct pd_tower_config *t, const struct pd_c
         for (uint32_t i = 0; i < n; i++) {
             PD_TRY(pd_tower_find(&unused, t, c, &plan, PD_TOWER_WEIGHT, i));
             if (plan.has_bias) PD_TRY(pd_tower_find(&unused, t, c, &plan, PD_TOWER_BIAS, i));
+            bool clamped = t->clamps && role >= PD_FIRST_TOWER_LAYER_ROLE && plan.n_rows;
+            for (enum pd_tower_part part = PD_TOWER_INPUT_MIN; clamped && part <= PD_TOWER_OUTPUT_MAX; part++)
+                PD_TRY(pd_tower_find(&unused, t, c, &plan, part, i));
         }
     }
     return PERIDOT_OK;

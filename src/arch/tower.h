@@ -6,6 +6,8 @@
 
 #include "arch/config.h"
 
+enum { PD_TOWER_MOST_ROWS = 1120 };   /* that callers may ask for: Gemma 4 was trained for them */
+
 enum pd_tower_kind {
     PD_TOWER_NONE,
     PD_TOWER_SIGLIP,           /* Gemma 3: LayerNorms, biases, units without gates, pictures of one size */

@@ -33,6 +33,9 @@ static const struct number_row {
     [MOST_ROWS] = {"default_output_length", "num_soft_tokens", NULL, {0, 1, 280, 280}, {0, 1, 280, 280}, 1, 1 << 14},
 };
 
+enum { MOST_PIXELS = 1 << 25, MOST_PATCHES = 1 << 16 };   /* of a picture in the tower's size; Gemma 4's largest has
+                                                             2.6 million, and 10,080 */
+
 struct reader {
     const struct pd_checkpoint *checkpoint;
     yyjson_val *root, *vision;     /* of its config.json; NULL in a GGUF file */
@@ -56,11 +59,17 @@ static const struct pd_meta *find_meta(const struct reader *r, const char *key)
     return pd_checkpoint_find_meta(r->checkpoint, full);
 }
 
+/* NULL: such files do not say it. */
+static const char *key_of(const struct reader *r, enum number number)
+{
+    const struct number_row *row = &numbers[number];
+    return !r->root ? row->gguf : r->kind == PD_TOWER_PATCHES ? row->hf_patches : row->hf;
+}
+
 static uint32_t read_uint(struct reader *r, enum number number)
 {
     const struct number_row *row = &numbers[number];
-    bool patches = r->kind == PD_TOWER_PATCHES;
-    const char *key = !r->root ? row->gguf : patches ? row->hf_patches : row->hf;
+    const char *key = key_of(r, number);
     uint64_t value = r->root ? row->hf_default[r->kind] : row->gguf_default[r->kind];
     char what[64];
     if (!key) return (uint32_t)value;
@@ -218,8 +227,9 @@ static void read_sizes(struct pd_tower_config *out, struct reader *r)
     bool own_head_dim = r->root && out->kind == PD_TOWER_GEMMA4;
     out->head_dim = own_head_dim ? read_uint(r, HEAD_DIM) : out->d_model / out->n_heads;
     if (r->status == PERIDOT_OK && (out->head_dim % 4 != 0 || (!own_head_dim && out->d_model % out->n_heads != 0)))
-        fail(r, "num_attention_heads", "does not give heads of a multiple of 4 numbers");
-    if (out->d_model % 4 != 0) fail(r, "hidden_size", "is not a multiple of 4");
+        fail(r, key_of(r, N_HEADS), "does not give heads of a multiple of 4 numbers");
+    if (out->head_dim > numbers[HEAD_DIM].most) fail(r, key_of(r, N_HEADS), "gives heads that are too long");
+    if (out->d_model % 4 != 0) fail(r, key_of(r, D_MODEL), "is not a multiple of 4");
 }
 
 /* SigLIP's pictures have one size; the rows of each are a square, too. */
@@ -242,6 +252,15 @@ static void read_square(struct pd_tower_config *out, struct reader *r)
     }
     out->n_positions = side * side;
     out->most_rows = side / out->pool * (side / out->pool);
+}
+
+/* What a picture may take of memory, whatever a file says. */
+static void check_picture(const struct pd_tower_config *t, struct reader *r)
+{
+    uint64_t n_rows = t->image_size ? t->most_rows : pd_max(t->most_rows, PD_TOWER_MOST_ROWS);
+    uint64_t n_patches = n_rows * t->pool * t->pool, n_pixels = n_patches * t->patch * t->patch;
+    if (r->status == PERIDOT_OK && (n_pixels > MOST_PIXELS || n_patches > MOST_PATCHES))
+        fail(r, key_of(r, PATCH), "makes pictures too large");
 }
 
 static bool is_true(yyjson_val *object, const char *key) { return yyjson_is_true(yyjson_obj_get(object, key)); }
@@ -277,10 +296,15 @@ peridot_status pd_tower_read(struct pd_tower_config *out, const struct pd_checkp
     r.vision = yyjson_obj_get(r.root, "vision_config");
     if (r.root && !yyjson_is_obj(r.vision)) return PERIDOT_OK;
     PD_TRY(find_kind(&r));
+    enum pd_family family = r.kind == PD_TOWER_SIGLIP ? PD_GEMMA3 : PD_GEMMA4;
+    if (config->family != family)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: the vision tower is one of %s, which does not fit %s (%s)",
+                       pd_checkpoint_path(c), pd_families[family].name, config->name, pd_families[config->family].name);
     out->kind = r.kind;
     out->d_out = config->d_model;
     read_sizes(out, &r);
     if (out->kind == PD_TOWER_SIGLIP) read_square(out, &r);
+    check_picture(out, &r);
     out->eps = (float)read_float(&r, out->kind == PD_TOWER_SIGLIP ? "layer_norm_eps" : "rms_norm_eps",
                                  "attention.layer_norm_epsilon", 1e-6);
     read_pixels(out, &r);
