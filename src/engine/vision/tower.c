@@ -158,7 +158,9 @@ static peridot_status load(struct pd_tower *t, const struct pd_tower_watch *watc
     const struct pd_tower_config *c = &t->config;
     uint32_t n = pd_tower_n_patches(c);
     if (t->loaded) return PERIDOT_OK;
-    PD_TRY(pd_tower_weights_load(&t->w, t->gpu, t->checkpoint, c, &params));
+    peridot_status status = pd_tower_weights_load(&t->w, t->gpu, t->checkpoint, c, &params);
+    if (status == PERIDOT_CANCELLED) return pd_fail(status, "stopped while the vision tower was loaded");
+    PD_TRY(status);
     PD_TRY(pd_commands_create(&t->commands, t->gpu));
     PD_TRY(pd_heap_create(&t->heap, t->gpu, PD_HEAP_DEVICE, 64u << 20));
     PD_TRY(alloc_rows(&t->patches, &t->patch_span, t, n, pd_tower_patch_dim(c)));
