@@ -435,12 +435,21 @@ static void test_prefixes(void **state)
         expect_text(s->name, "from a prefix", &again, &first);
         if (n_cached < n - 1) fail_msg("%s: %u of %zu tokens were reused", s->name, n_cached, n);
         n = make_prompt(ids, s, 2);
+        size_t n_rows;
+        peridot_image_ids(s->images[1], &n_rows);
+        size_t n_end = at + n_rows;
         n_cached = run_one(session, ids, n, &other).n_cached;
         if (n_cached > at) fail_msg("%s: %u tokens were reused, but the image begins at %u", s->name, n_cached, at);
+        run_one(session, ids, n_end, &again);   /* the end is an image's */
+        run_one(session, ids, n_end, &again);
         peridot_session_free(session);
         session = open_session(s, 4, 0, PERIDOT_KV_F16);
         run_one(session, ids, n, &alone);
         expect_text(s->name, "another picture", &other, &alone);
+        peridot_session_free(session);
+        session = open_session(s, 4, 0, PERIDOT_KV_F16);
+        run_one(session, ids, n_end, &alone);
+        expect_text(s->name, "a prompt that ends in a picture", &again, &alone);
         peridot_session_free(session);
     }
 }
