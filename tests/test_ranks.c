@@ -284,6 +284,54 @@ static void run_many(struct results *r, peridot_model *model, peridot_kv_type ty
     peridot_session_free(s);
 }
 
+/* A picture of two colours that change along it. */
+static peridot_image *make_image(const peridot_model *model, uint32_t number)
+{
+    enum { SIDE = 96 };
+    static uint8_t rgb[SIDE * SIDE * 3];
+    peridot_image *image;
+    for (uint32_t i = 0; i < sizeof rgb; i++) rgb[i] = (uint8_t)(i % 3 == number ? i / 3 % SIDE : i / 3 / SIDE);
+    assert_int_equal(peridot_image_pixels(&image, model, rgb, SIDE, SIDE), PERIDOT_OK);
+    return image;
+}
+
+/* Text, an image, text, another image, text: all rows, then greedy text, and a request of each image beside another. */
+static void run_images(struct results *r, peridot_model *model, peridot_kv_type type)
+{
+    const peridot_session_params params = {.kv_type = type, .chunk = 24, .ctx = 256, .n_sequences = 3};
+    peridot_eval_params eval = {.logits = keep_row, .user = r};
+    peridot_session *s;
+    peridot_sequence *q[3];
+    peridot_image *images[2] = {make_image(model, 0), make_image(model, 1)};
+    int32_t ids[4 * N_TOKENS];
+    size_t n = 0, n_rows, n_running = 1;
+    make_tokens(ids, 1);
+    for (int i = 0; i < 2; i++) {
+        const int32_t *rows = peridot_image_ids(images[i], &n_rows);
+        n += 7;
+        memcpy(ids + n, rows, n_rows * sizeof *ids);
+        n += n_rows;
+        make_tokens(ids + n, (uint32_t)i);
+    }
+    n += 9;
+    assert_int_equal(peridot_session_create(&s, model, &params), PERIDOT_OK);
+    for (int i = 0; i < 3; i++) assert_int_equal(peridot_sequence_create(&q[i], s), PERIDOT_OK);
+    if (peridot_sequence_eval(q[0], ids, n, &eval) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    peridot_request_params request = {.n_max = 12, .text = keep_token, .user = r};
+    assert_int_equal(peridot_generate(q[0], &request, NULL), PERIDOT_OK);
+    struct stream streams[2] = {{r, 1}, {r, 2}};
+    peridot_request *requests[2];
+    for (int i = 0; i < 2; i++) {
+        request = (peridot_request_params){.prompt = i ? ids : ids + 7, .n_prompt = i ? 7 + n_rows + 5 : n - 7,
+                                           .n_max = 12, .text = keep_token_of, .user = &streams[i]};
+        assert_int_equal(peridot_request_create(&requests[i], q[1 + i], &request), PERIDOT_OK);
+    }
+    while (n_running)
+        if (peridot_session_run(s, &n_running) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    peridot_session_free(s);
+    for (int i = 0; i < 2; i++) peridot_image_free(images[i]);
+}
+
 static struct results *results_create(void)
 {
     struct results *r = calloc(1, sizeof *r);
@@ -415,6 +463,24 @@ static void test_heads(void **state)
     }
 }
 
+/* Images, which the first rank alone computes, and no rank of a model whose layers have inputs of their own. */
+static void test_images(void **state)
+{
+    peridot_model *model = NULL;
+    peridot_image *image;
+    const uint8_t pixel[3] = {0};
+    (void)state;
+    check_model(golden("gemma3-vision"), run_images, PERIDOT_KV_F32, 2, MAX_RANKS);
+    check_model(golden("gemma4-dense-vision"), run_images, PERIDOT_KV_F16, 2, 2);
+    struct ranks ranks = {0};
+    count_layers(&ranks.first_rank_layers, PERIDOT_GOLDEN "/gemma4-vision");
+    if (ranks_begin(&model, &ranks, PERIDOT_GOLDEN "/gemma4-vision", 2) != PERIDOT_OK)
+        fail_msg("%s", peridot_last_error());
+    assert_int_equal(peridot_image_pixels(&image, model, pixel, 1, 1), PERIDOT_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(peridot_last_error(), "sees no images where several ranks hold its layers"));
+    ranks_end(&ranks, model);
+}
+
 /* A rank that fails, or cannot load its layers, and another file: rank 0 gets the sentence, and nothing hangs. */
 static void test_failures(void **state)
 {
@@ -461,6 +527,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_families),
         cmocka_unit_test(test_heads),
+        cmocka_unit_test(test_images),
         cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, make_models, remove_models);

@@ -253,7 +253,7 @@ static void end_all(struct pd_schedule *c, peridot_status status)
 peridot_status pd_schedule_run(struct pd_schedule *c)
 {
     begin_some(c);
-    pd_prefix_make_room(&c->prefixes, EACH * ((uint64_t)pd_prefix_n_taken(&c->prefixes) + 2) + c->s->chunk);
+    pd_prefix_make_room(&c->prefixes, EACH * ((uint64_t)pd_prefix_n_taken(&c->prefixes) + 2) + c->s->prefill.n_room);
     peridot_status status = pd_requests_run(c->s, c->running, c->n_running, PD_CHUNK_INTERACTIVE);
     if (status == PERIDOT_ERROR_DEVICE_LOST) return status;
     if (status != PERIDOT_OK && status != PERIDOT_CANCELLED) end_all(c, status);

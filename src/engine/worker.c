@@ -12,6 +12,7 @@ struct hello {
     char version[16];
     uint64_t order;            /* of bytes */
     uint64_t file, division;   /* hashes */
+    uint32_t image_rows, image_sight;  /* at most, and as in pd_config */
     uint64_t session_size;     /* of peridot_session_params */
     uint64_t decode_read_size, weights_size;
 };
@@ -23,6 +24,8 @@ static struct hello hello_of(const struct pd_model *model)
                       .order = 0x0102030405060708,
                       .file = model->hash,
                       .division = pd_hash(0, l->n_layers, l->host.n_ranks * sizeof *l->n_layers),
+                      .image_rows = model->tower ? pd_tower_config_of(model->tower)->most_rows : 0,
+                      .image_sight = model->config.image_sight,
                       .session_size = sizeof(peridot_session_params)};
     return h;
 }
@@ -37,6 +40,8 @@ static peridot_status compare_hello(const struct hello *mine, const struct hello
         return pd_fail(PERIDOT_ERROR_LINK, "%s: another rank has a different file under this name", path);
     if (other->division != mine->division)
         return pd_fail(PERIDOT_ERROR_LINK, "the ranks divide the layers differently");
+    if (other->image_rows != mine->image_rows || other->image_sight != mine->image_sight)
+        return pd_fail(PERIDOT_ERROR_LINK, "the ranks have different vision towers, or numbers of rows of an image");
     return PERIDOT_OK;
 }
 
@@ -169,7 +174,7 @@ static peridot_status read_body(struct body *b, const struct worker *k, const st
     uint64_t size = (uint64_t)b->n_rows * sizeof *b->rows + (uint64_t)b->n_heads * sizeof *b->heads
         + (uint64_t)b->n_entries * sizeof *b->entries;
     if (size != m->size || b->n_rows == 0 || b->n_steps > pd_min(b->n_rows, s->set.n_max)
-        || b->n_rows > (b->n_steps == b->n_rows ? s->set.n_max : s->chunk) || b->n_heads > b->n_rows
+        || b->n_rows > (b->n_steps == b->n_rows ? s->set.n_max : s->prefill.n_room) || b->n_heads > b->n_rows
         || b->n_heads - pd_min(b->n_heads, b->n_steps) > PD_MAX_SEQUENCES)
         return bad_message(k, "rows");
     b->rows = (const struct pd_input_row *)k->link->body;
