@@ -385,12 +385,15 @@ typedef struct peridot_model_params {
     peridot_model *target;
     peridot_precision precision;
     /* A file with the vision tower of the model ("mmproj", GGUF). NULL: that of a Hugging Face directory, which is
-     * beside the model's other tensors, or none. Its weights are loaded when the first image is evaluated, and stay;
-     * where gpu_memory says how much there is they are let go after each image. */
+     * beside the model's other tensors, or none. "": none, whatever there is. Its weights are loaded when the first
+     * image is evaluated, and stay; where gpu_memory says how much there is they are let go after each image. */
     const char *vision;
     /* Rows of an image at most, where its size is not fixed: Gemma 4's 70, 140, 280, 560 or 1120, more for small
      * print. 0: as the model's files say, or 280. */
     uint32_t image_rows;
+    /* Where the file of `vision` is damaged or does not fit, the model is opened without it, and who has an image learns
+     * why. False: the model is not opened. */
+    bool vision_optional;
 } peridot_model_params;
 
 /* What a model turns its final hidden states into. */
@@ -471,6 +474,25 @@ PERIDOT_API uint64_t peridot_file_cache_size(const peridot_file *file, uint32_t 
 /* Fails, with the sentence that peridot_model_open would give, where that would refuse the file on every device. The
  * tokenizer is not looked at, nor the numbers in the tensors. */
 PERIDOT_API peridot_status peridot_file_check(const peridot_file *file);
+
+/* A vision tower, which makes rows of a picture. */
+typedef struct peridot_vision_info {
+    const char *kind;              /* "siglip": Gemma 3; "gemma4"; "gemma4-unified": patches that are projected alone */
+    const char *types;             /* of its matrices, most common first */
+    uint32_t n_layers, d_model, ffn_dim, n_heads, head_dim;   /* all 0 but d_model where patches are projected alone */
+    uint32_t patch_size;           /* pixels of a patch's side */
+    uint32_t image_size;           /* pixels of a picture's side; 0: as image_rows allow */
+    uint32_t image_rows;           /* of a picture at most */
+    uint32_t row_dim;              /* numbers of a row: d_model of the model that it is for */
+    uint32_t n_tensors;
+    uint64_t n_params, weights_size;   /* bytes in the file */
+} peridot_vision_info;
+
+/* The tower in a Hugging Face directory, or in a file of its own ("mmproj"). NULL, with a sentence, where there is none,
+ * it is damaged, or Peridot does not know its kind. Borrowed until the file closes. */
+PERIDOT_API const peridot_vision_info *peridot_file_vision(const peridot_file *file);
+/* Fails, with the sentence that peridot_model_open would give, where `vision` is not a tower of the model `file`. */
+PERIDOT_API peridot_status peridot_file_check_vision(const peridot_file *file, const peridot_file *vision);
 
 /* Loads a model (.gguf or Hugging Face directory) onto a device. params may be NULL. */
 PERIDOT_API peridot_status peridot_model_open(peridot_model **out, const char *path,

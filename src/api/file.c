@@ -4,6 +4,8 @@
 
 #include "api/info.h"
 #include "arch/source.h"
+#include "arch/tower.h"
+#include "base/num.h"
 #include "base/os.h"
 #include "engine/session.h"
 #include "format/checkpoint.h"
@@ -30,6 +32,9 @@ struct peridot_file {
     char error[512];         /* why they do not */
     peridot_model_info model;   /* family NULL: there is no config */
     char types[128];
+    peridot_vision_info vision;   /* kind NULL: there is none */
+    char vision_types[128], vision_error[512];
+    peridot_status vision_checked;
 };
 
 /* Long keys are no prefixes: each of a million entries would repeat them. */
@@ -103,11 +108,83 @@ static peridot_status check_model(peridot_file *f)
     return PERIDOT_OK;
 }
 
+/* ---- vision ---- */
+
+/* The tower of a model that is in `from`. */
+static peridot_status find_tower(struct pd_tower_config *out, const struct pd_checkpoint *from,
+                                 const struct pd_checkpoint *text, const struct pd_config *config)
+{
+    PD_TRY(pd_tower_read(out, from, text, config));
+    if (out->kind == PD_TOWER_NONE) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images", config->name);
+    return pd_tower_check(out, from);
+}
+
+/* One that lies by itself is for any model as wide as its rows, of one of these families. */
+static peridot_status find_own_tower(struct pd_tower_config *out, const peridot_file *f)
+{
+    static const enum pd_family families[] = {PD_GEMMA3, PD_GEMMA4};
+    const struct pd_meta *width = pd_checkpoint_find_meta(f->checkpoint, "clip.vision.projection_dim");
+    peridot_status status = PERIDOT_ERROR_ARGUMENT;   /* of the wrong family */
+    uint64_t d_out = 0;
+    if (f->model.family && pd_checkpoint_kind(f->checkpoint) == PD_CHECKPOINT_GGUF)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images: its vision tower is a file of its own "
+                       "(mmproj)", f->config.name);
+    if (f->model.family) return find_tower(out, f->checkpoint, f->checkpoint, &f->config);
+    if (width && width->type != PD_META_ARRAY) pd_meta_uint(&d_out, width, 0);
+    for (size_t i = 0; i < PD_COUNT(families) && status == PERIDOT_ERROR_ARGUMENT; i++) {
+        const struct pd_config config = {.family = families[i], .d_model = (uint32_t)pd_min(d_out, UINT32_MAX)};
+        status = find_tower(out, f->checkpoint, f->checkpoint, &config);
+    }
+    return status;
+}
+
+static peridot_status read_vision(peridot_file *f)
+{
+    static const char *const kinds[] = {[PD_TOWER_SIGLIP] = "siglip", [PD_TOWER_GEMMA4] = "gemma4",
+                                        [PD_TOWER_PATCHES] = "gemma4-unified"};
+    struct pd_tower_config t;
+    struct pd_tower_totals totals;
+    PD_TRY(find_own_tower(&t, f));
+    PD_TRY(pd_tower_count(&totals, &t, f->checkpoint));
+    pd_model_info_types(f->vision_types, sizeof f->vision_types, totals.type_counts);
+    f->vision = (peridot_vision_info){.kind = kinds[t.kind], .types = f->vision_types, .n_layers = t.n_layers,
+        .d_model = t.d_model, .ffn_dim = t.ffn_dim, .n_heads = t.n_heads, .head_dim = t.head_dim,
+        .patch_size = t.patch, .image_size = t.image_size, .image_rows = t.most_rows, .row_dim = t.d_out,
+        .n_tensors = totals.n_tensors, .n_params = totals.n_params, .weights_size = totals.size};
+    return PERIDOT_OK;
+}
+
+/* A tower that is damaged does no harm to what is beside it. */
+static void check_vision(peridot_file *f)
+{
+    f->vision_checked = pd_checkpoint_check(read_vision(f), f->checkpoint);
+    if (f->vision_checked == PERIDOT_OK) return;
+    f->vision.kind = NULL;
+    snprintf(f->vision_error, sizeof f->vision_error, "%s", pd_error());
+}
+
+const peridot_vision_info *peridot_file_vision(const peridot_file *file)
+{
+    if (file->vision.kind) return &file->vision;
+    pd_fail(file->vision_checked, "%s", file->vision_error);
+    return NULL;
+}
+
+peridot_status peridot_file_check_vision(const peridot_file *file, const peridot_file *vision)
+{
+    struct pd_tower_config t;
+    if (!file->model.family) return pd_fail(file->checked, "%s", file->error);
+    return pd_checkpoint_check(find_tower(&t, vision->checkpoint, file->checkpoint, &file->config), vision->checkpoint);
+}
+
+/* ---- files ---- */
+
 static peridot_status open_file(peridot_file *f, const char *path)
 {
     PD_TRY(pd_checkpoint_open(&f->checkpoint, path, true));
     PD_TRY(list_tensors(f));
     PD_TRY(check_model(f));
+    check_vision(f);
     yyjson_val *config = pd_checkpoint_config(f->checkpoint);
     if (!config) return PERIDOT_OK;
     size_t n = count_entries(config, 1);

@@ -133,11 +133,14 @@ static peridot_status open_gpu(peridot_model *model, const peridot_model_params 
 }
 
 /* What a model's own files say of a tower does no harm to text: whoever has an image learns what is wrong with it. A
- * file that was named must be right. */
+ * file that was named must be right, unless it is optional. */
 static peridot_status find_tower(peridot_model *model, const peridot_model_params *p)
 {
     struct pd_model *m = &model->m;
     const struct pd_checkpoint *from = m->checkpoint;
+    if (p->vision && !*p->vision)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images: it was opened without a vision tower "
+                       "(--vision none)", m->config.name);
     if (p->vision) {
         PD_TRY(pd_checkpoint_open(&m->tower_checkpoint, p->vision, true));
         from = m->tower_checkpoint;
@@ -166,7 +169,7 @@ static peridot_status open_tower(peridot_model *model, const peridot_model_param
     if (status == PERIDOT_OK) return status;
     model->tower_config.kind = PD_TOWER_NONE;
     snprintf(model->tower_error, sizeof model->tower_error, "%s", pd_error());
-    return p->vision ? status : PERIDOT_OK;
+    return p->vision && *p->vision && !p->vision_optional ? status : PERIDOT_OK;
 }
 
 static peridot_status create_tower(peridot_model *model, const peridot_model_params *p)

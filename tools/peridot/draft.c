@@ -89,7 +89,7 @@ peridot_status cmd_draft_open(struct cmd_draft *out, const struct cmd_draft_args
         own.path = beside;
     }
     CMD_TRY(cmd_model_need_head(&own, CMD_HEAD_LANGUAGE, "--draft"));
-    CMD_TRY(cmd_model_open_for(&out->model, &own, of));
+    CMD_TRY(cmd_model_open_text(&out->model, &own, of));
     peridot_status status = peridot_draft_check(out->model, of);
     if (status == PERIDOT_OK) status = cmd_model_tune_once(out->model);
     if (status != PERIDOT_OK) cmd_draft_close(out);

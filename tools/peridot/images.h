@@ -6,8 +6,8 @@
 
 #define CMD_VISION_OPTION \
     {.name = "vision", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct cmd_model_args, vision), \
-     .help = "The file with the model's vision tower (mmproj, GGUF). Without it, the one beside the model, or the " \
-             "Hugging Face directory's own."}, \
+     .help = "The file with the model's vision tower (mmproj, GGUF); none: the model is to see nothing. Without it, " \
+             "the file with mmproj in its name beside the model that fits it, or the Hugging Face directory's own."}, \
     {.name = "image-rows", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct cmd_model_args, image_rows), \
      .fallback = "0", .max = 1120, \
      .help = "Rows of a picture at most, where the model leaves it open: Gemma 4's 70, 140, 280, 560 or 1120; more " \

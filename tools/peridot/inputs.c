@@ -167,7 +167,7 @@ peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, struct cmd_inp
     peridot_model *model = NULL;
     cmd_interrupt_watch();
     if (task->heads) CMD_TRY(cmd_model_need_head(&args->model, task->heads, task->command));
-    peridot_status status = cmd_model_open(&model, &args->model);
+    peridot_status status = cmd_model_open_text(&model, &args->model, NULL);
     if (status == PERIDOT_OK && !(r.vocab = peridot_model_vocab(model))) status = PERIDOT_ERROR_UNSUPPORTED;
     /* All texts together are no longer than a chunk, or there is one. */
     if (status == PERIDOT_OK)

@@ -3,6 +3,7 @@
 #include "driver.h"
 #include "flow.h"
 #include "models/names.h"
+#include "models/vision.h"
 #include "os.h"
 #include "ranks.h"
 #include "terminal.h"
@@ -154,24 +155,18 @@ static void print_placement(const peridot_model_info *info)
             cmd_size_text(info->decode_host_resident_size));
 }
 
-peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args)
+/* `vision`: see peridot_model_params; a file that was found, and not named, is optional. */
+static peridot_status open_model(peridot_model **out, const char *path, const struct cmd_model_args *args,
+                                 const char *vision, peridot_model *target)
 {
-    return cmd_model_open_for(out, args, NULL);
-}
-
-peridot_status cmd_model_open_for(peridot_model **out, const struct cmd_model_args *args, peridot_model *target)
-{
-    const char *path;
     struct cmd_progress progress = cmd_progress_begin("loading");
     peridot_model_params params = {.device = cmd_device_name(args->device), .cache_dir = cmd_cache_dir(),
                                    .gpu_memory = args->gpu_memory,
                                    .precision = (peridot_precision)args->precision,
                                    .kernels = args->kernels.at, .n_kernels = args->kernels.n,
                                    .progress = cmd_progress_step, .user = &progress, .target = target,
-                                   .vision = args->vision,
+                                   .vision = vision, .vision_optional = !args->vision,
                                    .image_rows = args->image_rows};
-    *out = NULL;
-    CMD_TRY(cmd_model_path(&path, args->path));
     CMD_TRY(cmd_ranks_divide(&params.link, &params.device, args));
     peridot_status status = peridot_model_open(out, path, &params);
     cmd_progress_end(&progress);
@@ -179,6 +174,29 @@ peridot_status cmd_model_open_for(peridot_model **out, const struct cmd_model_ar
     if (status == PERIDOT_OK) print_device(peridot_model_get_info(*out), params.device != NULL);
     else if (status == PERIDOT_ERROR_DEVICE && !params.device) status = advise_failure(status);
     if (status == PERIDOT_OK && args->gpu_memory) print_placement(peridot_model_get_info(*out));
+    return status;
+}
+
+peridot_status cmd_model_open_text(peridot_model **out, const struct cmd_model_args *args, peridot_model *target)
+{
+    const char *path;
+    *out = NULL;
+    CMD_TRY(cmd_model_path(&path, args->path));
+    return open_model(out, path, args, "", target);
+}
+
+peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args)
+{
+    const char *path, *vision = args->vision;
+    char *found = NULL;
+    *out = NULL;
+    CMD_TRY(cmd_model_path(&path, args->path));
+    if (!vision) CMD_TRY(cmd_vision_find(&found, NULL, path));
+    if (vision && strcmp(vision, "none") == 0) vision = "";
+    peridot_status status = open_model(out, path, args, vision ? vision : found, NULL);
+    if (status == PERIDOT_OK && found && peridot_model_get_info(*out)->image_rows)
+        cmd_say("vision: %s\n", cmd_shown(found));
+    free(found);
     return status;
 }
 

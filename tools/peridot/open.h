@@ -11,7 +11,7 @@ struct cmd_model_args {
     uint64_t gpu_memory;  /* 0: all weights must fit */
     uint32_t precision;   /* peridot_precision */
     struct cmd_texts kernels;
-    const char *vision;   /* NULL: the one that is beside the model, if any */
+    const char *vision;   /* NULL: the one that is beside the model, if any; "none" */
     uint32_t image_rows;  /* 0: as the model says */
 };
 
@@ -72,10 +72,11 @@ void cmd_device_advise(void);
 /* The path that was given or that the given name means, or the demo model's. `*path` is borrowed until another is asked
  * for. */
 peridot_status cmd_model_path(const char **path, const char *given);
-/* Opens the model with a progress bar, and says on stderr which device it is on and why. */
+/* Opens the model with a progress bar, and says on stderr which device it is on and why, and which file beside it has
+ * its vision tower. */
 peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args);
-/* The same for one that may be a drafter of `target` (NULL: none may). */
-peridot_status cmd_model_open_for(peridot_model **out, const struct cmd_model_args *args, peridot_model *target);
+/* The same for text alone, of a model that may be a drafter of `target` (NULL: none may). */
+peridot_status cmd_model_open_text(peridot_model **out, const struct cmd_model_args *args, peridot_model *target);
 /* Says on stderr with which precision and kernels it computes, for commands whose results are numbers. */
 void cmd_model_print_precision(const peridot_model *model);
 

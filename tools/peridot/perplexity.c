@@ -246,7 +246,7 @@ static int run_perplexity(const struct cmd_command *command, const void *argumen
     if (status == PERIDOT_OK) status = cmd_ranks_broadcast(&text, &size);
     if (args->method == METHOD_LLAMA_CPP && size && text[size - 1] == '\n') size--;   /* as its -f does */
     if (status == PERIDOT_OK) status = cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name);
-    if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
+    if (status == PERIDOT_OK) status = cmd_model_open_text(&model, &args->model, NULL);
     if (status == PERIDOT_OK) status = score(args, model, text, size);
     peridot_model_close(model);
     free(text);

@@ -505,7 +505,7 @@ static peridot_status open_path(struct bench *b, const char *path)
     CMD_TRY(cmd_model_need_head(&args, CMD_HEAD_LANGUAGE, "bench"));
     CMD_TRY(bench_hash_file(&b->run.model_hash, path));
     b->begin_s = cmd_now();
-    CMD_TRY(cmd_model_open(&b->model, &args));
+    CMD_TRY(cmd_model_open_text(&b->model, &args, NULL));
     b->run.load_s = cmd_now() - b->begin_s;
     b->run.model = peridot_model_get_info(b->model);
     return PERIDOT_OK;

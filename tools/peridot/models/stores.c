@@ -2,6 +2,7 @@
 #include "stores.h"
 #include "../os.h"
 #include "../text.h"
+#include "vision.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -115,6 +116,8 @@ struct walk {
     const char *store;
     const char *repo;         /* of Hugging Face's cache: its name, which begins those of its models; else NULL */
     const char *root;
+    const char *tower_of;     /* of ollama's store: see add_manifest */
+    char tower[CMD_PATH_SIZE];
     struct stat above[MAX_DEPTH + 1];   /* the folders that lead to the present one */
 };
 
@@ -144,7 +147,7 @@ static peridot_status add_gguf(struct walk *w, const char *path)
     char name[2 * CMD_PATH_SIZE];
     uint32_t i = 1, n;
     const char *below = path + strlen(w->root) + 1, *shard = cmd_shard(&i, &n, below);
-    if (i > 1 || strstr(below, "mmproj")) return PERIDOT_OK;   /* not the first shard; a vision tower by itself */
+    if (i > 1 || cmd_vision_is_named(below)) return PERIDOT_OK;   /* not the first shard; a vision tower by itself */
     size_t size, stem = shard ? (size_t)(shard - below) : strlen(below) - strlen(".gguf");
     const char *label = w->repo ? cmd_type_label(&size, below) : NULL;
     if (label) snprintf(name, sizeof name, "%s:%.*s", w->repo, (int)size, label);
@@ -249,16 +252,18 @@ static peridot_status list_hub(struct cmd_model_list *list, const char *store, c
 
 /* ---- ollama's store: manifests/HOST/NAMESPACE/MODEL/TAG, blobs/sha256-... ---- */
 
-/* The weights in a manifest: their blob's hash, or NULL. */
-static const char *find_layer(uint64_t *size, yyjson_val *manifest)
+/* A layer in a manifest, "model" or "projector": its blob's hash, or NULL. */
+static const char *find_layer(uint64_t *size, yyjson_val *manifest, const char *kind)
 {
+    static const char prefix[] = "application/vnd.ollama.image.";
     static const char sha[] = "sha256:";
     size_t i, n;
     yyjson_val *layer;
     yyjson_arr_foreach(yyjson_obj_get(manifest, "layers"), i, n, layer) {
         const char *type = yyjson_get_str(yyjson_obj_get(layer, "mediaType"));
         const char *digest = yyjson_get_str(yyjson_obj_get(layer, "digest"));
-        if (!type || strcmp(type, "application/vnd.ollama.image.model") != 0) continue;
+        if (!type || strncmp(type, prefix, sizeof prefix - 1) != 0 || strcmp(type + sizeof prefix - 1, kind) != 0)
+            continue;
         if (!digest || strncmp(digest, sha, sizeof sha - 1) != 0) continue;
         digest += sizeof sha - 1;
         *size = yyjson_get_uint(yyjson_obj_get(layer, "size"));
@@ -278,20 +283,32 @@ static void name_manifest(char name[CMD_PATH_SIZE], const char *below)
     if (tag) *tag = ':';
 }
 
+static bool blob_path(char out[CMD_PATH_SIZE], const char *root, const char *hash)
+{
+    int size = hash ? snprintf(out, CMD_PATH_SIZE, "%s/blobs/sha256-%s", root, hash) : 0;
+    return size > 0 && size < CMD_PATH_SIZE;
+}
+
+/* Where w->tower_of is set: only the tower beside that blob is wanted, in w->tower. */
 static peridot_status add_manifest(struct walk *w, const char *path, const struct stat *st)
 {
-    char name[CMD_PATH_SIZE], blob[CMD_PATH_SIZE];
+    char name[CMD_PATH_SIZE], blob[CMD_PATH_SIZE], tower[CMD_PATH_SIZE];
     char *text;
     size_t text_size;
-    uint64_t size;
+    uint64_t size, tower_size;
     if (!S_ISREG(st->st_mode) || st->st_size > MAX_MANIFEST) return PERIDOT_OK;
     if (cmd_read_file(&text, &text_size, path) != PERIDOT_OK) return PERIDOT_OK;
     yyjson_doc *doc = yyjson_read(text, text_size, 0);
-    const char *hash = find_layer(&size, yyjson_doc_get_root(doc));
-    int length = hash ? snprintf(blob, sizeof blob, "%s/blobs/sha256-%s", w->root, hash) : 0;
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    bool found = blob_path(blob, w->root, find_layer(&size, root, "model"));
+    bool sees = blob_path(tower, w->root, find_layer(&tower_size, root, "projector"));
     yyjson_doc_free(doc);
     free(text);
-    if (length <= 0 || length >= CMD_PATH_SIZE) return PERIDOT_OK;
+    if (w->tower_of) {
+        if (found && sees && strcmp(blob, w->tower_of) == 0) strcpy(w->tower, tower);
+        return PERIDOT_OK;
+    }
+    if (!found) return PERIDOT_OK;
     name_manifest(name, path + strlen(w->root) + sizeof "/manifests");
     return add_model(w->list, w->store, name, blob, size);
 }
@@ -315,6 +332,22 @@ static peridot_status list_ollama(struct cmd_model_list *list, const char *store
     char manifests[CMD_PATH_SIZE];
     if (!join(manifests, root, "manifests")) return PERIDOT_OK;
     return walk_manifests(&(struct walk){.list = list, .store = store, .root = root}, manifests, 1);
+}
+
+peridot_status cmd_ollama_vision(char **path, const char *model)
+{
+    static const char word[] = "/blobs/sha256-";
+    char root[CMD_PATH_SIZE], manifests[CMD_PATH_SIZE];
+    struct cmd_model_list list = {0};
+    struct walk w = {.list = &list, .root = root, .tower_of = model};
+    const char *at = strstr(model, word);
+    *path = NULL;
+    if (!at || strlen(at) != sizeof word - 1 + HASH_SIZE) return PERIDOT_OK;
+    snprintf(root, sizeof root, "%.*s", (int)(at - model), model);
+    if (!join(manifests, root, "manifests")) return PERIDOT_OK;
+    CMD_TRY(walk_manifests(&w, manifests, 1));
+    *path = *w.tower ? strdup(w.tower) : NULL;
+    return *path || !*w.tower ? PERIDOT_OK : cmd_fail_alloc(strlen(w.tower), "path");
 }
 
 /* ---- all of them ---- */

@@ -26,6 +26,9 @@ struct cmd_model_list {
 peridot_status cmd_model_list_find(struct cmd_model_list *out);
 void cmd_model_list_free(struct cmd_model_list *list);
 
+/* The vision tower that a manifest of ollama's names beside the blob of a model, to be freed; NULL: none. */
+peridot_status cmd_ollama_vision(char **path, const char *model);
+
 /* Hugging Face's cache, where `peridot pull` writes; false: neither it nor a home is known. */
 bool cmd_hub_cache(char path[CMD_PATH_SIZE]);
 /* The value of an environment variable, if it is set, with `below` behind it; `variable` NULL: just that. */
