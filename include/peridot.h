@@ -391,8 +391,8 @@ typedef struct peridot_model_params {
     /* Rows of an image at most, where its size is not fixed: Gemma 4's 70, 140, 280, 560 or 1120, more for small
      * print. 0: as the model's files say, or 280. */
     uint32_t image_rows;
-    /* Where the file of `vision` is damaged or does not fit, the model is opened without it, and who has an image learns
-     * why. False: the model is not opened. */
+    /* Where the file of `vision` is damaged or does not fit, the model is opened without it, and who has an image
+     * learns why. False: the model is not opened. */
     bool vision_optional;
 } peridot_model_params;
 
@@ -488,8 +488,8 @@ typedef struct peridot_vision_info {
     uint64_t n_params, weights_size;   /* bytes in the file */
 } peridot_vision_info;
 
-/* The tower in a Hugging Face directory, or in a file of its own ("mmproj"). NULL, with a sentence, where there is none,
- * it is damaged, or Peridot does not know its kind. Borrowed until the file closes. */
+/* The tower in a Hugging Face directory, or in a file of its own ("mmproj"). NULL, with a sentence, where there is
+ * none, it is damaged, or Peridot does not know its kind. Borrowed until the file closes. */
 PERIDOT_API const peridot_vision_info *peridot_file_vision(const peridot_file *file);
 /* Fails, with the sentence that peridot_model_open would give, where `vision` is not a tower of the model `file`. */
 PERIDOT_API peridot_status peridot_file_check_vision(const peridot_file *file, const peridot_file *vision);

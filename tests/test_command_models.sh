@@ -35,6 +35,12 @@ make_stores() {
     add_ollama registry.ollama.ai/library/tiny3/latest "$hash"
     add_ollama hf.co/someone/other/Q8_0 "$hash"
     cp "$golden/gemma1/model.gguf" "$ollama/blobs/sha256-$hash"
+    mkdir -p "$folder/own/sees" "$folder/own/deep/gemma-3-sees"
+    cp "$golden/gemma3-vision/model.gguf" "$folder/own/sees/watcher.gguf"
+    cp "$golden/gemma3-vision/mmproj.gguf" "$folder/own/sees/mmproj-watcher.gguf"
+    cp "$golden/gemma3-vision/mmproj.gguf" "$folder/own/a-tower.gguf"
+    cp "$golden/gemma4-vision/mmproj.gguf" "$folder/own/mmproj-that-fits-none.gguf"
+    cp "$golden"/gemma3-vision/{*.json,*.safetensors} "$folder/own/deep/gemma-3-sees"
     add_ollama registry.ollama.ai/library/lost/1b "$(printf 'b%.0s' {1..64})"
     add_ollama registry.ollama.ai/library/climbing/1b ../../../../../../etc/passwd
     echo '{"layers":[7,{"mediaType":{}}' >"$ollama/manifests/registry.ollama.ai/library/lost/broken"
@@ -75,7 +81,9 @@ test_table() {
     check "another family" row germa '.*no: .*germa'
     check "an empty file" row empty '.* no: '
     check "a name cannot forge a line" row 'forged\\nFORGED \\x1b\[31m' '.* no: '
-    check "nothing else is there" [ "$(wc -l <"$folder/out")" = 17 ]
+    check "a tower beside a model" row sees/watcher 'gemma3 .* PERIDOT_MODELS +yes, sees images$'
+    check "and in a directory" row deep/gemma-3-sees 'gemma3 .* PERIDOT_MODELS +yes, sees images$'
+    check "nothing else is there, and no tower by itself" [ "$(wc -l <"$folder/out")" = 19 ]
     check "which device it is for" contains err "device: "
     run models --device nothing
     check "no such device" [ $status = 1 ]
@@ -86,7 +94,9 @@ m = models["google/gemma-2-tiny"]
 assert m["runs"] and m["fits"] and m["family"] == "gemma2" and m["types"] == "bf16" and m["n_params"] > 1e5, m
 assert m["cache_size"] > 0 and m["path"].endswith("1" * 40) and m["missing"] == ""
 assert not models["germa"]["runs"] and "germa" in models["germa"]["missing"]
-assert len(models) == 16 and "latin-1-\\xe9" in models and "forged\nFORGED \x1b[31m" in models' "$folder/out"
+assert models["sees/watcher"]["vision"].endswith("own/sees/mmproj-watcher.gguf")
+assert [models[name]["vision"] for name in ("deep/gemma-3-sees", "deep/gemma-3", "split")] == [True, False, False]
+assert len(models) == 18 and "latin-1-\\xe9" in models and "forged\nFORGED \x1b[31m" in models' "$folder/out"
     HOME=$folder/nothing XDG_CACHE_HOME=$folder/nothing PERIDOT_MODELS= run models
     check "where there are none" contains err "no models were found; peridot pull "
     check "with status 0" [ $status = 0 ]

@@ -31,6 +31,12 @@ make_repos() {
     for name in tiny-Q4_K_S mmproj-Q8_0 split/tiny-F16-00001-of-00002 split/tiny-F16-00002-of-00002; do
         head -c 3000 /dev/urandom >"$repos/test/quants/$name.gguf"
     done
+    mkdir "$repos/test/seeing"
+    cp "$golden/gemma3-vision/model.gguf" "$repos/test/seeing/tiny-it-Q4_K_M.gguf"
+    cp "$golden/gemma3-vision/mmproj.gguf" "$repos/test/seeing/mmproj-tiny-it-F16.gguf"
+    for name in mmproj-tiny-it-BF16 mmproj-tiny-it-Q8_0 mmproj-other-F16; do
+        cp "$golden/gemma3-vision/mmproj-q8_0.gguf" "$repos/test/seeing/$name.gguf"
+    done
     for name in gated private cut wrong long slow unranged forbidden hostile nonsense busy huge; do
         mkdir "$repos/test/$name"
         cp "$golden/gemma2-q8_0/model.gguf" "$repos/test/$name/tiny-Q8_0.gguf"
@@ -130,6 +136,27 @@ test_quants() {
     done
     run pull test/quants --revision ../../x
     check "nor is that a revision" [ $status = 2 ]
+}
+
+test_vision() {
+    pulls test/seeing --no-vision
+    check "a model without its tower" n_files seeing 3
+    check "is not told of one" [ "$(grep -c vision "$folder/err")" = 0 ]
+    pulls test/seeing
+    check "with its tower" same seeing mmproj-tiny-it-F16.gguf
+    check "and none but that" n_files seeing 5
+    check "the size is said before" contains err \
+        "with its vision tower: mmproj-tiny-it-F16.gguf, 392 kB (--no-vision leaves it out)"
+    check "the path is the model's" grep -q 'tiny-it-Q4_K_M.gguf$' "$folder/out"
+    run models
+    check "models says that it sees" matches out '^test/seeing:Q4_K_M .* yes, sees images$'
+    rm "$repos/test/seeing/mmproj-tiny-it-F16.gguf"
+    pulls test/seeing:Q4_K_M
+    check "or else q8_0" same seeing mmproj-tiny-it-Q8_0.gguf
+    pulls test/seeing/mmproj-other-F16.gguf
+    check "by its name, alone" same seeing mmproj-other-F16.gguf
+    pulls test/directory
+    check "a directory has its own" [ "$(grep -c vision "$folder/err")" = 0 ]
 }
 
 test_tokens() {
@@ -279,6 +306,7 @@ make_repos
 start_hub
 test_directory
 test_quants
+test_vision
 test_tokens
 test_trouble
 test_two

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Which vision tower belongs to a model: the mmproj file beside it, which fits it and is named after it, in folders and in
-# the stores of other programs; and that one which is damaged or does not fit takes nothing from text.
+# Which vision tower belongs to a model: the mmproj file beside it that fits and is named after it, in folders and in the
+# stores of other programs; that one which is damaged or does not fit takes nothing from text; and what inspect says.
 . "$(dirname "$0")/command.sh"
 
 golden=$source/tests/golden
@@ -120,6 +120,42 @@ test_stores() {
     sees "$home/.lmstudio/models/someone/tiny/mmproj-model-f16.gguf" someone/tiny/tiny-Q4_0
 }
 
+# told PATTERN: a line of inspect.
+told() { check "inspect says '$1'" grep -qxE -e " *$1" "$folder/out"; }
+
+test_inspect() {
+    place flat tiny.gguf "$tiny/mmproj-q8_0.gguf" mmproj-tiny-q8_0.gguf
+    run inspect "$folder/flat/tiny.gguf"
+    told "vision \(siglip, in $folder/flat/mmproj-tiny-q8_0.gguf\)"
+    told 'tower: 2 layers of 96, 4 heads of 24, ffn of 104'
+    told 'picture: 96 x 96 pixels, patches of 6 x 6, 16 rows of 64'
+    told 'weights: [0-9]+ kB, [0-9.]+ million parameters, 39 tensors, matrices in q8_0, f16, f32'
+    local cache=$(grep -o "cache: .* per token" "$folder/out")
+    run inspect "$tiny"
+    told 'vision \(siglip\)'
+    told 'weights: [0-9]+ kB, .* matrices in bf16'
+    check "the tower adds nothing to the cache" [ "$(grep -o "cache: .* per token" "$folder/out")" = "$cache" ]
+    run inspect "$tiny/mmproj.gguf"
+    told 'vision \(siglip\)'
+    check "and has none of its own" matches_not out 'cache:|sessions'
+    run inspect "$golden/gemma4-vision"
+    told 'vision \(gemma4\)'
+    told 'picture: patches of 4 x 4, at most 70 rows of 64'
+    run inspect "$golden/gemma4-unified-vision/mmproj.gguf"
+    told 'tower: patches are projected to 96'
+    run inspect "$golden/gemma3"
+    check "a model that does not see" matches_not out '^vision'
+    run inspect --json "$folder/flat/tiny.gguf"
+    check "JSON" python3 -c 'import json, sys
+v = json.load(open(sys.argv[1]))["vision"]
+assert v["path"].endswith("mmproj-tiny-q8_0.gguf") and v["kind"] == "siglip" and v["types"] == "q8_0, f16, f32", v
+assert (v["n_layers"], v["d_model"], v["image_size"], v["image_rows"], v["row_dim"]) == (2, 96, 96, 16, 64), v' \
+        "$folder/out"
+    run inspect --json "$golden/gemma3"
+    check "JSON without a tower" contains out '"vision": null'
+}
+
+test_inspect
 test_folder
 test_blind
 test_stores

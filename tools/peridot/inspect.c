@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "command.h"
 #include "json.h"
+#include "models/vision.h"
 #include "open.h"
 #include "text.h"
 
@@ -37,12 +38,15 @@ struct totals {
     uint64_t kv_row;         /* numbers that all layers' caches keep of one position */
     uint64_t ctx, head_dim;
     peridot_kv_type kv;
+    const peridot_vision_info *vision;   /* NULL: there is no tower */
+    const char *vision_path;             /* of a file of its own beside the model; NULL: it is in this one */
 };
 
-/* Keys and values of one position are as many as the key projection has rows, twice. */
+/* Keys and values of one position are as many as the key projection has rows, twice. Towers keep none. */
 static bool is_key_projection(const char *name)
 {
     static const char *const endings[] = {".attn_k.weight", ".self_attn.k_proj.weight"};
+    if (strncmp(name, "v.", 2) == 0 || strncmp(name, "a.", 2) == 0 || strstr(name, "_tower.")) return false;
     for (size_t i = 0; i < CMD_COUNT(endings); i++) {
         size_t size = strlen(name), n = strlen(endings[i]);
         if (size >= n && strcmp(name + size - n, endings[i]) == 0) return true;
@@ -142,6 +146,24 @@ static void print_totals(const struct totals *t)
                cmd_kv_name(t->kv), cmd_size_text(cache_size(t)), t->ctx, CMD_S(t->ctx));
 }
 
+static void print_vision(const struct totals *t)
+{
+    const peridot_vision_info *v = t->vision;
+    if (!v) return;
+    printf("vision (%s%s%s)\n", v->kind, t->vision_path ? ", in " : "",
+           t->vision_path ? cmd_shown(t->vision_path) : "");
+    if (v->n_layers)
+        printf("  tower: %" PRIu32 " layer%s of %" PRIu32 ", %" PRIu32 " heads of %" PRIu32 ", ffn of %" PRIu32 "\n",
+               v->n_layers, CMD_S(v->n_layers), v->d_model, v->n_heads, v->head_dim, v->ffn_dim);
+    else printf("  tower: patches are projected to %" PRIu32 "\n", v->d_model);
+    printf("  picture: ");
+    if (v->image_size) printf("%" PRIu32 " x %" PRIu32 " pixels, ", v->image_size, v->image_size);
+    printf("patches of %" PRIu32 " x %" PRIu32 ", %s%" PRIu32 " rows of %" PRIu32 "\n", v->patch_size, v->patch_size,
+           v->image_size ? "" : "at most ", v->image_rows, v->row_dim);
+    printf("  weights: %s, %.4g million parameters, %" PRIu32 " tensors, matrices in %s\n",
+           cmd_size_text(v->weights_size), 1e-6 * (double)v->n_params, v->n_tensors, v->types);
+}
+
 static void print_fit(const peridot_device_info *d, uint64_t need)
 {
     const char *answer = d->unusable[0] ? "cannot be used" : need <= d->heap_budget ? "fits" : "does not fit";
@@ -214,6 +236,34 @@ static void write_model(const peridot_file *file)
     write_number(", ", "head_dim", m->head_dim);
     write_number(", ", "window", m->window);
     write_number(", ", "ctx_max", m->ctx_max);
+    fputc('}', stdout);
+}
+
+static void write_vision(const struct totals *t)
+{
+    const peridot_vision_info *v = t->vision;
+    fputs(",\n \"vision\": ", stdout);
+    if (!v) {
+        fputs("null", stdout);
+        return;
+    }
+    printf("{\"kind\": \"%s\", \"types\": \"%s\"", v->kind, v->types);
+    if (t->vision_path) {
+        fputs(", \"path\": ", stdout);
+        write_string(t->vision_path);
+    }
+    write_number(", ", "n_layers", v->n_layers);
+    write_number(", ", "d_model", v->d_model);
+    write_number(", ", "ffn_dim", v->ffn_dim);
+    write_number(", ", "n_heads", v->n_heads);
+    write_number(", ", "head_dim", v->head_dim);
+    write_number(", ", "patch_size", v->patch_size);
+    write_number(", ", "image_size", v->image_size);
+    write_number(", ", "image_rows", v->image_rows);
+    write_number(", ", "row_dim", v->row_dim);
+    write_number(", ", "n_tensors", v->n_tensors);
+    write_number(", ", "n_params", v->n_params);
+    write_number(", ", "size", v->weights_size);
     fputc('}', stdout);
 }
 
@@ -298,6 +348,7 @@ static peridot_status write_json(const struct totals *t, const peridot_file *fil
     fputs("{\"path\": ", stdout);
     write_string(path);
     write_model(file);
+    write_vision(t);
     CMD_TRY(write_metadata(file));
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) write_tensor(peridot_file_tensor(file, i), i == 0);
     write_totals(t);
@@ -317,6 +368,7 @@ static peridot_status print(const struct totals *t, const peridot_file *file, co
     CMD_TRY(print_metadata(file));
     print_tensors(file);
     print_totals(t);
+    print_vision(t);
     if (n_devices) printf("devices (weights, and a cache for %" PRIu64 " token%s)\n", t->ctx, CMD_S(t->ctx));
     for (size_t i = 0; i < n_devices; i++) print_fit(devices[i], t->size + cache_size(t));
     print_sessions(t, file, devices, n_devices);
@@ -331,9 +383,24 @@ static peridot_status list_devices(const peridot_device_info ***out, size_t *n, 
     return status == PERIDOT_ERROR_DEVICE ? PERIDOT_OK : status;
 }
 
+/* The tower in the file, or the one beside it that fits; *beside is to be closed, *found to be freed. */
+static peridot_status find_vision(struct totals *t, peridot_file **beside, char **found, const peridot_file *file,
+                                  const char *path)
+{
+    bool fits;
+    t->vision = peridot_file_vision(file);
+    if (t->vision) return PERIDOT_OK;
+    CMD_TRY(cmd_vision_find(found, &fits, path));
+    if (!*found || !fits || peridot_file_open(beside, *found) != PERIDOT_OK) return PERIDOT_OK;
+    t->vision = peridot_file_vision(*beside);
+    t->vision_path = *found;
+    return PERIDOT_OK;
+}
+
 static peridot_status inspect(const char *path, bool json, peridot_kv_type kv)
 {
-    peridot_file *file;
+    peridot_file *file, *beside = NULL;
+    char *found = NULL;
     struct totals totals = {.ctx = CTX, .head_dim = 64, .kv = kv};
     const peridot_device_info **devices;
     size_t n_devices;
@@ -342,9 +409,12 @@ static peridot_status inspect(const char *path, bool json, peridot_kv_type kv)
     if (model) totals.ctx = cmd_min(CTX, model->ctx_max), totals.head_dim = model->head_dim;
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) count_tensor(&totals, peridot_file_tensor(file, i));
     peridot_status status = list_devices(&devices, &n_devices, &totals);
+    if (status == PERIDOT_OK) status = find_vision(&totals, &beside, &found, file, path);
     if (status == PERIDOT_OK) status = (json ? write_json : print)(&totals, file, path, devices, n_devices);
     peridot_free(devices);
     peridot_file_close(file);
+    peridot_file_close(beside);
+    free(found);
     return status;
 }
 
@@ -365,10 +435,13 @@ const struct cmd_command cmd_inspect = {
         "Lists the metadata and the tensors of a model (name, type, shape with the outermost dimension first, bytes), "
         "their totals by type, what the key-value cache takes, and on which devices that fits, also with long "
         "contexts. The file's structure is checked on the way; nothing is loaded.\n\n"
+        "Of a model that sees images, and of a file with a vision tower alone (mmproj), it also says what the tower "
+        "is: its layers, the patches and rows of a picture, and its weights.\n\n"
         "The object of --json has path, model (name, family, head and sizes; null for what Peridot cannot run, and "
-        "then unsupported says why), metadata (values as text, long ones shortened), tensors, types, totals in bytes, "
-        "devices, and sessions: what weights and cache take for contexts of 8192, 32768 and 131072 tokens, as far as "
-        "the model goes, and the indices of the devices where that fits.",
+        "then unsupported says why), vision (the tower, with its path where it is in a file beside the model, and "
+        "image_size 0 where that varies; or null), metadata (values as text, long ones shortened), tensors, types, "
+        "totals in bytes, devices, and sessions: what weights and cache take for contexts of 8192, 32768 and 131072 "
+        "tokens, as far as the model goes, and the indices of the devices where that fits.",
     .examples = "peridot inspect gemma-2-2b-it.gguf\nperidot inspect --json ~/models/gemma-3-1b-it",
     CMD_ARGUMENTS(options, struct inspect_args),
     .run = run_inspect,

@@ -1,6 +1,7 @@
 /* peridot models: the models on this machine, whether they run here, and whether they fit its device. Only the
  * beginnings of files are read. */
 #include "stores.h"
+#include "vision.h"
 #include "../command.h"
 #include "../json.h"
 #include "../open.h"
@@ -32,6 +33,8 @@ struct finding {
     char types[128];
     uint64_t n_params, ctx_max, weights_size, cache_size;
     uint64_t cache_sizes[3];   /* of contexts[], as far as the model goes */
+    bool sees;
+    char *vision;              /* the file of its vision tower, freed at the end; NULL: it is among the model's own */
 };
 
 static const uint32_t contexts[] = {8192, 32768, 131072};
@@ -86,6 +89,21 @@ static void keep_info(struct finding *f, const peridot_file *file)
         f->cache_sizes[i] = peridot_file_cache_size(file, contexts[i], PERIDOT_KV_F16);
 }
 
+/* The tower in its own files, or a file of its own that fits. */
+static peridot_status keep_vision(struct finding *f, const peridot_file *file)
+{
+    f->sees = peridot_file_vision(file) != NULL;
+    if (f->sees) return PERIDOT_OK;
+    CMD_TRY(cmd_vision_find(&f->vision, &f->sees, f->model->path));
+    if (f->sees) return PERIDOT_OK;
+    free(f->vision);
+    f->vision = NULL;
+    return PERIDOT_OK;
+}
+
+/* A vision tower by itself is no model. */
+static bool is_tower(const struct finding *f) { return !f->runs && strcmp(f->family, "clip") == 0; }
+
 static peridot_status look(struct finding *f)
 {
     peridot_file *file;
@@ -97,6 +115,7 @@ static peridot_status look(struct finding *f)
     if (status == PERIDOT_OK) status = check_vocab(f->model->path, file);
     if (status == PERIDOT_OK) keep_info(f, file);
     else keep_reason(f);
+    if (status == PERIDOT_OK) status = keep_vision(f, file);
     peridot_file_close(file);
     return status == PERIDOT_ERROR_MEMORY ? status : PERIDOT_OK;
 }
@@ -123,7 +142,7 @@ static void print_row(const struct finding *f, const peridot_device_info *device
     else if (device && need_of(f) > device->heap_budget)
         printf("  does not fit: needs %s, %s are free\n", cmd_size_text(need_of(f)),
                cmd_size_text(device->heap_budget));
-    else puts("  yes");
+    else puts(f->sees ? "  yes, sees images" : "  yes");
 }
 
 static void print_table(const struct finding *found, size_t n, const peridot_device_info *device)
@@ -160,6 +179,8 @@ static void add_model(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct fi
     yyjson_mut_obj_add_bool(doc, o, "runs", f->runs);
     add_text(doc, o, "missing", f->missing);
     if (!f->runs) return;
+    if (f->vision) add_text(doc, o, "vision", f->vision);
+    else yyjson_mut_obj_add_bool(doc, o, "vision", f->sees);
     add_text(doc, o, "types", f->types);
     yyjson_mut_obj_add_uint(doc, o, "n_params", f->n_params);
     yyjson_mut_obj_add_uint(doc, o, "ctx_max", f->ctx_max);
@@ -200,16 +221,19 @@ static peridot_status show(const struct cmd_model_list *list, const struct model
     struct finding *found = calloc(list->n + 1, sizeof *found);
     if (!found) return cmd_fail_alloc(list->n * sizeof *found, "list of models");
     peridot_status status = PERIDOT_OK;
+    size_t n = 0;
     for (size_t i = 0; i < list->n && status == PERIDOT_OK; i++) {
-        found[i].model = &list->items[i];
-        status = look(&found[i]);
+        found[n] = (struct finding){.model = &list->items[i]};
+        status = look(&found[n]);
+        n += !is_tower(&found[n]);
     }
     if (status == PERIDOT_OK) status = peridot_device_find(&device, name);
     /* A machine without Vulkan can still list its files. */
     if (status == PERIDOT_ERROR_DEVICE && !name) status = PERIDOT_OK;
-    if (status == PERIDOT_OK && args->json) status = print_json(found, list->n, device);
-    else if (status == PERIDOT_OK) print_table(found, list->n, device);
+    if (status == PERIDOT_OK && args->json) status = print_json(found, n, device);
+    else if (status == PERIDOT_OK) print_table(found, n, device);
     peridot_free(device);
+    for (size_t i = 0; i < n; i++) free(found[i].vision);
     free(found);
     return status;
 }
@@ -231,7 +255,9 @@ const struct cmd_command cmd_models = {
         "Lists the models on this machine, whichever program put them there: the name, which every -m takes, the "
         "family, the type of most of the matrices, the size, where the model is kept, and whether Peridot can run it, "
         "or what is missing. A model fits the device when its weights and the cache of a context of up to 8192 "
-        "positions do; where one does not, a smaller --ctx or --gpu-memory may help.\n\n"
+        "positions do; where one does not, a smaller --ctx or --gpu-memory may help. One with a vision tower sees "
+        "images: the tower is in its own files (vision in --json is true), or in a file beside it with mmproj in its "
+        "name (vision is its path).\n\n"
         "A name can be shortened as long as it means only one model: gemma-3-1b for google/gemma-3-1b-it. After a "
         "colon comes ollama's tag, or the type of the file where a model has several: NAME:Q4_K_M, NAME:q4_k. A path "
         "that exists always means that path.\n\n"

@@ -1,6 +1,7 @@
 /* peridot pull: a model of huggingface.co, or of a hub like it, into Hugging Face's cache on this machine. Nothing else
  * in Peridot asks another host for anything. */
 #include "hub_cache.h"
+#include "vision.h"
 #include "../command.h"
 #include "../text.h"
 
@@ -10,6 +11,7 @@
 
 struct pull_args {
     const char *name, *revision;
+    bool no_vision;
 };
 
 static const struct cmd_option options[] = {
@@ -18,6 +20,8 @@ static const struct cmd_option options[] = {
              "OWNER/MODEL/FILE, one of its files."},
     {.name = "revision", .metavar = "REV", .kind = CMD_TEXT, .offset = offsetof(struct pull_args, revision),
      .fallback = "main", .help = "A branch, a tag or a commit."},
+    {.name = "no-vision", .kind = CMD_FLAG, .offset = offsetof(struct pull_args, no_vision),
+     .help = "Leave out the file with the vision tower of a GGUF model (mmproj), without which it sees no images."},
 };
 
 /* ---- which files ---- */
@@ -52,7 +56,7 @@ static bool parse_wanted(struct wanted *out, const char *text)
 
 static bool is_gguf(const struct hub_file *f)
 {
-    return cmd_ends_with(f->path, ".gguf") && !strstr(f->path, "mmproj") && !strstr(f->path, "imatrix");
+    return cmd_ends_with(f->path, ".gguf") && !cmd_vision_is_named(f->path) && !strstr(f->path, "imatrix");
 }
 
 /* Files that are one, in shards, have the same name but for the number. */
@@ -164,6 +168,24 @@ static peridot_status choose(struct hub *hub, const struct wanted *wanted)
     return fail_choice(hub, why, true);
 }
 
+/* The vision tower of a GGUF model that is wanted: of several, the one that cmd_vision_find would take. */
+static void want_vision(struct hub *hub)
+{
+    struct hub_file *best = NULL;
+    const char *model = NULL;
+    for (size_t i = 0; i < hub->n && !model; i++)
+        if (hub->files[i].wanted && is_gguf(&hub->files[i])) model = hub->files[i].path;
+    for (size_t i = 0; i < hub->n && model; i++) {
+        struct hub_file *f = &hub->files[i];
+        if (!cmd_vision_is_named(f->path)) continue;
+        if (!best || cmd_vision_rank(f->path, model) > cmd_vision_rank(best->path, model)) best = f;
+    }
+    if (!best) return;
+    best->wanted = true;
+    fprintf(stderr, "with its vision tower: %s, %s (--no-vision leaves it out)\n", cmd_shown(best->path),
+            cmd_size_text(best->size));
+}
+
 /* ---- fetching ---- */
 
 static peridot_status fetch(struct hub *hub, const struct hub_cache *cache)
@@ -218,6 +240,7 @@ static peridot_status pull(const struct pull_args *args, const struct wanted *wa
     struct hub_cache cache;
     peridot_status status = hub_open(&hub, wanted->repo, args->revision);
     if (status == PERIDOT_OK) status = choose(&hub, wanted);
+    if (status == PERIDOT_OK && !args->no_vision) want_vision(&hub);
     if (status == PERIDOT_OK) status = hub_cache_open(&cache, &hub);
     if (status == PERIDOT_OK) status = fetch(&hub, &cache);
     if (status == PERIDOT_OK) status = report_model(&hub, &cache, wanted);
@@ -256,7 +279,8 @@ const struct cmd_command cmd_pull = {
         "Fetches a model into Hugging Face's cache, in the cache's own layout, so that other programs find it too, and "
         "prints its path; peridot models lists it, and -m takes its name. From a repository with safetensors, the "
         "files that Peridot needs are fetched; from one with several GGUF files, the file of the type that is named, "
-        "or of Q4_K_M. All shards of a file are fetched.\n\n"
+        "or of Q4_K_M. All shards of a file are fetched, and with a GGUF file the one of its vision tower (mmproj), if "
+        "the repository has any: the f16 one of several, or else the q8_0 one.\n\n"
         "Files that are there already are not fetched again, and an interrupted download is resumed. Every file is "
         "checked against the hub's hash. No other command of Peridot contacts another host.\n\n"
         "Gated models need a token of an account that has accepted their licence: in HF_TOKEN, or in the file that hf "
