@@ -3,6 +3,7 @@ import gc
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,11 @@ from peridot import GREEDY as greedy, _library
 
 root = Path(__file__).resolve().parents[2]
 stories, golden = str(root / "models/stories.gguf"), root / "tests/golden"
+
+# As Gemma 3's published one has the parts of a message.
+TEMPLATE = """{{ bos_token }}{% for m in messages %}{{ m.role }}: {% if m.content is string %}{{ m.content | trim }}
+{%- else %}{% for p in m.content %}{% if p.type == 'image' %}{{ '<start_of_image>' }}{% elif p.type == 'text' %}
+{{- p.text | trim }}{% endif %}{% endfor %}{% endif %}{{ '\\n' }}{% endfor %}model: """
 
 
 def command(*args, text=None):
@@ -160,6 +166,60 @@ class Test(unittest.TestCase):
                     self.assertEqual((reply.read(), reply.calls), ("hello model", []))
                 self.assertRaises(peridot.FormatError, model.chat,
                                   tools=[{"name": "f", "parameters": {"$ref": "#/nowhere"}}])
+
+    def test_images(self):
+        """All kinds of pictures are one, and a prompt and a chat with them give what the command gives."""
+        tiny, copy = golden / "gemma3-vision", Path(sys.argv[1]) / "seeing"
+        hot, options = peridot.Sampling(40, 0, 1, 0, seed=5), "--temp 40 --top-k 0 --top-p 1 --min-p 0 --seed 5".split()
+        path, pixels = tiny / "image-1.png", np.fromfile(tiny / "pixels.f32", "<f4").reshape(3, 96, 96)
+        pixels = np.rint((pixels.transpose(1, 2, 0) + 1) * 127.5).astype(np.uint8)
+        with peridot.Model(tiny / "model.gguf", vision=tiny / "mmproj.gguf") as model:
+            self.assertEqual(model.info.image_rows, 16)
+            image = model.image(path)
+            kinds = [str(path), path.read_bytes(), pixels, np.asfortranarray(pixels)]
+            try:
+                from PIL import Image
+                kinds += [Image.open(path), Image.open(path).convert("RGBA")]
+            except ImportError:
+                pass
+            for kind in kinds:
+                self.assertEqual(model.image(kind).ids, image.ids)
+            self.assertNotEqual(model.image(tiny / "image-2.png").ids, image.ids)
+            self.assertEqual((len(image.ids), max(image.ids) < 0), (16, True))
+            for wrong in pixels[..., 0], pixels.astype(float):
+                self.assertRaisesRegex(ValueError, "not .* of (uint8|float64)", model.image, wrong)
+            self.assertRaisesRegex(TypeError, "not int", model.image, 7)
+            self.assertRaisesRegex(peridot.Error, "the picture: ", model.image, b"no picture")
+            self.assertRaisesRegex(OSError, "none.png", model.image, "none.png")
+            ids = [int(i) for i in (tiny / "tokens.txt").read_text().split(",")]
+            begin = ids.index(model.info.image_token)
+            ids[begin:begin + 16] = image.ids
+            rows = command("logits", "-m", tiny / "model.gguf", "--vision", tiny / "mmproj.gguf", "--image", path,
+                           "--tokens", (tiny / "tokens.txt").read_text(), "--out", "-")
+            with peridot.Session(model) as session, session.sequence() as sequence:
+                np.testing.assert_array_equal(sequence.logits(ids), np.frombuffer(rows, "<f4").reshape(len(ids), -1))
+            one, other = (model.generate("the cat", 8, hot, images=[each]) for each in (path, tiny / "image-2.png"))
+            gc.collect()   # nothing but the replies refers to the images
+            one.read(), other.read()
+            self.assertNotEqual(one.tokens, other.tokens)
+        with peridot.Model(tiny / "model.gguf") as model:
+            self.assertRaisesRegex(peridot.UnsupportedError, "does not see images", model.generate, "a", images=[path])
+        shutil.copytree(tiny, copy)
+        (copy / "tokenizer_config.json").write_text(json.dumps({"chat_template": TEMPLATE}))
+        with peridot.Model(copy) as model:
+            chat = model.chat()
+            for k in 1, 2:
+                reply = chat.send("the cat", 8, hot, images=[path] * k)
+                reply.read()
+                if k == 1:
+                    made = command("run", "-m", copy, *options, "-n", 8, "--ids", "--image", path, "the cat")
+                    self.assertEqual(reply.tokens, [int(i) for i in made.split(b",")][:len(reply.tokens)])
+                self.assertEqual(sum(i < 0 for i in chat.ids), 16 * k * (k + 1) // 2)
+            again = model.chat()
+            again._tools = [{"type": "function", "function": {"name": "add"}}]   # whose calls it has no bytes to write
+            for images in [path], ():
+                again.send("the cat", 4, greedy, images=images).read()
+                self.assertEqual(sum(i < 0 for i in again.ids), 16)
 
     def test_rows(self):
         model, ids = peridot.Model(golden / "gemma2-q8_0/model.gguf"), [2, 5, 7, 11]

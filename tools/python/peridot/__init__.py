@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import io
 import json
 import os
 import random
@@ -33,8 +34,8 @@ from ._library import (ArgumentError, Cancelled, DeviceError, DeviceLostError, E
                        OutOfMemoryError, UnsupportedError, check, ffi, lib, on_error, string, text)
 
 __all__ = ["ArgumentError", "Bench", "Call", "Cancelled", "Chat", "DeviceError", "DeviceLostError", "Error",
-           "FileError", "FormatError", "GREEDY", "Generation", "Model", "OutOfMemoryError", "Record", "Sampling", "Sequence",
-           "Session", "UnsupportedError", "devices", "version"]
+           "FileError", "FormatError", "GREEDY", "Generation", "Image", "Model", "OutOfMemoryError", "Record",
+           "Sampling", "Sequence", "Session", "UnsupportedError", "devices", "version"]
 
 Floats = npt.NDArray[np.float32]
 Ids = Union[Items[int], npt.NDArray[np.integer[Any]]]
@@ -204,6 +205,47 @@ class _Handle:
         self.close()
 
 
+def _turn(message: str, n_images: int) -> dict[str, Any]:
+    """A message of the user with images before its text."""
+    parts = [*({"type": "image"} for _ in range(n_images)), {"type": "text", "text": message}]
+    return {"role": "user", "content": parts if n_images else message}
+
+
+def _encoded(source: Any) -> tuple[bytes, bytes]:
+    """The bytes of a picture's file, and a name for sentences."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return bytes(source), b"the picture"
+    if isinstance(source, (str, os.PathLike)):
+        with open(source, "rb") as file:
+            return file.read(), os.fsencode(source)
+    if not hasattr(source, "getbands"):   # of Pillow's images
+        raise TypeError(f"an image is a path, bytes, an array or Pillow's, not {type(source).__name__}")
+    transparent, out, exif = "A" in source.getbands() or "transparency" in source.info, io.BytesIO(), source.getexif()
+    source.convert("RGBA" if transparent else "RGB").save(out, "PNG", compress_level=1,
+                                                          **({"exif": exif.tobytes()} if exif else {}))
+    return out.getvalue(), b"the picture"
+
+
+class Image(_Handle):
+    """A picture for one model, made by Model.image. `ids` stand for its rows in prompts. It must stay open until those
+    were evaluated; generations and chats keep theirs."""
+
+    def __init__(self, model: Model, source: Any) -> None:
+        out, n = ffi.new("peridot_image **"), ffi.new("size_t *")
+        if isinstance(source, np.ndarray):
+            if source.dtype != np.uint8 or source.ndim != 3 or source.shape[2] != 3:
+                raise ValueError(f"pixels are [height, width, 3] of uint8, not {list(source.shape)} of {source.dtype}")
+            pixels = np.ascontiguousarray(source)
+            status = lib.peridot_image_pixels(out, model._p, ffi.from_buffer("uint8_t[]", pixels), pixels.shape[1],
+                                              pixels.shape[0])
+        else:
+            data, name = _encoded(source)
+            status = lib.peridot_image_read(out, model._p, ffi.from_buffer(data), len(data), name)
+        super().__init__(out[0], lib.peridot_image_free, model)   # it takes NULL
+        check(status)
+        self.ids = list(ffi.unpack(lib.peridot_image_ids(out[0], n), n[0]))
+
+
 def _cache_dir() -> str:
     """The command's: what one finds out about a device the other knows."""
     cache = os.environ.get("XDG_CACHE_HOME", "")
@@ -217,21 +259,25 @@ class Model(_Handle):
     gpu_memory: bytes of the GPU's own memory that weights may take; 0: all must fit. kernels: "matmul=tile", ...
     precision: "default", as suits the device, whose kernels may round activations; "exact", all in fp32.
     progress(done, total): bytes loaded. log(message): what the model does by itself. target: for a drafter, which works
-    for that model alone (Session's draft)."""
+    for that model alone (Session's draft). vision: the file with the model's vision tower (mmproj, GGUF), which a
+    Hugging Face directory has among its own. image_rows: of a picture at most, where the model leaves it open (Gemma
+    4's 70, 140, 280, 560 or 1120); 0: as its files say. info.image_rows is 0 where the model sees no images."""
 
     def __init__(self, path: Union[str, os.PathLike[str]], *, device: Union[str, int, None] = None, gpu_memory: int = 0,
                  kernels: Items[str] = (), cache_dir: Optional[str] = None, progress: Optional[Progress] = None,
                  log: Callable[[str], object] = _nothing, target: Optional[Model] = None,
-                 precision: str = "default") -> None:
+                 precision: str = "default", vision: Union[str, os.PathLike[str], None] = None,
+                 image_rows: int = 0) -> None:
         user = ffi.new_handle(_Calls(progress=progress or _nothing, log=log))
         chosen = os.environ.get("PERIDOT_DEVICE", "") if device is None else str(device)
         keep = [string(chosen), string(cache_dir or _cache_dir()), *map(string, kernels)]
         names = ffi.new("char *[]", keep[2:])
+        tower = ffi.NULL if vision is None else ffi.new("char[]", os.fsencode(vision))
         params = ffi.new("peridot_model_params *", {
             "size": ffi.sizeof("peridot_model_params"), "device": keep[0] if chosen else ffi.NULL, "cache_dir": keep[1],
             "kernels": names, "n_kernels": len(names), "gpu_memory": gpu_memory, "progress": _on_progress,
             "log": _on_log, "user": user, "target": target._p if target is not None else ffi.NULL,
-            "precision": ["default", "exact"].index(precision)})
+            "precision": ["default", "exact"].index(precision), "vision": tower, "image_rows": image_rows})
         out = ffi.new("peridot_model **")
         status = lib.peridot_model_open(out, os.fsencode(path), params)
         super().__init__(out[0], lib.peridot_model_close, None, user)   # also when `log` raised; it takes NULL
@@ -294,16 +340,29 @@ class Model(_Handle):
         return _take_ids(lib.peridot_encode_turns, self._vocab, chat)
 
     def encode_conversation(self, messages: Items[Mapping[str, Any]], template: Optional[str] = None, *,
-                            tools: Items[Mapping[str, Any]] = (), think: bool = False) -> list[int]:
+                            tools: Items[Mapping[str, Any]] = (), think: bool = False, images: Items[Image] = (),
+                            after: Ids = ()) -> list[int]:
         """The ids of a conversation in the form of OpenAI's chat completions, with tool_calls and messages of the role
-        "tool", and the model's next turn opened. tools: the functions that it is told of."""
-        data, listed = json.dumps(list(messages)).encode(), json.dumps(list(tools)).encode()
-        keep = [ffi.from_buffer(data), ffi.from_buffer(listed), string(template) if template else ffi.NULL]
+        "tool", and the model's next turn opened. tools: the functions that it is told of. images: what parts of
+        contents of the type "image" are, in their order; keep them until the ids are evaluated. after: as of
+        encode_messages."""
+        data, listed, array = json.dumps(list(messages)).encode(), json.dumps(list(tools)).encode(), _ids(after)
+        keep = [ffi.from_buffer(data), ffi.from_buffer(listed), string(template) if template else ffi.NULL,
+                ffi.new("peridot_image *[]", [image._p for image in images])]
         chat = ffi.new("peridot_chat *", {"size": ffi.sizeof("peridot_chat"), "template_name": keep[2], "json": keep[0],
                                           "json_size": len(data), "tools": keep[1] if tools else ffi.NULL,
-                                          "tools_size": len(listed) if tools else 0,
+                                          "tools_size": len(listed) if tools else 0, "ids": _pointer(array),
+                                          "n_ids": len(array), "images": keep[3], "n_images": len(images),
                                           "think": _THINK_ON if think else 0})
         return _take_ids(lib.peridot_encode_turns, self._vocab, chat)
+
+    def image(self, source: Any) -> Image:
+        """A picture for this model. source: the path of a file or the bytes of one (JPEG, PNG, WebP, GIF), an array
+        [height, width, 3] of uint8, or an image of Pillow's."""
+        return Image(self, source)
+
+    def _images(self, sources: Items[Any]) -> list[Image]:
+        return [source if isinstance(source, Image) else Image(self, source) for source in sources]
 
     def _tools(self, tools: Items[Mapping[str, Any]], template: Optional[str]) -> Any:
         data = json.dumps(list(tools)).encode()
@@ -336,9 +395,14 @@ class Model(_Handle):
         return Chat(Session(self, draft=draft), **params)
 
     def generate(self, prompt: str, n: int = 256, sampling: Sampling = Sampling(), *,
-                 draft: Draft = None) -> Generation:
-        """What the model adds to a plain text, in a session of its own: Sequence.generate. draft: as of Session."""
-        return Session(self, draft=draft).sequence().generate(self.encode(prompt, bos=True), n, sampling)
+                 draft: Draft = None, images: Items[Any] = ()) -> Generation:
+        """What the model adds to a plain text, in a session of its own: Sequence.generate. draft: as of Session.
+        images: pictures before the text, each as Model.image takes it, or what that gave. A model that is tuned to chat
+        expects them in a turn: Chat.send."""
+        seen, sequence = self._images(images), Session(self, draft=draft).sequence()
+        ids = (self.encode_conversation([_turn(prompt, len(seen))], "plain", images=seen) if seen
+               else self.encode(prompt, bos=True))
+        return sequence.generate(ids, n, sampling, images=seen)
 
     def embed(self, texts: Items[str], *, task: Optional[str] = None, pool: str = "model", dimensions: int = 0,
               normalise: bool = True) -> Floats:
@@ -579,13 +643,14 @@ class Sequence(_Handle):
         return int(out[0])
 
     def generate(self, prompt: Ids, n: int = 256, sampling: Optional[Sampling] = Sampling(), *,
-                 progress: Optional[Progress] = None) -> Generation:
+                 progress: Optional[Progress] = None, images: Items[Image] = ()) -> Generation:
         """Appends the prompt's ids, and then at most n tokens that the model adds: an iterator over their text as it
         comes. sampling None: as set_sampling or an earlier generation left it, generator and all. Generations of
-        several sequences of one session go on together: each step of one of them is a step of all."""
+        several sequences of one session go on together: each step of one of them is a step of all. images: those whose
+        ids the prompt has; they are kept until the generation ends."""
         if sampling is not None:
             self.set_sampling(sampling)
-        return Generation(self, _ids(prompt), n, progress)
+        return Generation(self, _ids(prompt), n, progress, images=images)
 
 
 class Generation(_Handle, Iterator[str]):
@@ -595,7 +660,7 @@ class Generation(_Handle, Iterator[str]):
 
     def __init__(self, sequence: Sequence, prompt: npt.NDArray[np.int32], n: int,
                  progress: Optional[Progress] = None, think: int = 0, splits: bool = False, tools: Any = None,
-                 chain: Any = None) -> None:
+                 chain: Any = None, images: Items[Image] = ()) -> None:
         self.tokens: list[int] = []   # ids so far, without the one that stops it
         self.thought = ""             # what the model thought before it answered: of Chat.send
         self.text = ""                # the text so far, with tools
@@ -634,7 +699,7 @@ class Generation(_Handle, Iterator[str]):
             params.draft = sequence._draft._p
         out = ffi.new("peridot_request **")
         check(lib.peridot_request_create(out, sequence._p, params))
-        super().__init__(out[0], lib.peridot_request_free, sequence, user, sequence._draft)
+        super().__init__(out[0], lib.peridot_request_free, sequence, user, sequence._draft, list(images))
         if sequence._draft is not None:
             sequence._draft._children.add(self)
         self._session = sequence.session
@@ -691,31 +756,38 @@ class Chat:
         self._last: Optional[Generation] = None   # the reply, with tools
         self._ids: list[int] = []
         self._reply: list[int] = []
+        self._images: list[Image] = []   # of all turns: a place that is gone back to may be before them
 
     @property
     def ids(self) -> list[int]:
         """All so far."""
         return self._ids + self._reply
 
-    def send(self, message: str, n: int = 0, sampling: Sampling = Sampling()) -> Generation:
+    def send(self, message: str, n: int = 0, sampling: Sampling = Sampling(), *,
+             images: Items[Any] = ()) -> Generation:
         """The reply to a message of the user, of n tokens at most (0: as many as there is room for). The reply before
-        is closed, if it was not read to its end."""
-        sequence = self._sequence
+        is closed, if it was not read to its end. images: pictures before the message's text, each as Model.image takes
+        it, or what that gave."""
+        sequence, seen = self._sequence, self._sequence.session.model._images(images)
         for reply in list(sequence._children):
             reply.close()
         if self._tools:
             self._keep_reply()
-            self._messages.append({"role": "user", "content": message})
+            self._messages.append(_turn(message, len(seen)))
+            self._images += seen
             return self._reply_with_tools(n, sampling)
-        turn, model = [*self._messages, {"role": "user", "content": message}], sequence.session.model
+        turn, model = [*self._messages, _turn(message, len(seen))], sequence.session.model
         before = self._ids + model._without_thoughts(self._reply)
-        ids = before + model.encode_messages(turn, self._template, after=before, think=self._think != 0)
+        ids = before + (model.encode_conversation(turn, self._template, after=before, think=self._think != 0,
+                                                  images=seen) if seen else
+                        model.encode_messages(turn, self._template, after=before, think=self._think != 0))
+        self._images += seen
         sequence.set_sampling(sampling)
         same = next((i for i, (a, b) in enumerate(zip(sequence.tokens, ids)) if a != b), sequence.pos)
         if same < sequence.pos:   # a thought comes first in the reply
             sequence.truncate(same)
         reply = Generation(sequence, _ids(ids[sequence.pos:]), n or sequence.session.ctx, think=self._think,
-                           splits=True)
+                           splits=True, images=self._images)
         self._ids, self._reply, self._messages = ids, reply.tokens, []
         return reply
 
@@ -747,11 +819,13 @@ class Chat:
         """What a template writes of results may depend on the calls before them: all is encoded anew, and of the cache
         is kept what is the same."""
         sequence, model = self._sequence, self._sequence.session.model
-        ids = model.encode_conversation(self._messages, self._template, tools=self._tools, think=self._think != 0)
+        ids = model.encode_conversation(self._messages, self._template, tools=self._tools, think=self._think != 0,
+                                        images=self._images)
         same = next((i for i, (a, b) in enumerate(zip(sequence.tokens, ids)) if a != b), min(sequence.pos, len(ids)))
         sequence.truncate(min(same, len(ids) - 1))
         self._ids, self._reply = ids, []
         self._last = Generation(sequence, _ids(ids[sequence.pos:]), n or sequence.session.ctx, think=self._think,
-                                splits=True, tools=self._compiled, chain=sequence._chain(sampling))
+                                splits=True, tools=self._compiled, chain=sequence._chain(sampling),
+                                images=self._images)
         self._reply = self._last.tokens
         return self._last
