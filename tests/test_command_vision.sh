@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Which vision tower belongs to a model: the mmproj file beside it that fits and is named after it, in folders and in the
-# stores of other programs; that one which is damaged or does not fit takes nothing from text; and what inspect says.
+# Which vision tower belongs to a model: the mmproj file beside it that fits and is named after it, in folders and in
+# the stores of other programs; that one which is damaged or does not fit takes nothing from text; and what inspect
+# says.
 . "$(dirname "$0")/command.sh"
 
 golden=$source/tests/golden

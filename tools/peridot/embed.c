@@ -1,4 +1,5 @@
 /* peridot embed: one vector for each text, pooled from the final hidden states. Any model can be used. */
+#include "images.h"
 #include "inputs.h"
 #include "open.h"
 #include "ranks.h"
@@ -13,6 +14,7 @@ struct embed_args {
     const char *out, *task;
     uint32_t pool, dimensions;
     bool no_normalise;
+    struct cmd_texts images;
 };
 
 static const char *pool_name(size_t i)
@@ -41,6 +43,8 @@ static const struct cmd_option options[] = {
     {.letter = 'o', .name = "out", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct embed_args, out),
      .help = "Write raw little-endian 32-bit floats there instead, vector after vector. The file appears only when it "
              "is complete."},
+    CMD_IMAGE_OPTION(struct embed_args, "A picture, for a model that makes vectors of pictures. No model family that "
+                     "Peridot runs does; it is refused."),
 };
 
 struct embedding {
@@ -115,6 +119,22 @@ static peridot_status complete_file(struct embedding *e)
     return status;
 }
 
+/* A tower's rows are for a language model to read: vectors of pictures take a head that was trained for them. */
+static peridot_status refuse_images(const struct embed_args *args)
+{
+    const char *path;
+    peridot_file *file;
+    CMD_TRY(cmd_model_path(&path, args->inputs.model.path));
+    CMD_TRY(peridot_file_open(&file, path));
+    const peridot_model_info *info = peridot_file_model(file);
+    peridot_status status = info ? PERIDOT_ERROR_UNSUPPORTED : peridot_file_check(file);
+    if (info)
+        cmd_fail(status, "%s makes no vectors of pictures (--image): models of the family %s have no head for them",
+                 info->name, info->family);
+    peridot_file_close(file);
+    return status;
+}
+
 static int run_embed(const struct cmd_command *command, const void *arguments)
 {
     const struct embed_args *args = arguments;
@@ -122,6 +142,7 @@ static int run_embed(const struct cmd_command *command, const void *arguments)
     struct cmd_input_task task = {.hidden = true, .begin = begin, .take = embed, .user = &e};
     (void)command;
     cmd_interrupt_watch();
+    if (args->images.n) return cmd_exit(refuse_images(args));
     peridot_status status = args->out && cmd_ranks_part().i == 0 ? open_file(&e, args) : PERIDOT_OK;
     if (status == PERIDOT_OK) status = cmd_inputs_run(&args->inputs, &task);
     if (e.file && status == PERIDOT_OK) status = complete_file(&e);
