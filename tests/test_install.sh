@@ -203,6 +203,22 @@ first=$("$peridot" run -m "$stories" --ids --temp 0 -n 1 "Once upon a" 2>/dev/nu
 check "of which the first is what the command takes" [ "$(head -1 "$folder/out" | cut -d' ' -f1)" = "$first" ]
 check "with its probability" matches out '^[0-9]+ 0\.9[0-9]{3}  ?time$'
 
+tiny=$source/tests/golden/gemma3-vision
+cp -r "$tiny" "$folder/seeing"   # with a template that writes the parts of a message
+printf '{"chat_template": "{{ bos_token }}{%% for m in messages %%}{%% for p in m.content %%}%s%s%s"}' \
+    "{% if p.type == 'image' %}{{ '<start_of_image>' }}" "{% else %}{{ p.text | trim }}{% endif %}" \
+    "{% endfor %}{% endfor %}" >"$folder/seeing/tokenizer_config.json"
+for vision in "" "$tiny/mmproj-q8_0.gguf"; do
+    "$peridot" run -m "$folder/seeing" ${vision:+--vision "$vision"} --image "$tiny/image-1.png" --temp 0 -n 64 \
+        "What is this?" >"$folder/want" 2>"$folder/err"
+    check "the command sees a picture" [ -s "$folder/want" ]
+    example picture "$folder/seeing" "$tiny/image-1.png" ${vision:+"$vision"}
+    check "picture succeeds" [ $status = 0 ]
+    check "picture writes what the command does" [ "$(cat "$folder/out")" = "$(cat "$folder/want")" ]
+done
+example picture "$stories" "$tiny/image-1.png"
+check "a model that does not see says so" matches err '^PERIDOT_ERROR_UNSUPPORTED: .* does not see images'
+
 example headers
 check "C++ can use the headers" contains out "$("$peridot" --version | cut -d' ' -f2)"
 for file in "$source"/tests/embed/*.c; do check "${file##*/} is a page" [ "$(wc -l <"$file")" -lt 60 ]; done
