@@ -31,7 +31,7 @@ HOSTILE = """# A title <script>window.hacked = 1</script>
 |---|---|
 | <svg onload="window.hacked = 5"> | """ + "wide " * 80 + """|
 
-""" + "endless" * 90 + """
+""" + "endless" * 90 + "\n\n" + ">" * 5000 + "\n\n" + "- " * 5000 + """
 </textarea></script><iframe srcdoc="<script>parent.hacked = 6</script>"></iframe>"""
 
 
@@ -224,6 +224,7 @@ def resist(b, shots):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     b.open(f"http://127.0.0.1:{server.server_address[1]}/")
+    b.wait("the tools", "tools.tools.length === 1")
     b.type("#text", "<script>window.hacked = 7</script> & <img src=x onerror='window.hacked = 8'>\ue007")
     b.wait("the end of the hostile reply", IDLE + " && " + ARTICLES + " === 3 && " + LAST + ".includes('iframe')")
     found = ("document.querySelectorAll('#log :is(script, img, svg, iframe, b, i, textarea, [onerror], [onload])')"

@@ -71,10 +71,11 @@ const table = rows => element("div", { class: "table", tabindex: "0" }, element(
     element("tbody", {}, ...rows.slice(2).map(row =>
         element("tr", {}, ...cells(row).map(c => element("td", {}, ...inline(c))))))));
 
+const MAX_DEPTH = 12;   /* of quotes and lists in each other: thousands end the browser's tab */
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+/;
 
 /* Lines of a list: an item's further lines are those that are indented below it. */
-function list(lines) {
+function list(lines, depth) {
     const first = ITEM.exec(lines[0]), ordered = /\d/.test(first[2]);
     const items = [];
     for (const line of lines) {
@@ -82,14 +83,15 @@ function list(lines) {
         if (m && m[1].length <= first[1].length + 1) items.push([line.slice(m[0].length)]);
         else items.at(-1).push(line.slice(Math.min(line.search(/\S|$/), first[0].length)));
     }
-    const made = items.map(item => element("li", {}, ...blocks(item)));
+    const made = items.map(item => element("li", {}, ...blocks(item, depth + 1)));
     for (const item of made)   /* a tight list has no paragraphs */
         if (item.firstChild?.tagName === "P") item.firstChild.replaceWith(...item.firstChild.childNodes);
     return element(ordered ? "ol" : "ul", ordered ? { start: parseInt(first[2]) } : {}, ...made);
 }
 
 /* Each kind of block: how its first line looks, and how many lines it takes. The last one takes what is left. */
-function blocks(lines) {
+function blocks(lines, depth = 0) {
+    if (depth > MAX_DEPTH) return [element("p", {}, lines.join("\n"))];
     const out = [];
     const until = (i, ends) => {
         let end = i;
@@ -111,10 +113,11 @@ function blocks(lines) {
             out.push(element("hr"));
         } else if (/^\s*>/.test(line)) {
             end = until(i, l => !/^\s*>/.test(l));
-            out.push(element("blockquote", {}, ...blocks(lines.slice(i, end).map(l => l.replace(/^\s*> ?/, "")))));
+            out.push(element("blockquote", {},
+                ...blocks(lines.slice(i, end).map(l => l.replace(/^\s*> ?/, "")), depth + 1)));
         } else if (ITEM.test(line)) {
             end = until(i + 1, l => l.trim() && !/^\s/.test(l) && !ITEM.test(l));
-            out.push(list(lines.slice(i, end)));
+            out.push(list(lines.slice(i, end), depth));
         } else if (line.includes("|") && /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)+\|?\s*$/.test(lines[i + 1] ?? "")) {
             end = until(i + 2, l => !l.includes("|"));
             out.push(table(lines.slice(i, end)));
