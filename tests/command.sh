@@ -43,6 +43,19 @@ packages() {
     false
 }
 
+# make_seer FOLDER: a model that sees, whose chat template writes what Gemma 3's does for an image. It writes nonsense.
+make_seer() {
+    local file parts
+    mkdir "$1"
+    for file in config.json preprocessor_config.json model.safetensors tokenizer.model; do
+        cp "$source/tests/golden/gemma3-vision/$file" "$1"
+    done
+    parts="{% for part in m.content %}{% if part.type == 'image' %}<start_of_image>{% else %}{{ part.text | trim }}"
+    parts="{% if m.content is string %}{{ m.content }}{% else %}$parts{% endif %}{% endfor %}{% endif %}"
+    echo "{\"chat_template\": \"{{ bos_token }}{% for m in messages %}<{{ m.role }}>$parts\\n{% endfor %}<model>\"}" \
+        >"$1/tokenizer_config.json"
+}
+
 # Whether script (of util-linux) can make a pseudo-terminal. False, after a word: "skipped: WHAT: WHY".
 has_terminal() {
     script -qec 'test -t 0 && test -t 1' /dev/null </dev/null >"$folder/out" 2>&1 && return

@@ -193,7 +193,7 @@ test_refused() {
     refused 400 $path 'twice' "{$hi, \"seed\": 3, \"seed\": 4}"
     refused 400 $path 'context_length_exceeded' \
         "{\"messages\": [$(message user "$(printf 'the lion %.0s' $(seq 400))")], \"max_tokens\": 1}"
-    refused 400 $path 'image_url' \
+    refused 400 $path 'does not see images' \
         '{"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}'
     refused 400 $path 'json_schema' "{$hi, \"response_format\": {\"type\": \"text\", \"json_schema\": 3}}"
     refused 400 /v1/completions 'best_of' '{"prompt": "a", "best_of": 2}'
@@ -224,7 +224,7 @@ test_refused() {
     check "another page's request is refused" [ "$status" = 403 ]
     ask $path "{$hi}" -H 'Content-Type: multipart/form-data'
     check "another type of body is refused" [ "$status" = 415 ]
-    head -c 17000000 /dev/zero >"$folder/large"
+    head -c 34000000 /dev/zero >"$folder/large"
     ask $path "@$folder/large"
     check "a large body is refused" [ "$status" = 413 ]
     ask $path "{$hi, \"user\": \"me\", \"metadata\": {}, \"store\": false, \"max_tokens\": 1}"

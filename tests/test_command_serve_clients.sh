@@ -82,6 +82,12 @@ print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/me
         check "the same packages call tools of $name" [ $? = 0 ]
         stop
     done
+    make_seer "$folder/seer"
+    model=$folder/seer start
+    "$clients/python" "$source/tests/serve_clients_images.py" "$url" "$source/tests/golden/gemma3-vision/image-1.png" \
+        >"$folder/out" 2>"$folder/err"
+    check "and show images to a model that sees" [ $? = 0 ]
+    stop
     start_both
     frameworks llm pydantic_ai
     stop_both

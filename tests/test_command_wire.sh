@@ -99,7 +99,7 @@ test_messages_refused() {
         "{$hi, \"max_tokens\": 1, \"tools\": [{\"name\": \"f\"}], \"tool_choice\": {\"type\": \"f\"}}"
     anthropic_refused 400 $type 'part of type tool_result' '{"max_tokens": 1, "messages": [{"role": "assistant",
         "content": [{"type": "tool_result", "tool_use_id": "x"}]}]}'
-    anthropic_refused 400 $type 'part of type image: only text' '{"max_tokens": 1, "messages": [{"role": "user",
+    anthropic_refused 400 $type 'does not see images' '{"max_tokens": 1, "messages": [{"role": "user",
         "content": [{"type": "image", "source": {}}]}]}'
     anthropic_refused 400 $type 'role tool' "{\"max_tokens\": 1, \"messages\": [$(message tool a)]}"
     anthropic_refused 400 $type 'must end with one of the user' \

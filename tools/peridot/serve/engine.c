@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "engine.h"
 #include "facts.h"
+#include "pictures.h"
 #include "requests.h"
 #include "rows.h"
 #include "write.h"
@@ -22,7 +23,7 @@ struct serve_engine {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct serve_task *added, **last_added;
-    struct serve_job *unread, **last_unread;   /* that wait for the vocabulary */
+    struct serve_job *unread, **last_unread;   /* that wait for the vocabulary, or for the model */
     bool busy;                     /* there are tasks or unread jobs, or soon were */
     bool unload;                   /* the model is to be closed, if the engine is not busy */
     bool stop;
@@ -217,13 +218,14 @@ static peridot_status create_session(struct serve_engine *e)
 /* No request may be left. */
 static void close_model(struct serve_engine *e)
 {
+    e->served->loaded = false;
+    serve_images_close(e->served->images);
     peridot_session_free(e->session);
     cmd_draft_close(&e->draft);
     peridot_model_close(e->model);
     e->session = NULL;
     e->model = NULL;
     e->n_preempted = 0;
-    e->served->loaded = false;
 }
 
 static void set_vocab(struct serve_engine *e, const peridot_vocab *vocab)
@@ -248,34 +250,14 @@ static peridot_status open_model(struct serve_engine *e)
     if (status == PERIDOT_OK) status = create_session(e);
     if (status == PERIDOT_OK && !e->vocab) status = serve_facts_read(e->server, e->served, e->model);
     if (status != PERIDOT_OK && !e->vocab) serve_facts_free(e->served);
-    if (status == PERIDOT_OK) set_vocab(e, peridot_model_vocab(e->model));
-    else close_model(e);
+    if (status == PERIDOT_OK) {
+        set_vocab(e, peridot_model_vocab(e->model));
+        serve_images_open(e->served->images, e->model);
+    } else close_model(e);
     e->served->loaded = status == PERIDOT_OK;
     pthread_mutex_unlock(&e->server->loading);
     show(e);
     return status;
-}
-
-/* The device is lost: the model is opened again, and what was at work goes on from its tokens. Where that fails, those
- * who wait are told. */
-static void recover(struct serve_engine *e)
-{
-    bool only = e->server->n_models == 1;
-    e->lost = true;
-    if (only) e->server->ready = false;
-    serve_count(&e->server->metrics, SERVE_LOST_DEVICES, 1);
-    fprintf(stderr, "peridot: %s; reopening the model\n", peridot_last_error());
-    for (struct serve_task *task = e->tasks; task; task = task->next) serve_request_end(task);
-    close_model(e);
-    e->step_begun_s = 0;       /* loading may take long */
-    peridot_status status = open_model(e);
-    e->lost = status != PERIDOT_OK;
-    if (!e->lost) {
-        if (only) e->server->ready = true;
-        return;
-    }
-    fprintf(stderr, "peridot: %s\n", peridot_last_error());
-    refuse_all(e, "the device was lost, and the model cannot be reopened");
 }
 
 static void refuse_job(struct serve_engine *e, struct serve_job *job, const char *why)
@@ -299,6 +281,29 @@ static void pass_unread(struct serve_engine *e, const char *why)
         if (why) refuse_job(e, job, why);
         else e->server->give_back(e->server->reader, job);
     }
+}
+
+/* The device is lost: the model is opened again, and what was at work goes on from its tokens. Where that fails, those
+ * who wait are told. */
+static void recover(struct serve_engine *e)
+{
+    bool only = e->server->n_models == 1;
+    e->lost = true;
+    if (only) e->server->ready = false;
+    serve_count(&e->server->metrics, SERVE_LOST_DEVICES, 1);
+    fprintf(stderr, "peridot: %s; reopening the model\n", peridot_last_error());
+    for (struct serve_task *task = e->tasks; task; task = task->next) serve_request_end(task);
+    close_model(e);
+    e->step_begun_s = 0;       /* loading may take long */
+    peridot_status status = open_model(e);
+    e->lost = status != PERIDOT_OK;
+    if (!e->lost) {
+        if (only) e->server->ready = true;
+        return;
+    }
+    fprintf(stderr, "peridot: %s\n", peridot_last_error());
+    refuse_all(e, "the device was lost, and the model cannot be reopened");
+    pass_unread(e, "the device was lost, and the model cannot be reopened");
 }
 
 /* A failure is told to all who wait; those who come later have it tried again. */
@@ -368,7 +373,7 @@ static void take_unload(struct serve_engine *e)
     bool asked = e->unload, busy = e->busy;
     pthread_mutex_unlock(&e->lock);
     if (!asked) return;
-    if (!busy && e->model) unload(e);
+    if (!busy && e->model && !serve_images_used(e->served->images)) unload(e);
     pthread_mutex_lock(&e->lock);
     e->unload = false;
     pthread_cond_broadcast(&e->changed);
@@ -384,6 +389,7 @@ static void work(struct serve_engine *e)
     }
     if (!e->model && e->busy) load(e);
     if (!e->model) return;
+    pass_unread(e, NULL);
     submit_some(e);
     if (e->tasks && !run_round(e)) recover(e);
     show(e);
@@ -416,7 +422,8 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
     e->last_unread = &e->unread;
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->changed, NULL);
-    peridot_status status = served == server->models ? open_model(e) : PERIDOT_OK;
+    peridot_status status = serve_images_create(&served->images);
+    if (status == PERIDOT_OK && served == server->models) status = open_model(e);
     e->runs = status == PERIDOT_OK && pthread_create(&e->thread, NULL, run, e) == 0;
     if (status == PERIDOT_OK && !e->runs) status = cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
     if (status == PERIDOT_OK) *out = e;
@@ -446,6 +453,7 @@ void serve_engine_free(struct serve_engine *e)
     serve_engine_join(e);
     close_model(e);
     serve_facts_free(e->served);
+    serve_images_free(e->served->images);
     peridot_vocab_close(e->vocab);
     free(e);
 }
@@ -473,23 +481,24 @@ bool serve_engine_set_vocab(struct serve_engine *e, struct serve_job *job)
 {
     pthread_mutex_lock(&e->lock);
     bool stopped = e->stop;
-    job->vocab = peridot_vocab_ref(e->vocab);
-    if (!e->vocab && !stopped) {
+    bool ready = e->vocab && (!job->n_pictures || e->served->loaded);
+    if (ready && !job->vocab) job->vocab = peridot_vocab_ref(e->vocab);
+    if (!ready && !stopped) {
         job->next = NULL;
         *e->last_unread = job;
         e->last_unread = &job->next;
         pthread_cond_broadcast(&e->changed);
     }
-    bool known = e->vocab != NULL;
     pthread_mutex_unlock(&e->lock);
-    if (!known && stopped) refuse_job(e, job, "the server is shutting down");
-    return known;
+    if (!ready && stopped) refuse_job(e, job, "the server is shutting down");
+    return ready;
 }
 
 double serve_engine_idle_s(struct serve_engine *e)
 {
     pthread_mutex_lock(&e->lock);
-    double seconds = e->busy || e->added || e->stop || !e->served->loaded ? -1 : cmd_now() - e->idle_begun_s;
+    bool busy = e->busy || e->added || e->stop || !e->served->loaded || serve_images_used(e->served->images);
+    double seconds = busy ? -1 : cmd_now() - e->idle_begun_s;
     pthread_mutex_unlock(&e->lock);
     return seconds;
 }

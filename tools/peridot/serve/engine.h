@@ -23,7 +23,8 @@ void serve_engine_add(struct serve_engine *engine, struct serve_job *job);
 double serve_engine_step_s(const struct serve_engine *engine);
 
 /* Gives a job the tokenizer that its body is read by: that stays when the model is unloaded. False: the model was never
- * open; the engine takes the job over, opens the model and gives the job back to the reader. */
+ * open, or is not while the job has pictures; the engine takes the job over, opens the model and gives the job back to
+ * the reader. */
 bool serve_engine_set_vocab(struct serve_engine *engine, struct serve_job *job);
 
 /* Seconds without a task; -1: it has one, or no model. */

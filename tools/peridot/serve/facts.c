@@ -40,6 +40,7 @@ static void copy_info(struct serve_model *m, const peridot_model_info *info)
     m->embedding_size = info->embedding_size;
     m->pool = info->pool;
     m->only_embeds = info->whole_texts;
+    m->sees = info->image_rows > 0;
     m->is_cpu = info->device->type == PERIDOT_DEVICE_CPU;
     m->n_params = info->n_params;
     m->weights_size = info->weights_size + info->host_resident_size;

@@ -4,6 +4,7 @@
 #include "../os.h"
 
 #include <microhttpd.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,16 @@ bool serve_job_refuse_schema(struct serve_job *job, int status, const char *sent
     return serve_refuse(&job->error, status, "invalid_json_schema", job->api->schema, "%s", sentence);
 }
 
+bool serve_job_refuse_picture(struct serve_job *job, const char *name, const char *format, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return serve_refuse(&job->error, 400, "invalid_value", job->api->input, "%s: %s", name, text);
+}
+
 static peridot_status compile_tools(struct serve_job *job, const peridot_vocab *vocab)
 {
     const char *answer = job->schema ? job->schema : job->json ? "{\"type\": \"object\"}" : NULL;
@@ -64,9 +75,16 @@ bool serve_job_compile(struct serve_job *job, const peridot_vocab *vocab)
     return serve_job_refuse_schema(job, status == PERIDOT_ERROR_MEMORY ? 500 : 400, peridot_last_error());
 }
 
+static void free_pictures(struct serve_job *job)
+{
+    if (job->free_pictures) job->free_pictures(job);
+    job->free_pictures = NULL;
+}
+
 void serve_job_drop(struct serve_job *job)
 {
     if (--job->n_owners > 0) return;
+    free_pictures(job);
     for (size_t i = 0; i < job->n_tasks; i++) free_task(&job->tasks[i]);
     free(job->tasks);
     free(job->bias);
@@ -111,6 +129,7 @@ void serve_job_begin(struct serve_job *job, int status)
 
 void serve_job_write(struct serve_job *job, const struct serve_buffer *more, bool end)
 {
+    if (end) free_pictures(job);   /* the client may take its time to read the answer */
     pthread_mutex_lock(&job->lock);
     if (more) serve_put(&job->out, more->data, more->size);
     job->out.failed = job->out.failed || (more && more->failed);

@@ -146,6 +146,12 @@ struct serve_job {
     } item;
     size_t n_items;            /* item n_items - 1 */
     peridot_vocab *vocab;      /* by which the body was read; shared with the model */
+    struct serve_picture *pictures;   /* [n_pictures]: of its messages, in their order; see pictures.h */
+    size_t n_pictures;
+    bool has_images;           /* the pictures were read */
+    bool has_place;            /* among the jobs whose pictures are in memory */
+    void (*free_pictures)(struct serve_job *job);   /* NULL: there are none */
+    struct serve_job *next_seeing;    /* of those that have images */
 };
 
 struct serve_job *serve_job_new(struct serve_server *server, const struct serve_interface *api);
@@ -157,6 +163,8 @@ void serve_job_drop(struct serve_job *job);
 bool serve_job_compile(struct serve_job *job, const peridot_vocab *vocab);
 /* The error of a schema, with a status of HTTP. False. */
 bool serve_job_refuse_schema(struct serve_job *job, int status, const char *sentence);
+/* The error of a picture in the messages: "NAME: ...", with status 400. False. */
+bool serve_job_refuse_picture(struct serve_job *job, const char *name, const char *format, ...) CMD_PRINTF(3, 4);
 /* The client has closed the connection; it is looked at now. */
 bool serve_job_is_gone(struct serve_job *job);
 /* Whether the connection can begin to answer; under the lock. */

@@ -1,5 +1,6 @@
 #include "messages.h"
 #include "params.h"
+#include "pictures.h"
 #include "server.h"
 #include "tasks.h"
 #include "wire.h"
@@ -53,7 +54,8 @@ struct content {
     struct serve_job *job;
     const char *name;              /* of the parameter */
     yyjson_mut_val *message;       /* which they are of; NULL: of a result, which has only text */
-    struct serve_buffer text;
+    struct serve_buffer text;      /* the part of text that grows */
+    yyjson_mut_val *parts;         /* before it; NULL: there are none, and the content is a text */
     bool has_results;
 };
 
@@ -67,6 +69,32 @@ static bool put_text(struct content *to, yyjson_val *part)
     const char *text = text_of(to, part, "text");
     if (text) serve_put(&to->text, text, strlen(text));
     return text;
+}
+
+/* Adds the text so far to a list of parts. */
+static bool end_text(struct serve_conversation *c, struct serve_job *job, yyjson_mut_val *parts,
+                     struct serve_buffer *text)
+{
+    if (!text->size) return !text->failed || refuse_memory(job);
+    yyjson_mut_val *part = text->failed ? NULL : yyjson_mut_arr_add_obj(c->doc, parts);
+    bool good = part && yyjson_mut_obj_add_str(c->doc, part, "type", "text") &&
+                yyjson_mut_obj_add_strncpy(c->doc, part, "text", text->data, text->size);
+    text->size = 0;
+    return good || refuse_memory(job);
+}
+
+/* The messages say where images are, and the job which: in the same order. */
+static bool put_image(struct content *to, yyjson_val *part)
+{
+    struct serve_conversation *c = to->c;
+    if (c->n_images >= to->job->n_pictures || to->job->pictures[c->n_images].part != part)
+        return serve_refuse_type(&to->job->error, to->name, "has an image in an unexpected place");
+    c->n_images++;
+    if (!to->parts) to->parts = yyjson_mut_arr(c->doc);
+    if (!to->parts) return refuse_memory(to->job);
+    if (!end_text(c, to->job, to->parts, &to->text)) return false;
+    yyjson_mut_val *image = yyjson_mut_arr_add_obj(c->doc, to->parts);
+    return (image && yyjson_mut_obj_add_str(c->doc, image, "type", "image")) || refuse_memory(to->job);
 }
 
 /* Thoughts of earlier turns are past. */
@@ -105,6 +133,9 @@ static const struct part {
     {"redacted_thinking", ANTHROPIC, "assistant", pass_over},
     {"tool_use", ANTHROPIC, "assistant", put_use},
     {"tool_result", ANTHROPIC, "user", put_result},
+    {"image_url", OPENAI, "user", put_image},
+    {"input_image", OPENAI, "user", put_image},
+    {"image", ANTHROPIC, "user", put_image},
 };
 
 static const struct part *find_part(const struct content *to, yyjson_val *type)
@@ -126,25 +157,32 @@ static bool read_parts(struct content *to, yyjson_val *list)
         const struct part *part = find_part(to, type);
         if (!part)
             return serve_refuse(&to->job->error, 400, "unsupported_parameter", to->name,
-                                "%s has a part of type %.32s: only text is supported", to->name,
+                                "%s has a part of type %.32s: only text, and images in the user's messages, are "
+                                "supported", to->name,
                                 yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
         if (!part->read(to, each)) return false;
     }
     return true;
 }
 
-/* The text is terminated. */
 static bool read_content(struct content *to, yyjson_val *content)
 {
-    const char *text = "";
-    if (yyjson_is_arr(content)) {
-        if (!read_parts(to, content)) return false;
-    } else {
-        text = serve_param_text(to->job, to->name, content);
-        if (!text) return false;
-    }
-    serve_put(&to->text, text, strlen(text) + 1);
+    if (yyjson_is_arr(content)) return read_parts(to, content) && (!to->text.failed || refuse_memory(to->job));
+    const char *text = serve_param_text(to->job, to->name, content);
+    if (!text) return false;
+    serve_put(&to->text, text, strlen(text));
     return !to->text.failed || refuse_memory(to->job);
+}
+
+/* The message's content: a text, or parts. */
+static bool add_content(struct content *to, yyjson_mut_val *message)
+{
+    yyjson_mut_doc *doc = to->c->doc;
+    if (to->parts)
+        return end_text(to->c, to->job, to->parts, &to->text) &&
+               (yyjson_mut_obj_add_val(doc, message, "content", to->parts) || refuse_memory(to->job));
+    return yyjson_mut_obj_add_strncpy(doc, message, "content", to->text.size ? to->text.data : "", to->text.size)
+        || refuse_memory(to->job);
 }
 
 /* ---- messages ---- */
@@ -157,17 +195,29 @@ bool serve_conversation_add(struct serve_conversation *c, struct serve_job *job,
             yyjson_mut_arr_append(c->list, message)) || refuse_memory(job);
 }
 
+bool serve_conversation_add_seen(struct serve_conversation *c, struct serve_job *job, const char *role,
+                                 const char *name, yyjson_val *content, yyjson_val *images)
+{
+    size_t i, n;
+    yyjson_val *each;
+    struct content to = {.c = c, .job = job, .name = name, .message = make_message(c, job, role)};
+    bool good = to.message;
+    if (good && yyjson_arr_size(images) && strcmp(role, "user") != 0)
+        good = serve_refuse(&job->error, 400, "unsupported_parameter", name, "%s has images in a message of the role "
+                            "%s: only the user's can have any", name, role);
+    yyjson_arr_foreach(images, i, n, each) good = good && put_image(&to, each);
+    good = good && ((!content && images) || read_content(&to, content));
+    bool empty = to.has_results && !to.text.size && !to.parts;   /* all of it was results */
+    if (good && !empty)
+        good = add_content(&to, to.message) && (yyjson_mut_arr_append(c->list, to.message) || refuse_memory(job));
+    serve_buffer_free(&to.text);
+    return good;
+}
+
 bool serve_conversation_add_content(struct serve_conversation *c, struct serve_job *job, const char *role,
                                     const char *name, yyjson_val *content)
 {
-    struct content to = {.c = c, .job = job, .name = name, .message = make_message(c, job, role)};
-    bool good = to.message && read_content(&to, content);
-    bool empty = good && to.has_results && !*to.text.data;   /* all of it was results */
-    if (good && !empty)
-        good = (yyjson_mut_obj_add_strcpy(c->doc, to.message, "content", to.text.data) &&
-                yyjson_mut_arr_append(c->list, to.message)) || refuse_memory(job);
-    serve_buffer_free(&to.text);
-    return good;
+    return serve_conversation_add_seen(c, job, role, name, content, NULL);
 }
 
 bool serve_conversation_add_call(struct serve_conversation *c, struct serve_job *job, const char *id, const char *name,
@@ -190,8 +240,8 @@ bool serve_conversation_add_result(struct serve_conversation *c, struct serve_jo
     bool good = message && (none || read_content(&to, content));
     if (good)
         good = (yyjson_mut_obj_add_strcpy(c->doc, message, "tool_call_id", id) &&
-                yyjson_mut_obj_add_strcpy(c->doc, message, "content", none ? "" : to.text.data) &&
                 yyjson_mut_arr_append(c->list, message)) || refuse_memory(job);
+    good = good && add_content(&to, message);
     serve_buffer_free(&to.text);
     return good;
 }
@@ -210,34 +260,81 @@ static bool goes_on(yyjson_mut_val *before, yyjson_mut_val *message)
            !yyjson_mut_obj_get(message, "tool_calls");
 }
 
-static bool set_content(struct serve_conversation *c, struct serve_job *job, yyjson_mut_val *message,
-                        struct serve_buffer *text)
-{
-    yyjson_mut_val *value = text->failed ? NULL : yyjson_mut_strncpy(c->doc, text->data, text->size);
-    text->size = 0;
-    return (value && yyjson_mut_obj_replace(message, yyjson_mut_str(c->doc, "content"), value)) || refuse_memory(job);
-}
+/* Messages that become one: the first, and what of its text is not in it yet. */
+struct run {
+    yyjson_mut_val *first;
+    struct serve_buffer text;
+    bool goes_on;              /* there was a second */
+};
 
 /* Each text is copied once: a body may have hundreds of thousands of them. */
+static bool end_run(struct serve_conversation *c, struct serve_job *job, struct run *run)
+{
+    yyjson_mut_val *parts = yyjson_mut_obj_get(run->first, "content");
+    bool goes_on = run->goes_on;
+    run->goes_on = false;
+    if (!goes_on) return true;
+    if (yyjson_mut_is_arr(parts)) return end_text(c, job, parts, &run->text);
+    yyjson_mut_val *text = run->text.failed ? NULL : yyjson_mut_strncpy(c->doc, run->text.data, run->text.size);
+    run->text.size = 0;
+    return (text && yyjson_mut_obj_replace(run->first, yyjson_mut_str(c->doc, "content"), text)) || refuse_memory(job);
+}
+
+/* What its content ends with, if that is text. */
+static void begin_run(struct run *run)
+{
+    yyjson_mut_val *parts = yyjson_mut_obj_get(run->first, "content");
+    yyjson_mut_val *last = yyjson_mut_arr_get_last(parts);
+    const char *text = yyjson_mut_is_arr(parts) ? member(last, "text") : member(run->first, "content");
+    if (yyjson_mut_is_arr(parts) && *text) yyjson_mut_arr_remove_last(parts);
+    serve_put(&run->text, text, strlen(text));
+}
+
+/* Takes over the parts of a message; texts go to the run's. */
+static bool put_parts(struct serve_conversation *c, struct serve_job *job, struct run *run, yyjson_mut_val *list)
+{
+    yyjson_mut_val *parts = yyjson_mut_obj_get(run->first, "content");
+    if (!yyjson_mut_is_arr(parts)) {
+        parts = yyjson_mut_arr(c->doc);
+        if (!parts || !yyjson_mut_obj_replace(run->first, yyjson_mut_str(c->doc, "content"), parts))
+            return refuse_memory(job);
+    }
+    for (size_t n = yyjson_mut_arr_size(list); n > 0; n--) {
+        yyjson_mut_val *part = yyjson_mut_arr_remove_first(list);
+        const char *text = member(part, "text");
+        if (*text) serve_put(&run->text, text, strlen(text));
+        else if (!end_text(c, job, parts, &run->text) || !yyjson_mut_arr_append(parts, part)) return refuse_memory(job);
+    }
+    return true;
+}
+
+static bool go_on(struct serve_conversation *c, struct serve_job *job, struct run *run, yyjson_mut_val *message)
+{
+    yyjson_mut_val *content = yyjson_mut_obj_get(message, "content");
+    if (!run->goes_on) begin_run(run);
+    run->goes_on = true;
+    if (run->text.size) serve_put(&run->text, "\n\n", 2);
+    if (yyjson_mut_is_arr(content)) return put_parts(c, job, run, content);
+    serve_put(&run->text, member(message, "content"), strlen(member(message, "content")));
+    return true;
+}
+
 bool serve_conversation_join(struct serve_conversation *c, struct serve_job *job)
 {
-    struct serve_buffer run = {0};     /* the text so far of `first`, where others go on it */
-    yyjson_mut_val *first = NULL;
+    struct run run = {0};
     bool good = true;
     for (size_t n = yyjson_mut_arr_size(c->list); n > 0 && good; n--) {   /* around the list once */
         yyjson_mut_val *message = yyjson_mut_arr_remove_first(c->list);
-        if (!goes_on(first, message)) {
-            good = !run.size || set_content(c, job, first, &run);
-            first = message;
-            yyjson_mut_arr_append(c->list, message);
+        if (goes_on(run.first, message)) {
+            good = go_on(c, job, &run, message);
             continue;
         }
-        if (!run.size) serve_put(&run, member(first, "content"), strlen(member(first, "content")));
-        serve_put(&run, "\n\n", 2);
-        serve_put(&run, member(message, "content"), strlen(member(message, "content")));
+        good = end_run(c, job, &run);
+        run.first = message;
+        yyjson_mut_arr_append(c->list, message);
     }
-    good = good && (!run.size || set_content(c, job, first, &run));
-    serve_buffer_free(&run);
+    good = good && end_run(c, job, &run);
+    serve_buffer_free(&run.text);
     return good;
 }
 
@@ -281,11 +378,12 @@ static bool copy_members(struct serve_conversation *c, struct serve_job *job, yy
 
 bool serve_conversation_read_one(struct serve_conversation *c, struct serve_job *job, yyjson_val *message)
 {
-    static const char *const unsupported[] = {"function_call", "images", "audio"};
+    static const char *const unsupported[] = {"function_call", "audio", "images"};
     const char *name = job->api->input;
     yyjson_val *content = yyjson_obj_get(message, "content"), *type = yyjson_obj_get(message, "type");
+    bool ollama = job->api->id == SERVE_OLLAMA_CHAT;   /* where a message may have images, or be a thought alone */
     if (!yyjson_is_obj(message)) return serve_refuse_type(&job->error, name, "must be a list of objects");
-    for (size_t i = 0; i < CMD_COUNT(unsupported); i++) {
+    for (size_t i = 0; i < CMD_COUNT(unsupported) - ollama; i++) {
         yyjson_val *value = yyjson_obj_get(message, unsupported[i]);
         if (value && !yyjson_is_null(value) && yyjson_get_len(value) > 0)
             return serve_refuse(&job->error, 400, "unsupported_parameter", name,
@@ -296,12 +394,13 @@ bool serve_conversation_read_one(struct serve_conversation *c, struct serve_job 
                             "%s has an item of type %.32s, which is not supported", name,
                             yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
     const char *role = serve_conversation_role(job, name, message);
-    bool ollama = job->api->id == SERVE_OLLAMA_CHAT;   /* where a message may be a thought alone */
     bool may_lack = ollama || yyjson_obj_get(message, "tool_calls");
     bool none = may_lack && (!content || yyjson_is_null(content));
+    yyjson_val *images = ollama ? yyjson_obj_get(message, "images") : NULL;
     if (!role) return false;
-    bool good = none ? serve_conversation_add(c, job, role, "")
-                     : serve_conversation_add_content(c, job, role, name, content);
+    bool good = none && !yyjson_arr_size(images)
+        ? serve_conversation_add(c, job, role, "")
+        : serve_conversation_add_seen(c, job, role, name, none ? NULL : content, images);
     return good && copy_members(c, job, message);
 }
 
@@ -320,46 +419,75 @@ bool serve_conversation_read(struct serve_conversation *c, struct serve_job *job
 
 /* ---- the prompt ---- */
 
+/* The messages as the library takes them: each as JSON, with its role beside it, and images. */
+struct encoded {
+    peridot_message *at;       /* [n] */
+    char **texts;              /* [n] */
+    size_t n, *n_images;       /* [n] */
+    peridot_image *images[SERVE_MAX_PICTURES];
+};
+
+static size_t count_images(yyjson_mut_val *message)
+{
+    size_t i, n, n_images = 0;
+    yyjson_mut_val *each;
+    yyjson_mut_arr_foreach(yyjson_mut_obj_get(message, "content"), i, n, each)
+        n_images += yyjson_mut_equals_str(yyjson_mut_obj_get(each, "type"), "image");
+    return n_images;
+}
+
 /* Where the messages and a reply of some length do not fit, the oldest turns are left out (turns.h). */
 static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
-                           const peridot_message *messages, size_t n_messages)
+                           const struct encoded *m)
 {
     uint64_t reply = serve_reserve(job->model->ctx);
     size_t n_left_out = 0, n_kept;
     if (job->max_given) reply = cmd_min(reply, job->n_max);
     const struct cmd_turns turns = {.vocab = vocab, .template_name = job->model->template_name, .think = job->think,
-                                    .ctx = job->model->ctx, .reserve = (uint32_t)reply, .messages = messages,
-                                    .n = n_messages, .json = true, .tools = job->tools,
-                                    .variables = job->variables};
+                                    .ctx = job->model->ctx, .reserve = (uint32_t)reply, .messages = m->at,
+                                    .n = m->n, .json = true, .images = m->images, .n_images = m->n_images,
+                                    .tools = job->tools, .variables = job->variables};
     peridot_status status = job->leaves_room ? cmd_turns_leave_out(&n_left_out, &turns, true) : PERIDOT_OK;
     bool full = n_left_out > 0 && !job->drops;
     if (status == PERIDOT_OK) status = cmd_turns_encode(ids, n, &n_kept, &turns, full ? 0 : n_left_out);
     if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
-    job->n_dropped = n_messages - n_kept;
+    job->n_dropped = m->n - n_kept;
     return !full
         || serve_refuse(&job->error, 400, "context_length_exceeded", job->api->input,
                         "The conversation no longer fits: its messages have %zu tokens, and a reply needs %" PRIu64
                         " more, in a context of %" PRIu32 ".", *n, reply, job->model->ctx);
 }
 
-/* Each as JSON, with its role beside it. */
+static bool make_encoded(struct encoded *m, struct serve_job *job, const struct serve_conversation *c)
+{
+    size_t i, n;
+    yyjson_mut_val *each;
+    m->n = yyjson_mut_arr_size(c->list);
+    m->at = calloc(m->n + 1, sizeof *m->at);
+    m->texts = calloc(m->n + 1, sizeof *m->texts);
+    m->n_images = calloc(m->n + 1, sizeof *m->n_images);
+    if (!m->at || !m->texts || !m->n_images) return refuse_memory(job);
+    yyjson_mut_arr_foreach(c->list, i, n, each) {
+        m->texts[i] = yyjson_mut_val_write(each, 0, NULL);
+        if (!m->texts[i]) return refuse_memory(job);
+        m->at[i] = (peridot_message){member(each, "role"), m->texts[i]};
+        m->n_images[i] = count_images(each);
+    }
+    for (i = 0; i < c->n_images; i++) m->images[i] = job->pictures[i].image;
+    return true;
+}
+
 static bool encode_all(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
                        const struct serve_conversation *c)
 {
-    size_t i, n_messages = yyjson_mut_arr_size(c->list), n_unused;
-    peridot_message *messages = calloc(n_messages + 1, sizeof *messages);
-    char **texts = calloc(n_messages + 1, sizeof *texts);
-    bool good = (messages && texts) || refuse_memory(job);
-    yyjson_mut_val *each;
-    yyjson_mut_arr_foreach(c->list, i, n_unused, each) {
-        if (good) texts[i] = yyjson_mut_val_write(each, 0, NULL);
-        good = good && (texts[i] || refuse_memory(job));
-        if (good) messages[i] = (peridot_message){member(each, "role"), texts[i]};
-    }
-    good = good && encode_fitting(ids, n, job, vocab, messages, n_messages);
-    for (i = 0; texts && i < n_messages; i++) free(texts[i]);
-    free(texts);
-    free(messages);
+    struct encoded m = {0};
+    if (!serve_job_hold_images(job)) return false;
+    bool good = make_encoded(&m, job, c) && encode_fitting(ids, n, job, vocab, &m);
+    serve_job_release_images(job);
+    for (size_t i = 0; m.texts && i < m.n; i++) free(m.texts[i]);
+    free(m.texts);
+    free(m.n_images);
+    free(m.at);
     return good;
 }
 

@@ -9,6 +9,7 @@
 struct serve_conversation {
     yyjson_mut_doc *doc;
     yyjson_mut_val *list;
+    size_t n_images;           /* of the job's, in the messages so far */
 };
 
 /* All: false, or NULL: the job's error says why. `name`: the parameter that is read. */
@@ -20,6 +21,9 @@ bool serve_conversation_add(struct serve_conversation *c, struct serve_job *job,
  * among them are messages before it. */
 bool serve_conversation_add_content(struct serve_conversation *c, struct serve_job *job, const char *role,
                                     const char *name, yyjson_val *content);
+/* The same with images before the content: a list of those of the job's pictures that come next, or NULL. */
+bool serve_conversation_add_seen(struct serve_conversation *c, struct serve_job *job, const char *role,
+                                 const char *name, yyjson_val *content, yyjson_val *images);
 /* Messages of one role that follow each other become one, unless they have calls. */
 bool serve_conversation_join(struct serve_conversation *c, struct serve_job *job);
 /* A call in the message of the assistant's that is the last, or in a new one. `arguments`: JSON text of an object. */

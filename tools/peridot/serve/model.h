@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 struct serve_engine;
+struct serve_images;
 struct serve_server;
 
 struct serve_model {
@@ -30,8 +31,10 @@ struct serve_model {
     bool is_cpu;
     bool runs_template;                /* it is a program in the model's files, and may read variables of requests */
     bool thinks;                       /* the template has thoughts */
+    bool sees;                         /* it reads images */
     atomic_bool known;                 /* it was open once */
     struct serve_engine *engine;
+    struct serve_images *images;       /* of its jobs, whoever has them */
 };
 
 enum { SERVE_MAX_MODELS = 64 };

@@ -115,6 +115,8 @@ peridot_status serve_models_find(struct serve_server *s)
         return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--draft needs a server with one model");
     if (s->n_models > 1 && cmd_ranks_count() > 1)
         return cmd_fail(PERIDOT_ERROR_ARGUMENT, "a server on several ranks has one model");
+    if (s->n_models > 1 && s->args->model.vision)
+        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--vision needs a server with one model");
     if (s->n_models > 1 && s->args->alias)
         return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--alias needs a server with one model");
     if (s->args->alias) snprintf(s->models->id, sizeof s->models->id, "%s", s->args->alias);

@@ -143,7 +143,6 @@ static const struct neutral neutrals[] = {
     {"previous_response_id", RESPONSES, ONLY_NULL},   /* O */
     {"conversation", RESPONSES, ONLY_NULL},        /* O */
     /* tools of the server's, an older form of tools, and media */
-    {"images", GENERATE, "[]"},                    /* A */
     {"mcp_servers", MESSAGES, "[]"},               /* C */
     {"container", MESSAGES, ONLY_NULL},            /* C */
     {"max_tool_calls", RESPONSES, NULL},

@@ -58,7 +58,12 @@ static yyjson_mut_val *model(yyjson_mut_doc *doc, const struct serve_server *ser
     yyjson_mut_obj_add_str(doc, o, "object", "model");
     yyjson_mut_obj_add_sint(doc, o, "created", server->created);
     yyjson_mut_obj_add_str(doc, o, "owned_by", "peridot");
-    if (m->known) yyjson_mut_obj_add_uint(doc, o, "max_model_len", m->ctx);
+    if (!m->known) return o;
+    yyjson_mut_obj_add_uint(doc, o, "max_model_len", m->ctx);
+    yyjson_mut_val *modalities = yyjson_mut_arr(doc);   /* as OpenRouter has them */
+    yyjson_mut_arr_add_str(doc, modalities, "text");
+    if (m->sees) yyjson_mut_arr_add_str(doc, modalities, "image");
+    yyjson_mut_obj_add_val(doc, yyjson_mut_obj_add_obj(doc, o, "architecture"), "input_modalities", modalities);
     return o;
 }
 

@@ -250,6 +250,7 @@ static const struct serve_param params[] = {
     {"system", GENERATE, .read = read_text},
     {"thread", ANTHROPIC, .read = read_thread},
     {"options", OLLAMA, .read = read_options},
+    {"images", GENERATE, .read = read_nothing},
     {"raw", GENERATE, .read = read_bool, AT(raw)},
     {"truncate", OLLAMA, .read = read_bool, AT(truncates)},
     {"instructions", RESPONSES, .read = read_nothing},

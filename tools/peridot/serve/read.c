@@ -3,6 +3,7 @@
 #include "grammars.h"
 #include "log.h"
 #include "params.h"
+#include "pictures.h"
 #include "wire.h"
 #include "write.h"
 #include "../os.h"
@@ -14,6 +15,7 @@
 struct serve_reader {
     struct serve_server *server;
     struct serve_grammars *grammars;
+    struct serve_pictures *pictures;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -99,10 +101,11 @@ static void take(struct serve_reader *r, struct serve_job *job)
 {
     struct serve_buffer out = {0};
     if (!job->document) serve_log_prompt(job);   /* not when it comes back */
-    bool good = parse(job);
-    if (good && !serve_engine_set_vocab(job->model->engine, job)) return;
-    good = good && serve_read_body(&out, job, job->vocab);
+    bool good = !job->error.status && parse(job) && serve_job_find_pictures(job);
     serve_buffer_free(&job->body);
+    if (good && !serve_engine_set_vocab(job->model->engine, job)) return;
+    if (good && !serve_pictures_find(r->pictures, job)) return;
+    good = good && serve_read_body(&out, job, job->vocab);
     if (!good || out.size || serve_grammars_find(r->grammars, job)) pass_on(r->server, job, &out);
     serve_buffer_free(&out);
 }
@@ -140,12 +143,14 @@ peridot_status serve_reader_create(struct serve_reader **out, struct serve_serve
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);
     peridot_status status = serve_grammars_create(&r->grammars, pass_compiled, server);
+    if (status == PERIDOT_OK) status = serve_pictures_create(&r->pictures, server);
     if (status == PERIDOT_OK && pthread_create(&r->thread, NULL, run, r) != 0)
         status = cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
     if (status == PERIDOT_OK) {
         *out = r;
         return status;
     }
+    serve_pictures_free(r->pictures);
     serve_grammars_free(r->grammars);
     free(r);
     return status;
@@ -160,6 +165,7 @@ void serve_reader_free(struct serve_reader *r)
     pthread_mutex_unlock(&r->lock);
     pthread_join(r->thread, NULL);
     serve_grammars_free(r->grammars);
+    serve_pictures_free(r->pictures);   /* which gives jobs back */
     while (r->first) {
         struct serve_job *job = r->first;
         r->first = job->next;

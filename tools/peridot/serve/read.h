@@ -1,6 +1,6 @@
 /* The reader: one thread that makes tasks of bodies, one after the other, so that neither connections nor the device
- * wait for JSON and tokenizing. It answers what needs no device, and hands schemas to threads of their own
- * (grammars.h). */
+ * wait for JSON and tokenizing. It answers what needs no device, and hands pictures and schemas to threads of their own
+ * (pictures.h, grammars.h). */
 #ifndef PERIDOT_COMMAND_SERVE_READ_H
 #define PERIDOT_COMMAND_SERVE_READ_H
 

@@ -5,12 +5,14 @@
 #include "links.h"
 #include "read.h"
 #include "tools.h"
+#include "../images.h"
 #include "../os.h"
 #include "../terminal.h"
 #include "../text.h"
 #include "../thought.h"
 #include "../toolbox/toolbox.h"
 
+#include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,6 +34,7 @@ static const struct cmd_option options[] = {
              "them. Without it, the demo model."},
     CMD_DEVICE_OPTIONS,
     CMD_KERNEL_OPTION,
+    CMD_VISION_OPTION,
     {.name = "host", .metavar = "HOST", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, host),
      .fallback = "127.0.0.1", .help = "The address to listen on. One that other machines can reach needs an API key."},
     {.name = "port", .metavar = "PORT", .kind = CMD_U32, .offset = offsetof(struct serve_args, port),
@@ -62,6 +65,9 @@ static const struct cmd_option options[] = {
      .help = "The model's name in the interface. Without it, that of its file."},
     {.name = "cors", .metavar = "ORIGIN", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, cors),
      .help = "Web pages of this origin may use the server, such as https://chat.example.org."},
+    {.name = "allow-url", .metavar = "HOST", .kind = CMD_TEXTS, .offset = offsetof(struct serve_args, allowed_urls),
+     .help = "Fetch images at https URLs of this host, or HOST:PORT, if it has a public address. May be repeated. "
+             "Without it, images are only taken from requests themselves."},
     {.name = "idle", .metavar = "S", .kind = CMD_U32, .offset = offsetof(struct serve_args, idle_s), .fallback = "0",
      .max = 1e6, .help = "Unload a model after S seconds without a request, until the next one. 0: only when another "
                          "model needs the memory."},
@@ -166,6 +172,11 @@ static int run(const struct cmd_command *command, const void *arguments)
     if (s.args->key && !*s.args->key) return cmd_usage(command, "--api-key must not be empty");
     if (s.args->cors && strcmp(s.args->cors, "*") == 0)
         return cmd_usage(command, "--cors takes one origin, such as https://chat.example.org");
+    for (size_t i = 0; i < s.args->allowed_urls.n; i++)
+        if (strchr(s.args->allowed_urls.at[i], '/') || !s.args->allowed_urls.at[i][0])
+            return cmd_usage(command, "--allow-url takes a host, such as images.example.org");
+    if (s.args->allowed_urls.n && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return cmd_usage(command, "libcurl does not start");
     cmd_signals_hold(true);   /* in all threads: only `watch` takes them */
     pthread_mutex_init(&s.metrics.lock, NULL);
     pthread_mutex_init(&s.loading, NULL);
@@ -199,6 +210,8 @@ const struct cmd_command cmd_serve = {
         "the others go on. Where memory is short, the one that was idle longest is unloaded.\n\n"
         "What a model thinks before it answers, where its family does, comes as reasoning_content: --think says "
         "whether it does, and reasoning_effort, enable_thinking and their like in a request.\n\n"
+        "A model that sees takes images in messages, as base64 and data URLs (and at https URLs with --allow-url), and "
+        "in the page: pasted, dropped or chosen. A request has at most 32 images and 32 MiB, an image 20 MiB.\n\n"
         "A reply in the page ends where the next turn still fits. When a conversation no longer fits, its oldest turns "
         "are left out, and the page says which; the system prompt stays.\n\n"
         "With --tools the model may call tools in the page, from the files and URLs that peridot chat --help "

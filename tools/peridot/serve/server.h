@@ -14,12 +14,13 @@ struct serve_args {
     struct cmd_model_args model;
     const char *host, *key, *key_file, *alias, *cors, *template_name;
     struct cmd_texts models, tools;    /* the former are -m; model.path is not used */
+    struct cmd_texts allowed_urls;     /* hosts that pictures may be fetched from */
     uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s, idle_s, full, think;
     bool insecure, log_json, log_prompts;
     struct cmd_draft_args draft;
 };
 
-enum { SERVE_BODY_MAX = 16 << 20, SERVE_MAX_KEYS = 64 };
+enum { SERVE_BODY_MAX = 32 << 20, SERVE_MAX_KEYS = 64 };
 
 struct serve_server {
     const struct serve_args *args;
@@ -39,6 +40,7 @@ struct serve_server {
     struct serve_metrics metrics;
     struct serve_http *http;
     struct serve_reader *reader;
+    struct serve_pictures *pictures;   /* the reader's */
     struct cmd_toolbox *toolbox;       /* of --tools; NULL: none, as are */
     struct serve_tools *tools;
     void (*give_back)(struct serve_reader *reader, struct serve_job *job);   /* whose model is loaded now */

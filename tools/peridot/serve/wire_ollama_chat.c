@@ -152,7 +152,7 @@ static bool read_prompt(struct serve_conversation *c, struct serve_job *job, yyj
 {
     yyjson_val *system = yyjson_obj_get(root, "system"), *prompt = yyjson_obj_get(root, "prompt");
     if (yyjson_get_len(system) && !serve_conversation_add_content(c, job, "system", "system", system)) return false;
-    return serve_conversation_add_content(c, job, "user", "prompt", prompt);
+    return serve_conversation_add_seen(c, job, "user", "prompt", prompt, yyjson_obj_get(root, "images"));
 }
 
 /* Where it is raw, or has a suffix, the prompt is a text without a template. */
@@ -160,8 +160,12 @@ static bool read_generate(struct serve_buffer *out, struct serve_job *job, const
                           yyjson_val *root)
 {
     yyjson_val *prompt = yyjson_obj_get(root, "prompt");
-    if (!prompt || yyjson_is_null(prompt) || yyjson_equals_str(prompt, "")) return answer_load(out, job);
+    bool none = !prompt || yyjson_is_null(prompt) || yyjson_equals_str(prompt, "");
+    if (none && !job->n_pictures) return answer_load(out, job);
     if (!yyjson_is_str(prompt)) return serve_refuse_type(&job->error, "prompt", "must be a string");
+    if (job->n_pictures && (job->raw || job->suffix))
+        return serve_refuse(&job->error, 400, "unsupported_parameter", "images", "images are not supported with raw or "
+                            "suffix");
     if (!job->raw && !job->suffix) return serve_read_conversation(out, job, vocab, root);
     job->kind = SERVE_TEXT;
     return serve_read_texts(out, job, vocab, root);

@@ -132,7 +132,7 @@ static val_t *capabilities(doc_t *doc, const struct serve_model *m, const perido
         const char *name;
         bool has;
     } all[] = {{"completion", !m->only_embeds}, {"embedding", m->only_embeds}, {"tools", !m->only_embeds},
-               {"thinking", m->thinks},
+               {"thinking", m->thinks}, {"vision", m->sees},
                {"insert", !m->only_embeds && peridot_vocab_has_infill(vocab)}};
     val_t *list = yyjson_mut_arr(doc);
     for (size_t i = 0; i < CMD_COUNT(all); i++)

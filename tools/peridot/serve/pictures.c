@@ -1,0 +1,325 @@
+#define _POSIX_C_SOURCE 200809L
+#include "pictures.h"
+#include "picture_data.h"
+#include "wire.h"
+
+#include <stdlib.h>
+
+enum { N_THREADS = 4 };        /* of which some may wait for a slow host */
+
+struct serve_images {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    const peridot_model *model;   /* NULL: it is closed */
+    unsigned n_holds;          /* threads that read or use images: it stays open */
+    struct serve_job *jobs;    /* that have images */
+};
+
+struct serve_pictures {
+    struct serve_server *server;
+    pthread_t threads[N_THREADS];
+    size_t n_threads;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct serve_job *first, **last;
+    size_t n_places;           /* jobs whose pictures are in memory, where each takes 10 MB and more */
+    bool stop;
+};
+
+/* ---- the images of a model ---- */
+
+peridot_status serve_images_create(struct serve_images **out)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out) return cmd_fail_alloc(sizeof **out, "images");
+    pthread_mutex_init(&(*out)->lock, NULL);
+    pthread_cond_init(&(*out)->changed, NULL);
+    return PERIDOT_OK;
+}
+
+void serve_images_free(struct serve_images *images)
+{
+    if (!images) return;
+    pthread_mutex_destroy(&images->lock);
+    pthread_cond_destroy(&images->changed);
+    free(images);
+}
+
+/* What is wrong with it is the request's fault, but for memory. A model that does not see says so of anything. */
+static bool read_image(struct serve_job *job, size_t i, const peridot_model *model)
+{
+    struct serve_picture *p = &job->pictures[i];
+    struct serve_buffer decoded = {0};
+    const struct serve_buffer *data = p->fetched.size ? &p->fetched : &decoded;
+    char name[32];
+    snprintf(name, sizeof name, "image %zu", i + 1);
+    if (job->model->sees && data == &decoded && !serve_picture_data(&decoded, job, name, p->part)) {
+        serve_buffer_free(&decoded);
+        return false;
+    }
+    peridot_status status = peridot_image_read(&p->image, model, data->data ? data->data : "", data->size, name);
+    serve_buffer_free(&decoded);
+    return status == PERIDOT_OK
+        || serve_refuse(&job->error, status == PERIDOT_ERROR_MEMORY ? 500 : 400,
+                        status == PERIDOT_ERROR_MEMORY ? NULL : "invalid_value", job->api->input, "%s",
+                        peridot_last_error());
+}
+
+static void drop_images(struct serve_job *job)
+{
+    for (size_t i = 0; i < job->n_pictures; i++) {
+        peridot_image_free(job->pictures[i].image);
+        job->pictures[i].image = NULL;
+    }
+}
+
+void serve_images_open(struct serve_images *images, const peridot_model *model)
+{
+    pthread_mutex_lock(&images->lock);
+    images->model = model;
+    for (struct serve_job *job = images->jobs; job; job = job->next_seeing)   /* the device was lost */
+        for (size_t i = 0; i < job->n_pictures; i++) read_image(job, i, model);
+    pthread_mutex_unlock(&images->lock);
+}
+
+void serve_images_close(struct serve_images *images)
+{
+    if (!images) return;
+    pthread_mutex_lock(&images->lock);
+    images->model = NULL;
+    while (images->n_holds) pthread_cond_wait(&images->changed, &images->lock);
+    for (struct serve_job *job = images->jobs; job; job = job->next_seeing) drop_images(job);
+    pthread_mutex_unlock(&images->lock);
+}
+
+bool serve_images_used(struct serve_images *images)
+{
+    pthread_mutex_lock(&images->lock);
+    bool used = images->jobs || images->n_holds;
+    pthread_mutex_unlock(&images->lock);
+    return used;
+}
+
+/* The model, which stays open until it is released; NULL: it is closed. */
+static const peridot_model *hold(struct serve_images *images)
+{
+    pthread_mutex_lock(&images->lock);
+    const peridot_model *model = images->model;
+    if (model) images->n_holds++;
+    pthread_mutex_unlock(&images->lock);
+    return model;
+}
+
+/* `job` not NULL: it has images from now on. */
+static void release(struct serve_images *images, struct serve_job *job)
+{
+    pthread_mutex_lock(&images->lock);
+    images->n_holds--;
+    if (job) {
+        job->next_seeing = images->jobs;
+        images->jobs = job;
+    }
+    pthread_cond_broadcast(&images->changed);
+    pthread_mutex_unlock(&images->lock);
+}
+
+/* ---- of a job ---- */
+
+static void free_pictures(struct serve_job *job)
+{
+    if (job->has_images) {
+        pthread_mutex_lock(&job->model->images->lock);
+        struct serve_job **at = &job->model->images->jobs;
+        while (*at != job) at = &(*at)->next_seeing;
+        *at = job->next_seeing;
+        drop_images(job);
+        pthread_mutex_unlock(&job->model->images->lock);
+    }
+    for (size_t i = 0; i < job->n_pictures; i++) serve_buffer_free(&job->pictures[i].fetched);
+    free(job->pictures);
+    job->pictures = NULL;
+    job->n_pictures = 0;
+    struct serve_pictures *t = job->has_place ? job->server->pictures : NULL;   /* NULL at the server's end, too */
+    if (!t) return;
+    pthread_mutex_lock(&t->lock);
+    t->n_places--;
+    pthread_cond_signal(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static bool add_picture(struct serve_job *job, yyjson_val *part)
+{
+    const char *name = job->api->input;
+    if (!job->pictures) job->pictures = calloc(SERVE_MAX_PICTURES, sizeof *job->pictures);
+    if (!job->pictures) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory for images");
+    job->free_pictures = free_pictures;
+    if (job->n_pictures == SERVE_MAX_PICTURES)
+        return serve_refuse(&job->error, 400, "invalid_value", name, "%s has more than %d images", name,
+                            SERVE_MAX_PICTURES);
+    job->pictures[job->n_pictures++].part = part;
+    return true;
+}
+
+/* Those parts of a list that are pictures. */
+static bool find_in(struct serve_job *job, yyjson_val *list)
+{
+    size_t i, n;
+    yyjson_val *each;
+    yyjson_arr_foreach(list, i, n, each) {
+        if (serve_is_picture(each) && !add_picture(job, each)) return false;
+    }
+    return true;
+}
+
+/* Ollama's list beside a message's text. */
+static bool find_texts(struct serve_job *job, yyjson_val *list)
+{
+    size_t i, n;
+    yyjson_val *each;
+    bool good = !list || yyjson_is_null(list) || yyjson_is_arr(list);
+    yyjson_arr_foreach(list, i, n, each) {
+        good = good && yyjson_is_str(each);
+        if (good && !add_picture(job, each)) return false;
+    }
+    return good || serve_refuse_type(&job->error, "images", "must be a list of base64 texts");
+}
+
+bool serve_job_find_pictures(struct serve_job *job)
+{
+    yyjson_val *root = yyjson_doc_get_root(job->document), *messages, *each;
+    size_t i, n;
+    if (!job->api->read_messages || job->pictures) return true;
+    if (job->api->id == SERVE_GENERATE) return find_texts(job, yyjson_obj_get(root, "images"));
+    messages = yyjson_obj_get(root, job->api->input);
+    yyjson_arr_foreach(messages, i, n, each) {
+        if (job->api->id == SERVE_OLLAMA_CHAT && !find_texts(job, yyjson_obj_get(each, "images"))) return false;
+        if (!find_in(job, yyjson_obj_get(each, "content"))) return false;
+    }
+    return true;
+}
+
+bool serve_job_hold_images(struct serve_job *job)
+{
+    if (!job->n_pictures) return true;
+    const peridot_model *model = hold(job->model->images);
+    bool all = model != NULL;
+    for (size_t i = 0; i < job->n_pictures && all; i++) all = job->pictures[i].image;
+    if (all) return true;
+    if (model) release(job->model->images, NULL);
+    return serve_refuse(&job->error, 503, NULL, NULL, "the model was closed meanwhile: try again");
+}
+
+void serve_job_release_images(struct serve_job *job)
+{
+    if (job->n_pictures) release(job->model->images, NULL);
+}
+
+/* ---- the threads ---- */
+
+static bool fetch(struct serve_job *job)
+{
+    char name[32];
+    for (size_t i = 0; i < job->n_pictures; i++) {
+        struct serve_picture *p = &job->pictures[i];
+        if (p->fetched.size || !serve_picture_is_remote(p->part)) continue;
+        snprintf(name, sizeof name, "image %zu", i + 1);
+        if (!serve_picture_data(&p->fetched, job, name, p->part)) return false;
+    }
+    return true;
+}
+
+static bool is_awaited(struct serve_job *job)
+{
+    return !serve_job_is_gone(job) || serve_refuse(&job->error, 503, NULL, NULL, "nobody waits for the answer");
+}
+
+/* Where the model was closed meanwhile nothing is read. */
+static void read_all(struct serve_job *job)
+{
+    if (!is_awaited(job) || (job->model->sees && !fetch(job))) return;
+    const peridot_model *model = hold(job->model->images);
+    if (!model) return;
+    bool good = true;
+    for (size_t i = 0; i < job->n_pictures && good; i++) good = is_awaited(job) && read_image(job, i, model);
+    if (!good) drop_images(job);
+    job->has_images = good;
+    release(job->model->images, good ? job : NULL);
+}
+
+/* The oldest job, where there is room for its pictures: for those of twice as many as may be at work. NULL: none. */
+static struct serve_job *take(struct serve_pictures *t)
+{
+    struct serve_job *job = t->first;
+    bool room = t->n_places < 2 * (size_t)t->server->args->n_parallel;
+    if (!job || (!room && !job->has_place && !t->stop)) return NULL;
+    t->n_places += !job->has_place;
+    job->has_place = true;
+    t->first = job->next;
+    if (!t->first) t->last = &t->first;
+    return job;
+}
+
+static void *run(void *user)
+{
+    struct serve_pictures *t = user;
+    pthread_mutex_lock(&t->lock);
+    while (!t->stop) {
+        struct serve_job *job = take(t);
+        if (!job) {
+            pthread_cond_wait(&t->changed, &t->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&t->lock);
+        read_all(job);
+        t->server->give_back(t->server->reader, job);
+        pthread_mutex_lock(&t->lock);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+peridot_status serve_pictures_create(struct serve_pictures **out, struct serve_server *server)
+{
+    struct serve_pictures *t = calloc(1, sizeof *t);
+    *out = NULL;
+    if (!t) return cmd_fail_alloc(sizeof *t, "pictures");
+    t->server = server;
+    t->last = &t->first;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->changed, NULL);
+    while (t->n_threads < N_THREADS && pthread_create(&t->threads[t->n_threads], NULL, run, t) == 0) t->n_threads++;
+    if (t->n_threads) {
+        *out = server->pictures = t;
+        return PERIDOT_OK;
+    }
+    serve_pictures_free(t);
+    return cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
+}
+
+void serve_pictures_free(struct serve_pictures *t)
+{
+    if (!t) return;
+    pthread_mutex_lock(&t->lock);
+    t->stop = true;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    for (size_t i = 0; i < t->n_threads; i++) pthread_join(t->threads[i], NULL);
+    while (t->first) t->server->give_back(t->server->reader, take(t));
+    t->server->pictures = NULL;
+    pthread_mutex_destroy(&t->lock);
+    pthread_cond_destroy(&t->changed);
+    free(t);
+}
+
+bool serve_pictures_find(struct serve_pictures *t, struct serve_job *job)
+{
+    if (!job->n_pictures || job->has_images || job->error.status) return true;
+    pthread_mutex_lock(&t->lock);
+    struct serve_job **at = job->has_place ? &t->first : t->last;   /* which nobody without a place may keep waiting */
+    job->next = *at;
+    *at = job;
+    if (at == t->last) t->last = &job->next;
+    pthread_cond_signal(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    return false;
+}
