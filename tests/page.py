@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The chat page in a browser, driven by chromedriver: page.py DRIVER_URL SERVER_URL THINKER_URL CALLER_URL FOLDER
-[SCREENSHOTS]. See test_command_page.sh.
+"""The chat page in a browser, driven by chromedriver: page.py DRIVER_URL SERVER_URL THINKER_URL CALLER_URL SEER_URL
+FOLDER [SCREENSHOTS]. See test_command_page.sh.
 
 Against peridot serve: send, stream, stop, retry, edit, reload; a full context; at THINKER_URL a model that thinks, at
-CALLER_URL one that calls a tool, which leaves its arguments in FOLDER. And against a server that hands out the same page, with the same policy, and answers with hostile text: whatever a model
-writes stays text. SCREENSHOTS: a folder to leave some."""
+CALLER_URL one that calls a tool, which leaves its arguments in FOLDER, at SEER_URL one that sees. And against a server
+that hands out the same page, with the same policy, and answers with hostile text: whatever a model writes stays text.
+SCREENSHOTS: a folder to leave some."""
 import base64
 import http.server
 import json
@@ -144,6 +145,7 @@ def talk(b, url):
     b.click("#new")
     need(b.js("return " + ARTICLES) == 0, "a new conversation is not empty")
     need(b.js("return document.querySelectorAll('#list li').length") == 1, "the list does not hold one conversation")
+    need(b.js("return document.getElementById('attach').hidden"), "images may be sent to a model that sees none")
     need(not b.errors(), "the browser's console: " + str(b.errors()))
 
 
@@ -372,19 +374,103 @@ def call_tools(b, url, folder, shots):
     need(not b.errors(), "the browser's console: " + str(b.errors()))
 
 
+PICTURES = "[...document.querySelectorAll('#images img')]"
+SHOWN = "[...document.querySelectorAll('article .images img')]"
+
+
+def hand_over(b, event, pictures):
+    """Drops or pastes pictures, which are a file's name and a size to be painted."""
+    b.in_page("""(async () => {
+        const transfer = new DataTransfer();
+        for (const [name, type, width, height] of """ + json.dumps(pictures) + """) {
+            const canvas = new OffscreenCanvas(width, height), context = canvas.getContext("2d");
+            for (const [i, colour] of ["#a33", "#3a3", "#33a", "#aa3"].entries()) {
+                context.fillStyle = colour;
+                context.fillRect(i % 2 * width / 2, (i >> 1) * height / 2, width / 2, height / 2);
+            }
+            transfer.items.add(new File([await canvas.convertToBlob({ type })], name, { type }));
+        }
+        const event = """ + {
+            "paste": 'new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true, cancelable: true })',
+            "drop": 'new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true })'}[event] + """;
+        document.getElementById("text").dispatchEvent(event);
+        done();
+    })()""")
+
+
+def see(b, url, golden, shots):
+    """Images are chosen, pasted and dropped, removed, sent, shown and kept; where the model sees."""
+    b.open(url)
+    b.js("localStorage.setItem('peridot.settings', JSON.stringify({ max_tokens: 24 }))")
+    b.open(url)
+    b.wait("a model that sees", "!document.getElementById('attach').hidden")
+    b.type("#files", f"{golden / 'image-1.png'}\n{golden / 'image-2.png'}")
+    b.wait("chosen images", PICTURES + ".length === 2")
+    hand_over(b, "paste", [("small.png", "image/png", 300, 200)])
+    b.wait("a pasted image", PICTURES + ".length === 3")
+    hand_over(b, "drop", [("photograph.jpg", "image/jpeg", 4000, 3000), ("notes.txt", "text/plain", 1, 1)])
+    b.wait("a dropped image", PICTURES + ".length === 4")
+    sizes = b.js(f"return {PICTURES}.map(i => i.naturalWidth + ' ' + i.naturalHeight + ' '"
+                 " + i.src.match(/^data:image.(.*?);/)[1])")
+    need(sizes == ["96 96 png", "96 96 png", "300 200 png", "2048 1536 jpeg"], "images are " + str(sizes))
+    look_at(b, shots, "images-composer")
+    b.click("#images li:nth-child(2) button")
+    need(b.js(f"return {PICTURES}.length") == 3, "an image cannot be removed")
+    b.type("#text", "What is this?\ue007")
+    b.wait("the answer", f"{IDLE} && {ARTICLES} === 2")
+    need(b.js("return document.querySelectorAll('#log .error').length") == 0,
+         "a message with images fails: " + b.js("return document.getElementById('log').innerText"))
+    need(b.js(f"return {PICTURES}.length") == 0 and b.js(f"return {SHOWN}.length") == 3,
+         "images are not in their message")
+    shapes = b.js(f"return {SHOWN}.map(i => i.width / i.height * i.naturalHeight / i.naturalWidth)")
+    need(all(abs(shape - 1) < 0.02 for shape in shapes), "images are distorted: " + str(shapes))
+    look_at(b, shots, "images")
+    b.open(url)
+    b.wait("the conversation after loading anew", f"{ARTICLES} === 2 && {SHOWN}.length === 3")
+    b.click("article.user .foot button:nth-child(2)")   # Edit
+    b.js("document.getElementById('edit-text').value = 'And this?'")
+    b.click("#edit button.main")
+    b.wait("the answer to the edited message",
+           f"{IDLE} && document.querySelector('article.user .body').innerText === 'And this?'")
+    need(b.js(f"return {SHOWN}.length") == 3, "an edited message loses its images")
+
+    b.click("#new")   # no room: the text is kept, and that there was an image
+    b.js("""let x = "";
+        for (let n = 1 << 22; n >= 1; n /= 2)
+            try { localStorage.setItem("x", x + "x".repeat(n)); x += "x".repeat(n); } catch {}
+        localStorage.setItem("x", x.slice(10000));""")
+    hand_over(b, "drop", [("wide.png", "image/png", 1500, 900)])   # of 40,000
+    b.wait("the image", PICTURES + ".length === 1")
+    b.type("#text", "Again\ue007")
+    b.wait("the answer", f"{IDLE} && {ARTICLES} === 2")
+    need("no room" in b.js("return document.getElementById('notice').innerText"),
+         "nothing says that images are not kept")
+    b.open(url)
+    b.wait("the conversation without its image",
+           f"{ARTICLES} === 2 && document.querySelector('article.user').innerText.includes('An image was here')")
+    b.js("localStorage.removeItem('x')")
+    b.click("#open-settings")
+    need(b.js("return document.getElementById('sees').checkVisibility()"),
+         "the settings do not say that the model sees")
+    look_at(b, shots, "images-settings")
+    b.js("document.getElementById('settings').close()")
+    need(not b.errors(), "the browser's console: " + str(b.errors()))
+
+
 def main():
-    driver, server, thinker, caller, folder = sys.argv[1:6]
+    driver, server, thinker, caller, seer, folder = sys.argv[1:7]
     with urllib.request.urlopen(server) as response:
         Hostile.page = response.read()
         Hostile.policy = response.headers["Content-Security-Policy"]
     b = Browser(driver)
     try:
-        shots = pathlib.Path(sys.argv[6]) if len(sys.argv) > 6 else None
+        shots = pathlib.Path(sys.argv[7]) if len(sys.argv) > 7 else None
         talk(b, server)
         fill(b, server, shots)
         resist(b, shots)
         think(b, thinker)
         call_tools(b, caller, pathlib.Path(folder), shots)
+        see(b, seer, pathlib.Path(__file__).resolve().parent / "golden/gemma3-vision", shots)
     finally:
         b.call("DELETE", "")
 

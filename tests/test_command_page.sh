@@ -32,7 +32,10 @@ cat >"$folder/tools.json" <<END
 END
 "$peridot" serve -m "$folder/caller.gguf" --tools "$folder/tools.json" --port 0 >"$folder/out" 2>"$folder/caller" &
 caller=$!
-trap 'kill $driver $server $thinker $caller 2>/dev/null; wait; rm -rf "$folder"' EXIT
+make_seer "$folder/seer"
+"$peridot" serve -m "$folder/seer" --port 0 >"$folder/out" 2>"$folder/sees" &
+seer=$!
+trap 'kill $driver $server $thinker $caller $seer 2>/dev/null; wait; rm -rf "$folder"' EXIT
 port=$(started driver '.*started successfully on port ([0-9]+).*')
 check "chromedriver starts" [ "$port" ]
 url=$(started err '^serving .* at (http:[^ ]*): .*')
@@ -41,8 +44,10 @@ thinker_url=$(started thinker '^serving .* at (http:[^ ]*): .*')
 check "and that of a model that thinks" [ "$thinker_url" ]
 caller_url=$(started caller '^serving .* at (http:[^ ]*): .*')
 check "and that of one that calls tools" [ "$caller_url" ]
+seer_url=$(started sees '^serving .* at (http:[^ ]*): .*')
+check "and that of one that sees" [ "$seer_url" ]
 python3 "$source/tests/page.py" "http://127.0.0.1:$port" "$url/" "$thinker_url/" \
-    "$caller_url/" "$folder" \
+    "$caller_url/" "$seer_url/" "$folder" \
     ${PERIDOT_SCREENSHOTS:+"$PERIDOT_SCREENSHOTS"} \
     >"$folder/out" 2>&1
 check "the page works" [ $? = 0 ]

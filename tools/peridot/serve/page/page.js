@@ -10,10 +10,12 @@ const PREFIX = "peridot.conversation.";
 const load = (key, otherwise) => {
     try { return JSON.parse(localStorage.getItem(key)) ?? otherwise; } catch { return otherwise; }
 };
-const save = (key, value) => {
-    try { localStorage.setItem(key, JSON.stringify(value)); }
-    catch { notice("The browser's storage is full: delete old conversations to keep this one."); }
+const fits = (key, value) => {
+    try { localStorage.setItem(key, JSON.stringify(value)); } catch { return false; }
+    return true;
 };
+const full = () => notice("The browser's storage is full: delete old conversations to keep this one.");
+const save = (key, value) => fits(key, value) || full();
 const conversations = () => Object.keys(localStorage).filter(key => key.startsWith(PREFIX)).map(key => load(key, null))
     .filter(c => c && Array.isArray(c.messages)).sort((a, b) => b.changed - a.changed);
 const create = () => ({
@@ -22,7 +24,10 @@ const create = () => ({
 });
 const keep = c => {
     c.changed = Date.now();
-    save(PREFIX + c.id, c);
+    if (fits(PREFIX + c.id, c)) return;
+    if (has_images(c) && fits(PREFIX + c.id, without_images(c)))
+        notice("The browser's storage has no room for this conversation's images: they are gone once it is left.");
+    else full();
 };
 const keep_if_there = c => { if (localStorage.getItem(PREFIX + c.id) !== null) keep(c); };   /* it may be deleted */
 
@@ -41,7 +46,7 @@ function foot_of(i) {
     const foot = element("div", { class: "foot" });
     if (running?.conversation === current && last) return foot;
     const add = (name, call) => foot.append(element("button", { type: "button", class: "plain", onclick: call }, name));
-    if (m.content || m.role === "user") foot.append(copy_button(() => m.content));
+    if (m.content) foot.append(copy_button(() => m.content));
     if (m.role === "user") add("Edit", () => edit(i));
     if (last) add("Retry", retry);
     if (m.note && (last || m.content)) foot.append(element("span", { class: "note" }, m.note));
@@ -61,7 +66,9 @@ function message(i) {
     return element("article", { class: m.role },
         ...(goes_on ? [] : [element("h2", { class: "who" }, user ? "You" : "Model")]),
         ...(user ? [] : [thought_of(m)]),
-        element("div", { class: "body" }, ...(user ? [m.content] : blocks(m.content.split("\n")))),
+        ...images_of(m),
+        element("div", { class: "body", ...(user && !m.content ? { hidden: "" } : {}) },
+            ...(user ? [m.content] : blocks(m.content.split("\n")))),
         ...(m.tool_calls ?? []).map(call_of),
         foot_of(i));
 }
@@ -244,10 +251,10 @@ async function answer(c) {
     redraw(c);
 }
 
-function ask(text) {
-    if (running || !text.trim()) return;
-    current.messages.push({ role: "user", content: text });
-    current.title ||= text.trim().split("\n")[0].slice(0, 60);
+function ask(text, more = {}) {
+    if (running || (!text.trim() && !more.images)) return;
+    current.messages.push({ role: "user", content: text.trim() && text, ...more });
+    current.title ||= text.trim().split("\n")[0].slice(0, 60) || "Image";
     keep(current);
     save("peridot.current", current.id);
     answer(current);
@@ -261,13 +268,14 @@ function retry() {
 
 function edit(i) {
     if (running) return;
-    const c = current;
+    const c = current, { images } = c.messages[i];
     $("edit-text").value = c.messages[i].content;
     $("edit").returnValue = "";
     $("edit").onclose = () => {
-        if ($("edit").returnValue !== "send" || !$("edit-text").value.trim() || running) return;
+        const empty = !$("edit-text").value.trim() && !images;
+        if ($("edit").returnValue !== "send" || empty || running) return;
         c.messages.splice(i);
-        ask($("edit-text").value);
+        ask($("edit-text").value, images ? { images } : {});
     };
     $("edit").showModal();
 }
@@ -305,8 +313,8 @@ $("settings").addEventListener("close", () => {
 });
 $("composer").addEventListener("submit", event => {
     event.preventDefault();
-    if (running) return;
-    ask($("text").value);
+    if (running || n_adding) return;
+    ask($("text").value, take_images());
     $("text").value = "";
     fit($("text"));
     $("text").focus();
@@ -338,7 +346,10 @@ async function find_model() {
     try {
         const response = await fetch("v1/models", { headers: headers() });
         if (!response.ok) return notice(await failure(response));
-        $("model").textContent = (await response.json()).data[0].id;
+        const [model] = (await response.json()).data;
+        $("model").textContent = model.id;
+        sees = Boolean(model.architecture?.input_modalities.includes("image"));
+        show_images();
         document.title = $("model").textContent + " · Peridot";
         notice("");
         has_tools = Boolean((await (await fetch("health")).json()).tools);
@@ -346,6 +357,7 @@ async function find_model() {
     } catch (error) { notice(error instanceof TypeError ? "The server does not respond." : error.message); }
 }
 
+listen_for_images();
 show();
 to_end();
 find_model();

@@ -22,8 +22,8 @@ const definition = name => tools.tools.find(tool => tool.function.name === name)
 const request_tools = () => settings.tools !== "off" && tools.tools.length ? { tools: tools.tools } : {};
 
 /* Calls stand in the reply that has them, with their results; the server gets both as messages of their own. */
-const to_messages = ({ role, content, tool_calls = [] }) => [
-    { role, content, ...(tool_calls.length
+const to_messages = ({ role, content, images, tool_calls = [] }) => [
+    { role, content: content_of({ content, images }), ...(tool_calls.length
         ? { tool_calls: tool_calls.map(call => ({ id: call.id, type: "function", function: call.function })) } : {}) },
     ...tool_calls.map(call => ({
         role: "tool", tool_call_id: call.id, name: call.function.name, content: call.result ?? STOPPED,
