@@ -7,6 +7,8 @@
 #include "base/num.h"
 #include "engine/forward.h"
 #include "engine/sequence.h"
+#include "engine/vision/tower_forward.h"
+#include "format/dtype.h"
 #include "ops/layout.h"
 #include "probe/measure.h"
 
@@ -161,6 +163,75 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
     return recorder.status;
 }
 
+/* ---- vision towers ---- */
+
+/* Published ones: those of Gemma 3, of Gemma 4 E2B and E4B, 26B and 31B, and 12B. */
+static const struct pd_tower_config towers[] = {
+    {.kind = PD_TOWER_SIGLIP, .n_layers = 1, .d_model = 1152, .ffn_dim = 4304, .n_heads = 16, .head_dim = 72,
+     .d_out = 2560, .patch = 14, .pool = 4, .most_rows = 256},
+    {.kind = PD_TOWER_GEMMA4, .n_layers = 1, .d_model = 768, .ffn_dim = 3072, .n_heads = 12, .head_dim = 64,
+     .d_out = 1536, .patch = 16, .pool = 3, .most_rows = 280, .clamps = true},
+    {.kind = PD_TOWER_GEMMA4, .n_layers = 1, .d_model = 1152, .ffn_dim = 4304, .n_heads = 16, .head_dim = 72,
+     .d_out = 5376, .patch = 16, .pool = 3, .most_rows = 280, .standardises = true},
+    {.kind = PD_TOWER_PATCHES, .d_model = 3840, .d_out = 3840, .patch = 48, .pool = 1, .most_rows = 280},
+};
+
+struct tower_outline {
+    struct pd_slice slices[PD_N_TOWER_ROLES];
+    struct pd_tower_block layer;   /* layers are alike */
+    struct pd_tower_weights weights;
+};
+
+/* Files that are quantised have fp16 where rows are no whole blocks. */
+static void outline_tower(struct tower_outline *o, const struct pd_tower_config *c, enum pd_dtype dtype)
+{
+    *o = (struct tower_outline){.weights = {.layers = &o->layer, .ones = SOMEWHERE}};
+    for (enum pd_tower_role role = 0; role < PD_N_TOWER_ROLES; role++) {
+        struct pd_tower_block *block = role < PD_FIRST_TOWER_LAYER_ROLE ? &o->weights.once : &o->layer;
+        struct pd_tower_plan plan;
+        if (!pd_tower_plan_get(&plan, c, role)) continue;
+        uint64_t bias = plan.has_bias ? SOMEWHERE : 0;
+        enum pd_dtype type = plan.n_cols % pd_dtypes[dtype].block_len ? PD_F16 : dtype;
+        if (plan.n_rows)
+            block->linears[role].linear =
+                (struct pd_linear){.w = matrix(&o->slices[role], type, plan.n_rows, plan.n_cols), .bias = bias};
+        else block->norms[role] = (struct pd_tower_norm){SOMEWHERE, bias};
+    }
+}
+
+/* Of one row of patches that become one, and of as many as there may be. */
+static peridot_status compile_tower(struct pd_gpu *gpu, const struct pd_tower_config *c, enum pd_dtype dtype,
+                                    struct pd_variants variants)
+{
+    struct tower_outline o;
+    struct pd_recorder recorder = {.gpu = gpu, .variants = variants, .chunk = true,
+        .split_sums = pd_split_sums_size(&variants, pd_gpu_info(gpu)) ? SOMEWHERE : 0};
+    uint64_t q_dim = (uint64_t)c->n_heads * c->head_dim;
+    struct pd_tower_pass pass = {.recorder = &recorder, .config = c, .weights = &o.weights, .n_columns = c->pool,
+        .scratch = {.patches = rows(1, pd_tower_patch_dim(c)), .x = rows(2, c->d_model),
+            .positions = rows(3, c->d_model), .normed = rows(4, c->d_model), .branch = rows(5, c->d_model),
+            .clamped = rows(6, c->d_model), .qkv = rows(7, 3 * q_dim), .att = rows(8, q_dim),
+            .gate = rows(9, c->ffn_dim), .up = rows(10, c->ffn_dim), .out = rows(11, c->d_out), .places = SOMEWHERE,
+            .angles = SOMEWHERE,
+            .kv = {.k = SOMEWHERE, .v = SOMEWHERE, .pages = SOMEWHERE, .type = pd_tower_kv_type(&variants)}}};
+    const uint32_t n_rows[] = {1, 16, c->most_rows};
+    outline_tower(&o, c, dtype);
+    for (size_t i = 0; i < PD_COUNT(n_rows); i++) {
+        pass.n = n_rows[i] * c->pool * c->pool;
+        pd_tower_forward(&pass);
+    }
+    return recorder.status;
+}
+
+/* In the types of published files. */
+static peridot_status compile_towers(struct pd_gpu *gpu, struct pd_variants variants)
+{
+    static const enum pd_dtype types[] = {PD_F32, PD_F16, PD_BF16, PD_Q8_0, ONE_TYPE};
+    for (size_t i = 0; i < PD_COUNT(towers); i++)
+        for (size_t k = 0; k < PD_COUNT(types); k++) PD_TRY(compile_tower(gpu, &towers[i], types[k], variants));
+    return PERIDOT_OK;
+}
+
 /* The defaults, but for the coarse variant of matmul (variants.c) on devices that gain by it. */
 static struct pd_variants other_variants(const struct pd_gpu *gpu)
 {
@@ -184,6 +255,7 @@ peridot_status pd_pipelines_compile(struct pd_gpu *gpu)
         PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_F32, variants));
         PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_Q8_0, variants));
     }
+    PD_TRY(compile_towers(gpu, variants));
     return pd_measure_compile(gpu);
 }
 

@@ -1,15 +1,12 @@
-/* The forward passes of vision towers, in the order of the papers. All patches of a picture see each other; what comes
- * after attention is done by blocks of rows, so that the widest activations are small. */
+/* A tower's memory, what the host writes for each picture, and how its pass runs. */
 #include "engine/vision/tower.h"
 
 #include "base/num.h"
-#include "engine/vision/tower_weights.h"
+#include "engine/vision/tower_forward.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { BLOCK = 1024 };   /* rows that go through an ffn at once */
 
 struct pd_tower {
     struct pd_gpu *gpu;
@@ -22,16 +19,8 @@ struct pd_tower {
     /* All of these are for the most patches that a picture may have: */
     struct pd_heap *heap;
     struct pd_commands *commands;
-    struct pd_rows patches;        /* [n][patch_dim] */
-    struct pd_rows x, positions;   /* [n][d_model]: the residual stream; what says where a patch is */
-    struct pd_rows normed, branch; /* [n][d_model] */
-    struct pd_rows clamped;        /* [n][d_model], where the tower clamps */
-    struct pd_rows qkv;            /* [n][3 n_heads head_dim] */
-    struct pd_rows att;            /* [n][n_heads head_dim] */
-    struct pd_rows gate, up;       /* [BLOCK][ffn_dim] */
-    struct pd_rows out;            /* [most_rows][d_out] */
+    struct pd_tower_scratch s;
     struct pd_span patch_span, position_span, out_span, places, angles;
-    struct pd_kv kv;               /* keys and values of a layer: page i is page i */
     uint64_t packed, split_sums;   /* see pd_recorder */
 };
 
@@ -90,9 +79,8 @@ static peridot_status alloc_cache(struct pd_tower *t, uint32_t n)
     const struct pd_tower_config *c = &t->config;
     struct pd_span pages, k, v;
     uint32_t n_pages = (uint32_t)pd_div_up(n, PD_PAGE);
-    bool half = t->variants->of[PD_VARIED_ATTENTION] == PD_VARIANT_ATTENTION_HALF;
-    t->kv.type = half ? PERIDOT_KV_F16 : PERIDOT_KV_F32;
-    uint64_t size = (uint64_t)n_pages * PD_PAGE * c->n_heads * pd_kv_head_size(t->kv.type, c->head_dim);
+    t->s.kv.type = pd_tower_kv_type(t->variants);
+    uint64_t size = (uint64_t)n_pages * PD_PAGE * c->n_heads * pd_kv_head_size(t->s.kv.type, c->head_dim);
     uint32_t *numbers = malloc(n_pages * sizeof *numbers);
     if (!numbers) return pd_fail_alloc(n_pages * sizeof *numbers, "pages");
     for (uint32_t i = 0; i < n_pages; i++) numbers[i] = i;
@@ -102,9 +90,9 @@ static peridot_status alloc_cache(struct pd_tower *t, uint32_t n)
     PD_TRY(status);
     PD_TRY(alloc(&k, t, size));
     PD_TRY(alloc(&v, t, size));
-    t->kv.k = k.address;
-    t->kv.v = v.address;
-    t->kv.pages = pages.address;
+    t->s.kv.k = k.address;
+    t->s.kv.v = v.address;
+    t->s.kv.pages = pages.address;
     return PERIDOT_OK;
 }
 
@@ -112,14 +100,16 @@ static peridot_status alloc_layers(struct pd_tower *t, uint32_t n)
 {
     const struct pd_tower_config *c = &t->config;
     uint64_t q_dim = (uint64_t)c->n_heads * c->head_dim;
-    uint32_t n_block = (uint32_t)pd_min(n, BLOCK);
-    if (c->clamps) PD_TRY(alloc_rows(&t->clamped, NULL, t, n, c->d_model));
-    PD_TRY(alloc_rows(&t->qkv, NULL, t, n, 3 * q_dim));
-    PD_TRY(alloc_rows(&t->att, NULL, t, n, q_dim));
-    PD_TRY(alloc_rows(&t->gate, NULL, t, n_block, c->ffn_dim));
-    PD_TRY(alloc_rows(&t->up, NULL, t, n_block, c->ffn_dim));
+    uint32_t n_block = (uint32_t)pd_min(n, PD_TOWER_BLOCK);
+    if (c->clamps) PD_TRY(alloc_rows(&t->s.clamped, NULL, t, n, c->d_model));
+    PD_TRY(alloc_rows(&t->s.qkv, NULL, t, n, 3 * q_dim));
+    PD_TRY(alloc_rows(&t->s.att, NULL, t, n, q_dim));
+    PD_TRY(alloc_rows(&t->s.gate, NULL, t, n_block, c->ffn_dim));
+    PD_TRY(alloc_rows(&t->s.up, NULL, t, n_block, c->ffn_dim));
     PD_TRY(alloc(&t->places, t, n * sizeof(struct pd_place)));
     PD_TRY(alloc(&t->angles, t, (uint64_t)n * c->head_dim * sizeof(float)));
+    t->s.places = t->places.address;
+    t->s.angles = t->angles.address;
     return alloc_cache(t, n);
 }
 
@@ -163,12 +153,12 @@ static peridot_status load(struct pd_tower *t, const struct pd_tower_watch *watc
     PD_TRY(status);
     PD_TRY(pd_commands_create(&t->commands, t->gpu));
     PD_TRY(pd_heap_create(&t->heap, t->gpu, PD_HEAP_DEVICE, 64u << 20));
-    PD_TRY(alloc_rows(&t->patches, &t->patch_span, t, n, pd_tower_patch_dim(c)));
-    PD_TRY(alloc_rows(&t->x, NULL, t, n, c->d_model));
-    PD_TRY(alloc_rows(&t->positions, &t->position_span, t, n, c->d_model));
-    PD_TRY(alloc_rows(&t->normed, NULL, t, n, pd_max(c->d_model, c->n_layers ? 0 : pd_tower_patch_dim(c))));
-    PD_TRY(alloc_rows(&t->branch, NULL, t, n, c->d_model));
-    PD_TRY(alloc_rows(&t->out, &t->out_span, t, c->most_rows, c->d_out));
+    PD_TRY(alloc_rows(&t->s.patches, &t->patch_span, t, n, pd_tower_patch_dim(c)));
+    PD_TRY(alloc_rows(&t->s.x, NULL, t, n, c->d_model));
+    PD_TRY(alloc_rows(&t->s.positions, &t->position_span, t, n, c->d_model));
+    PD_TRY(alloc_rows(&t->s.normed, NULL, t, n, pd_max(c->d_model, c->n_layers ? 0 : pd_tower_patch_dim(c))));
+    PD_TRY(alloc_rows(&t->s.branch, NULL, t, n, c->d_model));
+    PD_TRY(alloc_rows(&t->s.out, &t->out_span, t, c->most_rows, c->d_out));
     if (c->n_layers) PD_TRY(alloc_layers(t, n));
     PD_TRY(alloc_scratch(t, n));
     t->loaded = true;
@@ -222,7 +212,7 @@ static peridot_status write_positions(struct pd_tower *t, const struct pd_patche
         add_position(out, c, table, paired ? 2 * column : column, scratch);
         add_position(out, c, table, paired ? 2 * row + 1 : c->n_positions + row, scratch);
     }
-    peridot_status status = write_rows(t, t->position_span, t->positions, rows, n, c->d_model);
+    peridot_status status = write_rows(t, t->position_span, t->s.positions, rows, n, c->d_model);
     free(rows);
     return status;
 }
@@ -263,155 +253,19 @@ static peridot_status write_places(struct pd_tower *t, const struct pd_patches *
 static peridot_status write_input(struct pd_tower *t, const struct pd_patches *p)
 {
     uint32_t n = p->n_columns * p->n_patch_rows;
-    PD_TRY(write_rows(t, t->patch_span, t->patches, p->at, n, pd_tower_patch_dim(&t->config)));
+    PD_TRY(write_rows(t, t->patch_span, t->s.patches, p->at, n, pd_tower_patch_dim(&t->config)));
     PD_TRY(write_positions(t, p));
     return t->config.n_layers ? write_places(t, p) : PERIDOT_OK;
-}
-
-/* ---- the forward pass ---- */
-
-struct pass {
-    struct pd_tower *t;
-    struct pd_recorder *r;
-    uint32_t n, n_columns;         /* patches */
-};
-
-/* y = norm(x) of n rows: by mean and variance where there is a bias, else by the root of the mean square. */
-static void norm(const struct pass *p, struct pd_rows y, struct pd_rows x, struct pd_tower_norm w, float eps,
-                 uint32_t width, uint32_t n)
-{
-    if (!w.b) {
-        const struct pd_norm rms = {.x = x, .normed = y, .w = w.w, .n = width, .eps = eps, .x_scale = 1};
-        pd_op_rmsnorm(p->r, &rms, n);
-        return;
-    }
-    const struct pd_layernorm layer = {.x = x, .y = y, .w = w.w, .b = w.b, .n = width, .eps = eps};
-    pd_op_layernorm(p->r, &layer, n);
-}
-
-/* x += branch, or its norm where w has one */
-static void add(const struct pass *p, struct pd_rows x, struct pd_rows branch, struct pd_tower_norm w, uint32_t n)
-{
-    const struct pd_norm sum = {.x = x, .y = branch, .w_post = w.w, .n = p->t->config.d_model,
-        .eps = p->t->config.eps, .x_scale = 1};
-    pd_op_rmsnorm(p->r, &sum, n);
-}
-
-/* y = linear(x), between clamps where the tower has them: `clamped` takes the input, which is x itself where nothing
- * else reads it. */
-static void multiply(const struct pass *p, struct pd_rows y, const struct pd_tower_linear *linear, struct pd_rows x,
-                     struct pd_rows clamped, uint32_t n)
-{
-    const struct pd_matrix *w = &linear->linear.w;
-    bool clamps = p->t->config.clamps;
-    if (clamps) pd_op_clamp(p->r, clamped, x, w->n_cols, n, linear->input_min, linear->input_max);
-    pd_op_linear(p->r, y, &linear->linear, clamps ? clamped : x, n);
-    if (clamps) pd_op_clamp(p->r, y, y, w->n_rows, n, linear->output_min, linear->output_max);
-}
-
-static void attend(const struct pass *p, const struct pd_tower_block *b)
-{
-    struct pd_tower *t = p->t;
-    const struct pd_tower_config *c = &t->config;
-    uint32_t q_dim = c->n_heads * c->head_dim;
-    bool is_siglip = c->kind == PD_TOWER_SIGLIP;
-    const struct pd_attention a = {
-        .heads = {.n_heads = c->n_heads, .n_kv_heads = c->n_heads, .head_dim = c->head_dim, .eps = c->eps,
-            .scale = is_siglip ? (float)(1 / sqrt((double)c->head_dim)) : 1, .q_norm = b->norms[PD_TOWER_Q_NORM].w,
-            .k_norm = b->norms[PD_TOWER_K_NORM].w, .v_norm = !is_siglip},
-        .kv = t->kv, .qkv = t->qkv, .y = t->att, .places = t->places.address, .angles = t->angles.address,
-        .n_tokens = p->n, .n_keys = p->n};
-    norm(p, t->normed, t->x, b->norms[PD_TOWER_ATTN_NORM], c->eps, c->d_model, p->n);
-    for (uint32_t i = 0; i < 3; i++)
-        multiply(p, pd_rows_at(t->qkv, 0, i * q_dim), &b->linears[PD_TOWER_Q + i], t->normed, t->clamped, p->n);
-    pd_op_rope(p->r, &a);
-    pd_op_attention(p->r, &a);
-    multiply(p, t->branch, &b->linears[PD_TOWER_O], t->att, t->att, p->n);
-    add(p, t->x, t->branch, b->norms[PD_TOWER_POST_ATTN_NORM], p->n);
-}
-
-/* Of rows first .. first + n - 1. */
-static void feed_forward(const struct pass *p, const struct pd_tower_block *b, uint32_t first, uint32_t n)
-{
-    struct pd_tower *t = p->t;
-    const struct pd_tower_config *c = &t->config;
-    struct pd_rows x = pd_rows_at(t->x, first, 0), none = {0};
-    bool gated = b->linears[PD_TOWER_GATE].linear.w.n_rows != 0;
-    norm(p, t->normed, x, b->norms[PD_TOWER_FFN_NORM], c->eps, c->d_model, n);
-    if (gated) multiply(p, t->gate, &b->linears[PD_TOWER_GATE], t->normed, t->clamped, n);
-    multiply(p, t->up, &b->linears[PD_TOWER_UP], t->normed, t->clamped, n);
-    pd_op_glu(p->r, t->up, gated ? t->gate : t->up, gated ? t->up : none, c->ffn_dim, n, PD_GELU);
-    multiply(p, t->branch, &b->linears[PD_TOWER_DOWN], t->up, t->up, n);
-    add(p, x, t->branch, b->norms[PD_TOWER_POST_FFN_NORM], n);
-}
-
-/* x = patches W + b + positions, then the layers */
-static void run_layers(const struct pass *p)
-{
-    struct pd_tower *t = p->t;
-    const struct pd_tower_norm none = {0};
-    pd_op_linear(p->r, t->x, &t->w.once.linears[PD_TOWER_PATCH].linear, t->patches, p->n);
-    add(p, t->x, t->positions, none, p->n);
-    for (uint32_t i = 0; i < t->config.n_layers; i++) {
-        attend(p, &t->w.layers[i]);
-        for (uint32_t first = 0; first < p->n; first += BLOCK)
-            feed_forward(p, &t->w.layers[i], first, (uint32_t)pd_min(BLOCK, p->n - first));
-    }
-}
-
-/* Gemma 4 scales what it pools by the root of its width. */
-static void pool(const struct pass *p)
-{
-    struct pd_tower *t = p->t;
-    const struct pd_tower_config *c = &t->config;
-    const struct pd_tower_block *once = &t->w.once;
-    bool is_siglip = c->kind == PD_TOWER_SIGLIP;
-    if (is_siglip) norm(p, t->normed, t->x, once->norms[PD_TOWER_POST_NORM], c->eps, c->d_model, p->n);
-    const struct pd_pool pool = {.x = is_siglip ? t->normed : t->x, .y = t->branch, .n = c->d_model,
-        .bias = once->norms[PD_TOWER_STD_BIAS].w, .w = once->norms[PD_TOWER_STD_SCALE].w, .width = p->n_columns,
-        .side = c->pool, .scale = is_siglip ? 1 : (float)sqrt(c->d_model)};
-    pd_op_pool(p->r, &pool, p->n / c->pool / c->pool);
-}
-
-/* Gemma 4's 12B: three norms, by mean and variance, around one matrix. */
-static void project_patches(const struct pass *p)
-{
-    struct pd_tower *t = p->t;
-    const struct pd_tower_config *c = &t->config;
-    const struct pd_tower_block *once = &t->w.once;
-    const struct pd_tower_norm none = {0};
-    const float eps = 1e-5f;   /* torch's: no file says it */
-    norm(p, t->normed, t->patches, once->norms[PD_TOWER_PATCH_NORM], eps, pd_tower_patch_dim(c), p->n);
-    pd_op_linear(p->r, t->x, &once->linears[PD_TOWER_PATCH].linear, t->normed, p->n);
-    norm(p, t->x, t->x, once->norms[PD_TOWER_DENSE_NORM], eps, c->d_model, p->n);
-    add(p, t->x, t->positions, none, p->n);
-    norm(p, t->branch, t->x, once->norms[PD_TOWER_POSITION_NORM], eps, c->d_model, p->n);
-}
-
-/* branch becomes rows of the text model */
-static void project(const struct pass *p)
-{
-    struct pd_tower *t = p->t;
-    const struct pd_tower_config *c = &t->config;
-    struct pd_tower_norm w = t->w.once.norms[PD_TOWER_ROW_NORM];
-    uint32_t n = p->n / c->pool / c->pool;
-    if (!w.w) w.w = t->w.ones;
-    norm(p, t->x, t->branch, w, c->eps, c->d_model, n);
-    pd_op_linear(p->r, t->out, &t->w.once.linears[PD_TOWER_PROJ].linear, t->x, n);
 }
 
 static peridot_status record(struct pd_tower *t, const struct pd_patches *patches, uint64_t piece_work)
 {
     struct pd_recorder r = {.gpu = t->gpu, .variants = *t->variants, .packed = t->packed,
         .split_sums = t->split_sums, .commands = t->commands, .piece_work = piece_work, .chunk = true};
-    const struct pass p = {.t = t, .r = &r, .n = patches->n_columns * patches->n_patch_rows,
-        .n_columns = patches->n_columns};
+    const struct pd_tower_pass p = {.recorder = &r, .config = &t->config, .weights = &t->w, .scratch = t->s,
+        .n = patches->n_columns * patches->n_patch_rows, .n_columns = patches->n_columns};
     PD_TRY(pd_commands_begin(t->commands));
-    if (t->config.n_layers) {
-        run_layers(&p);
-        pool(&p);
-    } else project_patches(&p);
-    project(&p);
+    pd_tower_forward(&p);
     peridot_status status = pd_commands_end(t->commands);
     return r.status != PERIDOT_OK ? r.status : status;
 }
@@ -446,7 +300,7 @@ peridot_status pd_tower_step(bool *done, struct pd_tower *t)
 
 peridot_status pd_tower_take_rows(float *rows, struct pd_tower *t)
 {
-    uint32_t n = t->n_rows, width = t->config.d_out, stride = t->out.stride;
+    uint32_t n = t->n_rows, width = t->config.d_out, stride = t->s.out.stride;
     float *read = malloc((size_t)n * stride * sizeof *read);
     if (!read) return pd_fail_alloc((size_t)n * stride * sizeof *read, "a picture");
     peridot_status status = pd_span_read(t->gpu, read, t->out_span, 0, (uint64_t)n * stride * sizeof *read);

@@ -1,0 +1,144 @@
+#include "engine/vision/tower_forward.h"
+
+#include "base/num.h"
+
+#include <math.h>
+
+peridot_kv_type pd_tower_kv_type(const struct pd_variants *variants)
+{
+    return variants->of[PD_VARIED_ATTENTION] == PD_VARIANT_ATTENTION_HALF ? PERIDOT_KV_F16 : PERIDOT_KV_F32;
+}
+
+/* y = norm(x) of n rows: by mean and variance where there is a bias, else by the root of the mean square. */
+static void norm(const struct pd_tower_pass *p, struct pd_rows y, struct pd_rows x, struct pd_tower_norm w, float eps,
+                 uint32_t width, uint32_t n)
+{
+    if (!w.b) {
+        const struct pd_norm rms = {.x = x, .normed = y, .w = w.w, .n = width, .eps = eps, .x_scale = 1};
+        pd_op_rmsnorm(p->recorder, &rms, n);
+        return;
+    }
+    const struct pd_layernorm layer = {.x = x, .y = y, .w = w.w, .b = w.b, .n = width, .eps = eps};
+    pd_op_layernorm(p->recorder, &layer, n);
+}
+
+/* x += branch, or its norm where w has one */
+static void add(const struct pd_tower_pass *p, struct pd_rows x, struct pd_rows branch, struct pd_tower_norm w,
+                uint32_t n)
+{
+    const struct pd_norm sum = {.x = x, .y = branch, .w_post = w.w, .n = p->config->d_model,
+        .eps = p->config->eps, .x_scale = 1};
+    pd_op_rmsnorm(p->recorder, &sum, n);
+}
+
+/* y = linear(x), between clamps where the tower has them: `clamped` takes the input, which is x itself where nothing
+ * else reads it. */
+static void multiply(const struct pd_tower_pass *p, struct pd_rows y, const struct pd_tower_linear *linear,
+                     struct pd_rows x, struct pd_rows clamped, uint32_t n)
+{
+    const struct pd_matrix *w = &linear->linear.w;
+    bool clamps = p->config->clamps;
+    if (clamps) pd_op_clamp(p->recorder, clamped, x, w->n_cols, n, linear->input_min, linear->input_max);
+    pd_op_linear(p->recorder, y, &linear->linear, clamps ? clamped : x, n);
+    if (clamps) pd_op_clamp(p->recorder, y, y, w->n_rows, n, linear->output_min, linear->output_max);
+}
+
+static void attend(const struct pd_tower_pass *p, const struct pd_tower_block *b)
+{
+    const struct pd_tower_scratch *s = &p->scratch;
+    const struct pd_tower_config *c = p->config;
+    uint32_t q_dim = c->n_heads * c->head_dim;
+    bool is_siglip = c->kind == PD_TOWER_SIGLIP;
+    const struct pd_attention a = {
+        .heads = {.n_heads = c->n_heads, .n_kv_heads = c->n_heads, .head_dim = c->head_dim, .eps = c->eps,
+            .scale = is_siglip ? (float)(1 / sqrt((double)c->head_dim)) : 1, .q_norm = b->norms[PD_TOWER_Q_NORM].w,
+            .k_norm = b->norms[PD_TOWER_K_NORM].w, .v_norm = !is_siglip},
+        .kv = s->kv, .qkv = s->qkv, .y = s->att, .places = s->places, .angles = s->angles,
+        .n_tokens = p->n, .n_keys = p->n};
+    norm(p, s->normed, s->x, b->norms[PD_TOWER_ATTN_NORM], c->eps, c->d_model, p->n);
+    for (uint32_t i = 0; i < 3; i++)
+        multiply(p, pd_rows_at(s->qkv, 0, i * q_dim), &b->linears[PD_TOWER_Q + i], s->normed, s->clamped, p->n);
+    pd_op_rope(p->recorder, &a);
+    pd_op_attention(p->recorder, &a);
+    multiply(p, s->branch, &b->linears[PD_TOWER_O], s->att, s->att, p->n);
+    add(p, s->x, s->branch, b->norms[PD_TOWER_POST_ATTN_NORM], p->n);
+}
+
+/* Of rows first .. first + n - 1. */
+static void feed_forward(const struct pd_tower_pass *p, const struct pd_tower_block *b, uint32_t first, uint32_t n)
+{
+    const struct pd_tower_scratch *s = &p->scratch;
+    const struct pd_tower_config *c = p->config;
+    struct pd_rows x = pd_rows_at(s->x, first, 0), none = {0};
+    bool gated = b->linears[PD_TOWER_GATE].linear.w.n_rows != 0;
+    norm(p, s->normed, x, b->norms[PD_TOWER_FFN_NORM], c->eps, c->d_model, n);
+    if (gated) multiply(p, s->gate, &b->linears[PD_TOWER_GATE], s->normed, s->clamped, n);
+    multiply(p, s->up, &b->linears[PD_TOWER_UP], s->normed, s->clamped, n);
+    pd_op_glu(p->recorder, s->up, gated ? s->gate : s->up, gated ? s->up : none, c->ffn_dim, n, PD_GELU);
+    multiply(p, s->branch, &b->linears[PD_TOWER_DOWN], s->up, s->up, n);
+    add(p, x, s->branch, b->norms[PD_TOWER_POST_FFN_NORM], n);
+}
+
+/* x = patches W + b + positions, then the layers */
+static void run_layers(const struct pd_tower_pass *p)
+{
+    const struct pd_tower_scratch *s = &p->scratch;
+    const struct pd_tower_norm none = {0};
+    pd_op_linear(p->recorder, s->x, &p->weights->once.linears[PD_TOWER_PATCH].linear, s->patches, p->n);
+    add(p, s->x, s->positions, none, p->n);
+    for (uint32_t i = 0; i < p->config->n_layers; i++) {
+        attend(p, &p->weights->layers[i]);
+        for (uint32_t first = 0; first < p->n; first += PD_TOWER_BLOCK)
+            feed_forward(p, &p->weights->layers[i], first, (uint32_t)pd_min(PD_TOWER_BLOCK, p->n - first));
+    }
+}
+
+/* Gemma 4 scales what it pools by the root of its width. */
+static void pool(const struct pd_tower_pass *p)
+{
+    const struct pd_tower_scratch *s = &p->scratch;
+    const struct pd_tower_config *c = p->config;
+    const struct pd_tower_block *once = &p->weights->once;
+    bool is_siglip = c->kind == PD_TOWER_SIGLIP;
+    if (is_siglip) norm(p, s->normed, s->x, once->norms[PD_TOWER_POST_NORM], c->eps, c->d_model, p->n);
+    const struct pd_pool pool = {.x = is_siglip ? s->normed : s->x, .y = s->branch, .n = c->d_model,
+        .bias = once->norms[PD_TOWER_STD_BIAS].w, .w = once->norms[PD_TOWER_STD_SCALE].w, .width = p->n_columns,
+        .side = c->pool, .scale = is_siglip ? 1 : (float)sqrt(c->d_model)};
+    pd_op_pool(p->recorder, &pool, p->n / c->pool / c->pool);
+}
+
+/* Gemma 4's 12B: three norms, by mean and variance, around one matrix. */
+static void project_patches(const struct pd_tower_pass *p)
+{
+    const struct pd_tower_scratch *s = &p->scratch;
+    const struct pd_tower_config *c = p->config;
+    const struct pd_tower_block *once = &p->weights->once;
+    const struct pd_tower_norm none = {0};
+    const float eps = 1e-5f;   /* torch's: no file says it */
+    norm(p, s->normed, s->patches, once->norms[PD_TOWER_PATCH_NORM], eps, pd_tower_patch_dim(c), p->n);
+    pd_op_linear(p->recorder, s->x, &once->linears[PD_TOWER_PATCH].linear, s->normed, p->n);
+    norm(p, s->x, s->x, once->norms[PD_TOWER_DENSE_NORM], eps, c->d_model, p->n);
+    add(p, s->x, s->positions, none, p->n);
+    norm(p, s->branch, s->x, once->norms[PD_TOWER_POSITION_NORM], eps, c->d_model, p->n);
+}
+
+/* branch becomes rows of the text model */
+static void project(const struct pd_tower_pass *p)
+{
+    const struct pd_tower_scratch *s = &p->scratch;
+    const struct pd_tower_config *c = p->config;
+    struct pd_tower_norm w = p->weights->once.norms[PD_TOWER_ROW_NORM];
+    uint32_t n = p->n / c->pool / c->pool;
+    if (!w.w) w.w = p->weights->ones;
+    norm(p, s->x, s->branch, w, c->eps, c->d_model, n);
+    pd_op_linear(p->recorder, s->out, &p->weights->once.linears[PD_TOWER_PROJ].linear, s->x, n);
+}
+
+void pd_tower_forward(const struct pd_tower_pass *p)
+{
+    if (p->config->n_layers) {
+        run_layers(p);
+        pool(p);
+    } else project_patches(p);
+    project(p);
+}
