@@ -61,6 +61,9 @@ static void test_combine(void **state) { (void)state; check_kernels("combine"); 
 static void test_attention(void **state) { (void)state; check_kernels("attention"); }
 static void test_attention_reduce(void **state) { (void)state; check_kernels("attention_reduce"); }
 static void test_glu(void **state) { (void)state; check_kernels("glu"); }
+static void test_layernorm(void **state) { (void)state; check_kernels("layernorm"); }
+static void test_pool(void **state) { (void)state; check_kernels("pool"); }
+static void test_clamp(void **state) { (void)state; check_kernels("clamp"); }
 static void test_topk(void **state) { (void)state; check_kernels("topk"); }
 static void test_sample(void **state) { (void)state; check_kernels("sample"); }
 static void test_measure(void **state) { (void)state; check_kernels("measure"); }
@@ -105,14 +108,15 @@ static void test_damage(void **state)
     static const char *const kernels[] = {
         "embed_q4_k", "matvec_q8_0", "matvec_dot_q4_1", "matmul_f16", "matmul_half_q8_0", "matmul_dot_q4_k",
         "matmul_dot8_q4_0", "matmul_reduce", "pack_f16", "pack_half", "pack_q16", "pack_q8", "rmsnorm", "rope_f16",
-        "rope_f32", "rope_q8_0", "attention_f32", "attention_half_f16", "attention_reduce", "glu", "topk", "sample", "measure"};
+        "rope_f32", "rope_q8_0", "attention_f32", "attention_half_f16", "attention_reduce", "glu", "layernorm", "pool",
+        "clamp", "topk", "sample", "measure"};
     check_damage(damage_numbers, kernels, PD_COUNT(kernels), "is ");
     check_damage(damage_nothing, kernels, PD_COUNT(kernels), "is ");
     check_damage(damage_guard, kernels, PD_COUNT(kernels), "was written, and should not be");
     /* topk and attention also write scratch, which nobody compares */
     static const char *const single[] = {"embed_f32", "matvec_q6_k", "matmul_q8_0", "matmul_dot_q5_1",
         "matmul_dot8_q6_k", "pack_f16", "pack_q16", "pack_q8", "rmsnorm", "rope_f32", "attention_reduce", "glu",
-        "sample", "measure"};
+        "layernorm", "pool", "clamp", "sample", "measure"};
     check_damage(damage_one, single, PD_COUNT(single), "is ");
 }
 
@@ -147,6 +151,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_rmsnorm),
         cmocka_unit_test(test_rope), cmocka_unit_test(test_attention), cmocka_unit_test(test_attention_reduce),
         cmocka_unit_test(test_glu),
+        cmocka_unit_test(test_layernorm), cmocka_unit_test(test_pool), cmocka_unit_test(test_clamp),
         cmocka_unit_test(test_topk), cmocka_unit_test(test_sample), cmocka_unit_test(test_measure),
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_coverage),
