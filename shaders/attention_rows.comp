@@ -25,7 +25,7 @@ layout(push_constant) uniform Push { pd_attention_push p; };
 
 const uint ROWS = LANES > 16 ? 2 : 4;            /* keys of a lane; those of all lanes are within a page */
 const uint QUERIES = HEADS * TOKENS;             /* query i: head i % HEADS of token i / HEADS */
-const uint QUADS = HEAD_DIM / 4 / LANES;         /* elements of a lane: 4 (LANES k + lane) .. + 3 */
+const uint QUADS = (HEAD_DIM / 4 + LANES - 1) / LANES;   /* elements of a lane: see quad_at_lane */
 
 vec4 acc[QUERIES * QUADS];
 float maximum[QUERIES], total[QUERIES];
@@ -34,6 +34,10 @@ uint q_at[QUERIES];                              /* where the ready query lies, 
 uint first_head, kv_head;
 
 uint lane() { return gl_SubgroupInvocationID; }
+
+/* The first of four elements; past the head's last ones these stand in, and are not written. */
+uint quad_at_lane(uint k) { return 4 * min(LANES * k + lane(), HEAD_DIM / 4 - 1); }
+bool is_quad_at_lane(uint k) { return LANES * k + lane() < HEAD_DIM / 4; }
 
 uint row_of(uint slot) { return kv_row(slot * p.n_kv_heads + kv_head); }
 
@@ -136,7 +140,7 @@ void add_own()
         float w = softmax_weight(score, maximum[i]);
         total[i] += w;
         [[unroll]] for (uint k = 0; k < QUADS; k++) {
-            uint at = HEAD_DIM + 4 * (LANES * k + lane());
+            uint at = HEAD_DIM + quad_at_lane(k);
             [[unroll]] for (uint c = 0; c < 4; c++) acc[i * QUADS + k][c] += w * kv_rounded(at + c);
         }
     }
@@ -144,34 +148,39 @@ void add_own()
 
 float score[ROWS * QUERIES];
 
+/* Adds the products of elements d .. d + n - 1, which are a block of the cache. */
+void score_block(uint key[ROWS], uint d, uint n)
+{
+    float part[ROWS * QUERIES];   /* sums of sums lose less */
+    [[unroll]] for (uint i = 0; i < ROWS * QUERIES; i++) part[i] = 0.0;
+    [[dont_unroll]] for (uint e = 0; e < n; e += LANES) {   /* a value of each lane goes around */
+        float q[QUERIES];
+        [[unroll]] for (uint i = 0; i < QUERIES; i++) q[i] = q_load(q_at[i] + min(d + e + lane(), HEAD_DIM - 1));
+        [[unroll]] for (uint j = 0; j < LANES; j += 4) {
+            if (n % LANES != 0 && e + j >= n) break;
+            vec4 k[ROWS];
+            [[unroll]] for (uint r = 0; r < ROWS; r++) k[r] = kv_quad_unscaled(p.k_cache, key[r], d + e + j);
+            [[unroll]] for (uint i = 0; i < QUERIES; i++) {
+                vec4 x;
+                [[unroll]] for (uint c = 0; c < 4; c++) x[c] = subgroupBroadcast(q[i], j + c);
+                [[unroll]] for (uint r = 0; r < ROWS; r++) part[i * ROWS + r] += dot(k[r], x);
+            }
+        }
+    }
+    [[unroll]] for (uint r = 0; r < ROWS; r++) {
+        float scale = kv_scale(p.k_cache, key[r], d);
+        [[unroll]] for (uint i = 0; i < QUERIES; i++) score[i * ROWS + r] += part[i * ROWS + r] * scale;
+    }
+}
+
 /* n keys from `slot` on; past the last one that one stands in. */
 void score_tile(uint slot, uint n)
 {
     uint key[ROWS];
     [[unroll]] for (uint r = 0; r < ROWS; r++) key[r] = row_of(slot + min(LANES * r + lane(), n - 1));
     [[unroll]] for (uint i = 0; i < ROWS * QUERIES; i++) score[i] = 0.0;
-    for (uint d = 0; d < HEAD_DIM; d += 32) {   /* a block of the cache */
-        float part[ROWS * QUERIES];   /* sums of sums lose less */
-        [[unroll]] for (uint i = 0; i < ROWS * QUERIES; i++) part[i] = 0.0;
-        float q[QUERIES * 32 / LANES];
-        [[unroll]] for (uint i = 0; i < QUERIES; i++)
-            [[unroll]] for (uint k = 0; k < 32 / LANES; k++)
-                q[i * (32 / LANES) + k] = q_load(q_at[i] + d + LANES * k + lane());
-        [[unroll]] for (uint j = 0; j < 32; j += 4) {
-            vec4 k[ROWS];
-            [[unroll]] for (uint r = 0; r < ROWS; r++) k[r] = kv_quad_unscaled(p.k_cache, key[r], d + j);
-            [[unroll]] for (uint i = 0; i < QUERIES; i++) {
-                vec4 x;
-                [[unroll]] for (uint c = 0; c < 4; c++)
-                    x[c] = subgroupBroadcast(q[i * (32 / LANES) + (j + c) / LANES], (j + c) % LANES);
-                [[unroll]] for (uint r = 0; r < ROWS; r++) part[i * ROWS + r] += dot(k[r], x);
-            }
-        }
-        [[unroll]] for (uint r = 0; r < ROWS; r++) {
-            float scale = kv_scale(p.k_cache, key[r], d);
-            [[unroll]] for (uint i = 0; i < QUERIES; i++) score[i * ROWS + r] += part[i * ROWS + r] * scale;
-        }
-    }
+    [[dont_unroll]] for (uint d = 0; d < HEAD_DIM / 32 * 32; d += 32) score_block(key, d, 32);
+    if (HEAD_DIM % 32 != 0) score_block(key, HEAD_DIM / 32 * 32, HEAD_DIM % 32);
 }
 
 /* Scores become weights. A query sees keys of its own text, from its first to its last. */
@@ -205,7 +214,7 @@ void add_values(uint slot, uint n)
             float w[QUERIES];
             [[unroll]] for (uint i = 0; i < QUERIES; i++) w[i] = subgroupBroadcast(score[i * ROWS], j);
             [[unroll]] for (uint k = 0; k < QUADS; k++) {
-                vec4 v = kv_quad(p.v_cache, value, 4 * (LANES * k + lane()));
+                vec4 v = kv_quad(p.v_cache, value, quad_at_lane(k));
                 [[unroll]] for (uint i = 0; i < QUERIES; i++) acc[i * QUADS + k] += w[i] * v;
             }
         }
@@ -235,9 +244,8 @@ void write_result(uint first_token)
         uint base = DECODE ? partial_base(h) : m * p.y_stride + (first_head + h) * HEAD_DIM;
         if (m >= p.n_tokens) continue;
         [[unroll]] for (uint k = 0; k < QUADS; k++)
-            [[unroll]] for (uint c = 0; c < 4; c++)
-                p.y.at[base + 4 * (LANES * k + lane()) + c] =
-                    DECODE ? acc[i * QUADS + k][c] : acc[i * QUADS + k][c] / total[i];
+            [[unroll]] for (uint c = 0; c < 4 && is_quad_at_lane(k); c++)
+                p.y.at[base + quad_at_lane(k) + c] = DECODE ? acc[i * QUADS + k][c] : acc[i * QUADS + k][c] / total[i];
         if (DECODE && lane() == 0) {
             p.y.at[base + HEAD_DIM] = maximum[i];
             p.y.at[base + HEAD_DIM + 1] = total[i];

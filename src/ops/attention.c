@@ -46,6 +46,11 @@ static const uint32_t attention_queries[PD_N_VARIANTS] = {   /* most queries of 
 
 #define FEW_QUERIES 8   /* positions that are not worth a tile */
 
+/* So many positions, as pictures have, are worth the 2 s that llvmpipe takes to compile for more queries at once, in
+ * place of 1 s: as it loads keys and values lane by lane, 16 give 6.1 Gflop/s, 4 give 3.5 (heads of 72, 4096 keys). */
+#define MANY_TOKENS 1025
+#define MANY_QUERIES 16
+
 static bool is_tile(enum pd_variant v)
 {
     return v == PD_VARIANT_ATTENTION_HALF || v == PD_VARIANT_ATTENTION_TILE;
@@ -61,8 +66,8 @@ static enum pd_variant working_variant(const struct pd_recorder *r, const perido
     return v;
 }
 
-/* Lanes that take keys of their own take elements of the head in fours, and tiles are of vec4s, or of eight halves.
- * type: NULL in a decode step. */
+/* Lanes that take keys of their own take elements of the head in fours, in a decode step all as many, and tiles are of
+ * vec4s, or of eight halves. type: NULL in a decode step. */
 static enum pd_variant attention_variant(const struct pd_recorder *r, const struct pd_heads *heads, uint32_t n_tokens,
                                          const peridot_kv_type *type)
 {
@@ -71,7 +76,7 @@ static enum pd_variant attention_variant(const struct pd_recorder *r, const stru
     bool few = !type || (n_tokens < FEW_QUERIES && !same);
     if (v == PD_VARIANT_ATTENTION_HALF && heads->head_dim % 8 != 0) v = PD_VARIANT_ATTENTION_TILE;
     if (is_tile(v) && (few || heads->head_dim % 4 != 0)) v = PD_VARIANT_ATTENTION_COLUMNS;
-    if (v == PD_VARIANT_ATTENTION_ROWS && heads->head_dim % (4 * pd_max(subgroup_size(r), 8)) != 0)
+    if (v == PD_VARIANT_ATTENTION_ROWS && heads->head_dim % (type ? 4 : 4 * pd_max(subgroup_size(r), 8)) != 0)
         v = PD_VARIANT_ATTENTION_COLUMNS;
     return v;
 }
@@ -81,7 +86,8 @@ static struct attention_plan plan_attention(const struct pd_recorder *r, const s
                                             uint32_t n_tokens, const peridot_kv_type *type)
 {
     enum pd_variant v = attention_variant(r, heads, n_tokens, type);
-    uint32_t group = heads->n_heads / heads->n_kv_heads, most = attention_queries[v], n = group < most ? group : most;
+    uint32_t most = v == PD_VARIANT_ATTENTION_ROWS && n_tokens >= MANY_TOKENS ? MANY_QUERIES : attention_queries[v];
+    uint32_t group = heads->n_heads / heads->n_kv_heads, n = group < most ? group : most;
     while (n > 1 && (group % n != 0 || (is_tile(v) ? most % n != 0 : n * heads->head_dim > 4096))) n--;
     return (struct attention_plan){.variant = v, .n_heads = n,
         .n_tokens = !type || v == PD_VARIANT_ATTENTION_COLUMNS ? 1 : most / n};

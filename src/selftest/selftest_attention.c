@@ -317,6 +317,7 @@ static const struct shape {
     {16, 1, 512, PERIDOT_KV_F32, false, false}, {8, 1, 512, PERIDOT_KV_Q8_0, false, false},
     {1, 1, 4, PERIDOT_KV_Q8_0, false, false}, {3, 1, 20, PERIDOT_KV_Q8_0, false, true},
     {4, 2, 96, PERIDOT_KV_Q8_0, false, false}, {2, 2, 72, PERIDOT_KV_F16, false, false},
+    {2, 2, 72, PERIDOT_KV_F32, true, true},
     {4, 2, 256, PERIDOT_KV_Q8_0, false, true},
 };
 
@@ -591,6 +592,15 @@ static void try_decodes(struct pd_trial *t, peridot_kv_type type)
     try_decode(t, &s, &deep, 1, NORMS_NONE, KV_OWN);
 }
 
+/* As many rows, which all see each other, as kernels may be laid out for in another way. */
+static void try_picture(struct pd_trial *t, const struct shape *s)
+{
+    const struct place p = {0, 1100, 33, 1152, 0, 6, 1100, 0};
+    struct attention a;
+    begin_attention(t, &a, s, &p, 1);
+    end_attention(t, &a, &p);
+}
+
 void pd_try_attention(struct pd_trial *t, uint32_t type)
 {
     for (size_t s = 0; s < PD_COUNT(shapes); s++) {
@@ -600,6 +610,7 @@ void pd_try_attention(struct pd_trial *t, uint32_t type)
             begin_attention(t, &a, &shapes[s], &places[p], 1);
             end_attention(t, &a, &places[p]);
         }
+        if (shapes[s].head_dim == 72 && t->thorough) try_picture(t, &shapes[s]);
         if (shapes[s].head_dim != 64) continue;
         try_softcap_order(t, &shapes[s]);
         try_large_cache(t, &shapes[s]);
