@@ -90,8 +90,8 @@ static const struct damage {
     {GEMMA3, "clip.vision.image_mean", NULL, 16, 4, 0x7fc00000, PERIDOT_ERROR_FORMAT, "image_std is not three"},
     /* other files */
     {GEMMA3, "gemma3", "pixtra", 0, 0, 0, PERIDOT_OK, NULL},   /* its name */
-    {"gemma4-vision", "gemma4v", "pixtral", 0, 0, 0, PERIDOT_ERROR_UNSUPPORTED, "tower of type \"pixtral\" is not known"},
-    {"gemma4-vision", "gemma4v", "gemma4a", 0, 0, 0, PERIDOT_ERROR_UNSUPPORTED, "tower of type \"gemma4a\" is not known"},
+    {"gemma4-vision", "gemma4v", "pixtral", 0, 0, 0, PERIDOT_ERROR_UNSUPPORTED, "of type \"pixtral\" is not known"},
+    {"gemma4-vision", "gemma4v", "gemma4a", 0, 0, 0, PERIDOT_ERROR_UNSUPPORTED, "of type \"gemma4a\" is not known"},
     {"gemma4-vision", "clip.vision.projector_type", "clip.vision.projector_tipe", 0, 0, 0, PERIDOT_ERROR_FORMAT,
      "it has no clip.projector_type"},
 };
@@ -131,7 +131,7 @@ static void test_other_files(void **state)
         {TEXT, PERIDOT_GOLDEN "/none.gguf", PERIDOT_ERROR_IO, "none.gguf"},
         {TEXT, TEXT, PERIDOT_ERROR_FORMAT, "it is not the vision part of a model"},
         {TEXT, PERIDOT_GOLDEN "/" GEMMA3 "/image-1.png", PERIDOT_ERROR_FORMAT, "image-1.png"},
-        {TEXT, PERIDOT_GOLDEN "/gemma4-vision/mmproj.gguf", PERIDOT_ERROR_ARGUMENT, "one of gemma4, which does not fit"},
+        {TEXT, PERIDOT_GOLDEN "/gemma4-vision/mmproj.gguf", PERIDOT_ERROR_ARGUMENT, "one of gemma4, which does not"},
         {PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", PERIDOT_GOLDEN "/" GEMMA3 "/mmproj.gguf", PERIDOT_ERROR_ARGUMENT,
          "one of gemma3, which does not fit"},
     };

@@ -158,7 +158,8 @@ static peridot_status find_tower(peridot_model *model, const peridot_model_param
     m->config.image_sight = model->tower_config.sight;
     if (!p->image_rows || model->tower_config.image_size) return PERIDOT_OK;
     if (p->image_rows > PD_TOWER_MOST_ROWS)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%u rows of an image are more than %d", p->image_rows, PD_TOWER_MOST_ROWS);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%u rows of an image are more than %d", p->image_rows,
+                       PD_TOWER_MOST_ROWS);
     model->tower_config.most_rows = p->image_rows;
     return PERIDOT_OK;
 }
