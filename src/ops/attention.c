@@ -131,11 +131,11 @@ void pd_op_attention(struct pd_recorder *r, const struct pd_attention *a)
     struct attention_plan plan = plan_attention(r, &a->heads, a->n_tokens, &a->kv.type);
     const struct pd_kernel *k = attention_kernel(r, &plan, &a->kv, &a->heads, false);
     uint64_t work = 2 * (uint64_t)a->heads.n_heads * a->heads.head_dim * a->n_keys;
-    uint32_t n_parts = count_parts(r, a->n_tokens, work);
+    uint32_t unit = (uint32_t)pd_min(plan.n_tokens, PART_ROWS), n_parts = count_parts(r, a->n_tokens, work, unit);
     for (uint32_t i = 0; i < n_parts; i++) {
-        uint32_t first = part_begin(a->n_tokens, n_parts, i);
+        uint32_t first = part_begin(a->n_tokens, n_parts, i, unit);
         struct pd_attention part = *a;
-        part.n_tokens = part_begin(a->n_tokens, n_parts, i + 1) - first;
+        part.n_tokens = part_begin(a->n_tokens, n_parts, i + 1, unit) - first;
         part.qkv = pd_rows_at(a->qkv, first, 0);
         part.places += first * sizeof(struct pd_place);
         struct pd_attention_push push = attention_push(&part, pd_rows_at(a->y, first, 0));

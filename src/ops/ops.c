@@ -170,9 +170,10 @@ void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linea
         }
         struct pd_rows from = by != PD_N_KERNELS ? packed : x;
         uint64_t work = (uint64_t)slice->n_rows * w->n_cols;
-        uint32_t n_parts = count_parts(r, n_tokens, work);
+        uint32_t n_parts = count_parts(r, n_tokens, work, PART_ROWS);
         for (uint32_t k = 0; k < n_parts; k++) {
-            uint32_t first = part_begin(n_tokens, n_parts, k), n = part_begin(n_tokens, n_parts, k + 1) - first;
+            uint32_t first = part_begin(n_tokens, n_parts, k, PART_ROWS);
+            uint32_t n = part_begin(n_tokens, n_parts, k + 1, PART_ROWS) - first;
             const struct pd_product p = {.slice = slice, .push = matmul_push(pd_rows_at(y, first, 0), linear, slice,
                 pd_rows_at(from, first, 0), n), .n_slots = 1, .n_each = n};
             multiply(r, variant, &p);

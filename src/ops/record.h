@@ -44,16 +44,17 @@ static inline void barrier(struct pd_recorder *r)
 
 #define PART_ROWS 32   /* fewer tokens at once would read the weights too often */
 
-/* Into how many parts the n tokens of an operation go, of so much work each, for none to be much more than a piece. */
-static inline uint32_t count_parts(const struct pd_recorder *r, uint32_t n, uint64_t work)
+/* Into how many parts the n tokens of an operation go, of so much work each, for none to be much more than a piece.
+ * They have whole units of tokens. */
+static inline uint32_t count_parts(const struct pd_recorder *r, uint32_t n, uint64_t work, uint32_t unit)
 {
     if (!r->piece_work) return 1;
-    return (uint32_t)pd_max(pd_min(pd_div_up(n * work, r->piece_work), n / PART_ROWS), 1);
+    return (uint32_t)pd_max(pd_min(pd_div_up(n * work, r->piece_work), n / unit), 1);
 }
 
-static inline uint32_t part_begin(uint32_t n, uint32_t n_parts, uint32_t i)
+static inline uint32_t part_begin(uint32_t n, uint32_t n_parts, uint32_t i, uint32_t unit)
 {
-    return i == n_parts ? n : (uint32_t)((uint64_t)(n / PART_ROWS) * i / n_parts) * PART_ROWS;
+    return i == n_parts ? n : (uint32_t)((uint64_t)(n / unit) * i / n_parts) * unit;
 }
 
 static inline void end_part(struct pd_recorder *r, uint64_t work)

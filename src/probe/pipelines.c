@@ -218,7 +218,7 @@ static peridot_status compile_tower(struct pd_gpu *gpu, const struct pd_tower_co
     outline_tower(&o, c, dtype);
     for (size_t i = 0; i < PD_COUNT(n_rows); i++) {
         pass.n = n_rows[i] * c->pool * c->pool;
-        pd_tower_forward(&pass);
+        for (uint32_t stage = 0; stage < pd_tower_n_stages(c); stage++) pd_tower_forward(&pass, stage);
     }
     return recorder.status;
 }

@@ -2,6 +2,8 @@
 #include "engine/vision/tower.h"
 
 #include "base/num.h"
+#include "base/os.h"
+#include "engine/prefill.h"
 #include "engine/vision/tower_forward.h"
 
 #include <math.h>
@@ -14,7 +16,10 @@ struct pd_tower {
     const struct pd_checkpoint *checkpoint;
     struct pd_tower_config config;
     bool keeps, loaded;
-    uint32_t next_piece, n_rows;   /* of the picture that is at work */
+    /* Of the picture that is at work: */
+    uint32_t n_columns, n_patches, stage, next_piece;
+    uint64_t most_work, most_piece_work;   /* that a piece of the stage has, and may have */
+    double longest;                /* of them, in seconds */
     struct pd_tower_weights w;
     /* All of these are for the most patches that a picture may have: */
     struct pd_heap *heap;
@@ -22,6 +27,7 @@ struct pd_tower {
     struct pd_tower_scratch s;
     struct pd_span patch_span, position_span, out_span, places, angles;
     uint64_t packed, split_sums;   /* see pd_recorder */
+    uint64_t piece_work;           /* of layers to come; 0: none was measured */
 };
 
 /* ---- creating ---- */
@@ -258,27 +264,36 @@ static peridot_status write_input(struct pd_tower *t, const struct pd_patches *p
     return t->config.n_layers ? write_places(t, p) : PERIDOT_OK;
 }
 
-static peridot_status record(struct pd_tower *t, const struct pd_patches *patches, uint64_t piece_work)
+/* Each stage is recorded when those before are done, so that its pieces take as long as they should. */
+static peridot_status record(struct pd_tower *t)
 {
     struct pd_recorder r = {.gpu = t->gpu, .variants = *t->variants, .packed = t->packed,
-        .split_sums = t->split_sums, .commands = t->commands, .piece_work = piece_work, .chunk = true};
+        .split_sums = t->split_sums, .commands = t->commands, .chunk = true,
+        .piece_work = pd_min(t->piece_work, t->most_piece_work)};
     const struct pd_tower_pass p = {.recorder = &r, .config = &t->config, .weights = &t->w, .scratch = t->s,
-        .n = patches->n_columns * patches->n_patch_rows, .n_columns = patches->n_columns};
+        .n = t->n_patches, .n_columns = t->n_columns};
+    t->next_piece = 0;
+    t->longest = 0;
     PD_TRY(pd_commands_begin(t->commands));
-    pd_tower_forward(&p);
+    pd_tower_forward(&p, t->stage);
     peridot_status status = pd_commands_end(t->commands);
+    t->most_work = r.most_work;
     return r.status != PERIDOT_OK ? r.status : status;
 }
 
 /* ---- running ---- */
 
+/* The first pieces are short: attention to all patches can take many times as long as multiplying matrices does. */
 static peridot_status begin(struct pd_tower *t, const struct pd_patches *patches, const struct pd_tower_watch *watch)
 {
     PD_TRY(load(t, watch));
     PD_TRY(write_input(t, patches));
-    t->next_piece = 0;
-    t->n_rows = patches->n_columns * patches->n_patch_rows / t->config.pool / t->config.pool;
-    return record(t, patches, watch->piece_work);
+    t->n_columns = patches->n_columns;
+    t->n_patches = patches->n_columns * patches->n_patch_rows;
+    t->most_piece_work = watch->piece_work;
+    if (!t->piece_work) t->piece_work = pd_max(watch->piece_work / 16, 1);
+    t->stage = 0;
+    return record(t);
 }
 
 /* What was loaded in part goes again. */
@@ -292,15 +307,20 @@ peridot_status pd_tower_begin(struct pd_tower *t, const struct pd_patches *patch
 
 peridot_status pd_tower_step(bool *done, struct pd_tower *t)
 {
+    bool is_layer = t->stage > 0 && t->stage <= t->config.n_layers;
+    double begun = pd_now();
     PD_TRY(pd_commands_submit_piece(t->commands, t->next_piece++));
     PD_TRY(pd_commands_wait(t->commands));
-    *done = t->next_piece == pd_commands_n_pieces(t->commands);
-    return PERIDOT_OK;
+    t->longest = fmax(t->longest, pd_now() - begun);
+    if (t->next_piece < pd_commands_n_pieces(t->commands)) return PERIDOT_OK;
+    if (is_layer) t->piece_work = pd_next_piece(t->most_work, t->longest);
+    *done = ++t->stage == pd_tower_n_stages(&t->config);
+    return *done ? PERIDOT_OK : record(t);
 }
 
 peridot_status pd_tower_take_rows(float *rows, struct pd_tower *t)
 {
-    uint32_t n = t->n_rows, width = t->config.d_out, stride = t->s.out.stride;
+    uint32_t n = t->n_patches / t->config.pool / t->config.pool, width = t->config.d_out, stride = t->s.out.stride;
     float *read = malloc((size_t)n * stride * sizeof *read);
     if (!read) return pd_fail_alloc((size_t)n * stride * sizeof *read, "a picture");
     peridot_status status = pd_span_read(t->gpu, read, t->out_span, 0, (uint64_t)n * stride * sizeof *read);

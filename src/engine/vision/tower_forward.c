@@ -79,18 +79,20 @@ static void feed_forward(const struct pd_tower_pass *p, const struct pd_tower_bl
     add(p, x, s->branch, b->norms[PD_TOWER_POST_FFN_NORM], n);
 }
 
-/* x = patches W + b + positions, then the layers */
-static void run_layers(const struct pd_tower_pass *p)
+/* x = patches W + b + positions */
+static void embed(const struct pd_tower_pass *p)
 {
     const struct pd_tower_scratch *s = &p->scratch;
     const struct pd_tower_norm none = {0};
     pd_op_linear(p->recorder, s->x, &p->weights->once.linears[PD_TOWER_PATCH].linear, s->patches, p->n);
     add(p, s->x, s->positions, none, p->n);
-    for (uint32_t i = 0; i < p->config->n_layers; i++) {
-        attend(p, &p->weights->layers[i]);
-        for (uint32_t first = 0; first < p->n; first += PD_TOWER_BLOCK)
-            feed_forward(p, &p->weights->layers[i], first, (uint32_t)pd_min(PD_TOWER_BLOCK, p->n - first));
-    }
+}
+
+static void run_layer(const struct pd_tower_pass *p, const struct pd_tower_block *b)
+{
+    attend(p, b);
+    for (uint32_t first = 0; first < p->n; first += PD_TOWER_BLOCK)
+        feed_forward(p, b, first, (uint32_t)pd_min(PD_TOWER_BLOCK, p->n - first));
 }
 
 /* Gemma 4 scales what it pools by the root of its width. */
@@ -134,11 +136,14 @@ static void project(const struct pd_tower_pass *p)
     pd_op_linear(p->recorder, s->out, &p->weights->once.linears[PD_TOWER_PROJ].linear, s->x, n);
 }
 
-void pd_tower_forward(const struct pd_tower_pass *p)
+void pd_tower_forward(const struct pd_tower_pass *p, uint32_t stage)
 {
-    if (p->config->n_layers) {
-        run_layers(p);
-        pool(p);
-    } else project_patches(p);
-    project(p);
+    uint32_t n_layers = p->config->n_layers;
+    if (stage > 0 && stage <= n_layers) run_layer(p, &p->weights->layers[stage - 1]);
+    else if (stage == 0 && n_layers) embed(p);
+    else if (stage == 0) project_patches(p);
+    else {
+        if (n_layers) pool(p);
+        project(p);
+    }
 }

@@ -32,7 +32,9 @@ struct pd_tower_pass {
 
 /* Of its keys and values: variants that compute in fp16 read them so. */
 peridot_kv_type pd_tower_kv_type(const struct pd_variants *variants);
-/* Patches and positions are in the scratch; out is written. */
-void pd_tower_forward(const struct pd_tower_pass *p);
+/* Stages: the patches, each layer, and the rows at the end. */
+static inline uint32_t pd_tower_n_stages(const struct pd_tower_config *c) { return c->n_layers + 2; }
+/* The next stage. Patches and positions are in the scratch; the last one writes out. */
+void pd_tower_forward(const struct pd_tower_pass *p, uint32_t stage);
 
 #endif
