@@ -282,6 +282,23 @@ static void test_not_finite(void **state)
     remove(in_folder(TOWER));
 }
 
+/* Where one image is at work for another's sake: its failure is not the other's. */
+static void test_failing_before(void **state)
+{
+    const struct pd_tower_watch piece = {.piece_work = 1 << 14, .most_s = 1e-9}, all = {.piece_work = 1 << 14};
+    struct seeing s;
+    (void)state;
+    open_tower(&s, PERIDOT_GOLDEN "/" GEMMA3 "/mmproj.gguf");
+    struct pd_image *bad = engine_of(s.images[0]), *good = engine_of(s.images[1]);
+    for (uint32_t i = 0; i < 96; i++) bad->patches.at[i] = NAN;
+    EXPECT_OK(pd_image_encode(bad, s.model->m.tower, &piece));   /* the first piece */
+    assert_null(bad->rows);
+    EXPECT_OK(pd_image_encode(good, s.model->m.tower, &all));
+    assert_non_null(good->rows);
+    EXPECT_FAILURE(pd_image_encode(bad, s.model->m.tower, &all), PERIDOT_ERROR_FORMAT, "not finite");
+    seeing_close(&s);
+}
+
 static void test_no_memory(void **state)
 {
     struct seeing s;
@@ -343,21 +360,29 @@ static void test_stopping(void **state)
     float *rows = malloc(size);
     assert_non_null(rows);
     memcpy(rows, engine_of(s.images[0])->rows, size);
-    assert_true(n > 2 * N_STOPS);   /* loading, and pieces */
+    assert_true(n > N_STOPS);   /* loading, and pieces */
+    uint32_t n_stopped = 0;
     for (uint32_t i = 0; i < N_STOPS; i++) {
         peridot_image_free(s.images[0]);
         s.images[0] = read_image(s.model, s.name, "image-1.png");
         text = (struct text){.n_most = 1 + i * n / N_STOPS};
         EXPECT_OK(peridot_sequence_truncate(q, 0, NULL));
         session->s->prefill.piece_work = 1 << 18;
-        EXPECT_FAILURE(peridot_sequence_eval(q, s.one, s.n_one, &asking), PERIDOT_CANCELLED, "stopped");
+        peridot_status status = peridot_sequence_eval(q, s.one, s.n_one, &asking);
+        if (status == PERIDOT_OK) {   /* pieces are sized in time, and so not always as many */
+            assert_true(text.n_asked < text.n_most);
+            break;
+        }
+        EXPECT_FAILURE(status, PERIDOT_CANCELLED, "stopped");
         assert_int_equal(text.n_asked, text.n_most);
+        n_stopped++;
         uint32_t pos = peridot_sequence_pos(q);
         EXPECT_FAILURE(peridot_sequence_eval(q, s.one + pos, s.n_one - pos, &cancelling), PERIDOT_CANCELLED, "stopped");
         pos = peridot_sequence_pos(q);
         EXPECT_OK(peridot_sequence_eval(q, s.one + pos, s.n_one - pos, NULL));
         assert_memory_equal(engine_of(s.images[0])->rows, rows, size);
     }
+    assert_true(n_stopped > N_STOPS / 4);
     free(rows);
     peridot_session_free(session);
     seeing_close(&s);
@@ -383,7 +408,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_damages), cmocka_unit_test(test_other_files), cmocka_unit_test(test_blind),
-        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_cut_short),
+        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_failing_before),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_cut_short),
         cmocka_unit_test(test_stopping), cmocka_unit_test(test_stopped_request),
     };
     return cmocka_run_group_tests_name("tower", tests, make_folder, remove_folder);

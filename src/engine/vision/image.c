@@ -211,8 +211,11 @@ peridot_status pd_image_encode(struct pd_image *image, struct pd_tower *tower, c
 {
     double begun = pd_now();
     while (!image->rows) {
-        peridot_status status = pd_tower_ask(watch);
-        if (status == PERIDOT_OK) status = go_on(image, tower, watch);
+        const struct pd_image *at_work = image->images->at_work;
+        peridot_status asked = pd_tower_ask(watch), status = asked;
+        if (asked == PERIDOT_OK) status = go_on(image, tower, watch);
+        bool is_others = asked == PERIDOT_OK && at_work && at_work != image && status != PERIDOT_ERROR_DEVICE_LOST;
+        if (status != PERIDOT_OK && is_others) continue;   /* who has that image will learn it */
         if (status != PERIDOT_OK) {
             if (image->images->at_work == image) leave_tower(image->images, tower);
             return status;
