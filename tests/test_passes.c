@@ -163,7 +163,7 @@ static void test_cancel(void **state)
     memcpy(want, logits, size);
     close_sequence(q);
     uint32_t n_stood = 0;
-    for (uint32_t at = 1; at < 100; at += 7) {
+    for (uint32_t at = 1; at < 400; at += 29) {
         q = begin(1);
         seen.cancel_at = at;
         EXPECT_FAILURE(peridot_sequence_eval(q, tokens, N_PROMPT,
