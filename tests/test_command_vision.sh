@@ -55,7 +55,7 @@ blind() {
 }
 
 test_folder() {
-    local at=$folder/flat
+    local at=$folder/flat name
     place flat tiny-it-Q4_K_M.gguf "$tiny/mmproj.gguf" mmproj.gguf
     sees "$at/mmproj.gguf" "$at/tiny-it-Q4_K_M.gguf"
     look "$tiny"
@@ -69,9 +69,11 @@ test_folder() {
     sees "$at/mmproj-F16.gguf" "$at/tiny-it-BF16.gguf"
     (cd "$at" && look tiny-it-BF16.gguf && grep -qx 'vision: mmproj-F16.gguf' "$folder/err")
     check "in the present folder" [ $? = 0 ]
-    place flat tiny-it-Q4_0.gguf "$golden/gemma4-vision/mmproj.gguf" mmproj-tiny-it-f16.gguf "$tiny/mmproj.gguf" \
-        mmproj-q8_0.gguf
-    sees "$at/mmproj-q8_0.gguf" "$at/tiny-it-Q4_0.gguf"
+    place flat tiny-it-Q4_0.gguf "$tiny/mmproj.gguf" mmproj-x-q8_0.gguf
+    for name in {a..h}-mmproj {a..h}-mmproj-tiny-it mmproj-{a..h}; do   # in whatever order a folder gives them
+        cp "$golden/gemma4-vision/mmproj.gguf" "$at/$name-f16.gguf"
+    done
+    sees "$at/mmproj-x-q8_0.gguf" "$at/tiny-it-Q4_0.gguf"
 }
 
 test_blind() {
