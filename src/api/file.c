@@ -111,16 +111,18 @@ static peridot_status check_model(peridot_file *f)
 /* ---- vision ---- */
 
 /* The tower of a model that is in `from`. */
-static peridot_status find_tower(struct pd_tower_config *out, const struct pd_checkpoint *from,
-                                 const struct pd_checkpoint *text, const struct pd_config *config)
+static peridot_status find_tower(struct pd_tower_config *out, struct pd_tower_totals *totals,
+                                 const struct pd_checkpoint *from, const struct pd_checkpoint *text,
+                                 const struct pd_config *config)
 {
     PD_TRY(pd_tower_read(out, from, text, config));
     if (out->kind == PD_TOWER_NONE) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images", config->name);
-    return pd_tower_check(out, from);
+    return pd_tower_check(totals, out, from);
 }
 
 /* One that lies by itself is for any model as wide as its rows, of one of these families. */
-static peridot_status find_own_tower(struct pd_tower_config *out, const peridot_file *f)
+static peridot_status find_own_tower(struct pd_tower_config *out, struct pd_tower_totals *totals,
+                                     const peridot_file *f)
 {
     static const enum pd_family families[] = {PD_GEMMA3, PD_GEMMA4};
     const struct pd_meta *width = pd_checkpoint_find_meta(f->checkpoint, "clip.vision.projection_dim");
@@ -129,11 +131,11 @@ static peridot_status find_own_tower(struct pd_tower_config *out, const peridot_
     if (f->model.family && pd_checkpoint_kind(f->checkpoint) == PD_CHECKPOINT_GGUF)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images: its vision tower is a file of its own "
                        "(mmproj)", f->config.name);
-    if (f->model.family) return find_tower(out, f->checkpoint, f->checkpoint, &f->config);
+    if (f->model.family) return find_tower(out, totals, f->checkpoint, f->checkpoint, &f->config);
     if (width && width->type != PD_META_ARRAY) pd_meta_uint(&d_out, width, 0);
     for (size_t i = 0; i < PD_COUNT(families) && status == PERIDOT_ERROR_ARGUMENT; i++) {
         const struct pd_config config = {.family = families[i], .d_model = (uint32_t)pd_min(d_out, UINT32_MAX)};
-        status = find_tower(out, f->checkpoint, f->checkpoint, &config);
+        status = find_tower(out, totals, f->checkpoint, f->checkpoint, &config);
     }
     return status;
 }
@@ -144,8 +146,7 @@ static peridot_status read_vision(peridot_file *f)
                                         [PD_TOWER_PATCHES] = "gemma4-unified"};
     struct pd_tower_config t;
     struct pd_tower_totals totals;
-    PD_TRY(find_own_tower(&t, f));
-    PD_TRY(pd_tower_count(&totals, &t, f->checkpoint));
+    PD_TRY(find_own_tower(&t, &totals, f));
     pd_model_info_types(f->vision_types, sizeof f->vision_types, totals.type_counts);
     f->vision = (peridot_vision_info){.kind = kinds[t.kind], .types = f->vision_types, .n_layers = t.n_layers,
         .d_model = t.d_model, .ffn_dim = t.ffn_dim, .n_heads = t.n_heads, .head_dim = t.head_dim,
@@ -173,8 +174,10 @@ const peridot_vision_info *peridot_file_vision(const peridot_file *file)
 peridot_status peridot_file_check_vision(const peridot_file *file, const peridot_file *vision)
 {
     struct pd_tower_config t;
+    struct pd_tower_totals totals;
     if (!file->model.family) return pd_fail(file->checked, "%s", file->error);
-    return pd_checkpoint_check(find_tower(&t, vision->checkpoint, file->checkpoint, &file->config), vision->checkpoint);
+    return pd_checkpoint_check(find_tower(&t, &totals, vision->checkpoint, file->checkpoint, &file->config),
+                               vision->checkpoint);
 }
 
 /* ---- files ---- */

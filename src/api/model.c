@@ -138,6 +138,7 @@ static peridot_status find_tower(peridot_model *model, const peridot_model_param
 {
     struct pd_model *m = &model->m;
     const struct pd_checkpoint *from = m->checkpoint;
+    struct pd_tower_totals totals;
     if (p->vision && !*p->vision)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images: it was opened without a vision tower "
                        "(--vision none)", m->config.name);
@@ -151,7 +152,7 @@ static peridot_status find_tower(peridot_model *model, const peridot_model_param
     PD_TRY(pd_tower_read(&model->tower_config, from, m->checkpoint, &m->config));
     if (model->tower_config.kind == PD_TOWER_NONE)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images", m->config.name);
-    PD_TRY(pd_tower_check(&model->tower_config, from));
+    PD_TRY(pd_tower_check(&totals, &model->tower_config, from));
     if (p->link && m->config.per_layer_dim)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s sees no images where several ranks hold its layers, as each has "
                        "inputs of its own", m->config.name);

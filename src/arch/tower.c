@@ -217,41 +217,36 @@ peridot_status pd_tower_find(const struct pd_tensor **out, const struct pd_tower
                    (*out)->file, (*out)->name);
 }
 
-peridot_status pd_tower_check(const struct pd_tower_config *t, const struct pd_checkpoint *c)
+/* A tensor, and what it adds to the totals. */
+static peridot_status count_tensor(struct pd_tower_totals *out, const struct pd_tower_config *t,
+                                   const struct pd_checkpoint *c, const struct pd_tower_plan *plan,
+                                   enum pd_tower_part part, uint32_t layer)
 {
-    for (enum pd_tower_role role = 0; role < PD_N_TOWER_ROLES; role++) {
-        uint32_t n = role < PD_FIRST_TOWER_LAYER_ROLE ? 1 : t->n_layers;
-        struct pd_tower_plan plan;
-        const struct pd_tensor *unused;
-        if (!pd_tower_plan_get(&plan, t, role)) continue;
-        for (uint32_t i = 0; i < n; i++) {
-            PD_TRY(pd_tower_find(&unused, t, c, &plan, PD_TOWER_WEIGHT, i));
-            if (plan.has_bias) PD_TRY(pd_tower_find(&unused, t, c, &plan, PD_TOWER_BIAS, i));
-            bool clamped = t->clamps && role >= PD_FIRST_TOWER_LAYER_ROLE && plan.n_rows;
-            for (enum pd_tower_part part = PD_TOWER_INPUT_MIN; clamped && part <= PD_TOWER_OUTPUT_MAX; part++)
-                PD_TRY(pd_tower_find(&unused, t, c, &plan, part, i));
-        }
-    }
+    const struct pd_tensor *tensor;
+    uint64_t n_weights = 0;
+    PD_TRY(pd_tower_find(&tensor, t, c, plan, part, layer));
+    pd_tensor_n_weights(&n_weights, tensor);
+    if (part == PD_TOWER_WEIGHT && plan->n_rows) out->type_counts[tensor->dtype]++;
+    out->n_tensors++;
+    out->n_params += n_weights;
+    out->size += tensor->size;
     return PERIDOT_OK;
 }
 
-peridot_status pd_tower_count(struct pd_tower_totals *out, const struct pd_tower_config *t,
+peridot_status pd_tower_check(struct pd_tower_totals *out, const struct pd_tower_config *t,
                               const struct pd_checkpoint *c)
 {
-    struct pd_tower_plan plan;
     *out = (struct pd_tower_totals){0};
     for (enum pd_tower_role role = 0; role < PD_N_TOWER_ROLES; role++) {
         uint32_t n = role < PD_FIRST_TOWER_LAYER_ROLE ? 1 : t->n_layers;
+        struct pd_tower_plan plan;
         if (!pd_tower_plan_get(&plan, t, role)) continue;
-        for (uint32_t i = 0; i < n * (plan.has_bias ? 2 : 1); i++) {
-            const struct pd_tensor *tensor;
-            uint64_t n_weights = 0;
-            PD_TRY(pd_tower_find(&tensor, t, c, &plan, i < n ? PD_TOWER_WEIGHT : PD_TOWER_BIAS, i % n));
-            pd_tensor_n_weights(&n_weights, tensor);
-            if (i < n && plan.n_rows) out->type_counts[tensor->dtype]++;
-            out->n_tensors++;
-            out->n_params += n_weights;
-            out->size += tensor->size;
+        for (uint32_t i = 0; i < n; i++) {
+            PD_TRY(count_tensor(out, t, c, &plan, PD_TOWER_WEIGHT, i));
+            if (plan.has_bias) PD_TRY(count_tensor(out, t, c, &plan, PD_TOWER_BIAS, i));
+            bool clamped = t->clamps && role >= PD_FIRST_TOWER_LAYER_ROLE && plan.n_rows;
+            for (enum pd_tower_part part = PD_TOWER_INPUT_MIN; clamped && part <= PD_TOWER_OUTPUT_MAX; part++)
+                PD_TRY(count_tensor(out, t, c, &plan, part, i));
         }
     }
     return PERIDOT_OK;

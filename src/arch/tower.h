@@ -42,14 +42,12 @@ uint32_t pd_tower_patch_dim(const struct pd_tower_config *t);
  * Face directory has none. Ids are those of the text model's config.json, or the published ones. */
 peridot_status pd_tower_read(struct pd_tower_config *out, const struct pd_checkpoint *c,
                              const struct pd_checkpoint *text, const struct pd_config *config);
-/* Whether all its tensors are there. */
-peridot_status pd_tower_check(const struct pd_tower_config *t, const struct pd_checkpoint *c);
 struct pd_tower_totals {
     uint32_t n_tensors, type_counts[PD_N_DTYPES];   /* of matrices */
     uint64_t n_params, size;       /* bytes in the file */
 };
-/* Counts its tensors; fails where one is missing. */
-peridot_status pd_tower_count(struct pd_tower_totals *out, const struct pd_tower_config *t,
+/* Whether all its tensors are there, and what they add up to. */
+peridot_status pd_tower_check(struct pd_tower_totals *out, const struct pd_tower_config *t,
                               const struct pd_checkpoint *c);
 /* The size to which a picture is resized. */
 peridot_status pd_tower_size(uint32_t *width, uint32_t *height, const struct pd_tower_config *t, uint32_t from_width,
