@@ -2,7 +2,6 @@
 #include "stores.h"
 #include "../os.h"
 #include "../text.h"
-#include "vision.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -58,6 +57,16 @@ const char *cmd_type_label(size_t *size, const char *name)
         at += n - 1;   /* "0" of "Q8_0" is none of its own */
     }
     return found;
+}
+
+bool cmd_vision_is_named(const char *path)
+{
+    static const char word[] = "mmproj";
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (!cmd_ends_with(name, ".gguf")) return false;
+    for (; *name; name++)
+        if (strncasecmp(name, word, sizeof word - 1) == 0) return true;
+    return false;
 }
 
 /* ---- the list ---- */

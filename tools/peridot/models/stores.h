@@ -38,6 +38,8 @@ bool cmd_env_path(char path[CMD_PATH_SIZE], const char *variable, const char *be
 const char *cmd_type_label(size_t *size, const char *name);
 /* Where "-00001-of-00003.gguf" begins in the name of a shard, *i and *n the two numbers; NULL: it is none. */
 const char *cmd_shard(uint32_t *i, uint32_t *n, const char *name);
+/* Whether a file's name says that it is a vision tower by itself ("mmproj"). */
+bool cmd_vision_is_named(const char *path);
 /* Whether `text` ends so, in whatever case. */
 bool cmd_ends_with(const char *text, const char *end);
 

@@ -17,16 +17,6 @@ static const char *file_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-bool cmd_vision_is_named(const char *path)
-{
-    static const char word[] = "mmproj";
-    const char *name = file_of(path);
-    if (!cmd_ends_with(name, ".gguf")) return false;
-    for (; *name; name++)
-        if (strncasecmp(name, word, sizeof word - 1) == 0) return true;
-    return false;
-}
-
 /* What a name has before its type, or its number as a shard. */
 static size_t stem_size(const char *name)
 {

@@ -4,8 +4,6 @@
 
 #include "../util.h"
 
-/* Whether a file's name says that it is one. */
-bool cmd_vision_is_named(const char *path);
 /* How well the name of one suits a model's file, the more the better: by what it has of the model's name, and then its
  * type, f16 or else q8_0 before others. */
 size_t cmd_vision_rank(const char *path, const char *model);
