@@ -53,6 +53,14 @@ test_same() {
     fails_with 1 'large.gguf' run -m "$folder/large.gguf" x
 }
 
+test_images() {
+    local model=$golden/gemma3-vision name
+    for name in "$model/image-1.png" "$golden"/pictures/{interlaced.png,rgb.jpg,progressive.jpg,lossy-alpha.webp} \
+        "$golden"/pictures/{lossless.webp,palette.gif}; do
+        same logits --image "$name" -m "$model" --tokens "@$model/tokens.txt" --out -
+    done
+}
+
 test_names() {
     mkdir -p "$folder/stores/below" "$profile/.lmstudio/models/some/one"
     cp "$folder/models/stories.gguf" "$folder/stores/below/tale.gguf"
@@ -303,6 +311,7 @@ test_chat() {
 }
 
 test_same
+test_images
 test_names
 test_c
 test_library
