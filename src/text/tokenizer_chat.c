@@ -24,37 +24,6 @@ struct render {
     size_t n_images;       /* so far */
 };
 
-/* ---- images ---- */
-
-bool pd_tokenizer_image_marks(struct pd_image_marks *out, const struct pd_tokenizer *t)
-{
-    static const struct { const char *marker, *begin, *end, *around; } rows[] = {
-        {"<|image|>", "<|image>", "<image|>", ""},                                    /* Gemma 4 */
-        {"<start_of_image>", "<start_of_image>", "<end_of_image>", "\n\n"}};          /* Gemma 3 */
-    for (size_t i = 0; i < PD_COUNT(rows); i++) {
-        *out = (struct pd_image_marks){.marker = pd_special_find(&t->special, &t->pieces, rows[i].marker),
-            .begin = pd_special_find(&t->special, &t->pieces, rows[i].begin),
-            .end = pd_special_find(&t->special, &t->pieces, rows[i].end), .around = rows[i].around};
-        if (out->marker >= 0 && out->begin >= 0 && out->end >= 0) return true;
-    }
-    return false;
-}
-
-peridot_status pd_tokenizer_put_image(struct pd_ids *out, struct pd_text_buffer *plain, const struct pd_tokenizer *t,
-                                      const struct pd_image_marks *marks, const struct pd_chat_image *image,
-                                      bool first)
-{
-    PD_TRY(pd_text_append(plain, marks->around, strlen(marks->around)));
-    PD_TRY(pd_tokenizer_encode_plain(out, t, plain->data, plain->size, first));
-    PD_TRY(pd_ids_append(out, &marks->begin, 1));
-    PD_TRY(pd_ids_append(out, image->ids, image->n));
-    PD_TRY(pd_ids_append(out, &marks->end, 1));
-    plain->size = 0;
-    return pd_text_append(plain, marks->around, strlen(marks->around));
-}
-
-/* ---- parts ---- */
-
 static bool is_first(const struct render *r)
 {
     return r->out->n == 0 || r->out->data[r->out->n - 1] == r->tokenizer->pieces.bos;
