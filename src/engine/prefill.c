@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE_SECONDS 0.1    /* what a piece aims at */
 #define IMAGE_SECONDS 0.2    /* of computing images in a pass where others wait */
 #define FIRST_PIECE_CPU (1ull << 28)   /* multiplications: some 10 ms */
 #define FIRST_PIECE_GPU (1ull << 32)
@@ -39,11 +38,6 @@ void pd_prefill_free(struct pd_prefill *p)
 }
 
 /* ---- sizes ---- */
-
-uint64_t pd_next_piece(uint64_t most_work, double longest)
-{
-    return (uint64_t)fmin(fmax((double)most_work * PIECE_SECONDS / fmax(longest, 1e-6), 1), 1e18);
-}
 
 static uint32_t next_pos(const struct pd_prompt *prompt) { return prompt->sequence->pos + prompt->n_in_flight; }
 
@@ -271,7 +265,7 @@ static peridot_status submit_chunk(struct pd_prefill *p, struct pd_chunk *chunk,
 
 void pd_prefill_adjust(struct pd_prefill *p, const struct pd_pass *pass, bool full)
 {
-    if (full || pass->longest > PIECE_SECONDS) p->piece_work = pd_next_piece(pass->most_work, pass->longest);
+    if (full || pass->longest > PD_PIECE_SECONDS) p->piece_work = pd_next_piece(pass->most_work, pass->longest);
 }
 
 /* After the last piece of a chunk: its tokens become their sequences'. */

@@ -99,7 +99,5 @@ peridot_status pd_prefill_fill(struct pd_pass **out, struct pd_prefill *p, struc
 
 /* After a pass with rows of prompts, which had as many as were planned: pieces to come take as long as they should. */
 void pd_prefill_adjust(struct pd_prefill *p, const struct pd_pass *pass, bool full);
-/* Multiplications of a piece to come, after the longest of some took so long and none had more than most_work. */
-uint64_t pd_next_piece(uint64_t most_work, double longest);
 
 #endif
