@@ -1,6 +1,6 @@
 #version 460
 /* softmax(mask(softcap(scale * q . k))) . v with online softmax, in fp32. A workgroup takes one query position, HEADS
- * query heads that share a kv head, and one split of the keys that the position sees (from place.first to
+ * query heads that share a kv head, and one split of the keys that the position sees (from its window's first to
  * place.last), so keys outside are never read. Per tile of 32 keys: each subgroup scores whole keys, then softens the
  * scores of whole heads (the tile's maximum rescales what was summed so far), and each invocation adds the weighted
  * values of its own pair columns.
@@ -215,7 +215,7 @@ void main()
     token_q = m * p.q_stride;
     token_angles = m * HEAD_DIM;
     bool has_kv = DECODE && p.v_head != 0;
-    uint begin = DECODE && p.own_only != 0 ? pos : p.places.at[m].first, end = last + 1;
+    uint begin = p.window != 0 && pos + 1 > p.window ? pos + 1 - p.window : 0, end = last + 1;
 
     if (DECODE) {
         if (gl_WorkGroupID.y >= p.places.at[m].n_splits) return;

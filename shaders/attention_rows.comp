@@ -29,7 +29,7 @@ const uint QUADS = (HEAD_DIM / 4 + LANES - 1) / LANES;   /* elements of a lane: 
 
 vec4 acc[QUERIES * QUADS];
 float maximum[QUERIES], total[QUERIES];
-uint first_of[TOKENS], last_of[TOKENS], text_of[TOKENS];   /* see pd_place */
+uint pos[TOKENS], last_of[TOKENS], text_of[TOKENS];   /* see pd_place */
 uint q_at[QUERIES];                              /* where the ready query lies, in floats */
 uint first_head, kv_head;
 
@@ -183,16 +183,16 @@ void score_tile(uint slot, uint n)
     if (HEAD_DIM % 32 != 0) score_block(key, HEAD_DIM / 32 * 32, HEAD_DIM % 32);
 }
 
-/* Scores become weights. A query sees keys of its own text, from its first to its last. */
+/* Scores become weights. A query sees keys of its own text, from its window's first to its last. */
 void softmax_tile(uint text, uint first, uint end)
 {
     [[unroll]] for (uint i = 0; i < QUERIES; i++) {
-        uint t = i / HEADS;
+        uint t = i / HEADS, lowest = p.window != 0 && pos[t] + 1 > p.window ? pos[t] + 1 - p.window : 0;
         float top = LOWEST, sum = 0.0;
         bool sees[ROWS];
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
             uint key = first + LANES * r + lane();
-            sees[r] = text_of[t] == text && key >= first_of[t] && key <= last_of[t] && key < end;
+            sees[r] = text_of[t] == text && key >= lowest && key <= last_of[t] && key < end;
             score[i * ROWS + r] = sees[r] ? softcap_of(score[i * ROWS + r] * p.scale, p.softcap) : LOWEST;
             top = max(top, score[i * ROWS + r]);
         }
@@ -260,7 +260,7 @@ void main()
     kv_head = first_head / GROUP;
     [[unroll]] for (uint t = 0; t < TOKENS; t++) {
         pd_place place = p.places.at[min(first_token + t, p.n_tokens - 1)];
-        first_of[t] = DECODE && p.own_only != 0 ? place.pos : place.first;
+        pos[t] = place.pos;
         last_of[t] = DECODE ? place.pos : place.last;
         text_of[t] = place.text;
     }
@@ -274,7 +274,7 @@ void main()
     if (DECODE) {
         pd_place place = p.places.at[gl_WorkGroupID.z];
         if (gl_WorkGroupID.y >= place.n_splits) return;
-        uint lowest = first_of[0];
+        uint lowest = p.window != 0 && place.pos + 1 > p.window ? place.pos + 1 - p.window : 0;
         uint share = place.split_pages * PD_PAGE, first = lowest / PD_PAGE * PD_PAGE + gl_WorkGroupID.y * share;
         prepare_queries();
         bool has_kv = p.v_head != 0;
@@ -285,7 +285,8 @@ void main()
         }
     } else {
         for (uint t = 0; t < TOKENS;) {   /* the positions of one text at a time */
-            uint text = text_of[t], begin = first_of[t], last = last_of[t];
+            uint text = text_of[t], last = last_of[t];
+            uint begin = p.window != 0 && pos[t] + 1 > p.window ? pos[t] + 1 - p.window : 0;
             for (t++; t < TOKENS && text_of[t] == text; t++) last = max(last, last_of[t]);
             attend(text, begin - begin % (LANES * ROWS), last + 1, last);   /* sums do not depend on `begin` */
         }

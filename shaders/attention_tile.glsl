@@ -35,15 +35,16 @@ uint token_of(uint row) { return min(first_token + row / HEADS, p.n_tokens - 1);
 /* Where a row's head begins in q, in vec4s. */
 uint query_of(uint row) { return (token_of(row) * p.q_stride + (first_head + row % HEADS) * HEAD_DIM) / 4; }
 
-/* Scores become weights. A query sees keys of its own text, from its first to its last. */
+/* Scores become weights. A query sees keys of its own text, from its window's first to its last. */
 void softmax_tile(uint text, uint first, uint end)
 {
     uint row = me / LINE, at = RUN * (me % LINE);
     pd_place place = p.places.at[token_of(row)];
+    uint lowest = p.window != 0 && place.pos + 1 > p.window ? place.pos + 1 - p.window : 0;
     float score[RUN], top = maximum;
     [[unroll]] for (uint i = 0; i < RUN; i++) {
         uint key = first + at + i;
-        bool sees = place.text == text && key >= place.first && key <= place.last && key < end;
+        bool sees = place.text == text && key >= lowest && key <= place.last && key < end;
         score[i] = sees ? scores[row * SCORE_STRIDE + at + i] : UNSEEN;
         top = max(top, score[i]);
     }
@@ -91,7 +92,8 @@ void attend_all()
         uint last = place.last;
         for (t++; t < end_token && p.places.at[min(t, end_token - 1)].text == place.text; t++)
             last = max(last, p.places.at[min(t, end_token - 1)].last);
-        attend(place.text, place.first - place.first % KEYS, last + 1);   /* sums do not depend on where it begins */
+        uint begin = p.window != 0 && place.pos + 1 > p.window ? place.pos + 1 - p.window : 0;
+        attend(place.text, begin - begin % KEYS, last + 1);   /* sums do not depend on `begin` */
     }
     barrier();
     part[me] = sum;

@@ -55,8 +55,8 @@ struct pd_step {
  * i * split_pages on, counted from the page of the first key that it sees. */
 struct pd_place {
     uint32_t pos, text;
-    uint32_t first, last;    /* positions of the first and the last key that it sees: the last is its own, or of rows of
-                                a prompt a later one that the same pass writes, too */
+    uint32_t last;           /* position of the last key that it sees: its own, or of rows of a prompt a later one that
+                                the same pass writes, too */
     uint32_t split_pages, n_splits;
     uint32_t first_split;    /* splits of the tokens before it in the step */
 };
@@ -198,8 +198,7 @@ struct pd_attention_push {
     PD_PTR(pd_floats) w_q;
     PD_PTR(pd_floats) w_k;
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride]; in a decode step partial results, see attention_reduce */
-    uint32_t q_stride, y_stride, n_tokens, n_kv_heads;
-    uint32_t own_only;            /* of a decode step: no key is read, and the token's own is written */
+    uint32_t q_stride, y_stride, n_tokens, n_kv_heads, window;   /* window 0: all keys */
     uint32_t v_head;              /* as in rope; 0: q has only q, the cache all keys, and nothing is written to it */
     float scale, softcap, eps;
 };

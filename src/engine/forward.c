@@ -20,7 +20,7 @@ struct pd_heads pd_layer_heads(const struct pd_config *c, const struct pd_weight
 {
     const struct pd_layer *layer = &c->layers[i];
     return (struct pd_heads){.n_heads = layer->n_heads, .n_kv_heads = layer->n_kv_heads, .head_dim = layer->head_dim,
-        .scale = layer->query_scale, .softcap = c->attn_softcap, .eps = c->eps,
+        .window = layer->window, .scale = layer->query_scale, .softcap = c->attn_softcap, .eps = c->eps,
         .q_norm = weights->layers[i].norms[PD_ROLE_Q_NORM], .k_norm = weights->layers[i].norms[PD_ROLE_K_NORM],
         .v_norm = layer->v_norm, .shares_kv = !pd_layer_owns_kv(c, i), .v_is_k = !layer->has_v};
 }

@@ -122,7 +122,7 @@ static struct pd_attention_push attention_push(const struct pd_attention *a, str
     return (struct pd_attention_push){.places = a->places, .q = a->qkv.address, .k_cache = a->kv.k, .v_cache = a->kv.v,
         .pages = a->kv.pages, .angles = a->angles, .w_q = a->heads.q_norm, .w_k = a->heads.k_norm, .y = y.address,
         .q_stride = a->qkv.stride, .y_stride = y.stride, .n_tokens = a->n_tokens, .n_kv_heads = a->heads.n_kv_heads,
-        .v_head = v_head(&a->heads), .scale = a->heads.scale, .softcap = a->heads.softcap,
+        .window = a->heads.window, .v_head = v_head(&a->heads), .scale = a->heads.scale, .softcap = a->heads.softcap,
         .eps = a->heads.eps};
 }
 
@@ -145,12 +145,12 @@ void pd_op_attention(struct pd_recorder *r, const struct pd_attention *a)
     barrier(r);
 }
 
-/* A token's keys must be in the cache before a later one of its sequence reads them: own_only has the kernel
- * compute and write the token's own key and value, and read no others. The dispatch after this one writes
+/* A token's keys must be in the cache before a later one of its sequence reads them: with a window of one position the
+ * kernel computes and writes the token's own key and value, and reads no others. The dispatch after this one writes
  * them again, with the same bits. */
 static void write_keys(struct pd_recorder *r, const struct pd_kernel *k, struct pd_attention_push push, uint32_t groups)
 {
-    push.own_only = 1;
+    push.window = 1;
     dispatch(r, k, &push, groups, 1, push.n_tokens);
     barrier(r);
 }
@@ -176,7 +176,7 @@ void pd_op_attention_decode(struct pd_recorder *r, const struct pd_attention *a)
 struct pd_place pd_decode_place(uint32_t pos, uint32_t window, uint32_t split_pages)
 {
     uint32_t lowest = window && pos + 1 > window ? pos + 1 - window : 0, n_pages = pos / PD_PAGE - lowest / PD_PAGE + 1;
-    struct pd_place place = {.pos = pos, .first = lowest, .last = pos,
+    struct pd_place place = {.pos = pos, .last = pos,
         .split_pages = (uint32_t)pd_max(split_pages, pd_div_up(n_pages, PD_MAX_SPLITS))};
     place.n_splits = (uint32_t)pd_div_up(n_pages, place.split_pages);
     return place;

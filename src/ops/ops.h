@@ -132,7 +132,7 @@ uint32_t pd_kv_head_size(peridot_kv_type type, uint32_t head_dim);
 
 /* Shapes of attention, for rope and attention alike. */
 struct pd_heads {
-    uint32_t n_heads, n_kv_heads, head_dim;
+    uint32_t n_heads, n_kv_heads, head_dim, window;
     float scale, softcap, eps;
     uint64_t q_norm, k_norm;   /* [head_dim]; 0: none */
     bool v_norm;               /* values are normed, by no weight */
@@ -140,7 +140,7 @@ struct pd_heads {
     bool v_is_k;               /* qkv has no v: values are k as the matrix gave it */
 };
 
-/* Attention of one layer over the keys that each token's place says. */
+/* Attention of one layer over the keys up to each token's own. */
 struct pd_attention {
     struct pd_heads heads;
     struct pd_kv kv;

@@ -153,8 +153,8 @@ static struct pd_trial_buffer *make_places(struct pd_trial *t, uint32_t pos, con
 {
     struct pd_place *places = pd_trial_zeros(t, n_tokens * sizeof *places);
     for (uint32_t m = 0; m < n_tokens; m++)
-        places[m] = (struct pd_place){.pos = pos + m, .first = sights ? sights[m].first : 0,
-            .last = sights ? sights[m].last : pos + m, .text = TABLE_PAGES * PD_PAGE};
+        places[m] = (struct pd_place){.pos = pos + m, .last = sights ? sights[m].last : pos + m,
+            .text = TABLE_PAGES * PD_PAGE};
     return pd_trial_words(t, places, n_tokens, sizeof *places / 4, sizeof *places / 4);
 }
 
@@ -325,7 +325,7 @@ struct place {
     uint32_t pos, n_tokens, window, ring;
     float softcap, amplitude;     /* of q: scores have a standard deviation of about a third of it */
     uint32_t n_mutual;            /* rows from the first on that see each other; 0: none */
-    enum { TO_WINDOW, TO_END, WHOLE } mutual;   /* as far as windows to both sides go, or to the end of them, or all */
+    enum { TO_WINDOW, TO_END } mutual;   /* as far as windows to both sides go, or to the end of them */
 };
 
 struct attention {
@@ -346,6 +346,11 @@ static float *random_cache(struct pd_trial *t, const struct pd_reference_heads *
     return x;
 }
 
+static uint32_t first_key(const struct place *p, uint32_t pos)
+{
+    return p->window && pos + 1 > p->window ? pos + 1 - p->window : 0;
+}
+
 /* A text, an image in it, or a whole text of which each row sees later ones as well. */
 static struct pd_reference_sight *sights_of(struct pd_trial *t, const struct place *p)
 {
@@ -354,9 +359,8 @@ static struct pd_reference_sight *sights_of(struct pd_trial *t, const struct pla
         struct pd_reference_sight *s = &sights[m];
         uint32_t pos = p->pos + m;
         bool mutual = m < p->n_mutual;
-        s->first = p->window && pos + 1 > p->window ? pos + 1 - p->window : 0;
+        s->first = first_key(p, pos);
         s->last = mutual ? p->pos + p->n_mutual - 1 : pos;
-        if (mutual && p->mutual == WHOLE) s->first = (uint32_t)pd_min(s->first, p->pos);
         if (p->window && p->mutual == TO_WINDOW) s->last = (uint32_t)pd_min(s->last, pos + p->window - 1);
     }
     return sights;
@@ -388,6 +392,7 @@ static void begin_attention(struct pd_trial *t, struct attention *a, const struc
         .kv = {.k = a->k_cache->address, .v = a->v_cache->address, .pages = make_tables(t, &a->h)->address,
             .type = s->type}, .qkv = pd_trial_rows_of(a->q_rows), .y = pd_trial_rows_of(a->y_rows),
             .places = a->places->address, .n_tokens = p->n_tokens};
+    a->op.heads.window = p->window;
 }
 
 /* An exponent is off by what rounding does to a score: where these reach the hundreds, 2e-5 for a chain of 64 sums in
@@ -451,8 +456,7 @@ static const struct place places[] = {
     {0, 71, 9, 128, 50, 6, 71, 0},   /* with windows to both sides, */
     {0, 1, 9, 64, 0, 6, 1, 0},       /* of one row */
     {60, 40, 33, 128, 0, 6, 21, 0},  /* an image within a text */
-    {60, 75, 33, 192, 0, 6, 66, TO_END},   /* larger than a window, which ends what is seen before a row, */
-    {60, 75, 33, 192, 50, 6, 66, WHOLE},   /* or does not */
+    {60, 75, 33, 192, 0, 6, 66, TO_END},   /* larger than a window, which ends what is seen before a row */
 };
 
 /* All keys have the lowest score that the cap allows. A key masked before the cap would count as much as they do. */
@@ -532,6 +536,7 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
     struct pd_trial_buffer *partial = pd_trial_words(t, NULL, 1, n_splits * per_split, n_splits * per_split);
     partial->written = true;
     a.op.heads = device_heads(&a.h, norms ? w_q : NULL, norms ? w_k : NULL);
+    a.op.heads.window = p->window;
     set_kv_from(&a.op.heads, from);
     a.op.kv.k = a.k_cache->address;
     a.op.kv.v = a.v_cache->address;
@@ -557,7 +562,7 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
         pd_reference_rope(q, &own, &a.h, angles + m * s->head_dim, at[m].pos, 1);
         check_cache(t, "k", a.k_cache, a.k, &a.h, &written);
         check_cache(t, "v", a.v_cache, a.v, &a.h, &written);
-        const struct pd_reference_sight sight = {at[m].first, at[m].pos};
+        const struct pd_reference_sight sight = {first_key(p, at[m].pos), at[m].pos};
         pd_reference_attention(a.want + m * q_width, q, &cache, &a.h, &sight, 1);
     }
     pd_trial_check_rows(t, a.y_rows, a.want, NULL,
