@@ -228,7 +228,7 @@ class Kernel:
                 if one.pipe: pipes[one.pipe] += by * one.count * NVIDIA_RATES[self.gpu][one.pipe]
         return max(pipes.values())
 
-SUBGROUP_ID, EXPERTS_ID = 11, 13   # PD_SUBGROUP_ID and PD_EXPERTS_ID of shaders/params.h
+SUBGROUP_ID, BIAS_ID, EXPERTS_ID = 11, 12, 13   # PD_SUBGROUP_ID ... of shaders/params.h
 INTEL_THREADS = {'skl': 7, 'icl': 7, 'tgl': 7, 'adl': 7}   # of an EU, whatever the registers; 8 in others
 
 # What an iteration does, by the constants of a kernel (see the head of its shader).
@@ -246,10 +246,14 @@ def unit_of(dtype):
 
 def of_experts(spec): return spec[EXPERTS_ID:EXPERTS_ID + 1] == [1]
 
+def has_bias(spec):
+    """A tower's: its loops are those of the pipeline without, and only what is around them differs."""
+    return spec[BIAS_ID:BIAS_ID + 1] == [1]
+
 def matvec(kernel, name, dtype):
     """A unit of ROWS rows, WIDTH times. Of loops without a loop inside, the one that loads least, but enough."""
     _, rows, cols, norm = kernel.spec[:4]
-    if cols != 1: return None
+    if cols != 1 or has_bias(kernel.spec): return None
     weights = (32 if 'dot' in name else unit_of(dtype)) * rows * kernel.spec[8]
     expected = weights * (BITS[dtype] / 8 + (0 if norm else 4 / rows))
     loaded = {frozenset(l): kernel.loaded(l) for l in kernel.inner}
@@ -302,6 +306,7 @@ def attention_tile(kernel, name, dtype):
 
 def matmul(kernel, name, dtype):
     """A step over columns: what lies in no loop of its own, and loops with their trips: those that load first."""
+    if has_bias(kernel.spec): return None
     if 'coop' in name:
         workgroup, _, rows, tokens, step = kernel.spec[:5]
         trips, others = [rows * step / unit_of(dtype) / workgroup, tokens * step / 8 / workgroup], 1

@@ -10,7 +10,7 @@ same way, and what the speeds published for it say of the model is what its pred
 """
 import collections, math, re, sys
 
-from instructions import BITS, SUBGROUP_ID, of_experts, read_table, unit_of
+from instructions import BITS, SUBGROUP_ID, has_bias, of_experts, read_table, unit_of
 
 Gpu = collections.namedtuple('Gpu', 'product lanes unit mhz gbs')
 
@@ -101,7 +101,7 @@ def read_layouts(paths):
         workgroup, rows, cols, norm, _, _, glu, _, width = values[:9]
         use = f"{'gated' if glu else 'normed' if norm else 'plain'},{rows}"
         layout = Layout(rows, workgroup, sum(values[SUBGROUP_ID:SUBGROUP_ID + 1]), width, int(cell.split('/')[0]))
-        if cols == 1 and not of_experts(values): layouts[gpu, kernel, use] = layout
+        if cols == 1 and not of_experts(values) and not has_bias(values): layouts[gpu, kernel, use] = layout
     return layouts
 
 def default_rows(gpu, use, n_rows):
@@ -187,7 +187,7 @@ def read_specs(paths):
     specs = collections.defaultdict(list)
     for gpu, kernel, spec in (key for path in paths for key in read_table(path)[1]):
         values = [int(x) for x in spec.split(',')] if spec != '-' else []
-        if kernel.startswith('matmul') and not of_experts(values): specs[gpu, kernel].append(values)
+        if kernel.startswith('matmul') and not of_experts(values) and not has_bias(values): specs[gpu, kernel].append(values)
     return specs
 
 def product_times(sheet, like, tile, dtype, n_rows, n_cols):
