@@ -206,8 +206,9 @@ static peridot_status write_positions(struct pd_tower *t, const struct pd_patche
     pd_tower_plan_get(&plan, c, PD_TOWER_POSITIONS);
     PD_TRY(pd_tower_find(&table, c, t->checkpoint, &plan, PD_TOWER_WEIGHT, 0));
     bool paired = c->kind == PD_TOWER_PATCHES && pd_checkpoint_kind(t->checkpoint) == PD_CHECKPOINT_HF;
-    float *rows = calloc((size_t)n + 1, c->d_model * sizeof *rows), *scratch = rows + (size_t)n * c->d_model;
+    float *rows = calloc((size_t)n + 1, c->d_model * sizeof *rows);
     if (!rows) return pd_fail_alloc((size_t)n * c->d_model * sizeof *rows, "positions");
+    float *scratch = rows + (size_t)n * c->d_model;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t column = i % p->n_columns, row = i / p->n_columns;
         float *out = rows + (size_t)i * c->d_model;
@@ -296,12 +297,12 @@ static peridot_status begin(struct pd_tower *t, const struct pd_patches *patches
     return record(t);
 }
 
-/* What was loaded in part goes again. */
+/* After a failure, what was loaded in part goes again, and all of it where it is not to be kept. */
 peridot_status pd_tower_begin(struct pd_tower *t, const struct pd_patches *patches,
                               const struct pd_tower_watch *watch)
 {
     peridot_status status = begin(t, patches, watch);
-    if (!t->loaded) unload(t);
+    if (status != PERIDOT_OK && !(t->loaded && t->keeps)) unload(t);
     return status;
 }
 
