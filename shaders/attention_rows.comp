@@ -50,7 +50,7 @@ uint token_q() { return gl_WorkGroupID.z * p.q_stride; }
 uint token_angles() { return gl_WorkGroupID.z * HEAD_DIM; }
 
 const uint PAIRS = HEAD_DIM / 4 / LANES;         /* pairs of a lane in each half of a head: 2 (LANES i + lane), + 1 */
-vec2 head[2 * PAIRS];                            /* of the first half, then of the second */
+vec2 head[PAIRS == 0 ? 1 : 2 * PAIRS];           /* of the first half, then of the second; none in short heads */
 
 uint pair_at_lane(uint i) { return (i < PAIRS ? 0 : HEAD_DIM / 2) + 2 * (LANES * (i % PAIRS) + lane()); }
 
