@@ -1,4 +1,4 @@
-"""Shows images to a model that sees, with the packages openai, anthropic and ollama: serve_clients_images.py URL FILE"""
+"""Shows images to a model that sees, with openai, anthropic and ollama: serve_clients_images.py URL FILE"""
 
 import base64
 import pathlib

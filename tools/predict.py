@@ -187,7 +187,8 @@ def read_specs(paths):
     specs = collections.defaultdict(list)
     for gpu, kernel, spec in (key for path in paths for key in read_table(path)[1]):
         values = [int(x) for x in spec.split(',')] if spec != '-' else []
-        if kernel.startswith('matmul') and not of_experts(values) and not has_bias(values): specs[gpu, kernel].append(values)
+        if kernel.startswith('matmul') and not of_experts(values) and not has_bias(values):
+            specs[gpu, kernel].append(values)
     return specs
 
 def product_times(sheet, like, tile, dtype, n_rows, n_cols):

@@ -7,8 +7,8 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-/* Each scan of a progressive file goes over the whole picture, 0.1 s for the largest, however few bytes it has. Encoders
- * write about ten. */
+/* Each scan of a progressive file goes over the whole picture, 0.1 s for the largest, however few bytes it has.
+ * Encoders write about ten. */
 enum { MAX_SCANS = 50 };
 /* For the coefficients of a progressive file, at most 4 components of 2 bytes for a pixel, and small things. */
 enum { MAX_MEMORY = 1 << 30 };

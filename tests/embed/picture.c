@@ -1,5 +1,5 @@
-/* picture MODEL FILE [VISION]: asks a model what a picture shows. VISION is the file of its vision tower (mmproj), which
- * a Hugging Face directory has among its own files. */
+/* picture MODEL FILE [VISION]: asks a model what a picture shows. VISION is the file of its vision tower (mmproj),
+ * which a Hugging Face directory has among its own files. */
 #include <peridot.h>
 
 #include <stdio.h>
