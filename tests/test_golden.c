@@ -31,6 +31,7 @@
 
 #include <cmocka.h>
 
+#include "golden_files.h"
 #include "rounding.h"
 #include "sequence_fixture.h"
 
@@ -113,36 +114,6 @@ struct comparison {
     float *hidden_of[N_KV_TYPES];   /* what hidden is compared with, for each type of the cache */
     float last[1024];       /* the last row of logits */
 };
-
-static void *read_file(const char *folder, const char *name, size_t *size)
-{
-    char path[1024];
-    snprintf(path, sizeof path, PERIDOT_GOLDEN "/%s/%s", folder, name);
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        fail_msg("%s: cannot be opened", path);
-    fseek(f, 0, SEEK_END);
-    *size = (size_t)ftell(f);
-    rewind(f);
-    char *data = malloc(*size + 1);
-    assert_non_null(data);
-    assert_int_equal(fread(data, 1, *size, f), *size);
-    data[*size] = 0;
-    fclose(f);
-    return data;
-}
-
-static size_t read_tokens(int32_t tokens[N_MAX], const char *folder)
-{
-    size_t size, n = 0;
-    char *text = read_file(folder, "tokens.txt", &size);
-    for (char *at = text; n < N_MAX && *at; n++) {
-        tokens[n] = (int32_t)strtol(at, &at, 10);
-        at += *at == ',' || *at == '\n';
-    }
-    free(text);
-    return n;
-}
 
 static void compare_row(struct rows *rows, uint32_t pos, const float *row, size_t n)
 {
@@ -246,7 +217,7 @@ static bool run_way(peridot_model *model, float tolerance, const struct way *way
 static void read_rows(struct rows *rows, const char *folder, const char *name, size_t n)
 {
     size_t size;
-    rows->want = read_file(folder, name, &size);
+    rows->want = read_golden(folder, name, &size);
     rows->width = size / sizeof(float) / n;
     assert_true(rows->width >= 1 && rows->width <= sizeof ((struct comparison *)0)->last / sizeof(float));
 }
@@ -399,7 +370,7 @@ static void test_golden(void **state)
 {
     const struct golden *g = *state;
     int32_t tokens[N_MAX];
-    size_t n = read_tokens(tokens, g->folder);
+    size_t n = read_golden_ids(tokens, N_MAX, g->folder, "tokens.txt");
     struct comparison c = {0};
     if (g->head != PERIDOT_HEAD_NONE)
         read_rows(&c.logits, g->folder, "logits.f32", n);

@@ -3,41 +3,13 @@
 #define VISION_FIXTURE_H
 
 #include "format_fixture.h"
+#include "golden_files.h"
 #include "peridot_tools.h"
 #include "relative_error.h"
 
 #include "api/handles.h"
 
 enum { MAX_TOKENS = 256, MAX_WIDTH = 512 };
-
-static inline void *read_golden(const char *model, const char *name, size_t *size)
-{
-    char path[1024];
-    snprintf(path, sizeof path, PERIDOT_GOLDEN "/%s/%s", model, name);
-    FILE *f = fopen(path, "rb");
-    if (!f) fail_msg("%s: cannot be opened", path);
-    fseek(f, 0, SEEK_END);
-    *size = (size_t)ftell(f);
-    rewind(f);
-    char *data = malloc(*size + 1);
-    assert_non_null(data);
-    assert_int_equal(fread(data, 1, *size, f), *size);
-    data[*size] = 0;
-    fclose(f);
-    return data;
-}
-
-static inline size_t read_ids(int32_t ids[MAX_TOKENS], const char *model, const char *name)
-{
-    size_t size, n = 0;
-    char *text = read_golden(model, name, &size);
-    for (char *at = text; n < MAX_TOKENS && *at; n++) {
-        ids[n] = (int32_t)strtol(at, &at, 10);
-        at += *at == ',' || *at == '\n';
-    }
-    free(text);
-    return n;
-}
 
 static inline peridot_image *read_image(const peridot_model *model, const char *folder_name, const char *name)
 {
@@ -70,8 +42,8 @@ static inline void seeing_open(struct seeing *s, const char *name, const char *f
     EXPECT_OK(peridot_model_open(&s->model, path, params));
     s->images[0] = read_image(s->model, name, "image-1.png");
     s->images[1] = read_image(s->model, name, "image-2.png");
-    s->n_one = read_ids(s->one, name, "tokens.txt");
-    s->n_two = read_ids(s->two, name, "tokens-2.txt");
+    s->n_one = read_golden_ids(s->one, MAX_TOKENS, name, "tokens.txt");
+    s->n_two = read_golden_ids(s->two, MAX_TOKENS, name, "tokens-2.txt");
     EXPECT_OK(peridot_images_place(s->one, s->n_one, s->model, s->images, 1));
     EXPECT_OK(peridot_images_place(s->two, s->n_two, s->model, s->images, 2));
 }
