@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "grammars.h"
+#include "workers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,15 +21,11 @@ struct kept {
 struct serve_grammars {
     serve_grammar_done done;
     void *user;
-    pthread_t threads[N_THREADS];
-    size_t n_threads;
-    pthread_mutex_t lock;      /* of what follows */
-    pthread_cond_t changed;
+    struct serve_workers workers;   /* their lock is of what follows */
     struct serve_job *waiting; /* the oldest first */
     struct kept kept[N_KEPT];
     peridot_vocab *vocab;      /* of those that are kept */
     uint64_t n_uses;
-    bool stop;
 };
 
 static bool needs_grammar(const struct serve_job *job) { return job->schema || job->json || job->tools; }
@@ -113,64 +110,47 @@ static struct serve_job *take_shortest(struct serve_grammars *g)
     return job;
 }
 
-static void *run(void *user)
+static bool compile_one(void *user)
 {
     struct serve_grammars *g = user;
-    pthread_mutex_lock(&g->lock);
-    while (!g->stop) {
-        if (!g->waiting) {
-            pthread_cond_wait(&g->changed, &g->lock);
-            continue;
-        }
-        struct serve_job *job = take_shortest(g);
-        if (!job->closed && !take_kept(g, job)) {
-            pthread_mutex_unlock(&g->lock);
-            serve_job_compile(job, job->vocab);
-            pthread_mutex_lock(&g->lock);
-            keep(g, job);
-        }
-        pthread_mutex_unlock(&g->lock);
-        g->done(g->user, job);
-        pthread_mutex_lock(&g->lock);
+    if (!g->waiting) return false;
+    struct serve_job *job = take_shortest(g);
+    if (!job->closed && !take_kept(g, job)) {
+        pthread_mutex_unlock(&g->workers.lock);
+        serve_job_compile(job, job->vocab);
+        pthread_mutex_lock(&g->workers.lock);
+        keep(g, job);
     }
-    pthread_mutex_unlock(&g->lock);
-    return NULL;
+    pthread_mutex_unlock(&g->workers.lock);
+    g->done(g->user, job);
+    pthread_mutex_lock(&g->workers.lock);
+    return true;
 }
 
 peridot_status serve_grammars_create(struct serve_grammars **out, serve_grammar_done done, void *user)
 {
-    struct serve_grammars *g = calloc(1, sizeof *g);
-    *out = NULL;
+    struct serve_grammars *g = *out = calloc(1, sizeof *g);
     if (!g) return cmd_fail_alloc(sizeof *g, "grammars");
     g->done = done;
     g->user = user;
-    pthread_mutex_init(&g->lock, NULL);
-    pthread_cond_init(&g->changed, NULL);
-    while (g->n_threads < N_THREADS && pthread_create(&g->threads[g->n_threads], NULL, run, g) == 0) g->n_threads++;
-    if (g->n_threads) {
-        *out = g;
-        return PERIDOT_OK;
-    }
+    peridot_status status = serve_workers_start(&g->workers, N_THREADS, compile_one, g);
+    if (status == PERIDOT_OK) return PERIDOT_OK;
     serve_grammars_free(g);
-    return cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
+    *out = NULL;
+    return status;
 }
 
 void serve_grammars_free(struct serve_grammars *g)
 {
     if (!g) return;
-    pthread_mutex_lock(&g->lock);
-    g->stop = true;
-    pthread_cond_broadcast(&g->changed);
-    pthread_mutex_unlock(&g->lock);
-    for (size_t i = 0; i < g->n_threads; i++) pthread_join(g->threads[i], NULL);
+    serve_workers_stop(&g->workers);
     while (g->waiting) {
         struct serve_job *job = take_shortest(g);
         serve_refuse(&job->error, 503, NULL, NULL, "the server is shutting down");
         g->done(g->user, job);
     }
     use_vocab(g, NULL);
-    pthread_mutex_destroy(&g->lock);
-    pthread_cond_destroy(&g->changed);
+    serve_workers_free(&g->workers);
     free(g);
 }
 
@@ -178,14 +158,14 @@ bool serve_grammars_find(struct serve_grammars *g, struct serve_job *job)
 {
     struct serve_job **last = &g->waiting;
     if (!needs_grammar(job)) return true;
-    pthread_mutex_lock(&g->lock);
+    pthread_mutex_lock(&g->workers.lock);
     bool found = take_kept(g, job);
     if (!found) {
         while (*last) last = &(*last)->next;
         job->next = NULL;
         *last = job;
-        pthread_cond_signal(&g->changed);
+        pthread_cond_signal(&g->workers.changed);
     }
-    pthread_mutex_unlock(&g->lock);
+    pthread_mutex_unlock(&g->workers.lock);
     return found;
 }

@@ -2,6 +2,7 @@
 #include "pictures.h"
 #include "picture_data.h"
 #include "wire.h"
+#include "workers.h"
 
 #include <stdlib.h>
 
@@ -17,13 +18,9 @@ struct serve_images {
 
 struct serve_pictures {
     struct serve_server *server;
-    pthread_t threads[N_THREADS];
-    size_t n_threads;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
+    struct serve_workers workers;   /* their lock is of what follows */
     struct serve_job *first, **last;
     size_t n_places;           /* jobs whose pictures are in memory, where each takes 10 MB and more */
-    bool stop;
 };
 
 /* ---- the images of a model ---- */
@@ -141,10 +138,10 @@ static void free_pictures(struct serve_job *job)
     job->n_pictures = 0;
     struct serve_pictures *t = job->has_place ? job->server->pictures : NULL;   /* NULL at the server's end, too */
     if (!t) return;
-    pthread_mutex_lock(&t->lock);
+    pthread_mutex_lock(&t->workers.lock);
     t->n_places--;
-    pthread_cond_signal(&t->changed);
-    pthread_mutex_unlock(&t->lock);
+    pthread_cond_signal(&t->workers.changed);
+    pthread_mutex_unlock(&t->workers.lock);
 }
 
 static bool add_picture(struct serve_job *job, yyjson_val *part)
@@ -251,7 +248,7 @@ static struct serve_job *take(struct serve_pictures *t)
 {
     struct serve_job *job = t->first;
     bool room = t->n_places < 2 * (size_t)t->server->args->n_parallel;
-    if (!job || (!room && !job->has_place && !t->stop)) return NULL;
+    if (!job || (!room && !job->has_place && !t->workers.stop)) return NULL;
     t->n_places += !job->has_place;
     job->has_place = true;
     t->first = job->next;
@@ -259,67 +256,52 @@ static struct serve_job *take(struct serve_pictures *t)
     return job;
 }
 
-static void *run(void *user)
+static bool read_one(void *user)
 {
     struct serve_pictures *t = user;
-    pthread_mutex_lock(&t->lock);
-    while (!t->stop) {
-        struct serve_job *job = take(t);
-        if (!job) {
-            pthread_cond_wait(&t->changed, &t->lock);
-            continue;
-        }
-        pthread_mutex_unlock(&t->lock);
-        read_all(job);
-        t->server->give_back(t->server->reader, job);
-        pthread_mutex_lock(&t->lock);
-    }
-    pthread_mutex_unlock(&t->lock);
-    return NULL;
+    struct serve_job *job = take(t);
+    if (!job) return false;
+    pthread_mutex_unlock(&t->workers.lock);
+    read_all(job);
+    t->server->give_back(t->server->reader, job);
+    pthread_mutex_lock(&t->workers.lock);
+    return true;
 }
 
 peridot_status serve_pictures_create(struct serve_pictures **out, struct serve_server *server)
 {
-    struct serve_pictures *t = calloc(1, sizeof *t);
-    *out = NULL;
+    struct serve_pictures *t = *out = calloc(1, sizeof *t);
     if (!t) return cmd_fail_alloc(sizeof *t, "pictures");
     t->server = server;
     t->last = &t->first;
-    pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->changed, NULL);
-    while (t->n_threads < N_THREADS && pthread_create(&t->threads[t->n_threads], NULL, run, t) == 0) t->n_threads++;
-    if (t->n_threads) {
-        *out = server->pictures = t;
-        return PERIDOT_OK;
+    peridot_status status = serve_workers_start(&t->workers, N_THREADS, read_one, t);
+    if (status == PERIDOT_OK) server->pictures = t;
+    else {
+        serve_pictures_free(t);
+        *out = NULL;
     }
-    serve_pictures_free(t);
-    return cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
+    return status;
 }
 
 void serve_pictures_free(struct serve_pictures *t)
 {
     if (!t) return;
-    pthread_mutex_lock(&t->lock);
-    t->stop = true;
-    pthread_cond_broadcast(&t->changed);
-    pthread_mutex_unlock(&t->lock);
-    for (size_t i = 0; i < t->n_threads; i++) pthread_join(t->threads[i], NULL);
+    serve_workers_stop(&t->workers);
     while (t->first) t->server->give_back(t->server->reader, take(t));
     t->server->pictures = NULL;
-    pthread_mutex_destroy(&t->lock);
-    pthread_cond_destroy(&t->changed);
+    serve_workers_free(&t->workers);
     free(t);
 }
 
 bool serve_pictures_find(struct serve_pictures *t, struct serve_job *job)
 {
     if (!job->n_pictures || job->has_images || job->error.status) return true;
-    pthread_mutex_lock(&t->lock);
+    pthread_mutex_lock(&t->workers.lock);
     struct serve_job **at = job->has_place ? &t->first : t->last;   /* which nobody without a place may keep waiting */
     job->next = *at;
     *at = job;
     if (at == t->last) t->last = &job->next;
-    pthread_cond_signal(&t->changed);
-    pthread_mutex_unlock(&t->lock);
+    pthread_cond_signal(&t->workers.changed);
+    pthread_mutex_unlock(&t->workers.lock);
     return false;
 }
