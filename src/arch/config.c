@@ -53,7 +53,7 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     if (family->embeds) see_both_ways(out, family, gguf);
     out->norm_plus_one = !gguf && family->hf_norm_plus_one;
     out->rope_interleaved = gguf && family->gguf_interleaved;
-    out->embed_scale = family->scale_embedding ? scale_of(out->d_model) : 1;
+    if (family->scale_embedding) out->embed_scale = scale_of(out->d_model);
     out->per_layer_scale = scale_of(out->per_layer_dim);
     if (gguf) find_split_experts(out, c);
     if (family->optional_v && (gguf || !family->sizes_by_window)) find_v(out, c);
@@ -65,7 +65,8 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
 
 peridot_status pd_config_read(struct pd_config *out, const struct pd_checkpoint *c)
 {
-    *out = (struct pd_config){.ropes = {{.divisor = 1}, {.divisor = 1}}};
+    *out = (struct pd_config){.ropes = {{.divisor = 1}, {.divisor = 1}}, .embed_scale = 1, .residual_scale = 1,
+        .logit_scale = 1};
     peridot_status status = read_config(out, c);
     if (status == PERIDOT_OK) return status;
     pd_config_free(out);

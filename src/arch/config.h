@@ -61,6 +61,8 @@ struct pd_config {
     uint32_t vocab_size;             /* rows of the embedding; 0: only its tensor says */
     float eps, attn_softcap, final_softcap;   /* softcap 0: none */
     float embed_scale;
+    float residual_scale;            /* of branches, before they are added: see pd_stream_eps */
+    float logit_scale;               /* of logits, before their softcap */
     bool rope_interleaved;           /* q and k rows of the file are ordered for rotation of neighbours */
     bool norm_plus_one;              /* stored norm weights are centred on zero: add 1 */
     bool tied;                       /* the output matrix is the embedding */
@@ -81,6 +83,11 @@ struct pd_config {
     uint32_t n_labels;               /* of a classification head; 0 when the config has no label map */
     char **labels;                   /* [n_labels] */
 };
+
+/* The residual stream holds x / residual_scale: branches are added as they are, and all that reads it are norms, which
+ * differ for it in eps alone. */
+static inline float pd_stream_eps(const struct pd_config *c) { return c->eps / (c->residual_scale * c->residual_scale); }
+static inline float pd_stream_embed_scale(const struct pd_config *c) { return c->embed_scale / c->residual_scale; }
 
 /* Unknown architectures, and keys that change the maths in a way that is not known, are refused by name. */
 peridot_status pd_config_read(struct pd_config *out, const struct pd_checkpoint *c);

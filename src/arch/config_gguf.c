@@ -90,6 +90,13 @@ static float read_softcap(struct reader *r, enum pd_number number, double fallba
     return (float)read_number(r, number, fallback);
 }
 
+static void read_multipliers(struct reader *r, struct pd_config *out)
+{
+    out->embed_scale = (float)read_number(r, PD_NUMBER_EMBED_SCALE, 1);
+    out->residual_scale = (float)read_number(r, PD_NUMBER_RESIDUAL_SCALE, 1);
+    out->logit_scale = (float)(1 / read_number(r, PD_NUMBER_LOGIT_DIVISOR, 1));
+}
+
 /* ---- rotation ---- */
 
 static bool equals(struct pd_string s, const char *text)
@@ -218,12 +225,14 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
 
 static peridot_status refuse_unknown(struct reader *r)
 {
+    enum { MULTIPLIERS = 4 };   /* from here on */
     /* and the one value that changes nothing */
     static const struct { const char *name; double neutral; } numbers[] = {
-        {"rope.scaling.attn_factor", 1}, {"rope.scale_linear", 1}, {"logit_scale", 1},
-        {"embedding_scale", 1}, {"residual_scale", 1}, {"attention.clamp_kqv", 0}, {"attention.max_alibi_bias", 0}};
+        {"rope.scaling.attn_factor", 1}, {"rope.scale_linear", 1}, {"attention.clamp_kqv", 0},
+        {"attention.max_alibi_bias", 0}, [MULTIPLIERS] = {"logit_scale", 1}, {"embedding_scale", 1},
+        {"residual_scale", 1}};
     char key[KEY_SIZE];
-    for (size_t i = 0; i < PD_COUNT(numbers); i++) {
+    for (size_t i = 0; i < (r->family->multipliers ? MULTIPLIERS : PD_COUNT(numbers)); i++) {
         double value = read_float(r, numbers[i].name, key);
         PD_TRY(r->status);
         if (find_key(r, numbers[i].name, key) && value != numbers[i].neutral)
@@ -296,6 +305,7 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     out->tied = pd_checkpoint_find(c, "output.weight") == NULL;
     out->n_shared_kv = read_uint(&r, PD_NUMBER_SHARED_KV, 0);
     if (family->per_layer_inputs) out->per_layer_dim = read_uint(&r, PD_NUMBER_PER_LAYER_DIM, 0);
+    if (family->multipliers) read_multipliers(&r, out);
     if (family->drafts) out->target_dim = read_uint(&r, PD_NUMBER_TARGET_DIM, -1);
     read_ropes(&r, out);
     PD_TRY(r.status);

@@ -178,9 +178,9 @@ static peridot_status read_layer(struct pd_hf_reader *r, struct pd_config *out, 
     double divisor = r->family->unscaled_queries ? 1 : l->head_dim;
     if (r->family->query_divisor)
         divisor = pd_hf_number(r, r->config, PD_NUMBER_QUERY_DIVISOR, r->family->query_divisor);
-    PD_TRY(r->status);
     l->query_scale = (float)(1 / sqrt(divisor));
-    return PERIDOT_OK;
+    if (r->family->multipliers) l->query_scale = (float)pd_hf_number(r, r->config, PD_NUMBER_QUERY_SCALE, 1);
+    return r->status;
 }
 
 /* ---- keys that would change the maths ---- */
@@ -331,7 +331,8 @@ static peridot_status read_head(struct pd_config *out, yyjson_val *root)
     else if (token) out->head = PERIDOT_HEAD_TOKEN;
     else if (ends_with(name, "Model") && !out->tied) out->head = PERIDOT_HEAD_NONE;
     if (!sequence && !token) return PERIDOT_OK;
-    out->final_softcap = 0;   /* it belongs to the language head */
+    out->final_softcap = 0;   /* it belongs to the language head, as this does: */
+    out->logit_scale = 1;
     if (sequence) PD_TRY(read_problem(out, root));
     return read_labels(out, pd_hf_member(root, "id2label"));
 }
@@ -369,6 +370,13 @@ static bool read_tied(struct pd_hf_reader *r, yyjson_val *root)
     return v ? yyjson_is_true(v) : r->family->tied;
 }
 
+static void read_multipliers(struct pd_hf_reader *r, struct pd_config *out)
+{
+    out->embed_scale = (float)pd_hf_number(r, r->config, PD_NUMBER_EMBED_SCALE, 1);
+    out->residual_scale = (float)pd_hf_number(r, r->config, PD_NUMBER_RESIDUAL_SCALE, 1);
+    out->logit_scale = (float)(1 / pd_hf_number(r, r->config, PD_NUMBER_LOGIT_DIVISOR, 1));
+}
+
 /* It is outside of text_config. */
 static uint32_t read_target_dim(struct pd_hf_reader *r, yyjson_val *root)
 {
@@ -394,6 +402,7 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
     out->ctx_max = pd_hf_uint(&r, PD_NUMBER_CTX, r.type->ctx_max ? r.type->ctx_max : d->ctx_max);
     out->n_shared_kv = pd_hf_uint(&r, PD_NUMBER_SHARED_KV, 0);
     if (family->per_layer_inputs) out->per_layer_dim = pd_hf_uint(&r, PD_NUMBER_PER_LAYER_DIM, r.type->per_layer_dim);
+    if (family->multipliers) read_multipliers(&r, out);
     if (family->drafts) out->target_dim = read_target_dim(&r, root);
     if (yyjson_obj_get(r.config.at, "vocab_size")) out->vocab_size = pd_hf_uint(&r, PD_NUMBER_VOCAB_SIZE, 0);
     out->eps = (float)pd_hf_number(&r, r.config, PD_NUMBER_EPS, 1e-6);

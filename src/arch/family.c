@@ -46,6 +46,8 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
         .hf = {512, 2048, 24, 4, 2, 262144, 256}},
     [PD_LLAMA] = {.name = "llama", .silu = true, .gguf_interleaved = true, .space_prefix = true,
         .llama3_rope = true, .rope_base = 10000, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
+    [PD_GRANITE] = {.name = "granite", .silu = true, .gguf_interleaved = true, .multipliers = true, .rope_base = 10000,
+        .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
     /* For tests: its layers differ in all that layers can differ in. */
     [PD_TEST_FAMILY] = {.name = "peridot-test", .post_norms = true, .qkv_biases = true, .qk_norms = true,
         .v_norms = true, .scale_embedding = true, .tied = true, .start_of_turn = 105, .optional_v = true,
@@ -66,7 +68,7 @@ static const struct pd_hf_type hf_types[] = {
     {.name = "gemma4_unified_assistant", .family = PD_GEMMA4_DRAFTER, .wraps = true, .wrapped = PD_GEMMA4},
     {.name = "embedding_gemma2", .family = PD_GEMMA_EMBEDDING2, .wraps = true, .window = 512, .per_layer_dim = 512},
     {.name = "embedding_gemma2_text", .family = PD_GEMMA_EMBEDDING2, .window = 512, .per_layer_dim = 512},
-    {.name = "llama", .family = PD_LLAMA}, {.name = "peridot_test", .family = PD_TEST_FAMILY},
+    {.name = "llama", .family = PD_LLAMA}, {.name = "granite", .family = PD_GRANITE}, {.name = "peridot_test", .family = PD_TEST_FAMILY},
 };
 
 const struct pd_hf_type *pd_hf_type_find(const char *name)

@@ -8,7 +8,7 @@
 
 enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
-    PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_TEST_FAMILY, PD_N_FAMILIES
+    PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_GRANITE, PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
 /* Which keys of config.json name the gate's activation. */
@@ -33,6 +33,7 @@ struct pd_family_traits {
     bool v_norms;                    /* every v head is, by no weight */
     bool silu;                       /* the gate's activation; else GELU in its tanh form */
     bool scale_embedding;            /* by sqrt(d_model) rounded to bf16, as the published code does */
+    bool multipliers;                /* files say what embeddings, scores, branches and logits are multiplied by */
     bool hf_norm_plus_one;           /* Hugging Face files centre norm weights on zero */
     /* their norm before the ffn is named as with post norms, though there are none */
     bool hf_pre_ffn_norm;

@@ -187,6 +187,11 @@ static peridot_status add_attention(const struct keys *k, const struct pd_config
         add_f32(k, "attn_logit_softcapping", (double)c->attn_softcap);
     if (c->final_softcap != 0 || family->final_softcap != 0)
         add_f32(k, "final_logit_softcapping", (double)c->final_softcap);
+    if (family->multipliers) {
+        add_f32(k, "embedding_scale", (double)c->embed_scale);
+        add_f32(k, "residual_scale", (double)c->residual_scale);
+        add_f32(k, "logit_scale", 1 / (double)c->logit_scale);
+    }
     float scale = c->layers[0].query_scale;
     bool usual = true;
     for (uint32_t i = 0; i < c->n_layers; i++)

@@ -19,6 +19,7 @@ static const struct pd_layer mixed_layers[] = {
 };
 
 #define LLAMA3 .rope_base = 500000, .eps = 1e-5f
+#define GRANITE3 .rope_base = 1e7, .eps = 1e-5f, .embed_scale = 12, .residual_scale = 0.22f
 #define GEMMA4 .global_head_dim = 512, .final_softcap = 30
 
 /* The tiny ones are for tests: all widths are multiples of 256, tiny-gemma3 has more rows than tokens, and tiny-wide
@@ -52,6 +53,10 @@ static const struct pd_shape shapes[] = {
      LLAMA3},
     {.name = "llama3.1-8b", PD_LLAMA,   32, 4096, 14336, 32,  8, 128,    0, 131072,  8, 128256, 128256, 128256, true,
      LLAMA3},
+    {.name = "granite3.3-2b", PD_GRANITE, 40, 2048, 8192, 32,  8,  64,    0, 131072,  0,  49159,  49159,  49159, false,
+     GRANITE3, .query_scale = 0.015625f, .logit_divisor = 8},
+    {.name = "granite3.3-8b", PD_GRANITE, 40, 4096, 12800, 32, 8, 128,    0, 131072,  0,  49159,  49159,  49159, false,
+     GRANITE3, .query_scale = 0.0078125f, .logit_divisor = 16},
     {.name = "tiny-gemma",  PD_GEMMA1,   2,  256,   512,  4,  1,  64,    0,    512,  0,   1024,   1024,   1024, false},
     {.name = "tiny-gemma2", PD_GEMMA2,   4,  256,   512,  4,  2,  64,   32,    512,  0,   1024,   1024,   1024, false},
     {.name = "tiny-gemma3", PD_GEMMA3,   7,  256,   512,  4,  2,  64,   32,    512,  8,   1088,   1024,   1000, false},
@@ -108,7 +113,7 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
         if (s->double_wide && i >= c->n_layers - c->n_shared_kv) l->ffn_dim *= 2;
         if (s->layers) *l = s->layers[i];
         l->kv_layer = i;
-        l->query_scale = pd_layer_usual_scale(c, l);
+        l->query_scale = s->query_scale != 0 ? s->query_scale : pd_layer_usual_scale(c, l);
     }
     return pd_layers_complete(c, NULL);
 }
@@ -119,6 +124,9 @@ peridot_status pd_shape_config(struct pd_config *out, const struct pd_shape *s)
     *out = (struct pd_config){.family = s->family, .n_layers = s->n_layers, .d_model = s->d_model, .ctx_max = s->ctx,
         .eps = s->eps != 0 ? s->eps : 1e-6f, .attn_softcap = (float)family->attn_softcap,
         .final_softcap = s->final_softcap != 0 ? s->final_softcap : (float)family->final_softcap,
+        .embed_scale = s->embed_scale != 0 ? s->embed_scale : 1,
+        .residual_scale = s->residual_scale != 0 ? s->residual_scale : 1,
+        .logit_scale = s->logit_divisor != 0 ? 1 / s->logit_divisor : 1,
         .n_shared_kv = s->n_shared_kv, .per_layer_dim = s->per_layer_dim, .target_dim = s->target_dim};
     out->tied = !s->untied;
     snprintf(out->name, sizeof out->name, "%s random", s->name);

@@ -18,6 +18,8 @@ struct pd_shape {
     double rope_base;       /* 0: the family's */
     float eps;              /* 0: 1e-6 */
     float final_softcap;    /* 0: the family's */
+    /* of families that have them; 0: 1, or 1/sqrt(head_dim) */
+    float embed_scale, residual_scale, query_scale, logit_divisor;
     const struct pd_layer *layers;   /* [n_layers] that are not alike; else NULL */
     uint32_t pattern;                /* every how many layers one has no window; 0: the family's */
     uint32_t global_head_dim;        /* of layers without a window; 0: head_dim */

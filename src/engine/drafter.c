@@ -124,7 +124,7 @@ static peridot_status alloc(struct pd_drafter *d)
     PD_TRY(pd_heap_alloc(&d->in, w->device_heap, stride * sizeof(float), "activations"));
     PD_TRY(pd_span_zero(w->model->gpu, d->in));
     d->target = (struct pd_target){.in = {d->in.address, stride}, .lookup = &target->weights.lookup,
-                                   .embed_scale = target->config.embed_scale};
+                                   .embed_scale = pd_stream_embed_scale(&target->config)};
     return pd_input_create(&d->input, w, 1, d->tokens);
 }
 

@@ -40,12 +40,12 @@ static struct pd_stream begin_stream(const struct pd_forward_args *p)
     const struct pd_scratch *s = p->scratch;
     uint64_t size = (uint64_t)p->n_tokens * s->x.stride * sizeof(float);
     const struct pd_embed embed = {.x = s->x, .table = &p->weights->lookup, .tokens = p->tokens,
-                                   .embedded = p->embedded, .scale = p->config->embed_scale};
+                                   .embedded = p->embedded, .scale = pd_stream_embed_scale(p->config)};
     if (p->target) read_target(p);
     else if (p->weights->first_layer) pd_op_copy(p->recorder, s->x_span, 0, p->rows_in, 0, size);
     else pd_op_embed(p->recorder, &embed, p->n_tokens);
     return (struct pd_stream){.x = s->x, .x_other = s->x_other, .normed = s->normed, .n_rows = p->n_tokens,
-        .n = p->config->d_model, .eps = p->config->eps};
+        .n = p->config->d_model, .eps = pd_stream_eps(p->config)};
 }
 
 /* What each layer gets of the tokens themselves: (rms(model_proj(x) / sqrt(d_model)) + table[token] sqrt(dim))
@@ -61,7 +61,7 @@ static void get_per_layer_inputs(const struct pd_forward_args *p, const struct p
                          of_model = {s->per_layer_model.address, c->per_layer_dim},
                          first = p->weights->first_layer ? s->branch : x->x;   /* what goes into the first layer */
     const struct pd_embed embed_first = {.x = first, .table = &p->weights->lookup, .tokens = p->tokens,
-                                         .scale = c->embed_scale};
+                                         .scale = pd_stream_embed_scale(c)};
     struct pd_norm norm = {.n = c->per_layer_dim, .eps = c->eps * (float)c->d_model};
     bool has_table = p->weights->per_layer_embedding.n_slices != 0;
     if (!c->per_layer_dim) return;
@@ -217,7 +217,7 @@ static void forward_tail(const struct pd_forward_args *p, uint32_t first_layer, 
     if (n == 0) return;
     narrow(&part, &scratch, p, row, n, decode);
     struct pd_stream x = {.x = scratch.x, .x_other = scratch.x_other, .normed = scratch.normed, .n_rows = n,
-        .n = p->config->d_model, .eps = p->config->eps};
+        .n = p->config->d_model, .eps = pd_stream_eps(p->config)};
     for (uint32_t i = first_layer; i < p->weights->end_layer; i++) layer(&part, &x, i);
     pd_stream_norm_last(&x, p->weights->output_norm);
     pd_op_stream_norm(p->recorder, &x);

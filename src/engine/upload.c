@@ -254,6 +254,8 @@ peridot_status pd_load_norm(struct pd_loader *l, uint64_t *address, const struct
         for (uint32_t i = 0; i < n; i++) row[i] += 1;
     if (plan->role == PD_ROLE_ROUTER_SCALE)
         for (uint32_t i = 0; i < n; i++) row[i] /= sqrtf((float)n);
+    if (plan->role == PD_ROLE_OUTPUT_NORM)   /* the matrix after it may be the embedding */
+        for (uint32_t i = 0; i < n; i++) row[i] *= l->config->logit_scale;
     peridot_status status = pd_span_write(l->gpu, span, 0, row, n * sizeof *row);
     free(row);
     PD_TRY(status);

@@ -185,6 +185,9 @@ peridot_status pd_workspace_read_logits(struct pd_workspace *w, uint32_t first, 
 
 peridot_status pd_workspace_read_hidden(struct pd_workspace *w, uint32_t first, uint32_t n)
 {
-    if (!w->model->weights.has_output) return ask_for_rows(w, PD_OP_READ_HIDDEN, w->model->config.d_model, first, n);
-    return read_rows(w, w->normed_span, w->scratch.normed.stride, w->model->config.d_model, first, n);
+    const struct pd_config *c = &w->model->config;
+    if (!w->model->weights.has_output) return ask_for_rows(w, PD_OP_READ_HIDDEN, c->d_model, first, n);
+    PD_TRY(read_rows(w, w->normed_span, w->scratch.normed.stride, c->d_model, first, n));
+    for (uint32_t i = 0; c->logit_scale != 1 && i < n * c->d_model; i++) w->host_rows[i] /= c->logit_scale;
+    return PERIDOT_OK;
 }

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Makes tests/golden/dense: tiny random models of the dense families, one by one as transformers has them, and what it
+computes with them. Unlike models.py, which says of Gemma and Llama what every tensor is, this takes the tensors that
+transformers' class has: a family is a row of MODELS.
+
+    python3 tools/golden/dense.py [NAME...]
+
+A folder has config.json and model.safetensors (bf16), model.gguf where gguf-py knows the architecture (names of its
+tensor map; keys of the row), tokens.txt, and logits.f32 and hidden.f32 of float64 weights and activations.
+"""
+import pathlib
+import shutil
+import sys
+import zlib
+
+import gguf
+import numpy as np
+import torch
+import transformers
+from safetensors.torch import save_file
+
+import files
+
+HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "dense"
+N_TOKENS = 48
+COMMON = dict(vocab_size=96, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
+              num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-5, pad_token_id=0, bos_token_id=1,
+              eos_token_id=2)
+ROPE = {"rope_type": "default", "rope_theta": 10000.0}
+
+# name: (class, what differs from COMMON, old config.json, GGUF architecture, its keys beyond those of all)
+MODELS = {
+    "granite": ("Granite", dict(
+        embedding_multiplier=12.0, residual_multiplier=0.22, attention_multiplier=0.3, logits_scaling=4.0,
+        rope_parameters=ROPE, tie_word_embeddings=True), True, "granite",
+        {"embedding_scale": 12.0, "residual_scale": 0.22, "attention.scale": 0.3, "logit_scale": 4.0}),
+}
+SPREAD = {"embed_tokens": 1.0, "lm_head": 0.7}
+NEIGHBOURS = ("granite", "llama", "mistral3", "smollm3")     # llama.cpp rotates 2i, 2i + 1 of these
+
+
+def draw(name, shape, seed):
+    rng = np.random.Generator(np.random.PCG64([seed, zlib.crc32(name.encode())]))
+    values = rng.standard_normal(shape)
+    kind = name.removesuffix(".weight").split(".")[-1]
+    if name.endswith(".bias"):
+        return 0.3 * values
+    if len(shape) == 1:
+        return 1 + 0.3 * values
+    gain = 2.5 if kind in ("q_proj", "k_proj", "qkv_proj") else 1.3
+    return values * SPREAD.get(kind, gain / np.sqrt(shape[1]))
+
+
+def swap_pairs(array, head_dim):
+    rows = array.reshape(-1, 2, head_dim // 2, *array.shape[1:])
+    return np.ascontiguousarray(rows.swapaxes(1, 2).reshape(array.shape))
+
+
+def save_gguf(path, arch, keys, config, tensors):
+    w = gguf.GGUFWriter(path, arch)
+    w.add_name(path.parent.name)
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    w.add_context_length(config.max_position_embeddings)
+    w.add_embedding_length(config.hidden_size)
+    w.add_block_count(config.num_hidden_layers)
+    w.add_feed_forward_length(config.intermediate_size)
+    w.add_head_count(config.num_attention_heads)
+    w.add_head_count_kv(config.num_key_value_heads)
+    w.add_layer_norm_rms_eps(config.rms_norm_eps)
+    w.add_key_length(head_dim)
+    w.add_value_length(head_dim)
+    keys = {"rope.dimension_count": head_dim, "rope.freq_base": 10000.0} | keys
+    for key, value in keys.items():
+        add = {bool: w.add_bool, int: w.add_uint32, float: w.add_float32, str: w.add_string, list: w.add_array}
+        if isinstance(value, np.ndarray):
+            w.add_tensor(key, value)
+        else:
+            add[type(value)](f"{arch}.{key}", value)
+    names = gguf.get_tensor_name_map({v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}[arch], config.num_hidden_layers)
+    for hf, tensor in tensors.items():
+        array = tensor.float().numpy()
+        if arch in NEIGHBOURS and hf.split(".")[-2] in ("q_proj", "k_proj"):
+            array = swap_pairs(array, head_dim)
+        name = names.get_name(hf, try_suffixes=(".weight", ".bias"))
+        assert name, hf
+        half = array.ndim > 1
+        w.add_tensor(name, gguf.quants.quantize(array, gguf.GGMLQuantizationType.BF16) if half else array,
+                     raw_dtype=gguf.GGMLQuantizationType.BF16 if half else None)
+    files.add_pieces(w, config.vocab_size, adds_eos=False)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
+def as_published(config):
+    """config.json as transformers 4 wrote it."""
+    out = {k: v for k, v in config.to_diff_dict().items() if k not in ("rope_parameters", "dtype")}
+    rope = dict(config.rope_parameters)
+    out["rope_theta"] = rope.pop("rope_theta")
+    out["rope_scaling"] = rope if rope.get("rope_type") != "default" else None
+    return out | {"torch_dtype": "bfloat16", "transformers_version": "4.48.0"}
+
+
+def make(name, folder):
+    family, own, old, arch, keys = MODELS[name]
+    seed = zlib.crc32(name.encode())
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    config = getattr(transformers, family + "Config")(**COMMON | own)
+    config.architectures = [family + "ForCausalLM"]
+    config._attn_implementation = "eager"
+    model = getattr(transformers, family + "ForCausalLM")(config).double().eval()
+    state, tensors = model.state_dict(), {}
+    for n, t in state.items():
+        if n == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        tensors[n] = torch.from_numpy(draw(n, tuple(t.shape), seed)).to(torch.bfloat16)
+    model.load_state_dict({n: t.double() for n, t in tensors.items()}, strict=False)
+    model.tie_weights()
+    if old:
+        files.save_config(folder, as_published(config))
+    else:
+        config.dtype = torch.bfloat16
+        config.save_pretrained(folder)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    if arch:
+        save_gguf(folder / "model.gguf", arch, keys, config, tensors)
+    rng = np.random.Generator(np.random.PCG64([seed, 1]))
+    ids = [1] + [int(i) for i in rng.integers(3, config.vocab_size, N_TOKENS - 1)]
+    (folder / "tokens.txt").write_text(",".join(map(str, ids)) + "\n")
+    seen = []
+    model.model.norm.register_forward_hook(lambda module, args, out: seen.append(out[0]))
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0]
+    logits.numpy().astype("<f4").tofile(folder / "logits.f32")
+    seen[0].numpy().astype("<f4").tofile(folder / "hidden.f32")
+    again = getattr(transformers, family + "ForCausalLM").from_pretrained(folder, dtype=torch.float64,
+                                                                          attn_implementation="eager")
+    with torch.no_grad():
+        assert torch.equal(again(input_ids=torch.tensor([ids]), use_cache=False).logits[0], logits), name
+    for f in folder.iterdir():
+        f.chmod(0o644)
+    size = sum(f.stat().st_size for f in folder.iterdir())
+    print(f"{name}: {size / 1024:.0f} KiB, logits {float(logits.min()):.1f} .. {float(logits.max()):.1f}, "
+          f"{len(np.unique(logits.argmax(-1)))} different winners in {len(ids)} rows")
+
+
+if __name__ == "__main__":
+    transformers.logging.set_verbosity_error()
+    for name in sys.argv[1:] or MODELS:
+        make(name, HERE / name)
