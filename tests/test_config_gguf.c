@@ -141,11 +141,15 @@ static void test_gguf_llama(void **state)
                 {"rope.dimension_count", .count = 288});
     assert_true(c.rope_interleaved && c.layers[0].n_kv_heads == 8 && c.embed_scale == 1);
     close_to(c.ropes[0].base, 5e5);
+    assert_true(c.layers[0].window && c.layers[5].window == c.layers[0].window);   /* Mistral's, of all layers */
     pd_config_free(&c);
-    GGUF_CONFIG(&c, "llama", {"rope.scaling.type", .text = "linear"}, {"rope.scaling.factor", .real = 4});
+    GGUF_CONFIG(&c, "llama", {"rope.scaling.type", .text = "linear"}, {"rope.scaling.factor", .real = 4},
+                {"attention.sliding_window", .count = UINT32_MAX});
     close_to(frequencies(&c, 0)[0], 0.25);
+    assert_int_equal(c.layers[5].window, 0);
     pd_config_free(&c);
-    GGUF_CONFIG(&c, "llama", {"rope.scaling.type", .text = "none"}, {"rope.scaling.factor", .real = 4});
+    GGUF_CONFIG(&c, "llama", {"rope.scaling.type", .text = "none"}, {"rope.scaling.factor", .real = 4},
+                {"attention.sliding_window", .count = UINT32_MAX});
     close_to(frequencies(&c, 0)[0], 1);
     pd_config_free(&c);
     /* one count a layer, all the same */

@@ -26,6 +26,9 @@ static const struct dense {
     bool has_gguf;
 } models[] = {
     {"granite", "granite", true},
+    {"mistral", "llama", true},
+    {"olmo2", "olmo2", true},
+    {"phi3", "phi3", true},
 };
 
 static const struct { const char *name; peridot_kv_type type; double tolerance; } caches[] = {
@@ -62,10 +65,10 @@ static bool keep_hidden(void *user, peridot_sequence *s, uint32_t pos, const flo
     return keep((struct rows *)user + 1, s, pos, row, n);
 }
 
-static void read_rows(struct rows *rows, const char *folder, const char *name, size_t n)
+static void read_rows(struct rows *rows, const char *golden, const char *name, size_t n)
 {
     size_t size;
-    *rows = (struct rows){.want = read_golden(folder, name, &size)};
+    *rows = (struct rows){.want = read_golden(golden, name, &size)};
     rows->width = size / sizeof(float) / n;
     rows->got = malloc(size);
     assert_non_null(rows->got);

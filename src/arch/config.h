@@ -42,8 +42,10 @@ struct pd_layer {
     uint32_t rope;                   /* index of a table */
     uint32_t kind;                   /* layers of a kind have alike heads and windows */
     bool qkv_biases;                 /* q, k and v have biases */
-    bool qk_norms;                   /* q and k heads are normed before they are rotated */
+    bool qk_norms;                   /* q and k heads are normed before they are rotated, */
+    bool whole_qk_norms;             /* or all of them as one vector */
     bool v_norm;                     /* v heads are normed, by no weight */
+    bool pre_norms;                  /* what branches read is normed */
     bool post_norms;                 /* branches are normed before they are added */
     bool output_scale;               /* a number multiplies what comes out of the layer */
     uint32_t activation;             /* of the gate: PD_GELU or PD_SILU */
@@ -86,7 +88,10 @@ struct pd_config {
 
 /* The residual stream holds x / residual_scale: branches are added as they are, and all that reads it are norms, which
  * differ for it in eps alone. */
-static inline float pd_stream_eps(const struct pd_config *c) { return c->eps / (c->residual_scale * c->residual_scale); }
+static inline float pd_stream_eps(const struct pd_config *c)
+{
+    return c->eps / (c->residual_scale * c->residual_scale);
+}
 static inline float pd_stream_embed_scale(const struct pd_config *c) { return c->embed_scale / c->residual_scale; }
 
 /* Unknown architectures, and keys that change the maths in a way that is not known, are refused by name. */

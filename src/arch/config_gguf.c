@@ -144,7 +144,10 @@ static peridot_status read_windows(struct reader *r, struct pd_config *out)
     const struct pd_meta *m = find_key(r, pd_numbers[PD_NUMBER_PATTERN].gguf, key);
     bool is_array = m && m->type == PD_META_ARRAY;
     int64_t usual = r->family->gguf_window ? (int64_t)r->family->gguf_window : -1;
-    if (!r->family->window_pattern) return PERIDOT_OK;
+    if (r->family->gguf_all_windows)
+        for (uint32_t i = 0; i < out->n_layers; i++)
+            out->layers[i].window = read_layer_uint(r, PD_NUMBER_WINDOW, i, 0);
+    if (!r->family->window_pattern) return r->status;
     if (is_array && m->n != out->n_layers)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s has %llu entries for %u layers", key, (unsigned long long)m->n,
                        out->n_layers);
@@ -276,10 +279,10 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
     if (obstacle)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "metadata key general.architecture is \"%.*s\": such a model has %s, "
                        "which Peridot does not compute", (int)name.size, name.data, obstacle);
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                   "metadata key general.architecture is \"%.*s\", which is not known (known: gemma, gemma2, "
-                   "vaultgemma, gemma3, gemma4, gemma4-assistant, gemma-embedding, gemma-embedding2, llama)",
-                   (int)pd_min(name.size, 64), name.data);
+    char known[PD_NAMES_SIZE];
+    pd_family_names(known);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "metadata key general.architecture is \"%.*s\", which is not known "
+                   "(known: %s)", (int)pd_min(name.size, 64), name.data, known);
 }
 
 peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkpoint *c)

@@ -78,9 +78,19 @@ static void read_window(struct pd_hf_reader *r, struct pd_layer *l, uint32_t i)
                             r->config.prefix, yyjson_is_null(v) ? "null" : "0", i);
 }
 
+/* null means none. */
+static peridot_status read_all_windows(struct pd_hf_reader *r, struct pd_config *out)
+{
+    yyjson_val *v = yyjson_obj_get(r->config.at, pd_numbers[PD_NUMBER_WINDOW].hf);
+    for (uint32_t i = 0; i < out->n_layers; i++)
+        out->layers[i].window = yyjson_is_null(v) ? 0 : pd_hf_layer_uint(r, PD_NUMBER_WINDOW, i, r->type->window);
+    return r->status;
+}
+
 /* Which layers have a window: by name, or all but every n-th. */
 static peridot_status read_windows(struct pd_hf_reader *r, struct pd_config *out)
 {
+    if (r->family->hf_all_windows) return read_all_windows(r, out);
     struct pd_hf_object types = {pd_hf_member(r->config.at, "layer_types"), ""};
     uint32_t usual = r->family->window_pattern, pattern = types.at ? usual : read_pattern(r);
     if (types.at && !yyjson_is_arr(types.at)) pd_hf_fail_type(r, r->config, "layer_types", "a list");
@@ -243,9 +253,8 @@ static peridot_status find_type(const struct pd_hf_type **out, struct pd_hf_obje
     if (obstacle)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %smodel_type is \"%s\": such a model has %s, which "
                        "Peridot does not compute", o.prefix, type, obstacle);
-    char known[256] = "";
-    for (size_t i = 0, n = 0; pd_hf_type_name(i); i++)
-        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", pd_hf_type_name(i));
+    char known[PD_NAMES_SIZE];
+    pd_hf_type_names(known);
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %smodel_type \"" PD_NAME "\" is not known (known: %s)",
                    o.prefix, type, known);
 }

@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
@@ -45,7 +46,14 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
         .rope_base_local = 10000, .unscaled_queries = true, .hf_activation = PD_HF_ACTIVATION,
         .hf = {512, 2048, 24, 4, 2, 262144, 256}},
     [PD_LLAMA] = {.name = "llama", .silu = true, .gguf_interleaved = true, .space_prefix = true,
-        .llama3_rope = true, .rope_base = 10000, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
+        .llama3_rope = true, .rope_base = 10000, .gguf_all_windows = true, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
+    /* GGUF knows it as Llama, whose row comes first. */
+    [PD_MISTRAL] = {.name = "llama", .silu = true, .gguf_interleaved = true, .space_prefix = true, .rope_base = 10000,
+        .gguf_all_windows = true, .hf_all_windows = true, .hf = {4096, 14336, 32, 32, 8, 131072, 0}},
+    [PD_PHI3] = {.name = "phi3", .silu = true, .fused = true, .rope_base = 10000, .gguf_all_windows = true,
+        .hf_all_windows = true, .hf = {3072, 8192, 32, 32, 0, 4096, 0}},
+    [PD_OLMO2] = {.name = "olmo2", .no_pre_norms = true, .post_norms = true, .whole_qk_norms = true, .silu = true,
+        .rope_base = 10000, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
     [PD_GRANITE] = {.name = "granite", .silu = true, .gguf_interleaved = true, .multipliers = true, .rope_base = 10000,
         .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
     /* For tests: its layers differ in all that layers can differ in. */
@@ -68,7 +76,9 @@ static const struct pd_hf_type hf_types[] = {
     {.name = "gemma4_unified_assistant", .family = PD_GEMMA4_DRAFTER, .wraps = true, .wrapped = PD_GEMMA4},
     {.name = "embedding_gemma2", .family = PD_GEMMA_EMBEDDING2, .wraps = true, .window = 512, .per_layer_dim = 512},
     {.name = "embedding_gemma2_text", .family = PD_GEMMA_EMBEDDING2, .window = 512, .per_layer_dim = 512},
-    {.name = "llama", .family = PD_LLAMA}, {.name = "granite", .family = PD_GRANITE}, {.name = "peridot_test", .family = PD_TEST_FAMILY},
+    {.name = "llama", .family = PD_LLAMA}, {.name = "mistral", .family = PD_MISTRAL, .window = 4096},
+    {.name = "phi3", .family = PD_PHI3}, {.name = "olmo2", .family = PD_OLMO2},
+    {.name = "granite", .family = PD_GRANITE}, {.name = "peridot_test", .family = PD_TEST_FAMILY},
 };
 
 const struct pd_hf_type *pd_hf_type_find(const char *name)
@@ -78,9 +88,24 @@ const struct pd_hf_type *pd_hf_type_find(const char *name)
     return NULL;
 }
 
-const char *pd_hf_type_name(size_t i)
+static void add_name(char out[PD_NAMES_SIZE], const char *name)
 {
-    return i < PD_COUNT(hf_types) && hf_types[i].family != PD_TEST_FAMILY ? hf_types[i].name : NULL;
+    size_t n = strlen(out);
+    snprintf(out + n, PD_NAMES_SIZE - n, "%s%s", n ? ", " : "", name);
+}
+
+void pd_hf_type_names(char out[PD_NAMES_SIZE])
+{
+    *out = 0;
+    for (size_t i = 0; i < PD_COUNT(hf_types); i++)
+        if (hf_types[i].family != PD_TEST_FAMILY) add_name(out, hf_types[i].name);
+}
+
+void pd_family_names(char out[PD_NAMES_SIZE])
+{
+    *out = 0;
+    for (size_t i = 0; i < PD_TEST_FAMILY; i++)
+        if (i == 0 || strcmp(pd_families[i].name, pd_families[i - 1].name) != 0) add_name(out, pd_families[i].name);
 }
 
 const char *pd_family_obstacle(const char *name, size_t size)

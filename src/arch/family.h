@@ -8,7 +8,7 @@
 
 enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
-    PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_GRANITE, PD_TEST_FAMILY, PD_N_FAMILIES
+    PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO2, PD_GRANITE, PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
 /* Which keys of config.json name the gate's activation. */
@@ -27,9 +27,11 @@ struct pd_hf_defaults {
 
 struct pd_family_traits {
     const char *name;                /* GGUF's general.architecture, and what reports say */
+    bool no_pre_norms;               /* attention and ffn read the residual stream as it is */
     bool post_norms;                 /* attention and ffn outputs are normed before they are added */
     bool qkv_biases;                 /* q, k and v have biases */
     bool qk_norms;                   /* every q and k head is normed */
+    bool whole_qk_norms;             /* or all q heads as one vector, and all k heads */
     bool v_norms;                    /* every v head is, by no weight */
     bool silu;                       /* the gate's activation; else GELU in its tanh form */
     bool scale_embedding;            /* by sqrt(d_model) rounded to bf16, as the published code does */
@@ -42,6 +44,7 @@ struct pd_family_traits {
     bool space_prefix;               /* the tokenizer puts a space before a text */
     uint32_t start_of_turn;          /* id of the marker, which end_of_turn follows; 0: the vocabulary has none */
     bool optional_v;                 /* layers may lack v: their values are the keys as their matrix gives them */
+    bool fused;                      /* files have q, k and v as one tensor, and gate and up */
     bool experts;                    /* layers may have experts beside their gated unit */
     bool per_layer_inputs;           /* layers may get inputs of their own from the token, */
     bool per_layer_projected;        /* made of its embedding alone: there is no table of them */
@@ -57,6 +60,8 @@ struct pd_family_traits {
     bool sizes_by_window;            /* layers without a window have heads and kv heads of their own */
     uint32_t window_pattern;         /* 0: no windows; n: every n-th layer is global */
     bool own_pattern;                /* files may have another pattern */
+    /* Files may say a window of all layers: those of GGUF, and config.json (where type->window is the usual one). */
+    bool gguf_all_windows, hf_all_windows;
     bool last_is_global;             /* whatever the pattern says */
     bool vision_masks;               /* use_bidirectional_attention may be "vision", which is of images alone */
     uint32_t gguf_window;            /* of GGUF files that do not say it; 0: they must */
@@ -81,15 +86,17 @@ struct pd_hf_type {
     enum pd_family embeds;           /* the family where use_bidirectional_attention is true; 0: there is none */
     bool wraps;                      /* the text model is in text_config, */
     enum pd_family wrapped;          /* and said to be of another family; 0: of this one */
-    uint32_t window;                 /* the default of sliding_window; 0: 4096 */
+    uint32_t window;                 /* the default of sliding_window; 0: 4096, or none with hf_all_windows */
     uint32_t ctx_max;                /* the default of max_position_embeddings; 0: the family's */
     uint32_t per_layer_dim;          /* the default of hidden_size_per_layer_input */
 };
 
 /* NULL: not known. */
 const struct pd_hf_type *pd_hf_type_find(const char *name);
-/* Number i of those that users have, in the order of names; NULL past the last. */
-const char *pd_hf_type_name(size_t i);
+/* For sentences: those that users have, with ", " between them; and GGUF's architectures. */
+enum { PD_NAMES_SIZE = 1024 };
+void pd_hf_type_names(char out[PD_NAMES_SIZE]);
+void pd_family_names(char out[PD_NAMES_SIZE]);
 
 /* What a model of this model_type, or GGUF architecture, has that is not computed here.
  * NULL: nothing is known of it. */

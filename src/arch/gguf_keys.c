@@ -152,7 +152,10 @@ static bool windows_differ(const struct pd_config *c, uint32_t window)
 static peridot_status add_windows(const struct keys *k, const struct pd_config *c)
 {
     uint32_t window = pd_layers_largest(c).window;
-    if (!pd_families[c->family].window_pattern) return PERIDOT_OK;
+    if (!pd_families[c->family].window_pattern) {
+        if (window) add_u32(k, "attention.sliding_window", window);
+        return PERIDOT_OK;
+    }
     bool differ = windows_differ(c, window), as_it_is = !c->bidirectional && !c->target_dim;   /* see config.h */
     if (differ && !as_it_is)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layers have windows of several sizes %s, for which GGUF has no key",

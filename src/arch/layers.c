@@ -205,7 +205,9 @@ static void set_blocks(const struct pd_family_traits *family, struct pd_layer *l
 {
     layer->qkv_biases = family->qkv_biases;
     layer->qk_norms = family->qk_norms;
+    layer->whole_qk_norms = family->whole_qk_norms;
     layer->v_norm = family->v_norms;
+    layer->pre_norms = !family->no_pre_norms;
     layer->post_norms = family->post_norms;
     layer->output_scale = family->output_scales;
     layer->activation = family->silu ? PD_SILU : PD_GELU;

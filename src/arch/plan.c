@@ -6,10 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum size { ONE, D_MODEL, Q_DIM, KV_DIM, HEAD_DIM, HALF_HEAD, FFN_DIM, PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
+enum size { ONE, D_MODEL, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_HEAD, TWO_FFN_DIMS, FFN_DIM,
+    PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
     N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS, ANY };
 
-enum when { ALWAYS, EXPERTS_FUSED, EXPERTS_SPLIT, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V,
+enum when { ALWAYS, PRE_NORMS, FUSED, SPLIT, EXPERTS_FUSED, EXPERTS_SPLIT, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V,
     QKV_BIASES, QKV_BIASES_AND_KV,
     QKV_BIASES_AND_V, QK_NORMS, QK_NORMS_AND_KV, POST_NORMS,
     EXPERTS, PER_LAYER_INPUTS, PER_LAYER_TABLE, OUTPUT_SCALES, DENSE_2, DENSE_3, PROJECTS, DRAFTS };
@@ -41,9 +42,12 @@ static const struct row {
     [PD_ROLE_PRE_PROJ] = {"nextn.pre_projection.weight", "pre_projection.weight", NULL, D_MODEL, TWO_TARGET_DIMS,
         DRAFTS},
     [PD_ROLE_POST_PROJ] = {"nextn.post_projection.weight", "post_projection.weight", NULL, TARGET_DIM, D_MODEL, DRAFTS},
-    [PD_ROLE_ATTN_NORM] = {"blk.%u.attn_norm.weight", "layers.%u.input_layernorm.weight", NULL, ONE, D_MODEL, ALWAYS},
+    [PD_ROLE_ATTN_NORM] = {"blk.%u.attn_norm.weight", "layers.%u.input_layernorm.weight", NULL, ONE, D_MODEL,
+        PRE_NORMS},
+    [PD_ROLE_QKV] = {"blk.%u.attn_qkv.weight", "layers.%u.self_attn.qkv_proj.weight", NULL,
+        QKV_DIM, D_MODEL, FUSED, PD_MATRIX_QKV},
     [PD_ROLE_Q] = {"blk.%u.attn_q.weight", "layers.%u.self_attn.q_proj.weight", NULL,
-        Q_DIM, D_MODEL, ALWAYS, PD_MATRIX_QKV},
+        Q_DIM, D_MODEL, SPLIT, PD_MATRIX_QKV},
     [PD_ROLE_K] = {"blk.%u.attn_k.weight", "layers.%u.self_attn.k_proj.weight", NULL,
         KV_DIM, D_MODEL, HAS_KV, PD_MATRIX_QKV},
     [PD_ROLE_V] = {"blk.%u.attn_v.weight", "layers.%u.self_attn.v_proj.weight", NULL,
@@ -57,17 +61,19 @@ static const struct row {
     [PD_ROLE_O] = {"blk.%u.attn_output.weight", "layers.%u.self_attn.o_proj.weight", NULL,
         D_MODEL, Q_DIM, ALWAYS, PD_MATRIX_O},
     [PD_ROLE_Q_NORM] = {"blk.%u.attn_q_norm.weight", "layers.%u.self_attn.q_norm.weight", NULL,
-        ONE, HEAD_DIM, QK_NORMS},
+        ONE, Q_NORM_DIM, QK_NORMS},
     [PD_ROLE_K_NORM] = {"blk.%u.attn_k_norm.weight", "layers.%u.self_attn.k_norm.weight", NULL,
-        ONE, HEAD_DIM, QK_NORMS_AND_KV},
+        ONE, K_NORM_DIM, QK_NORMS_AND_KV},
     [PD_ROLE_POST_ATTN_NORM] = {"blk.%u.post_attention_norm.weight", "layers.%u.post_attention_layernorm.weight", NULL,
         ONE, D_MODEL, POST_NORMS},
     [PD_ROLE_FFN_NORM] = {"blk.%u.ffn_norm.weight", "layers.%u.post_attention_layernorm.weight",
-        "layers.%u.pre_feedforward_layernorm.weight", ONE, D_MODEL, ALWAYS},
-    [PD_ROLE_GATE] = {"blk.%u.ffn_gate.weight", "layers.%u.mlp.gate_proj.weight", NULL, FFN_DIM, D_MODEL, ALWAYS,
+        "layers.%u.pre_feedforward_layernorm.weight", ONE, D_MODEL, PRE_NORMS},
+    [PD_ROLE_GATE_UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.gate_up_proj.weight", NULL, TWO_FFN_DIMS, D_MODEL,
+        FUSED, PD_MATRIX_GATE_UP},
+    [PD_ROLE_GATE] = {"blk.%u.ffn_gate.weight", "layers.%u.mlp.gate_proj.weight", NULL, FFN_DIM, D_MODEL, SPLIT,
         PD_MATRIX_GATE_UP},
     [PD_ROLE_UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.up_proj.weight", NULL,
-        FFN_DIM, D_MODEL, ALWAYS, PD_MATRIX_GATE_UP},
+        FFN_DIM, D_MODEL, SPLIT, PD_MATRIX_GATE_UP},
     [PD_ROLE_DOWN] = {"blk.%u.ffn_down.weight", "layers.%u.mlp.down_proj.weight", NULL,
         D_MODEL, FFN_DIM, ALWAYS, PD_MATRIX_DOWN},
     [PD_ROLE_POST_FFN_NORM] = {"blk.%u.post_ffw_norm.weight", "layers.%u.post_feedforward_layernorm.weight", NULL,
@@ -105,18 +111,22 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
 {
     const struct pd_layer *l = &c->layers[layer];
     bool has_kv = pd_layer_owns_kv(c, layer), projects = c->family == PD_GEMMA_EMBEDDING2;
+    bool fused = pd_families[c->family].fused, qk_norms = l->qk_norms || l->whole_qk_norms;
     switch (when) {
     case UNTIED: return !c->tied && c->head == PERIDOT_HEAD_LANGUAGE;
     /* without it GGUF files of some families are taken to rotate a part of each head */
     case HAS_RULE: return c->ropes[PD_ROPE_GLOBAL].factor != 0 || pd_families[c->family].rotated_part > 0;
     case CLASSIFIES: return c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN;
-    case HAS_KV: return has_kv;
-    case HAS_V: return has_kv && l->has_v;
+    case PRE_NORMS: return l->pre_norms;
+    case FUSED: return fused;
+    case SPLIT: return !fused;
+    case HAS_KV: return has_kv && !fused;
+    case HAS_V: return has_kv && l->has_v && !fused;
     case QKV_BIASES: return l->qkv_biases;
     case QKV_BIASES_AND_KV: return l->qkv_biases && has_kv;
     case QKV_BIASES_AND_V: return l->qkv_biases && has_kv && l->has_v;
-    case QK_NORMS: return l->qk_norms;
-    case QK_NORMS_AND_KV: return l->qk_norms && has_kv;
+    case QK_NORMS: return qk_norms;
+    case QK_NORMS_AND_KV: return qk_norms && has_kv;
     case POST_NORMS: return l->post_norms;
     case EXPERTS: return l->n_experts != 0;
     case EXPERTS_FUSED: return l->n_experts != 0 && !l->experts_split;
@@ -139,10 +149,13 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
     switch (size) {
     case ONE: return 1;
     case D_MODEL: return c->d_model;
+    case QKV_DIM: return pd_layer_q_dim(layer) + 2 * pd_layer_kv_dim(layer);
     case Q_DIM: return pd_layer_q_dim(layer);
     case KV_DIM: return pd_layer_kv_dim(layer);
-    case HEAD_DIM: return layer->head_dim;
+    case Q_NORM_DIM: return layer->whole_qk_norms ? pd_layer_q_dim(layer) : layer->head_dim;
+    case K_NORM_DIM: return layer->whole_qk_norms ? pd_layer_kv_dim(layer) : layer->head_dim;
     case HALF_HEAD: return pd_rope_global_head_dim(c) / 2;
+    case TWO_FFN_DIMS: return 2 * layer->ffn_dim;
     case FFN_DIM: return layer->ffn_dim;
     case PER_LAYER_DIM: return c->per_layer_dim;
     case N_EXPERTS: return layer->n_experts;

@@ -4,10 +4,10 @@
  *                   x = (x + post(down(act(gate(norm(x))) up(norm(x))))) scale
  *                   and in models whose layers have inputs of their own, before that scale, one more branch
  *   logits = softcap(output(norm(x)))
- * where post is a norm in Gemma 2 and 3 and nothing in the others, and scale is 1 but in families that have one. What a
- * layer has is data: of the config (sizes, window, table of rotation, whose keys it reads) and of the weights (a norm
- * that is not there has no address). src/ops lowers it: in a decode step of one row norms, sums, rotation and
- * activations are fused into the matrices and attention, so that a layer takes six dispatches. */
+ * where norm and post are norms or, in some families, nothing, and scale is 1 but in those that have one. What a layer
+ * has is data: of the config (sizes, window, table of rotation, whose keys it reads) and of the weights (a norm that is
+ * not there has no address). src/ops lowers it: in a decode step of one row norms, sums, rotation and activations are
+ * fused into the matrices and attention, so that a layer takes six dispatches. */
 #include "engine/forward.h"
 
 #include "arch/layers.h"
@@ -19,9 +19,10 @@
 struct pd_heads pd_layer_heads(const struct pd_config *c, const struct pd_weights *weights, uint32_t i)
 {
     const struct pd_layer *layer = &c->layers[i];
+    const uint64_t *norms = weights->layers[i].norms;
     return (struct pd_heads){.n_heads = layer->n_heads, .n_kv_heads = layer->n_kv_heads, .head_dim = layer->head_dim,
         .window = layer->window, .scale = layer->query_scale, .softcap = c->attn_softcap, .eps = c->eps,
-        .q_norm = weights->layers[i].norms[PD_ROLE_Q_NORM], .k_norm = weights->layers[i].norms[PD_ROLE_K_NORM],
+        .q_norm = layer->qk_norms ? norms[PD_ROLE_Q_NORM] : 0, .k_norm = layer->qk_norms ? norms[PD_ROLE_K_NORM] : 0,
         .v_norm = layer->v_norm, .shares_kv = !pd_layer_owns_kv(c, i), .v_is_k = !layer->has_v};
 }
 
@@ -106,6 +107,23 @@ static void attend(const struct pd_forward_args *p, uint32_t i)
     pd_op_attention(p->recorder, &chunk);
 }
 
+/* All q heads are normed as one vector, and all k heads. */
+static void norm_whole(const struct pd_forward_args *p, uint32_t i)
+{
+    const struct pd_layer *layer = &p->config->layers[i];
+    const uint64_t *norms = p->weights->layers[i].norms;
+    uint32_t q_dim = pd_layer_q_dim(layer);
+    struct pd_rows q = p->scratch->qkv, k = pd_rows_at(q, 0, q_dim);
+    struct pd_norm norm = {.x = q, .normed = q, .w = norms[PD_ROLE_Q_NORM], .n = q_dim, .eps = p->config->eps,
+        .x_scale = 1};
+    pd_op_rmsnorm(p->recorder, &norm, p->n_tokens);
+    if (!pd_layer_owns_kv(p->config, i)) return;
+    norm.x = norm.normed = k;
+    norm.w = norms[PD_ROLE_K_NORM];
+    norm.n = pd_layer_kv_dim(layer);
+    pd_op_rmsnorm(p->recorder, &norm, p->n_tokens);
+}
+
 /* expert_x = post_dense(branch) + post_experts(the weighted sum of the token's experts, of norm(x)). The router reads x
  * by a norm of its own. x has nothing pending. */
 static void add_experts(const struct pd_forward_args *p, const struct pd_stream *x, uint32_t i)
@@ -167,6 +185,7 @@ static void layer(const struct pd_forward_args *p, struct pd_stream *x, uint32_t
 
     pd_stream_norm(x, w->norms[PD_ROLE_ATTN_NORM]);                                   /* x [n][d_model] */
     pd_op_linear_stream(r, s->qkv, &w->linears[PD_MATRIX_QKV], x);                    /* [n][heads of q, k, v] */
+    if (p->config->layers[i].whole_qk_norms) norm_whole(p, i);
     attend(p, i);                                                                     /* att [n][n_heads head_dim] */
     pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_O], s->att, n);                  /* [n][d_model] */
     pd_stream_add(x, s->branch, w->norms[PD_ROLE_POST_ATTN_NORM], 1);

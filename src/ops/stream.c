@@ -21,7 +21,7 @@ void pd_stream_norm_last(struct pd_stream *s, uint64_t w)
 /* Every workgroup norms the row for itself, which is worth a dispatch only if there is one. */
 static bool fuses(const struct pd_recorder *r, const struct pd_stream *s)
 {
-    return s->n_rows == 1 && r->decode && !r->chunk && pd_can_fuse_norm(r->gpu, s->n);
+    return s->w && s->n_rows == 1 && r->decode && !r->chunk && pd_can_fuse_norm(r->gpu, s->n);
 }
 
 /* ---- a dispatch for the norm ---- */
@@ -39,6 +39,12 @@ static void add_and_norm(struct pd_recorder *r, struct pd_stream *s, uint64_t w)
 void pd_op_stream_add(struct pd_recorder *r, struct pd_stream *s) { add_and_norm(r, s, 0); }
 
 void pd_op_stream_norm(struct pd_recorder *r, struct pd_stream *s) { add_and_norm(r, s, s->w); }
+
+static struct pd_rows rows_to_read(struct pd_recorder *r, struct pd_stream *s)
+{
+    pd_op_stream_norm(r, s);
+    return s->w ? s->normed : s->x;
+}
 
 /* ---- in the kernel of the matrix ---- */
 
@@ -69,8 +75,7 @@ void pd_op_linear_stream(struct pd_recorder *r, struct pd_rows y, const struct p
         pd_op_fused_norm_linear(r, y, linear, &in);
         return;
     }
-    pd_op_stream_norm(r, s);
-    pd_op_linear(r, y, linear, s->normed, s->n_rows);
+    pd_op_linear(r, y, linear, rows_to_read(r, s), s->n_rows);
 }
 
 void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_stream *s,
@@ -81,8 +86,7 @@ void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd
         pd_op_fused_norm_gated(r, y, linear, &in, activation, both);
         return;
     }
-    pd_op_stream_norm(r, s);
-    pd_op_linear(r, both, linear, s->normed, s->n_rows);
+    pd_op_linear(r, both, linear, rows_to_read(r, s), s->n_rows);
     uint32_t n = linear->w.n_rows / 2;
     pd_op_glu(r, y, both, pd_rows_at(both, 0, n), n, s->n_rows, activation);
 }

@@ -24,12 +24,12 @@ struct pd_stream {
 
 /* The branch is to be added: see pd_stream. None may be pending. */
 void pd_stream_add(struct pd_stream *s, struct pd_rows branch, uint64_t w_post, float x_scale);
-/* What reads the stream from now on reads rms(x) * w. */
+/* What reads the stream from now on reads rms(x) * w, or where w is 0, x. */
 void pd_stream_norm(struct pd_stream *s, uint64_t w);
 /* For the last time: whoever reads it, the normed rows are in s->normed afterwards. */
 void pd_stream_norm_last(struct pd_stream *s, uint64_t w);
 
-/* y[m] = linear(rms(x[m]) s->w) */
+/* y[m] = linear(rms(x[m]) s->w), linear(x[m]) where that is 0 */
 void pd_op_linear_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_stream *s);
 /* y[m] = act(gate(rms(x[m]) s->w)) * up(rms(x[m]) s->w): see pd_op_fused_norm_gated. */
 void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_stream *s,

@@ -34,8 +34,17 @@ MODELS = {
         embedding_multiplier=12.0, residual_multiplier=0.22, attention_multiplier=0.3, logits_scaling=4.0,
         rope_parameters=ROPE, tie_word_embeddings=True), True, "granite",
         {"embedding_scale": 12.0, "residual_scale": 0.22, "attention.scale": 0.3, "logit_scale": 4.0}),
+    "mistral": ("Mistral", dict(head_dim=16, sliding_window=9, rope_parameters=ROPE), True, "llama",
+                {"attention.sliding_window": 9}),
+    "olmo2": ("Olmo2", dict(rope_parameters=ROPE | {"rope_theta": 500000.0}), True, "olmo2",
+              {"rope.freq_base": 500000.0}),
+    "phi3": ("Phi3", dict(sliding_window=11, rope_parameters=ROPE, tie_word_embeddings=True), True, "phi3",
+             {"attention.sliding_window": 11}),
 }
-SPREAD = {"embed_tokens": 1.0, "lm_head": 0.7}
+# Standard deviations, and those of matrices whose columns' root is divided by: an fp16 cache must stay below 1e-3.
+SPREAD = {"embed_tokens": 2.0, "lm_head": 0.5}
+GAIN = {"q_proj": 1.4, "k_proj": 1.4, "qkv_proj": 1.2, "v_proj": 0.8, "o_proj": 0.8, "gate_up_proj": 1.0,
+        "gate_proj": 1.0, "up_proj": 1.0, "down_proj": 1.0}
 NEIGHBOURS = ("granite", "llama", "mistral3", "smollm3")     # llama.cpp rotates 2i, 2i + 1 of these
 
 
@@ -47,8 +56,7 @@ def draw(name, shape, seed):
         return 0.3 * values
     if len(shape) == 1:
         return 1 + 0.3 * values
-    gain = 2.5 if kind in ("q_proj", "k_proj", "qkv_proj") else 1.3
-    return values * SPREAD.get(kind, gain / np.sqrt(shape[1]))
+    return values * (SPREAD[kind] if kind in SPREAD else GAIN[kind] / np.sqrt(shape[1]))
 
 
 def swap_pairs(array, head_dim):
