@@ -352,7 +352,9 @@ static void test_obstacles(void **state)
         {"paligemma", "a prompt with an image"}, {"recurrent_gemma", "linear recurrences"}, {"t5gemma", "an encoder"},
         {"t5gemma2", "an encoder"}, {"diffusion_gemma", "denoising"}, {"diffusion_gemma_text", "denoising"},
         {"llama4", "attention in chunks"}, {"llama4_text", "attention in chunks"}, {"mllama", "cross-attention"},
-        {"mllama_text_model", "cross-attention"},
+        {"mllama_text_model", "cross-attention"}, {"falcon_h1", "state-space blocks"},
+        {"qwen3_5_text", "gated delta rule"}, {"gpt_oss", "attention sinks"}, {"mixtral", "experts"},
+        {"deepseek_v3", "MLA"}, {"starcoder2", "LayerNorm"}, {"bert", "an encoder"},
     };
     struct pd_config c;
     for (size_t i = 0; i < PD_COUNT(rows); i++) {

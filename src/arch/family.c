@@ -108,26 +108,6 @@ void pd_family_names(char out[PD_NAMES_SIZE])
         if (i == 0 || strcmp(pd_families[i].name, pd_families[i - 1].name) != 0) add_name(out, pd_families[i].name);
 }
 
-const char *pd_family_obstacle(const char *name, size_t size)
-{
-    static const char streams[] = "four streams of activations (AltUp)";
-    static const char image[] = "a prompt with an image, all of which sees all of it";
-    static const char recurrences[] = "layers that are linear recurrences (RG-LRU)";
-    static const char encoder[] = "an encoder, to whose text the decoder attends";
-    static const char denoising[] = "blocks of tokens that are written together, by denoising";
-    static const char chunks[] = "attention in chunks, and layers without rotation";
-    static const char cross[] = "layers that attend to an image (cross-attention)";
-    static const struct { const char *name, *obstacle; } rows[] = {
-        {"gemma3n", streams}, {"gemma3n_text", streams}, {"paligemma", image}, {"recurrent_gemma", recurrences},
-        {"t5gemma", encoder}, {"t5gemma2", encoder}, {"diffusion_gemma", denoising},
-        {"diffusion_gemma_text", denoising}, {"llama4", chunks}, {"llama4_text", chunks}, {"mllama", cross},
-        {"mllama_text_model", cross},
-    };
-    for (size_t i = 0; i < PD_COUNT(rows); i++)
-        if (strlen(rows[i].name) == size && memcmp(rows[i].name, name, size) == 0) return rows[i].obstacle;
-    return NULL;
-}
-
 bool pd_family_has_activation(const struct pd_family_traits *family, const char *name)
 {
     /* One formula, coded in several ways; plain "gelu" is that of the error function. */
