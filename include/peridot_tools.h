@@ -41,12 +41,16 @@ typedef struct peridot_convert_params {
     const char *type;          /* of matrices: peridot_convert_type */
     peridot_progress progress; /* bytes written */
     void *user;
+    /* A file of the importance of columns, as peridot_imatrix or llama.cpp writes it: errors of "q4_k", "q5_k" and
+     * "q6_k" count by it. NULL: all columns count alike. */
+    const char *imatrix;
 } peridot_convert_params;
 
 typedef struct peridot_convert_stats {
     uint32_t n_tensors;        /* written */
     /* of them: matrices of another type than the mix says, as their rows are not whole blocks */
     uint32_t n_replaced;
+    uint32_t n_weighted;       /* matrices that the imatrix told of */
     uint32_t n_ignored;        /* tensors of the source that text does not need: those of vision */
     /* false: the directory had no tokenizer.model or tokenizer.json; the file can only take ids */
     bool has_tokenizer;

@@ -29,6 +29,10 @@ static void bf16_encode(uint8_t *dst, const float *src, uint64_t n)
     for (uint64_t i = 0; i < n; i++) pd_store_u16(dst + 2 * i, pd_bf16_from_f32(src[i]));
 }
 
+static void q4_k_encode(uint8_t *dst, const float *src, uint64_t n) { pd_q4_k_encode(dst, src, NULL, n); }
+static void q5_k_encode(uint8_t *dst, const float *src, uint64_t n) { pd_q5_k_encode(dst, src, NULL, n); }
+static void q6_k_encode(uint8_t *dst, const float *src, uint64_t n) { pd_q6_k_encode(dst, src, NULL, n); }
+
 const struct pd_dtype_info pd_dtypes[PD_N_DTYPES] = {
     [PD_F32] = {"f32", "F32", 0, 1, 4, f32_decode, f32_encode},
     [PD_F16] = {"f16", "F16", 1, 1, 2, f16_decode, f16_encode},
@@ -40,9 +44,9 @@ const struct pd_dtype_info pd_dtypes[PD_N_DTYPES] = {
     [PD_Q5_1] = {"q5_1", NULL, 7, 32, 24, pd_q5_1_decode, pd_q5_1_encode},
     [PD_Q2_K] = {"q2_k", NULL, 10, 256, 84, pd_q2_k_decode, NULL},
     [PD_Q3_K] = {"q3_k", NULL, 11, 256, 110, pd_q3_k_decode, NULL},
-    [PD_Q4_K] = {"q4_k", NULL, 12, 256, 144, pd_q4_k_decode, pd_q4_k_encode},
-    [PD_Q5_K] = {"q5_k", NULL, 13, 256, 176, pd_q5_k_decode, pd_q5_k_encode},
-    [PD_Q6_K] = {"q6_k", NULL, 14, 256, 210, pd_q6_k_decode, pd_q6_k_encode},
+    [PD_Q4_K] = {"q4_k", NULL, 12, 256, 144, pd_q4_k_decode, q4_k_encode, pd_q4_k_encode},
+    [PD_Q5_K] = {"q5_k", NULL, 13, 256, 176, pd_q5_k_decode, q5_k_encode, pd_q5_k_encode},
+    [PD_Q6_K] = {"q6_k", NULL, 14, 256, 210, pd_q6_k_decode, q6_k_encode, pd_q6_k_encode},
     [PD_IQ4_NL] = {"iq4_nl", NULL, 20, 32, 18, pd_iq4_nl_decode, NULL},
     [PD_IQ4_XS] = {"iq4_xs", NULL, 23, 256, 136, pd_iq4_xs_decode, NULL},
 };
@@ -132,4 +136,15 @@ void pd_quantize(enum pd_dtype dtype, void *dst, const float *src, uint64_t n)
     const struct pd_dtype_info *info = &pd_dtypes[dtype];
     assert(n % info->block_len == 0 && info->encode);
     info->encode(dst, src, n / info->block_len);
+}
+
+void pd_quantize_by(enum pd_dtype dtype, void *dst, const float *src, const float *importance, uint64_t n)
+{
+    const struct pd_dtype_info *info = &pd_dtypes[dtype];
+    if (!info->encode_by) {
+        pd_quantize(dtype, dst, src, n);
+        return;
+    }
+    assert(n % info->block_len == 0);
+    info->encode_by(dst, src, importance, n / info->block_len);
 }

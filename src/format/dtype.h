@@ -21,6 +21,7 @@ struct pd_dtype_info {
     /* n blocks at a time; encode is NULL for types that are only read. */
     void (*decode)(float *dst, const uint8_t *src, uint64_t n);
     void (*encode)(uint8_t *dst, const float *src, uint64_t n);
+    void (*encode_by)(uint8_t *dst, const float *src, const float *importance, uint64_t n);   /* NULL: there is none */
 };
 
 extern const struct pd_dtype_info pd_dtypes[PD_N_DTYPES];
@@ -42,5 +43,7 @@ uint64_t pd_row_size(enum pd_dtype dtype, uint64_t n);
  * same blocks as the reference quantiser of ggml. */
 void pd_dequantize(enum pd_dtype dtype, float *dst, const void *src, uint64_t n);
 void pd_quantize(enum pd_dtype dtype, void *dst, const float *src, uint64_t n);
+/* importance [n]: by how much the square of each weight's error counts; for types that cannot tell it is ignored. */
+void pd_quantize_by(enum pd_dtype dtype, void *dst, const float *src, const float *importance, uint64_t n);
 
 #endif

@@ -44,10 +44,10 @@ void pd_q3_k_decode(float *dst, const uint8_t *src, uint64_t n);
 void pd_q4_k_decode(float *dst, const uint8_t *src, uint64_t n);
 void pd_q5_k_decode(float *dst, const uint8_t *src, uint64_t n);
 void pd_q6_k_decode(float *dst, const uint8_t *src, uint64_t n);
-/* dtype_k_encode.c */
-void pd_q4_k_encode(uint8_t *dst, const float *src, uint64_t n);
-void pd_q5_k_encode(uint8_t *dst, const float *src, uint64_t n);
-void pd_q6_k_encode(uint8_t *dst, const float *src, uint64_t n);
+/* dtype_k_encode.c; importance: see pd_quantize_by, or NULL */
+void pd_q4_k_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n);
+void pd_q5_k_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n);
+void pd_q6_k_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n);
 
 /* dtype_iq4.c: quants that are places in a table of unevenly spaced values */
 void pd_iq4_nl_decode(float *dst, const uint8_t *src, uint64_t n);

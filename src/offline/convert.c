@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "format/gguf_write.h"
 #include "offline/convert_plan.h"
+#include "offline/importance.h"
 #include "offline/offline.h"
 #include "text/tokenizer.h"
 
@@ -76,6 +77,23 @@ static bool fits(const float *weights, uint64_t n, enum pd_dtype dtype)
     return !nan && largest <= most;
 }
 
+/* n weights of an item from `first` on, row by row where its columns are not equally important. */
+static void quantize(uint8_t *blocks, const float *weights, const struct pd_convert_item *item, uint64_t first,
+                     uint64_t n)
+{
+    uint64_t n_cols = item->shape[item->n_dims - 1], n_rows = item->n_dims > 1 ? item->shape[item->n_dims - 2] : 1;
+    if (!item->importance) {
+        pd_quantize(item->dtype, blocks, weights, n);
+        return;
+    }
+    for (uint64_t at = 0, size; at < n; at += size) {
+        uint64_t row = (first + at) / n_cols, column = (first + at) % n_cols;
+        size = pd_min(n_cols - column, n - at);
+        pd_quantize_by(item->dtype, blocks + pd_row_size(item->dtype, at), weights + at,
+                       item->importance + row / n_rows * n_cols + column, size);
+    }
+}
+
 static void convert_share(void *user, size_t i)
 {
     struct piece *p = user;
@@ -86,7 +104,7 @@ static void convert_share(void *user, size_t i)
     uint8_t *blocks = p->job->blocks + pd_row_size(p->item->dtype, at);
     if (!fits(weights, n, p->item->dtype)) atomic_store(&p->bad, true);
     else if (p->copied) memcpy(blocks, p->source + pd_row_size(p->item->dtype, at), pd_row_size(p->item->dtype, n));
-    else pd_quantize(p->item->dtype, blocks, weights, n);
+    else quantize(blocks, weights, p->item, p->first + at, n);
 }
 
 /* ---- tensors ---- */
@@ -233,18 +251,36 @@ static peridot_status write_file(struct job *j, const struct pd_checkpoint *c, c
     return status;
 }
 
+/* Of the matrices that the file tells of. */
+static peridot_status find_importance(struct pd_convert_plan *p, struct pd_importance *m, const char *path)
+{
+    for (uint32_t i = 0; m && i < p->n; i++) {
+        struct pd_convert_item *item = &p->items[i];
+        uint64_t n_cols = item->shape[item->n_dims - 1], n_matrices = item->n_dims > 2 ? item->shape[0] : 1;
+        if (!item->source || item->n_dims < 2) continue;
+        PD_TRY(pd_importance_find(&item->importance, m, item->name, n_matrices, n_cols));
+    }
+    if (!m || pd_importance_n_found(m)) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: is of another model: it names none of the matrices", path);
+}
+
 static peridot_status convert(struct job *j, const struct pd_checkpoint *c, struct pd_config *config,
                               enum pd_dtype dtype, peridot_convert_stats *stats)
 {
+    struct pd_importance *importance = NULL;
     struct pd_convert_plan p;
     if (pd_checkpoint_n_tensors(c) == 0)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: has no tensors", pd_checkpoint_path(c));
     if (pd_checkpoint_kind(c) == PD_CHECKPOINT_HF) PD_TRY(pd_config_read(config, c));
     peridot_status status = pd_convert_plan_create(&p, c, config, dtype);
     bool has_tokenizer = false;
+    if (status == PERIDOT_OK && j->params->imatrix) status = pd_importance_open(&importance, j->params->imatrix);
+    if (status == PERIDOT_OK) status = find_importance(&p, importance, j->params->imatrix);
     if (status == PERIDOT_OK) status = write_file(j, c, config, &p, &has_tokenizer);
-    *stats = (peridot_convert_stats){.n_tensors = p.n, .n_replaced = p.n_replaced, .n_ignored = p.n_ignored,
+    uint32_t n_weighted = importance ? pd_importance_n_found(importance) : 0;
+    *stats = (peridot_convert_stats){.n_tensors = p.n, .n_weighted = n_weighted, .n_replaced = p.n_replaced, .n_ignored = p.n_ignored,
                                      .has_tokenizer = has_tokenizer, .size = j->total};
+    pd_importance_close(importance);
     pd_convert_plan_free(&p);
     return status;
 }

@@ -15,6 +15,7 @@ struct pd_convert_item {
     bool plus_one;                    /* add 1 to every weight: Hugging Face centres norm weights on zero */
     /* head_dim where rows of q and k are ordered for rotation of neighbours; 0: not */
     uint32_t interleave;
+    const float *importance;          /* of the columns of each of its matrices; NULL: not known */
 };
 
 struct pd_convert_plan {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 struct convert_args {
-    const char *source, *out, *type;
+    const char *source, *out, *type, *imatrix;
 };
 
 static const struct cmd_option options[] = {
@@ -19,6 +19,8 @@ static const struct cmd_option options[] = {
     {.name = "type", .metavar = "TYPE", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, type),
      .fallback = "q8_0", .value = peridot_convert_type, .spelling = peridot_type_find,
      .help = "Type of the matrices, in whatever case; Q4_K_M and Q4_K_S, as files are named after, stand for q4_k."},
+    {.name = "imatrix", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, imatrix),
+     .help = "How much each column of the matrices counts, from peridot imatrix or llama.cpp: for q4_k, q5_k, q6_k."},
 };
 
 /* What the file is, and what a person would not expect of it. */
@@ -30,6 +32,7 @@ static void print_stats(const char *path, const peridot_convert_stats *s)
         fprintf(stderr, "%u %s rows that are not whole blocks of the type; %s\n", s->n_replaced,
                 s->n_replaced == 1 ? "matrix has" : "matrices have",
                 s->n_replaced == 1 ? "it got one of smaller blocks" : "they got one of smaller blocks");
+    if (s->n_weighted) fprintf(stderr, "%u matrices by the importance of their columns\n", s->n_weighted);
     if (s->n_ignored)
         fprintf(stderr, "%u tensor%s of vision %s left out\n", s->n_ignored, CMD_S(s->n_ignored),
                 s->n_ignored == 1 ? "was" : "were");
@@ -40,7 +43,8 @@ static int run_convert(const struct cmd_command *command, const void *arguments)
 {
     const struct convert_args *args = arguments;
     struct cmd_progress progress = cmd_progress_begin("converting");
-    peridot_convert_params params = {.type = args->type, .progress = cmd_progress_step, .user = &progress};
+    peridot_convert_params params = {.type = args->type, .progress = cmd_progress_step, .user = &progress,
+                                     .imatrix = args->imatrix};
     peridot_convert_stats stats;
     const char *source;
     cmd_interrupt_watch();
