@@ -72,6 +72,22 @@ PERIDOT_API const char *peridot_convert_type(size_t i);
  * for "Q4_K_M", a mix of which that is the most common type. NULL: it is not known. */
 PERIDOT_API const char *peridot_type_find(const char *name);
 
+/* How much the columns of a model's matrices count: the mean squares of what they multiply on a text. From begin on, all
+ * that the model's sessions evaluate is added up; the model has none yet, and all its layers are here. It is slower
+ * then. The matrices of experts are left out. */
+PERIDOT_API peridot_status peridot_imatrix_begin(peridot_model *model);
+
+typedef struct peridot_imatrix_text {
+    const char *name;          /* of the text, for readers of the file; may be NULL */
+    uint32_t n_windows, ctx;   /* the text went through in so many windows, of so many positions */
+    uint64_t n_rows;           /* positions in all */
+} peridot_imatrix_text;
+
+/* As llama.cpp's GGUF files of the kind "imatrix", for its tools and peridot_convert. The file appears only when it is
+ * complete. No session of the model may evaluate meanwhile. */
+PERIDOT_API peridot_status peridot_imatrix_write(const peridot_model *model, const char *path,
+                                                 const peridot_imatrix_text *text);
+
 /* ---- measuring -------------------------------------------------------------------------------------------------- */
 
 /* What the device does at best, measured by kernels that do nothing else. */

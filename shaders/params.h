@@ -240,6 +240,13 @@ struct pd_clamp_push {
     float low, high;
 };
 
+/* See squares.comp. Grid: [blocks of n]. */
+struct pd_squares_push {
+    PD_PTR(pd_floats) x;          /* [n_rows][x_stride] */
+    PD_PTR(pd_floats) sums;       /* [n] */
+    uint32_t n, x_stride, n_rows;
+};
+
 /* y[m][i] = act(gate[m][i]) * up[m][i]. Grid: [blocks of n, n_tokens]. */
 struct pd_glu_push {
     PD_PTR(pd_floats) gate;       /* [n_tokens][gate_stride] */

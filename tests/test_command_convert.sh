@@ -66,6 +66,28 @@ test_stories() {
     check "no temporary file stays" [ "$(ls "$folder" | grep -c '^x')" = 1 ]
 }
 
+# What a text says of the columns changes the weights, and the file is read as it was written.
+test_imatrix() {
+    echo "Once upon a time there was a little fox who lived in the wood." >"$folder/text"
+    run imatrix -m "$stories" -f "$folder/text" -o "$folder/i.gguf" --ctx 16
+    check "imatrix succeeds" [ $status = 0 ]
+    check "imatrix says how much was read" contains err "i.gguf: 1 window of 16 tokens"
+    run convert "$stories" -o "$folder/x.gguf" --type q4_k
+    run convert "$stories" -o "$folder/z.gguf" --type q4_k --imatrix "$folder/i.gguf"
+    check "convert by an imatrix succeeds" [ $status = 0 ]
+    check "convert says what was weighed" contains err "42 matrices by the importance of their columns"
+    check "the weights are others" [ "$(cmp -s "$folder/x.gguf" "$folder/z.gguf"; echo $?)" = 1 ]
+    run run -m "$folder/z.gguf" --temp 0 -n 8 "Once upon a"
+    check "they write a time" contains out " time"
+    rm "$folder/z.gguf"
+    fails_with 1 "text: as an imatrix.dat its entry 0 is cut or damaged" convert "$stories" -o "$folder/y.gguf" \
+        --imatrix "$folder/text"
+    fails_with 1 "in_sum2" convert "$stories" -o "$folder/y.gguf" --imatrix "$stories"
+    run convert "$source/tests/golden/llama" -o "$folder/y.gguf" --imatrix "$folder/i.gguf"
+    check "another model's is refused" [ $status = 1 ]
+    check "by what differs" contains err "columns"
+}
+
 test_fails() {
     local golden=$source/tests/golden/gemma1
     fails_with 2 "-o" convert "$golden"
@@ -83,6 +105,6 @@ test_fails() {
 
 test_logits
 test_llama3
-[ -e "$stories" ] && test_stories
+[ -e "$stories" ] && test_stories && test_imatrix
 test_fails
 finish

@@ -243,12 +243,50 @@ static void test_nonfinite(void **state)
     expect_nonfinite(PD_DTYPE_OTHER, blocks, sizeof blocks, false, 0);
 }
 
+static double weighted_error(enum pd_dtype type, const float *x, const float *importance, const float *by, uint32_t n)
+{
+    static uint8_t blocks[4096];
+    static float back[2048];
+    double error = 0;
+    if (by) pd_quantize_by(type, blocks, x, by, n);
+    else pd_quantize(type, blocks, x, n);
+    pd_dequantize(type, back, blocks, n);
+    for (uint32_t i = 0; i < n; i++)
+        error += (double)importance[i] * ((double)x[i] - (double)back[i]) * ((double)x[i] - (double)back[i]);
+    return error;
+}
+
+/* Where columns count a thousand times as much as others, their errors are smaller; types without a way to weigh them
+ * give the same blocks. */
+static void test_importance(void **state)
+{
+    (void)state;
+    static const struct { enum pd_dtype type; double least, most; } rows[] = {
+        {PD_Q4_K, 0.1, 0.3}, {PD_Q5_K, 0.1, 0.35}, {PD_Q6_K, 0.1, 0.3}, {PD_Q8_0, 1, 1}, {PD_Q4_0, 1, 1}};
+    enum { N_COLUMNS = 2048 };
+    static float x[N_COLUMNS], importance[N_COLUMNS];
+    uint32_t seed = 1;
+    for (int i = 0; i < N_COLUMNS; i++) {
+        float sum = 0;
+        for (int k = 0; k < 4; k++) sum += (float)((seed = seed * 1664525 + 1013904223) >> 8) / (float)(1 << 24) - 0.5f;
+        x[i] = sum;
+        importance[i] = (seed >> 28) == 0 ? 1000 : 1;
+    }
+    for (size_t r = 0; r < PD_COUNT(rows); r++) {
+        double with = weighted_error(rows[r].type, x, importance, importance, N_COLUMNS),
+               without = weighted_error(rows[r].type, x, importance, NULL, N_COLUMNS), ratio = with / without;
+        print_message("%s: %.3f of the error\n", pd_dtypes[rows[r].type].name, ratio);
+        assert_true(ratio >= rows[r].least && ratio <= rows[r].most);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),     cmocka_unit_test(test_names),    cmocka_unit_test(test_halves),
         cmocka_unit_test(test_half_rounding),
         cmocka_unit_test(test_decoders),  cmocka_unit_test(test_encoders), cmocka_unit_test(test_k_encoders),
+        cmocka_unit_test(test_importance),
         cmocka_unit_test(test_extremes),
         cmocka_unit_test(test_nonfinite),
     };

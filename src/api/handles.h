@@ -15,6 +15,7 @@ struct peridot_model {
     char vocab_error[512];             /* why */
     struct pd_tower_config tower_config;   /* NONE: it sees no images, */
     char tower_error[512];                 /* and why */
+    struct pd_observed *observed;      /* NULL: nothing is (peridot_imatrix_begin) */
     struct pd_log log;
     peridot_model_info info;
     char types[128], kernels[128], tuning[512];

@@ -5,6 +5,7 @@
 #include "arch/layers.h"
 #include "base/num.h"
 #include "base/os.h"
+#include "engine/observed.h"
 #include "engine/saved.h"
 #include "engine/worker.h"
 #include "probe/tune.h"
@@ -236,6 +237,7 @@ void peridot_model_close(peridot_model *model)
     pd_images_leave(model->m.images, model->m.tower);
     pd_tower_free(model->m.tower);
     pd_images_free(model->m.images);
+    pd_observed_free(model->observed);
     if (model->m.gpu) pd_weights_free(&model->m.weights, &model->m.config);
     if (!model->target) pd_gpu_close(model->m.gpu);
     pd_config_free(&model->m.config);

@@ -129,7 +129,7 @@ static peridot_status read_entry(struct pd_importance *m, struct bytes *b)
     if (!take(&size, b, sizeof size) || size <= 0 || (size_t)size >= sizeof name || !take(name, b, (uint64_t)size)
         || !take(&calls, b, sizeof calls) || !take(&n_cols, b, sizeof n_cols) || n_cols <= 0
         || b->left / sizeof(float) < (uint64_t)n_cols)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: entry %u is cut or damaged", m->path, m->n);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: as an imatrix.dat its entry %u is cut or damaged", m->path, m->n);
     PD_TRY(add_entry(m, &e, name, (size_t)size, 1, (uint64_t)n_cols));
     take(e->means, b, (uint64_t)n_cols * sizeof(float));
     return divide(m, e, 0, calls > 0 ? calls : 1);

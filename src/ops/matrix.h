@@ -25,6 +25,7 @@ struct pd_linear {
     uint64_t bias;                 /* [n_rows] fp32 on the device; 0: none */
     float softcap;                 /* of what comes out; 0: none */
     bool exact;                    /* fp32, whatever the device does faster */
+    uint64_t squares;              /* [n_cols] fp32, to which the squares of what it multiplies are added; 0: nowhere */
     uint32_t n_experts;            /* 0: one; else the rows are of so many matrices, one after the other */
 };
 

@@ -159,6 +159,7 @@ void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linea
     const struct pd_matrix *w = &linear->w;
     struct pd_rows packed = {0};
     enum pd_kernel_id packed_by = PD_N_KERNELS;
+    if (linear->squares) pd_op_squares(r, linear->squares, x, w->n_cols, n_tokens);
     for (uint32_t i = 0; i < w->n_slices; i++) {
         const struct pd_slice *slice = &w->slices[i];
         enum pd_variant variant = matmul_variant(r, linear, slice->dtype, n_tokens, MATMUL_FEW);
@@ -363,6 +364,14 @@ void pd_op_pool(struct pd_recorder *r, const struct pd_pool *pool, uint32_t n_ro
         .n = pool->n, .x_stride = pool->x.stride, .y_stride = pool->y.stride, .width = pool->width,
         .side = pool->side, .scale = pool->scale};
     dispatch(r, kernel(r, PD_KERNEL_pool, spec, 2), &push, (uint32_t)pd_div_up(pool->n, spec[0]), n_rows, 1);
+    barrier(r);
+}
+
+void pd_op_squares(struct pd_recorder *r, uint64_t sums, struct pd_rows x, uint32_t n, uint32_t n_rows)
+{
+    uint32_t spec[] = {64};
+    struct pd_squares_push push = {.x = x.address, .sums = sums, .n = n, .x_stride = x.stride, .n_rows = n_rows};
+    dispatch(r, kernel(r, PD_KERNEL_squares, spec, 1), &push, (uint32_t)pd_div_up(n, spec[0]), 1, 1);
     barrier(r);
 }
 

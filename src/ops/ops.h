@@ -186,6 +186,8 @@ struct pd_pool {
     float scale;
 };
 void pd_op_pool(struct pd_recorder *r, const struct pd_pool *pool, uint32_t n_rows);
+/* sums[i] += the sum of x[m][i]^2: n columns of n_rows */
+void pd_op_squares(struct pd_recorder *r, uint64_t sums, struct pd_rows x, uint32_t n, uint32_t n_rows);
 /* y = clamp(x, low, high), n columns; x and y may be the same */
 void pd_op_clamp(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_rows, float low,
                  float high);

@@ -46,6 +46,7 @@ static const struct kind {
     [PD_KERNELS_layernorm] = {pd_try_layernorm},
     [PD_KERNELS_pool] = {pd_try_pool},
     [PD_KERNELS_clamp] = {pd_try_clamp},
+    [PD_KERNELS_squares] = {pd_try_squares},
 };
 
 static void try_kernel(struct pd_trial *t, enum pd_kernel_id id, uint64_t seed)
