@@ -278,7 +278,8 @@ static peridot_status convert(struct job *j, const struct pd_checkpoint *c, stru
     if (status == PERIDOT_OK) status = find_importance(&p, importance, j->params->imatrix);
     if (status == PERIDOT_OK) status = write_file(j, c, config, &p, &has_tokenizer);
     uint32_t n_weighted = importance ? pd_importance_n_found(importance) : 0;
-    *stats = (peridot_convert_stats){.n_tensors = p.n, .n_weighted = n_weighted, .n_replaced = p.n_replaced, .n_ignored = p.n_ignored,
+    *stats = (peridot_convert_stats){.n_tensors = p.n, .n_weighted = n_weighted,
+                                     .n_replaced = p.n_replaced, .n_ignored = p.n_ignored,
                                      .has_tokenizer = has_tokenizer, .size = j->total};
     pd_importance_close(importance);
     pd_convert_plan_free(&p);
