@@ -31,6 +31,8 @@ test_logits() {
     same_logits gemma4-small bf16
     same_logits llama f32
     same_logits llama-linear f16
+    same_logits qwen2-window bf16
+    same_logits qwen3 bf16
     run convert "$source/tests/golden/gemma3-wrapped" -o "$folder/x.gguf"
     check "vision is told of" contains err "3 tensors of vision were left out"
     check "a missing tokenizer is told of" contains err "no tokenizer was found"

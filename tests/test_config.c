@@ -4,6 +4,9 @@
 
 #include "arch/plan.h"
 
+#define FULL "\"full_attention\""
+#define LOCAL "\"sliding_attention\""
+
 /* An empty config has the defaults of the model's class. */
 static void test_json_defaults(void **state)
 {
@@ -131,6 +134,40 @@ static void check_llama3(const char *rope)
     pd_config_free(&c);
 }
 
+/* Windows only where use_sliding_window says so, from layer max_window_layers on or where layer_types has them. */
+static void test_json_qwen(void **state)
+{
+    (void)state;
+    static const struct { const char *rest, *windows; } rows[] = {
+        {"\"sliding_window\": 32768, \"max_window_layers\": 1, \"use_sliding_window\": false", "0000"},
+        {"\"sliding_window\": 512, \"max_window_layers\": 1", "0000"},
+        {"\"sliding_window\": null, \"max_window_layers\": 1, \"use_sliding_window\": true", "0000"},
+        {"\"sliding_window\": 512, \"max_window_layers\": 1, \"use_sliding_window\": true", "0111"},
+        {"\"sliding_window\": 512, \"use_sliding_window\": true", "0000"},
+        {"\"sliding_window\": 512, \"max_window_layers\": 0, \"use_sliding_window\": true, \"layer_types\": [" LOCAL
+         ", " FULL ", " LOCAL ", " FULL "]", "1010"},
+        {"\"sliding_window\": null, \"layer_types\": [" FULL ", " FULL ", " FULL ", " FULL "]", "0000"},
+    };
+    for (size_t i = 0; i < 2 * PD_COUNT(rows); i++) {
+        const char *type = i % 2 ? "qwen3" : "qwen2";
+        char json[512];
+        snprintf(json, sizeof json, "{\"model_type\": \"%s\", \"num_hidden_layers\": 4, %s}", type, rows[i / 2].rest);
+        struct pd_config c = json_config(json);
+        for (uint32_t k = 0; k < 4; k++)
+            if (c.layers[k].window != (rows[i / 2].windows[k] == '1' ? 512 : 0))
+                fail_msg("%s: layer %u has window %u", json, k, c.layers[k].window);
+        pd_config_free(&c);
+    }
+    struct pd_config c = json_config("{\"model_type\": \"qwen2\", \"num_attention_heads\": 64}");
+    expect_shape(&c, (const uint32_t[]){32, 4096, 22016, 64, 32, 64, 0, 32768});
+    assert_true(!c.tied && !c.norm_plus_one && c.layers[0].qkv_biases && !c.layers[0].qk_norms && c.embed_scale == 1);
+    pd_config_free(&c);
+    c = json_config("{\"model_type\": \"qwen3\", \"attention_bias\": false, \"num_attention_heads\": 64}");
+    expect_shape(&c, (const uint32_t[]){32, 4096, 22016, 64, 32, 128, 0, 32768});
+    assert_true(!c.tied && !c.layers[0].qkv_biases && c.layers[0].qk_norms && !c.layers[0].post_norms);
+    pd_config_free(&c);
+}
+
 /* EmbeddingGemma 300M is a Gemma 3 that sees both ways. */
 static void test_json_embedding(void **state)
 {
@@ -195,9 +232,6 @@ static void test_json_heads(void **state)
 }
 
 /* ---- Gemma 4 ---- */
-
-#define FULL "\"full_attention\""
-#define LOCAL "\"sliding_attention\""
 
 /* A quarter of the pairs of a head is rotated in layers without a window, by exponents of the whole head. */
 static void test_json_gemma4(void **state)
@@ -332,7 +366,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_defaults), cmocka_unit_test(test_json_divisors), cmocka_unit_test(test_json_wrapped),
         cmocka_unit_test(test_json_new_generation), cmocka_unit_test(test_json_embedding),
-        cmocka_unit_test(test_json_llama),
+        cmocka_unit_test(test_json_llama), cmocka_unit_test(test_json_qwen),
         cmocka_unit_test(test_json_heads), cmocka_unit_test(test_json_gemma4),
         cmocka_unit_test(test_json_gemma4_last), cmocka_unit_test(test_json_gemma4_heads),
         cmocka_unit_test(test_json_gemma4_tail), cmocka_unit_test(test_json_gemma4_rope),

@@ -158,6 +158,23 @@ static void test_gguf_llama(void **state)
     pd_config_free(&c);
 }
 
+/* Like llama.cpp, no window by its size alone: only where Peridot wrote which layers have it. */
+static void test_gguf_qwen(void **state)
+{
+    (void)state;
+    struct pd_config c;
+    GGUF_CONFIG(&c, "qwen2", {"rope.freq_base", .real = 1e6f});
+    expect_windows(&c, "000000");
+    assert_true(c.layers[0].head_dim == 288 && c.layers[0].qkv_biases && !c.rope_interleaved && c.tied);
+    close_to(c.ropes[0].base, 1e6);
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "qwen3", {"attention.key_length", .count = 128}, {"attention.value_length", .count = 128},
+                {"attention.sliding_window_pattern", .flags = "000111"});
+    expect_windows(&c, "000111");
+    assert_true(c.layers[0].head_dim == 128 && c.layers[0].qk_norms && c.layers[5].window == 1024);
+    pd_config_free(&c);
+}
+
 /* Numbers that differ from layer to layer. */
 /* A window is of both sides; every sixth layer has none. */
 static void test_gguf_embedding(void **state)
@@ -323,7 +340,7 @@ static void test_gguf_refusals(void **state)
     struct pd_config c;
     for (size_t i = 0; i < PD_COUNT(rows); i++)
         EXPECT_FAILURE(read_gguf(&c, "gemma3", &rows[i].key, 1), rows[i].status, rows[i].a, rows[i].b, "m.gguf");
-    EXPECT_FAILURE(read_gguf(&c, "qwen3", NULL, 0), PERIDOT_ERROR_UNSUPPORTED, "qwen3", "llama");
+    EXPECT_FAILURE(read_gguf(&c, "nonesuch", NULL, 0), PERIDOT_ERROR_UNSUPPORTED, "nonesuch", "qwen2, qwen3");
     EXPECT_FAILURE(read_gguf(&c, "gemma3n", NULL, 0), PERIDOT_ERROR_UNSUPPORTED, "general.architecture is \"gemma3n\"",
                    "AltUp");
     EXPECT_FAILURE(read_gguf(&c, "llama4", NULL, 0), PERIDOT_ERROR_UNSUPPORTED, "\"llama4\"", "attention in chunks");
@@ -405,7 +422,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gguf_divisors), cmocka_unit_test(test_gguf_gemma), cmocka_unit_test(test_gguf_llama),
-        cmocka_unit_test(test_gguf_layers), cmocka_unit_test(test_gguf_refusals), cmocka_unit_test(test_gguf_mutations),
+        cmocka_unit_test(test_gguf_qwen), cmocka_unit_test(test_gguf_layers), cmocka_unit_test(test_gguf_refusals),
+        cmocka_unit_test(test_gguf_mutations),
         cmocka_unit_test(test_gguf_gemma4), cmocka_unit_test(test_write_gemma4),
         cmocka_unit_test(test_gguf_gemma4_refusals),
         cmocka_unit_test(test_gguf_embedding),

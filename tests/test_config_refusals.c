@@ -5,7 +5,12 @@ static void test_json_refusals(void **state)
 {
     (void)state;
     static const struct { const char *rest, *a, *b; peridot_status status; } rows[] = {
-        {"\"model_type\": \"qwen2\"", "qwen2", "model_type", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"nonesuch\"", "nonesuch", "model_type", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"qwen3\", \"attention_bias\": true", "attention_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"qwen2\", \"num_hidden_layers\": 1, \"layer_types\": [\"sliding_attention\"]",
+         "layer_types[0]", "unless use_sliding_window is true", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"qwen2\", \"use_sliding_window\": 1", "use_sliding_window", "true or false",
+         PERIDOT_ERROR_FORMAT},
         {"\"hidden_size\": 64", "model_type", "missing", PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"llama\", \"attention_bias\": true", "attention_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"llama\", \"mlp_bias\": true", "mlp_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
@@ -326,7 +331,7 @@ static void test_json_unsupported(void **state)
         {"\"compression_config\": {}", "compression_config", "quantised"},
         {"\"text_config\": \"gemma\"", "text_config is string", "object"},
         {"\"text_config\": {\"hidden_size\": 64}", "inside a gemma2 model", "not known"},
-        {"\"text_config\": {\"model_type\": \"qwen2\"}", "text_config.model_type", "qwen2"},
+        {"\"text_config\": {\"model_type\": \"nonesuch\"}", "text_config.model_type", "nonesuch"},
     };
     REFUSE_MUTATIONS("\"model_type\": \"gemma2\"", rows);
     static const struct mutation wrapped[] = {

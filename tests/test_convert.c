@@ -127,6 +127,8 @@ static void test_golden(void **state)
     compare("llama", 0, 0);
     compare("llama-linear", 0, 0);
     compare("llama3", 0, 0);
+    compare("qwen2", 0, 0);
+    compare("qwen3", 0, 0);
 }
 
 /* ---- types ---- */

@@ -80,6 +80,12 @@ static const struct golden goldens[] = {
     {"llama-linear", "", "llama", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"llama-linear", "/model.gguf", "llama", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"llama-quants", "/model.gguf", "llama", 1e-3f, PERIDOT_HEAD_LANGUAGE},
+    {"qwen2", "", "qwen2", 1e-3f, PERIDOT_HEAD_LANGUAGE},
+    {"qwen2", "/model.gguf", "qwen2", 1e-3f, PERIDOT_HEAD_LANGUAGE},
+    {"qwen2-window", "", "qwen2", 1e-3f, PERIDOT_HEAD_LANGUAGE},
+    {"qwen3", "", "qwen3", 1e-3f, PERIDOT_HEAD_LANGUAGE},
+    {"qwen3", "/model.gguf", "qwen3", 1e-3f, PERIDOT_HEAD_LANGUAGE},
+    {"qwen3-untied", "", "qwen3", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"gemma2-base", "", "gemma2", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"gemma2-sequence", "", "gemma2", 1e-3f, PERIDOT_HEAD_SEQUENCE},
     {"gemma2-token", "", "gemma2", 1e-3f, PERIDOT_HEAD_TOKEN},
@@ -249,7 +255,7 @@ static peridot_model *open_model(const struct golden *g, const char *kernel, con
 
 /* ---- which cases are run ---- */
 
-enum { MODEL, KERNEL, KV_TYPE, WAY, N_FACTORS, MAX_VALUES = 40 };   /* values of a factor at most */
+enum { MODEL, KERNEL, KV_TYPE, WAY, N_FACTORS, MAX_VALUES = 64 };   /* values of a factor at most */
 
 static char kernels[MAX_VALUES][64];   /* to force; the first is "": what the device takes by itself */
 static size_t n_values[N_FACTORS] = {N_GOLDENS, 1, N_KV_TYPES, N_WAYS};

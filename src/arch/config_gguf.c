@@ -147,7 +147,7 @@ static peridot_status read_windows(struct reader *r, struct pd_config *out)
     if (r->family->gguf_all_windows)
         for (uint32_t i = 0; i < out->n_layers; i++)
             out->layers[i].window = read_layer_uint(r, PD_NUMBER_WINDOW, i, 0);
-    if (!r->family->window_pattern) return r->status;
+    if (!r->family->window_pattern && !(r->family->late_windows && is_array)) return r->status;
     if (is_array && m->n != out->n_layers)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s has %llu entries for %u layers", key, (unsigned long long)m->n,
                        out->n_layers);

@@ -53,18 +53,28 @@ static uint32_t read_pattern(struct pd_hf_reader *r)
     return pattern;
 }
 
+/* The first layer that has a window, where all after it have one as well; UINT32_MAX: none may have one. */
+static uint32_t read_first_window(struct pd_hf_reader *r)
+{
+    yyjson_val *use = pd_hf_member(r->config.at, "use_sliding_window");
+    if (use && !yyjson_is_bool(use)) pd_hf_fail_type(r, r->config, "use_sliding_window", "true or false");
+    bool none = !yyjson_is_true(use) || yyjson_is_null(yyjson_obj_get(r->config.at, "sliding_window"));
+    return none || !r->family->late_windows ? UINT32_MAX : pd_hf_uint(r, PD_NUMBER_FULL_LAYERS, 28);
+}
+
 /* Whether a layer has a window: by the name of its type. */
-static bool read_type(struct pd_hf_reader *r, yyjson_val *type, uint32_t i)
+static bool read_type(struct pd_hf_reader *r, yyjson_val *type, uint32_t i, bool known)
 {
     const char *name = yyjson_get_str(type);
     bool local = name && strcmp(name, "sliding_attention") == 0;
     if (!name || (!local && strcmp(name, "full_attention") != 0))
         r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %slayer_types[%u] is \"" PD_NAME "\", which is "
                             "not known", r->config.prefix, i, name ? name : yyjson_get_type_desc(type));
-    else if (local && !r->family->window_pattern)
+    else if (local && !known)
         r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                            "config.json: %slayer_types[%u] is \"%s\", which a %s model does not have",
-                            r->config.prefix, i, name, r->family->name);
+                            "config.json: %slayer_types[%u] is \"%s\", which a %s model does not have%s",
+                            r->config.prefix, i, name, r->family->name,
+                            r->family->late_windows ? " unless use_sliding_window is true" : "");
     return local;
 }
 
@@ -87,10 +97,11 @@ static peridot_status read_all_windows(struct pd_hf_reader *r, struct pd_config 
     return r->status;
 }
 
-/* Which layers have a window: by name, or all but every n-th. */
+/* Which layers have a window: by name, all but every n-th, or the last ones. */
 static peridot_status read_windows(struct pd_hf_reader *r, struct pd_config *out)
 {
     if (r->family->hf_all_windows) return read_all_windows(r, out);
+    uint32_t first = read_first_window(r);
     struct pd_hf_object types = {pd_hf_member(r->config.at, "layer_types"), ""};
     uint32_t usual = r->family->window_pattern, pattern = types.at ? usual : read_pattern(r);
     if (types.at && !yyjson_is_arr(types.at)) pd_hf_fail_type(r, r->config, "layer_types", "a list");
@@ -99,7 +110,9 @@ static peridot_status read_windows(struct pd_hf_reader *r, struct pd_config *out
         return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %slayer_types has %zu entries for %u layers",
                        r->config.prefix, yyjson_arr_size(types.at), out->n_layers);
     for (uint32_t i = 0; i < out->n_layers; i++) {
-        bool local = types.at ? read_type(r, yyjson_arr_get(types.at, i), i) : usual && (i + 1) % pattern != 0;
+        bool local = types.at ? read_type(r, yyjson_arr_get(types.at, i), i, usual || first != UINT32_MAX)
+            : usual           ? (i + 1) % pattern != 0
+                              : i >= first;
         PD_TRY(r->status);
         if (r->family->last_is_global && i + 1 == out->n_layers) local = false;
         if (local) read_window(r, &out->layers[i], i);

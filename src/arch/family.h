@@ -8,7 +8,8 @@
 
 enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
-    PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO2, PD_GRANITE, PD_TEST_FAMILY, PD_N_FAMILIES
+    PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO2, PD_GRANITE, PD_QWEN2, PD_QWEN3,
+    PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
 /* Which keys of config.json name the gate's activation. */
@@ -62,6 +63,8 @@ struct pd_family_traits {
     bool own_pattern;                /* files may have another pattern */
     /* Files may say a window of all layers: those of GGUF, and config.json (where type->window is the usual one). */
     bool gguf_all_windows, hf_all_windows;
+    /* without a pattern: layers from max_window_layers on have windows where use_sliding_window is true */
+    bool late_windows;
     bool last_is_global;             /* whatever the pattern says */
     bool vision_masks;               /* use_bidirectional_attention may be "vision", which is of images alone */
     uint32_t gguf_window;            /* of GGUF files that do not say it; 0: they must */

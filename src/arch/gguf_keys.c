@@ -132,7 +132,7 @@ static peridot_status add_pattern(const struct keys *k, const struct pd_config *
     if (!local) return pd_fail_alloc(c->n_layers, "pattern of windows");
     for (uint32_t i = 0; i < c->n_layers; i++) {
         local[i] = c->layers[i].window != 0;
-        usual = usual && local[i] == ((i + 1) % pattern != 0);
+        usual = usual && pattern && local[i] == ((i + 1) % pattern != 0);
     }
     if (!usual || pd_families[c->family].sizes_by_window)
         pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.sliding_window_pattern"), PD_META_BOOL,
@@ -152,10 +152,9 @@ static bool windows_differ(const struct pd_config *c, uint32_t window)
 static peridot_status add_windows(const struct keys *k, const struct pd_config *c)
 {
     uint32_t window = pd_layers_largest(c).window;
-    if (!pd_families[c->family].window_pattern) {
-        if (window) add_u32(k, "attention.sliding_window", window);
-        return PERIDOT_OK;
-    }
+    const struct pd_family_traits *family = &pd_families[c->family];
+    if (!family->window_pattern && !family->late_windows && window) add_u32(k, "attention.sliding_window", window);
+    if (!family->window_pattern && !(family->late_windows && window)) return PERIDOT_OK;
     bool differ = windows_differ(c, window), as_it_is = !c->bidirectional && !c->target_dim;   /* see config.h */
     if (differ && !as_it_is)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layers have windows of several sizes %s, for which GGUF has no key",

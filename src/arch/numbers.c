@@ -27,6 +27,7 @@ const struct pd_number_row pd_numbers[PD_N_NUMBERS] = {
     [PD_NUMBER_QUERY_SCALE] = {"attention_multiplier", "attention.scale", 1e-6, 1e3},
     [PD_NUMBER_WINDOW] = {"sliding_window", "attention.sliding_window", 0, INT32_MAX},   /* 0: none */
     [PD_NUMBER_PATTERN] = {"sliding_window_pattern", "attention.sliding_window_pattern", 1, 1024},
+    [PD_NUMBER_FULL_LAYERS] = {"max_window_layers", NULL, 0, 1024},
     [PD_NUMBER_EXPERTS] = {"num_experts", "expert_count", 0, PD_MAX_EXPERTS},   /* 0: none */
     [PD_NUMBER_EXPERTS_USED] = {"top_k_experts", "expert_used_count", 1, PD_MAX_EXPERTS_USED},
     [PD_NUMBER_EXPERT_DIM] = {"moe_intermediate_size", "expert_feed_forward_length", 1, 1 << 20},

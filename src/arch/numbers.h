@@ -15,6 +15,7 @@ enum pd_number {
     PD_NUMBER_HEAD_DIM_LOCAL,                               /* of those with one */
     PD_NUMBER_QUERY_DIVISOR,
     PD_NUMBER_QUERY_SCALE, PD_NUMBER_WINDOW, PD_NUMBER_PATTERN,
+    PD_NUMBER_FULL_LAYERS,                                  /* without a window, before those with one */
     PD_NUMBER_EXPERTS, PD_NUMBER_EXPERTS_USED, PD_NUMBER_EXPERT_DIM,
     /* Of rotation: */
     PD_NUMBER_ROPE_BASE, PD_NUMBER_ROPE_BASE_LOCAL, PD_NUMBER_ROPE_PART, PD_NUMBER_ROPE_FACTOR, PD_NUMBER_LOW_FREQ,

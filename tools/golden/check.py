@@ -134,8 +134,8 @@ def permute(s, order_of, applies=lambda i: True):
             own = s.gemma4 and s.is_global(int(layer[1]))
             head_dim = s.gemma4["global_head_dim"] if own else s.head_dim
             order = order_of(head_dim)
-            if k.endswith(("q_proj.weight", "k_proj.weight")):
-                w[k] = w[k].view(-1, head_dim, s.d_model)[:, order].reshape(w[k].shape)
+            if k.endswith(("q_proj.weight", "k_proj.weight", "q_proj.bias", "k_proj.bias")):
+                w[k] = w[k].view(-1, head_dim, *w[k].shape[1:])[:, order].reshape(w[k].shape)
             if k.endswith(("q_norm.weight", "k_norm.weight")):
                 w[k] = w[k][order]
             if k.endswith("o_proj.weight") and own and s.gemma4.get("attention_k_eq_v"):
@@ -307,7 +307,7 @@ def mistakes(s):
             yield "no final softcap", dict(config=lambda c: setattr(c, "final_logit_softcapping", None))
         yield "mask before the softcap", dict(mask_first=True)
     for wrong in {s.head_dim, s.d_model // s.n_heads, s.d_model} - {s.q_scalar} if not s.gemma4 else ():
-        if s.arch == "llama":
+        if s.arch in models.LLAMA_LIKE:
             yield f"query divisor {wrong}", dict(scaling=wrong ** -0.5)
             continue
         yield f"query divisor {wrong}", dict(config=lambda c, v=wrong: setattr(c, "query_pre_attn_scalar", v),
@@ -323,10 +323,14 @@ def mistakes(s):
         if s.rope_factor:
             yield "local divided, too", dict(config=lambda c: c.rope_parameters[local].update(rope_type="linear",
                                                                                              factor=s.rope_factor))
+    if s.rope_local or s.arch == "qwen3":
         none = torch.zeros_like if s.norm_plus_one else torch.ones_like
         yield "no q and k norms", dict(model=without_qk_norm)
         yield "q and k norms without weights", dict(state=lambda w: (each("q_norm.weight", none)(w),
                                                                      each("k_norm.weight", none)(w)))
+    if s.arch == "qwen2":
+        for name in ("q_proj", "k_proj", "v_proj"):
+            yield f"no bias of {name}", dict(state=each(name + ".bias", torch.zeros_like))
     if s.gemma4:
         yield from mistakes_4(s)
     yield "interleaved RoPE", dict(state=permute(s, interleaved))
@@ -348,7 +352,7 @@ def mistakes(s):
         yield "tied", dict(state=lambda w: w.update({"lm_head.weight": w["model.embed_tokens.weight"]}))
     if s.head == "token":
         yield "no bias", dict(state=each("score.bias", torch.zeros_like))
-    if s.arch == "llama":
+    if s.arch in models.LLAMA_LIKE:
         yield "embedding scaled", dict(model=scaled)
         yield "GELU", dict(model=activation(torch.nn.GELU("tanh")))
         return

@@ -24,6 +24,7 @@ FAMILY = {
     "gemma": {}, "llama": {K.Rope.DIMENSION_COUNT: U32, K.Rope.FREQ_BASE: F32, K.LLM.VOCAB_SIZE: U32},
     "gemma2": {K.Attention.SLIDING_WINDOW: U32, K.LLM.ATTN_LOGIT_SOFTCAPPING: F32, K.LLM.FINAL_LOGIT_SOFTCAPPING: F32},
     "gemma3": {K.Attention.SLIDING_WINDOW: U32, K.Rope.FREQ_BASE: F32},
+    "qwen2": {K.Rope.FREQ_BASE: F32}, "qwen3": {K.Rope.FREQ_BASE: F32},
 }
 TOKENIZER = {K.Tokenizer.MODEL: STRING, K.Tokenizer.PRE: STRING, K.Tokenizer.BOS_ID: U32, K.Tokenizer.EOS_ID: U32,
              K.Tokenizer.ADD_BOS: BOOL}
@@ -53,7 +54,7 @@ def check_tensors(reader, arch, n_layers):
         names = {pattern.format(bid=i) + ".weight" for i in range(n_layers if "{bid}" in pattern else 1)}
         if tensor.name not in OPTIONAL:
             assert names <= there, f"no tensor {sorted(names - there)[0]}"
-        there -= names
+        there -= names | {n.replace(".weight", ".bias") for n in names if arch == "qwen2" and re.search("attn_[qkv]", n)}
     assert not there, f"tensors unknown to {arch}: {sorted(there)[:3]}"
 
 

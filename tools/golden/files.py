@@ -16,7 +16,7 @@ import tokenizer
 DTYPE_NAME = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 TORCH = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 FAMILY = {"gemma": "Gemma", "gemma2": "Gemma2", "vaultgemma": "VaultGemma", "gemma3_text": "Gemma3",
-          "gemma4_text": "Gemma4", "llama": "Llama"}
+          "gemma4_text": "Gemma4", "llama": "Llama", "qwen2": "Qwen2", "qwen3": "Qwen3"}
 HEAD_CLASS = {"": "ForCausalLM", "base": "Model", "sequence": "ForSequenceClassification",
               "token": "ForTokenClassification"}
 
@@ -45,10 +45,28 @@ def config_llama(s):
     return c
 
 
+def config_qwen(s):
+    """config.json as the published checkpoints of Qwen 2, 2.5 and 3 have it; only Qwen3's say head_dim."""
+    c = {
+        "architectures": [class_name(s)], "attention_dropout": 0.0, "bos_token_id": 2, "eos_token_id": 1,
+        "hidden_act": "silu", "hidden_size": s.d_model, "initializer_range": 0.02, "intermediate_size": s.ffn_dim,
+        "max_position_embeddings": 512, "max_window_layers": s.n_layers, "model_type": s.arch,
+        "num_attention_heads": s.n_heads, "num_hidden_layers": s.n_layers, "num_key_value_heads": s.n_kv_heads,
+        "rms_norm_eps": s.eps, "rope_theta": s.rope_base, "tie_word_embeddings": s.tied != "no",
+        "torch_dtype": DTYPE_NAME[s.dtype], "transformers_version": "4.51.0", "use_cache": True,
+        "use_sliding_window": False, "vocab_size": s.vocab_size,
+    }
+    if s.arch == "qwen2":       # a window that no layer has
+        return c | {"sliding_window": 16}
+    return c | {"attention_bias": False, "head_dim": s.head_dim, "rope_scaling": None, "sliding_window": None}
+
+
 def config_old(s):
     """config.json as the published checkpoints of 2024 and early 2025 have it."""
     if s.arch == "llama":
         return config_llama(s)
+    if s.arch in ("qwen2", "qwen3"):
+        return config_qwen(s)
     if s.gemma4:
         return config_unified(s)
     c = {
@@ -211,6 +229,13 @@ def own_config(s):
         elif s.rope_factor:
             default |= {"rope_type": "linear", "factor": s.rope_factor}
         return LlamaConfig(**common, rope_parameters=default, tie_word_embeddings=s.tied != "no")
+    if s.arch in ("qwen2", "qwen3"):
+        if s.arch == "qwen2" and s.n_heads * s.head_dim == s.d_model:
+            del common["head_dim"]
+        windows = {} if s.n_full is None else dict(use_sliding_window=True, sliding_window=s.window,
+                                                   max_window_layers=s.n_full)
+        config = transformers.Qwen2Config if s.arch == "qwen2" else transformers.Qwen3Config
+        return config(**common, **windows, rope_parameters=default, tie_word_embeddings=s.tied != "no")
     if s.arch == "gemma":
         return GemmaConfig(**common, rope_parameters=default)
     common |= dict(query_pre_attn_scalar=s.q_scalar, sliding_window=s.window, attn_logit_softcapping=s.attn_cap,
@@ -232,7 +257,8 @@ def own_config(s):
 # ---- GGUF ----
 
 GGUF_ARCH = {"gemma": gguf.MODEL_ARCH.GEMMA, "gemma2": gguf.MODEL_ARCH.GEMMA2, "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
-             "gemma4_text": gguf.MODEL_ARCH.GEMMA4, "llama": gguf.MODEL_ARCH.LLAMA}
+             "gemma4_text": gguf.MODEL_ARCH.GEMMA4, "llama": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2,
+             "qwen3": gguf.MODEL_ARCH.QWEN3}
 
 
 def gguf_type(s, name, array):
@@ -268,6 +294,7 @@ def rope_freqs(s):
 def add_rope(w, s):
     if s.arch == "llama":
         w.add_rope_dimension_count(s.head_dim)
+    if s.arch in models.LLAMA_LIKE:
         w.add_rope_freq_base(s.rope_base)
     if s.arch == "llama" and s.rope_factor:
         w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
@@ -332,7 +359,7 @@ def tensor_names(s):
                             ("post_feedforward_layernorm_2.weight", "post_ffw_norm_2.weight")):
             if hf.endswith(own):
                 return hf.replace("layers.", "blk.").replace(own, theirs)
-        return names.get_name(models.full_name(s, hf), try_suffixes=(".weight",))
+        return names.get_name(models.full_name(s, hf), try_suffixes=(".weight", ".bias"))
     return name
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden: tiny random Gemma and Llama models, and what Hugging Face transformers computes with them.
+"""Makes tests/golden: tiny random Gemma, Llama and Qwen models, and what Hugging Face transformers computes with them.
 
     python3 tools/golden/make.py [NAME...]            write the models to tests/golden
     python3 tools/golden/make.py --check [NAME...]    only read them: do the files say what models.py means, which

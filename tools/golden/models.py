@@ -12,6 +12,7 @@ import numpy as np
 
 import files
 
+LLAMA_LIKE = ("llama", "qwen2", "qwen3")     # the same blocks, but for biases and norms of heads
 N_TOKENS = 100          # 14 chunks of 7 and a rest of 2; six windows of 16
 
 
@@ -28,6 +29,7 @@ class Shape:
     query_scalar: int | None = None     # None: head_dim (the only value that GGUF can mean)
     window: int | None = None
     pattern: int | None = None          # Gemma 3: every pattern-th layer is global
+    n_full: int | None = None           # Qwen: so many layers before those with a window
     rope_base: float = 10000.0          # of global layers
     rope_local: float | None = None
     rope_factor: float | None = None    # the global layers' position divisor
@@ -53,11 +55,11 @@ class Shape:
 
     @property
     def norm_plus_one(self):
-        return self.arch not in ("llama", "gemma4_text")
+        return self.arch not in ("gemma4_text", *LLAMA_LIKE)
 
     def is_global(self, layer):
-        if self.arch in ("gemma", "llama"):
-            return True
+        if self.arch in ("gemma", *LLAMA_LIKE):
+            return self.n_full is None or layer < self.n_full
         return (layer + 1) % (2 if self.arch in ("gemma2", "vaultgemma") else self.pattern) == 0
 
 
@@ -85,6 +87,9 @@ GEMMA4 = dict(arch="gemma4_text", n_layers=6, n_heads=4, n_kv_heads=2, head_dim=
 DENSE4 = dict(attention_k_eq_v=True, num_global_key_value_heads=1, global_head_dim=32, hidden_size_per_layer_input=0)
 MOE4 = DENSE4 | dict(enable_moe_block=True, num_experts=12, top_k_experts=3, moe_intermediate_size=40)
 SMALL4 = dict(global_head_dim=32, hidden_size_per_layer_input=64, num_kv_shared_layers=3, use_double_wide_mlp=True)
+# Qwen3's heads * head_dim is 128, Qwen 2's has no head_dim of its own.
+QWEN2 = LLAMA | dict(arch="qwen2", n_layers=3, eps=1e-6, rope_base=1e4)
+QWEN3 = LLAMA | dict(arch="qwen3", n_layers=3, d_model=64, head_dim=32, ffn_dim=96, eps=1e-6, rope_base=1e6)
 HEAD2 = GEMMA2 | dict(n_layers=2, attn_cap=20.0)
 LABELS = {"sequence": ["calm", "glad", "sad"], "token": ["O", "B-NAME", "I-NAME", "B-PLACE", "I-PLACE"]}
 
@@ -156,6 +161,16 @@ SHAPES = {
                                       head=0.2),
                           proves="GGUF with Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL and IQ4_XS mixed, "
                                  "blocks of random bytes; q, k and v of three types"),
+    "qwen2": Shape(**QWEN2, seed=71, form="old", tied="no", gguf={"": "F32"},
+                   proves="Qwen 2: biases of q, k and v; untied; old config.json; F32 GGUF, its rows not permuted"),
+    "qwen2-window": Shape(**(QWEN2 | dict(n_heads=14)), seed=90, form="hf", dtype="BF16", window=12, n_full=1,
+                          proves="use_sliding_window: the last two of three layers see 12 keys; 7 query "
+                                 "heads for each kv head; tied; config.json as transformers 5 writes it; BF16"),
+    "qwen3": Shape(**QWEN3, seed=76, form="old", dtype="BF16", gguf={"": "BF16"},
+                   proves="Qwen3: norms of q and k, head_dim of its own; tied; old config.json; BF16 GGUF"),
+    "qwen3-untied": Shape(**(QWEN3 | dict(n_heads=5, n_kv_heads=1, eps=0.05)), seed=84, form="hf", tied="no",
+                          proves="untied, 5 query heads for one kv head, eps 0.05; config.json as transformers 5 "
+                                 "writes it"),
     "gemma2-base": Shape(**HEAD2, seed=51, form="hf", dtype="BF16", head="base",
                          proves="Gemma2Model: names without model.; its head is the embedding"),
     "gemma2-sequence": Shape(**HEAD2, seed=52, spread=GENTLE, form="hf", dtype="BF16", head="sequence",
@@ -180,6 +195,10 @@ SPREADS = {
                         up=0.15, down=0.15, q_norm=(0.5, 0.15), k_norm=(0.5, 0.15), scalar=(0.7, 0.2), layer_gate=0.15,
                         layer_proj=0.15, layer_embed=1.0, layer_norm=(1.0, 0.3), router=1.0),
     "llama": dict(norm=(1.0, 0.3), embed=2.0, q=0.24, k=0.24, v=0.15, o=0.12, gate=0.2, up=0.2, down=0.15, head=0.5),
+    "qwen2": dict(norm=(1.0, 0.3), embed=2.0, q=0.24, k=0.24, v=0.15, o=0.12, gate=0.2, up=0.2, down=0.15, head=0.5,
+                  bias=0.5),
+    "qwen3": dict(norm=(1.0, 0.3), embed=2.0, q=0.12, k=0.12, v=0.12, o=0.12, gate=0.15, up=0.15, down=0.12, head=0.4,
+                  q_norm=(1.2, 0.3), k_norm=(1.2, 0.3)),
 }
 SCORE = dict(score=0.5, score_bias=2.0)
 
@@ -225,7 +244,9 @@ def tensor_shapes(s):
         out[p + "input_layernorm.weight"] = ((d,), "norm")
         for n, shape in (("q", (q, d)), ("k", (kv, d)), ("v", (kv, d)), ("o", (d, q))):
             out[f"{p}self_attn.{n}_proj.weight"] = (shape, n)
-        if s.arch == "gemma3_text":
+            if s.arch == "qwen2" and n != "o":
+                out[f"{p}self_attn.{n}_proj.bias"] = (shape[:1], "bias")
+        if s.arch in ("gemma3_text", "qwen3"):
             for n in ("q_norm", "k_norm"):
                 out[f"{p}self_attn.{n}.weight"] = ((s.head_dim,), n)
         if s.arch != "vaultgemma":
@@ -257,7 +278,8 @@ def weights(s):
     out = {}
     for name, (shape, kind) in tensor_shapes(s).items():
         mean, std = spread[kind] if isinstance(spread[kind], tuple) else (0.0, spread[kind])
-        if kind in ("q", "k") and s.arch in ("gemma", "gemma2", "vaultgemma", "llama"):   # scores alike whatever the divisor
+        # scores alike whatever the divisor
+        if kind in ("q", "k") and s.arch in ("gemma", "gemma2", "vaultgemma", "llama", "qwen2"):
             std *= (s.q_scalar / s.head_dim) ** 0.25
         rng = np.random.Generator(np.random.PCG64([s.seed, zlib.crc32(name.encode())]))
         out[name] = (mean + std * rng.standard_normal(shape)).astype(np.float32)
