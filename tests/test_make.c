@@ -50,7 +50,10 @@ static void test_n_params(void **state)
         {"gemma3-12b", 11766034176}, {"gemma3-27b", 27009346304}, {"gemma4-e2b", 4628569344},
         {"gemma4-e4b", 7463013376}, {"gemma4-12b", 11907350272}, {"gemma4-26b-a4b", 25233141790},
         {"gemma4-31b", 30697345280}, {"gemma4-e2b-assistant", 77201408}, {"llama3.2-1b", 1235814400},
-        {"llama3.1-8b", 8030261248},
+        {"llama3.1-8b", 8030261248}, {"qwen2.5-0.5b", 494032768}, {"qwen2.5-1.5b", 1543714304},
+        {"qwen2.5-3b", 3085938688}, {"qwen2.5-7b", 7615616512}, {"qwen2.5-14b", 14770033664},
+        {"qwen2.5-32b", 32763876352}, {"qwen3-0.6b", 596049920}, {"qwen3-1.7b", 1720574976},
+        {"qwen3-4b", 4022468096}, {"qwen3-8b", 8190735360}, {"qwen3-14b", 14768307200}, {"qwen3-32b", 32762123264},
     };
     for (size_t i = 0; i < PD_COUNT(published); i++) {
         struct count count = {0};
@@ -97,10 +100,12 @@ static void check_q8_0(const struct pd_tensor *t)
 
 static void check_tensors(const struct pd_checkpoint *c, const struct pd_shape *s)
 {
-    bool drafts = s->family == PD_GEMMA4_DRAFTER, gemma = s->family != PD_LLAMA && !drafts;
-    bool gemma4 = s->family == PD_GEMMA4;
-    bool has_qk_norms = s->family == PD_GEMMA3 || gemma4 || drafts || s->family == PD_TEST_FAMILY;
-    bool post = s->family == PD_GEMMA2 || has_qk_norms;
+    bool drafts = s->family == PD_GEMMA4_DRAFTER, gemma4 = s->family == PD_GEMMA4, llama = s->family == PD_LLAMA;
+    bool qwen = s->family == PD_QWEN2 || s->family == PD_QWEN3, gemma = !llama && !qwen && !drafts;
+    bool has_qk_norms = s->family == PD_GEMMA3 || gemma4 || drafts || s->family == PD_TEST_FAMILY
+        || s->family == PD_QWEN3;
+    bool has_biases = s->family == PD_QWEN2 || s->family == PD_TEST_FAMILY;
+    bool post = s->family == PD_GEMMA2 || (has_qk_norms && !qwen);
     const struct pd_tensor *t = pd_checkpoint_find(c, "token_embd.weight");
     assert_int_equal(t->shape[0], s->vocab_size);
     check_spread(t, (gemma ? 0.125 : 1) / sqrt(s->d_model));
@@ -114,7 +119,8 @@ static void check_tensors(const struct pd_checkpoint *c, const struct pd_shape *
     assert_int_equal(pd_checkpoint_find(c, "blk.0.attn_norm.weight")->dtype, PD_F32);
     assert_true(post == (pd_checkpoint_find(c, "blk.0.post_ffw_norm.weight") != NULL));
     assert_true(has_qk_norms == (pd_checkpoint_find(c, "blk.0.attn_q_norm.weight") != NULL));
-    assert_true((!gemma || gemma4) == (pd_checkpoint_find(c, "rope_freqs.weight") != NULL));
+    assert_true(has_biases == (pd_checkpoint_find(c, "blk.0.attn_v.bias") != NULL));
+    assert_true((llama || drafts || gemma4) == (pd_checkpoint_find(c, "rope_freqs.weight") != NULL));
     assert_true(s->untied == (pd_checkpoint_find(c, "output.weight") != NULL));
 }
 

@@ -20,6 +20,7 @@ static const struct pd_layer mixed_layers[] = {
 
 #define LLAMA3 .rope_base = 500000, .eps = 1e-5f
 #define GRANITE3 .rope_base = 1e7, .eps = 1e-5f, .embed_scale = 12, .residual_scale = 0.22f
+#define QWEN .rope_base = 1000000
 #define GEMMA4 .global_head_dim = 512, .final_softcap = 30
 
 /* The tiny ones are for tests: all widths are multiples of 256, tiny-gemma3 has more rows than tokens, and tiny-wide
@@ -53,6 +54,30 @@ static const struct pd_shape shapes[] = {
      LLAMA3},
     {.name = "llama3.1-8b", PD_LLAMA,   32, 4096, 14336, 32,  8, 128,    0, 131072,  8, 128256, 128256, 128256, true,
      LLAMA3},
+    {.name = "qwen2.5-0.5b", PD_QWEN2,  24,  896,  4864, 14,  2,  64,    0,  32768,  0, 151936, 151936, 151665, false,
+     QWEN},
+    {.name = "qwen2.5-1.5b", PD_QWEN2,  28, 1536,  8960, 12,  2, 128,    0,  32768,  0, 151936, 151936, 151665, false,
+     QWEN},
+    {.name = "qwen2.5-3b",  PD_QWEN2,   36, 2048, 11008, 16,  2, 128,    0,  32768,  0, 151936, 151936, 151665, false,
+     QWEN},
+    {.name = "qwen2.5-7b",  PD_QWEN2,   28, 3584, 18944, 28,  4, 128,    0,  32768,  0, 152064, 152064, 151665, true,
+     QWEN},
+    {.name = "qwen2.5-14b", PD_QWEN2,   48, 5120, 13824, 40,  8, 128,    0,  32768,  0, 152064, 152064, 151665, true,
+     QWEN},
+    {.name = "qwen2.5-32b", PD_QWEN2,   64, 5120, 27648, 40,  8, 128,    0,  32768,  0, 152064, 152064, 151665, true,
+     QWEN},
+    {.name = "qwen3-0.6b",  PD_QWEN3,   28, 1024,  3072, 16,  8, 128,    0,  40960,  0, 151936, 151936, 151669, false,
+     QWEN},
+    {.name = "qwen3-1.7b",  PD_QWEN3,   28, 2048,  6144, 16,  8, 128,    0,  40960,  0, 151936, 151936, 151669, false,
+     QWEN},
+    {.name = "qwen3-4b",    PD_QWEN3,   36, 2560,  9728, 32,  8, 128,    0,  40960,  0, 151936, 151936, 151669, false,
+     QWEN},
+    {.name = "qwen3-8b",    PD_QWEN3,   36, 4096, 12288, 32,  8, 128,    0,  40960,  0, 151936, 151936, 151669, true,
+     QWEN},
+    {.name = "qwen3-14b",   PD_QWEN3,   40, 5120, 17408, 40,  8, 128,    0,  40960,  0, 151936, 151936, 151669, true,
+     QWEN},
+    {.name = "qwen3-32b",   PD_QWEN3,   64, 5120, 25600, 64,  8, 128,    0,  40960,  0, 151936, 151936, 151669, true,
+     QWEN},
     {.name = "granite3.3-2b", PD_GRANITE, 40, 2048, 8192, 32,  8,  64,    0, 131072,  0,  49159,  49159,  49159, false,
      GRANITE3, .query_scale = 0.015625f, .logit_divisor = 8},
     {.name = "granite3.3-8b", PD_GRANITE, 40, 4096, 12800, 32, 8, 128,    0, 131072,  0,  49159,  49159,  49159, false,
@@ -72,6 +97,10 @@ static const struct pd_shape shapes[] = {
      .global_head_dim = 128, .global_kv_heads = 1, .target_dim = 256},
     {.name = "tiny-llama",  PD_LLAMA,    2,  256,   512,  4,  2,  64,    0,    512,  8,   1024,   1024,   1024, true,
      LLAMA3},
+    {.name = "tiny-qwen2",  PD_QWEN2,    2,  256,   512,  4,  2,  64,    0,    512,  0,   1024,   1024,   1000, true,
+     QWEN},
+    {.name = "tiny-qwen3",  PD_QWEN3,    2,  256,   512,  4,  2, 128,    0,    512,  0,   1024,   1024,   1000, false,
+     QWEN},
     {.name = "tiny-wide",   PD_GEMMA2,   2, 1280,   256,  4,  2,  64,   32,    512,  0,   1024,   1024,   1024, false},
     {.name = "tiny-mixed",  PD_TEST_FAMILY, 8, 256, 768,  4,  1, 128,   40,    512,  0,   1024,   1024,   1024, false,
      .layers = mixed_layers, .n_shared_kv = 3},

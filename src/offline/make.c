@@ -210,7 +210,7 @@ static peridot_status find_shape(const struct pd_shape **out, const char *name)
 {
     *out = name ? pd_shape_find(name) : NULL;
     if (*out) return PERIDOT_OK;
-    char list[400] = "";
+    char list[1024] = "";
     size_t size = 0;
     for (size_t i = 0; pd_shape_get(i); i++)
         size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", i ? ", " : "", pd_shape_get(i)->name);
