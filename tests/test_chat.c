@@ -265,7 +265,8 @@ static void test_bad_conversation(void **state)
     const peridot_status argument = PERIDOT_ERROR_ARGUMENT, unsupported = PERIDOT_ERROR_UNSUPPORTED;
     refuse_messages(v, TURNS({"user", "t"}), NULL, unsupported, "no chat template");
     refuse_messages(v, TURNS({"user", "t"}), "nonesuch", argument,
-                    "\"nonesuch\"; there are \"gemma\", \"gemma4\", \"llama3.1\", \"llama3\", \"llama2\", \"plain\"");
+                    "\"nonesuch\"; there are \"gemma\", \"gemma4\", \"llama3.1\", \"llama3\", \"llama2\", "
+                    "\"chatml\", \"plain\"");
     refuse_messages(v, TURNS({"user", "t"}), "llama3", unsupported, "lacks control tokens");
     refuse_messages(v, NULL, 0, "gemma", argument, "has no messages");
     refuse_messages(v, TURNS({"tool", "t"}), "plain", argument, "message 0 has the unknown role \"tool\"; "

@@ -89,7 +89,7 @@ static char *repeated(const char *unit, size_t size)
 }
 
 /* Beside Llama 3's and GPT-2's, what newer vocabularies use. */
-static const char *const published[] = {pd_split_gpt2, pd_split_llama3,
+static const char *const published[] = {pd_split_gpt2, pd_split_llama3, pd_split_qwen2,
     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+"
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*"

@@ -38,6 +38,15 @@ enum pd_utf8_state pd_utf8_next(uint32_t *code, size_t *length, const char *text
     return PD_UTF8_CHARACTER;
 }
 
+size_t pd_utf8_write(char out[4], uint32_t code)
+{
+    size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const unsigned char leads[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    for (size_t i = n; i-- > 1; code >>= 6) out[i] = (char)(0x80 | (code & 0x3f));
+    out[0] = (char)(leads[n] | code);
+    return n;
+}
+
 bool pd_utf8_is_control(uint32_t code)
 {
     static const uint32_t ranges[][2] = {{0, 0x1f}, {0x7f, 0x9f}, {0x61c, 0x61c}, {0x200e, 0x200f}, {0x2028, 0x202e},

@@ -13,6 +13,9 @@ enum pd_utf8_state { PD_UTF8_CHARACTER, PD_UTF8_INCOMPLETE, PD_UTF8_INVALID };
  * "maximal subpart" of Unicode 3.9, as browsers do). */
 enum pd_utf8_state pd_utf8_next(uint32_t *code, size_t *length, const char *text, size_t size);
 
+/* Gives the number of bytes. */
+size_t pd_utf8_write(char out[4], uint32_t code);
+
 /* Not fit for a terminal: control characters (C0, C1), those that change the direction of a text, and those that end
  * lines or paragraphs. */
 bool pd_utf8_is_control(uint32_t code);

@@ -93,28 +93,10 @@ void pd_write_any_char(struct pd_values *v, uint32_t from, uint32_t to)
     pd_nfa_call(v->rules, from, find_rule(v, 0x80, PD_LAST_CHAR), to);
 }
 
-static int encode_character(uint8_t out[4], uint32_t c)
-{
-    if (c < 0x800) {
-        out[0] = (uint8_t)(0xc0 | c >> 6);
-        out[1] = (uint8_t)(0x80 | (c & 0x3f));
-        return 2;
-    }
-    if (c < 0x10000) {
-        out[0] = (uint8_t)(0xe0 | c >> 12);
-        out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-        out[2] = (uint8_t)(0x80 | (c & 0x3f));
-        return 3;
-    }
-    out[0] = (uint8_t)(0xf0 | c >> 18);
-    for (int i = 1; i < 4; i++) out[i] = (uint8_t)(0x80 | (c >> (18 - 6 * i) & 0x3f));
-    return 4;
-}
-
 /* Characters of one length in UTF-8: cut until each byte is of a range, whatever the others are. */
 static void write_utf8(struct pd_rules *r, uint32_t low, uint32_t high)
 {
-    uint8_t first[4], last[4];
+    char first[4], last[4];
     for (int i = 1; i < 4; i++) {
         uint32_t mask = (1u << (6 * i)) - 1;
         if ((low & ~mask) == (high & ~mask)) break;
@@ -129,8 +111,8 @@ static void write_utf8(struct pd_rules *r, uint32_t low, uint32_t high)
             return;
         }
     }
-    int n = encode_character(first, low);
-    encode_character(last, high);
+    int n = (int)pd_utf8_write(first, low);
+    pd_utf8_write(last, high);
     for (uint32_t i = 0, from = PD_NFA_START; i < (uint32_t)n; i++) {
         uint32_t to = i + 1 == (uint32_t)n ? PD_NFA_END : pd_nfa_state(r);
         pd_nfa_bytes(r, from, first[i], last[i], to);

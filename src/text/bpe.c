@@ -2,6 +2,7 @@
 
 #include "base/utf8.h"
 #include "text/merger.h"
+#include "text/nfc.h"
 #include "text/piece_index.h"
 #include "text/special.h"
 #include "text/split.h"
@@ -29,7 +30,8 @@ struct work {
     struct pd_ids *out;
     const struct pd_bpe *b;
     struct pd_merge_row row;
-    struct pd_text_buffer clean, escaped, stretch;   /* the text as UTF-8; that with U+2581 for spaces; a part of it */
+    /* the text as UTF-8; that with U+2581 for spaces; a part of it, with a prefix or in form C */
+    struct pd_text_buffer clean, escaped, stretch;
 };
 
 /* ---- opening ---- */
@@ -184,6 +186,12 @@ static peridot_status encode_stretch(struct work *w, const char *text, size_t si
 {
     if (size == 0) return PERIDOT_OK;
     if (w->b->pieces->algorithm == PD_ALGORITHM_CHAR_MERGES) return encode_escaped(w, text, size, first);
+    if (w->b->pieces->nfc) {
+        w->stretch.size = 0;
+        PD_TRY(pd_text_append_nfc(&w->stretch, text, size));
+        text = w->stretch.data;
+        size = w->stretch.size;
+    }
     return w->b->split ? encode_pattern(w, text, size) : encode_word(w, text, size);
 }
 

@@ -20,6 +20,10 @@
     {{PD_CHAT_PIECE, "<|turn>"}, {PD_CHAT_TEXT, role "\n"}, {PD_CHAT_CONTENT, NULL}, \
      {PD_CHAT_PIECE, "<turn|>"}, {PD_CHAT_TEXT, "\n"}}
 
+#define CHATML_TURN(role) \
+    {{PD_CHAT_PIECE, "<|im_start|>"}, {PD_CHAT_TEXT, role "\n"}, {PD_CHAT_CONTENT, NULL}, \
+     {PD_CHAT_PIECE, "<|im_end|>"}, {PD_CHAT_TEXT, "\n"}}
+
 /* A row that asks for more comes before one that asks for less: the first that fits is taken. */
 static const struct pd_chat chats[] = {
     {
@@ -74,6 +78,13 @@ static const struct pd_chat chats[] = {
             [PD_CHAT_ASSISTANT] = {{PD_CHAT_TEXT, " "}, {PD_CHAT_CONTENT, NULL}, {PD_CHAT_TEXT, " "},
                                    {PD_CHAT_EOS, NULL}},
         },
+    },
+    {
+        /* Qwen's and others'. Qwen 2.5's own program begins with a system's turn where there is none. */
+        .name = "chatml", .mark = "<|im_start|>", .stops = {"<|im_end|>", "<|endoftext|>"},
+        .system = PD_CHAT_SYSTEM_TURN, .untrimmed = true,
+        .turns = {CHATML_TURN("system"), CHATML_TURN("user"), CHATML_TURN("assistant")},
+        .open = {{PD_CHAT_PIECE, "<|im_start|>"}, {PD_CHAT_TEXT, "assistant\n"}},
     },
     {
         /* No family's: the messages as they are, for base models. */
@@ -168,7 +179,7 @@ const struct pd_chat *pd_chat_by_template(const char *jinja, size_t size, const 
 peridot_status pd_chat_get(const struct pd_chat **out, const char *name, const struct pd_special *s,
                            const struct pd_pieces *p)
 {
-    char names[128] = "";
+    char names[256] = "";
     *out = NULL;
     for (size_t i = 0, at = 0; i < PD_COUNT(chats); i++) {
         at += (size_t)snprintf(names + at, sizeof names - at, "%s\"%s\"", i ? ", " : "", chats[i].name);

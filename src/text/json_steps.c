@@ -39,7 +39,15 @@ static bool read_escape(struct pd_json_steps *out, yyjson_val *step)
     return is_str(yyjson_obj_get(step, "pattern"), "String", " ") && is_str(step, "content", PD_SPACE);
 }
 
-static const struct step normalizers[] = {{"Prepend", read_prepend}, {"Replace", read_escape}, {NULL, NULL}};
+static bool read_nfc(struct pd_json_steps *out, yyjson_val *step)
+{
+    (void)step;
+    return out->nfc = true;
+}
+
+static const struct step normalizers[] = {
+    {"Prepend", read_prepend}, {"Replace", read_escape}, {"NFC", read_nfc}, {NULL, NULL},
+};
 
 /* ---- pre_tokenizer ---- */
 
@@ -187,6 +195,8 @@ static peridot_status check_spelling(const struct pd_json_steps *s)
     if (!s->byte_level && !s->escape)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
                        "a tokenizer that neither is byte-level nor escapes spaces is not supported");
+    if (!s->byte_level && s->nfc)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the normalizer \"NFC\" is supported for byte-level tokenizers only");
     if (!s->byte_level && s->pattern)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
                        "the pre_tokenizer \"Split\" is supported for byte-level tokenizers only");

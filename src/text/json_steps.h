@@ -10,6 +10,7 @@
 
 struct pd_json_steps {
     bool byte_level;             /* pre_tokenizer ByteLevel: merges are of bytes */
+    bool nfc;                    /* as in pd_pieces */
     bool escape;                 /* spaces become U+2581 */
     bool prefix, prefix_each, prefix_unless_space, split_spaces, strip_prefix;   /* as in pd_pieces */
     bool byte_decoder, space_decoder;

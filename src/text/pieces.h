@@ -61,6 +61,7 @@ struct pd_pieces {
     bool prefix_each;        /* dummy_prefix: before each stretch between added tokens, not just the first */
     bool prefix_unless_space;   /* dummy_prefix: not where a space is there already */
     bool split_spaces;       /* CHAR_MERGES: nothing merges across the start of a space */
+    bool nfc;                /* BYTE_MERGES: text is brought into Unicode's form C first (nfc.h) */
     char *pattern;           /* BYTE_MERGES: the words, a regular expression; NUL-terminated */
 };
 

@@ -5,7 +5,7 @@
 
 #include "base/num.h"
 #include "text/merges.h"
-#include "text/split.h"
+#include "text/pre.h"
 
 #include <string.h>
 
@@ -160,24 +160,29 @@ static peridot_status read_prefix(struct pd_pieces *out, const struct pd_checkpo
 
 /* ---- byte-level vocabularies ---- */
 
-/* Words and their pattern by name. Files from before the key existed lack it: of them, Llama 3's are known by their
+/* The steps by name. Files from before the key existed lack it: of them, Llama 3's are known by their
  * bos. */
 static peridot_status read_pattern(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
     struct pd_string pre = {"default", 7};
-    bool prefix;
+    bool prefix, bos;
+    char known[256];
     has_string(c, KEY("pre"), &pre);
-    bool named = !is(pre, "default");
-    bool llama3 = named ? is(pre, "llama-bpe") || is(pre, "llama3") || is(pre, "llama-v3")
-                        : pd_pieces_find(out, LLAMA3_BOS, strlen(LLAMA3_BOS)) >= 0;
-    if (named && !llama3 && !is(pre, "gpt-2"))
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                       KEY("pre") " \"%.*s\" is not supported; \"llama-bpe\" and \"gpt-2\" are",
-                       (int)pd_min(pre.size, 40), pre.data);
+    if (is(pre, "default")) {
+        bool llama3 = pd_pieces_find(out, LLAMA3_BOS, strlen(LLAMA3_BOS)) >= 0;
+        pre = llama3 ? (struct pd_string){"llama-bpe", 9} : (struct pd_string){"gpt-2", 5};
+    }
+    const struct pd_pre *row = pd_pre_find(pre.data, (size_t)pre.size);
+    if (!row)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, KEY("pre") " \"%.*s\" is not supported (known: %s)",
+                       (int)pd_min(pre.size, 40), pre.data, pd_pre_known(known, sizeof known));
     PD_TRY(read_flag(&prefix, c, KEY("add_space_prefix"), false));
     if (prefix) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, KEY("add_space_prefix") " is not supported for \"gpt2\"");
-    out->whole_words = llama3;
-    return pd_pieces_set_pattern(out, llama3 ? pd_split_llama3 : pd_split_gpt2);
+    PD_TRY(read_flag(&bos, c, KEY("add_bos_token"), !row->no_bos));
+    out->no_bos = !bos;
+    out->whole_words = row->whole_words;
+    out->nfc = row->nfc;
+    return pd_pieces_set_pattern(out, row->pattern);
 }
 
 static peridot_status read_lines(struct pd_merge_reader *r, const struct pd_meta *merges)

@@ -195,6 +195,7 @@ static peridot_status use_steps(struct pd_pieces *out, const struct pd_json_step
     out->prefix_unless_space = s->prefix_unless_space;
     out->split_spaces = s->split_spaces;
     out->strip_prefix = s->strip_prefix;
+    out->nfc = s->nfc;
     out->bos = find_control(out, s->bos, (const char *const[]){"<bos>", "<s>", "<|begin_of_text|>"});
     out->add_eos = s->adds_eos;
     out->eos = find_control(out, NULL, (const char *const[]){"<eos>", "</s>", "<|end_of_text|>"});

@@ -6,8 +6,8 @@
 
 #include "base/status.h"
 
-/* The patterns of GPT-2 and of Llama 3. */
-extern const char pd_split_gpt2[], pd_split_llama3[];
+/* The patterns of GPT-2, of Llama 3 and of Qwen 2. */
+extern const char pd_split_gpt2[], pd_split_llama3[], pd_split_qwen2[];
 
 struct pd_split;
 

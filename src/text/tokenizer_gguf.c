@@ -4,8 +4,8 @@
 #include "base/num.h"
 #include "format/gguf_write.h"
 #include "text/byte_level.h"
+#include "text/pre.h"
 #include "text/scores.h"
-#include "text/split.h"
 #include "text/tokenizer_private.h"
 
 #include <stdio.h>
@@ -185,16 +185,14 @@ static void add_ids(struct pd_gguf_writer *w, const struct pd_tokenizer *t)
 /* GGUF knows patterns by name only. */
 static const char *pattern_name(const struct pd_pieces *p)
 {
-    if (p->algorithm != PD_ALGORITHM_BYTE_MERGES) return "default";
-    if (strcmp(p->pattern, pd_split_llama3) == 0 && p->whole_words) return "llama-bpe";
-    return strcmp(p->pattern, pd_split_gpt2) == 0 && !p->whole_words ? "gpt-2" : NULL;
+    return p->algorithm == PD_ALGORITHM_BYTE_MERGES ? pd_pre_name(p) : "default";
 }
 
 static peridot_status check_expressible(const struct pd_pieces *p)
 {
     const char *what = p->algorithm != PD_ALGORITHM_BPE && !pd_pieces_by_merges(p) ? "another algorithm than BPE"
                      : p->remove_spaces ? "the removal of extra spaces"
-                     : !pattern_name(p) ? "a pattern of words that is neither Llama 3's nor GPT-2's"
+                     : !pattern_name(p) ? "a pattern of words that has no name"
                      : p->algorithm == PD_ALGORITHM_CHAR_MERGES && p->whole_words ? "\"ignore_merges\"" : NULL;
     if (!what) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "its tokenizer has %s, which GGUF cannot express", what);
