@@ -33,19 +33,23 @@ test_logits() {
     same_logits llama-linear f16
     same_logits qwen2-window bf16
     same_logits qwen3 bf16
+    same_logits llama-yarn f32
     run convert "$source/tests/golden/gemma3-wrapped" -o "$folder/x.gguf"
     check "vision is told of" contains err "3 tensors of vision were left out"
     check "a missing tokenizer is told of" contains err "no tokenizer was found"
 }
 
-# rope_freqs.weight holds float32 where config.json gives the rule: near, not equal.
-test_llama3() {
-    local from=$source/tests/golden/llama3
-    run convert "$from" -o "$folder/x.gguf" --type f32
-    check "convert llama3 succeeds" [ $status = 0 ]
-    logits "$from" "$(cat "$from/tokens.txt")" "$folder/a.f32"
-    logits "$folder/x.gguf" "$(cat "$from/tokens.txt")" "$folder/b.f32"
-    check "llama3: nearly the same logits" near "$folder/a.f32" "$folder/b.f32"
+# rope_freqs.weight and attn_factor are float32 where config.json gives the rule: near, not equal.
+test_rope_rules() {
+    local name from
+    for name in llama3 llama-yarn-mscale; do
+        from=$source/tests/golden/$name
+        run convert "$from" -o "$folder/x.gguf" --type f32
+        check "convert $name succeeds" [ $status = 0 ]
+        logits "$from" "$(cat "$from/tokens.txt")" "$folder/a.f32"
+        logits "$folder/x.gguf" "$(cat "$from/tokens.txt")" "$folder/b.f32"
+        check "$name: nearly the same logits" near "$folder/a.f32" "$folder/b.f32"
+    done
 }
 
 near() {
@@ -106,7 +110,7 @@ test_fails() {
 }
 
 test_logits
-test_llama3
+test_rope_rules
 [ -e "$stories" ] && test_stories && test_imatrix
 test_fails
 finish

@@ -3,6 +3,7 @@
 #include "config_fixture.h"
 
 #include "arch/plan.h"
+#include "arch/rope.h"
 
 #define FULL "\"full_attention\""
 #define LOCAL "\"sliding_attention\""

@@ -252,6 +252,52 @@ static void test_gguf_gemma4(void **state)
     pd_config_free(&c);
 }
 
+#define YARN_KEYS {"rope.scaling.type", .text = "yarn"}, {"rope.scaling.factor", .count = 4}
+
+/* What multiplies cos and sin is 0.1 ln 4 + 1, divided by the same with a weight where the file has one. */
+static void test_gguf_yarn(void **state)
+{
+    (void)state;
+    struct pd_config c;
+    GGUF_CONFIG(&c, "llama", YARN_KEYS, {"rope.scaling.original_context_length", .count = 512});
+    assert_true(c.ropes[0].beta_fast == 32 && c.ropes[0].beta_slow == 1 && c.ropes[0].old_ctx == 512);
+    close_to(c.rope_tables[0].attn_factor, 0.1 * log(4) + 1);
+    /* 288 columns: the ramp is from 288 ln(512 / 64 pi) / 2 ln 10000 = 14.6, floored, to 68.8, ceiled */
+    close_to(frequencies(&c, 0)[14], pow(1e4, -28.0 / 288));
+    close_to(frequencies(&c, 0)[15], pow(1e4, -30.0 / 288) * (1.0 / 55 / 4 + 54.0 / 55));
+    close_to(frequencies(&c, 0)[69], pow(1e4, -138.0 / 288) / 4);
+    close_to(frequencies(&c, 0)[143], pow(1e4, -286.0 / 288) / 4);
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "llama", YARN_KEYS, {"rope.scaling.yarn_log_multiplier", .real = 2},
+                {"rope.scaling.attn_factor", .real = 3}, {"rope.scaling.yarn_beta_fast", .count = 16},
+                {"rope.scaling.yarn_beta_slow", .count = 2});
+    assert_true(c.ropes[0].beta_fast == 16 && c.ropes[0].beta_slow == 2 && c.ropes[0].old_ctx == 8192);
+    close_to(c.rope_tables[0].attn_factor, 3 * (0.1 * log(4) + 1) / (0.2 * log(4) + 1));
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "gemma3", YARN_KEYS);   /* whose layers with a window have no rule */
+    close_to(frequencies(&c, true)[143], pow(1e4, -286.0 / 288));
+    close_to(frequencies(&c, false)[143], pow(1e6, -286.0 / 288) / 4);
+    assert_true(c.rope_tables[c.layers[0].rope].attn_factor == 1 && c.rope_tables[c.layers[5].rope].attn_factor > 1);
+    pd_config_free(&c);
+    static const struct { struct key key; const char *a, *b; } rows[] = {
+        {{"rope.scaling.factor", .count = 0}, "llama.rope.scaling.factor is 0", "not between"},
+        {{"rope.scaling.factor", .real = NAN}, "llama.rope.scaling.factor is", "not between"},
+        {{"rope.scaling.original_context_length", .count = 0}, "original_context_length is 0", "not between"},
+        {{"rope.scaling.yarn_beta_fast", .real = INFINITY}, "yarn_beta_fast is inf", "not between"},
+        {{"rope.scaling.yarn_beta_fast", .real = 0.5f}, "beta_fast is 0.5", "beta_slow, which is 1"},
+        {{"rope.scaling.yarn_beta_slow", .text = "1"}, "llama.rope.scaling.yarn_beta_slow", "not a number"},
+        {{"rope.scaling.yarn_log_multiplier", .real = -1}, "yarn_log_multiplier is -1", "not between"},
+        {{"rope.scaling.attn_factor", .real = 1000}, "rope.scaling.attn_factor is 1138", "not between"},
+        {{"rope.freq_base", .count = 1}, "llama.rope.scaling.type", "base of 1"},
+    };
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        const struct key factor = {"rope.scaling.factor", .count = 4};
+        bool own = strcmp(rows[i].key.name, factor.name) == 0;
+        const struct key keys[] = {rows[i].key, {"rope.scaling.type", .text = "yarn"}, factor};
+        EXPECT_FAILURE(read_gguf(&c, "llama", keys, own ? 2 : 3), PERIDOT_ERROR_FORMAT, rows[i].a, rows[i].b);
+    }
+}
+
 static peridot_status write_config(const char *json)
 {
     struct pd_config c = json_config(json);
@@ -261,6 +307,22 @@ static peridot_status write_config(const char *json)
     pd_gguf_writer_abort(w);
     pd_config_free(&c);
     return status;
+}
+
+/* GGUF has no key for a rule of layers with a window, which transformers knows of any layer. */
+static void test_write_ropes(void **state)
+{
+    (void)state;
+#define ROPES(full, sliding) "{\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 6, \"rope_parameters\": {" \
+        "\"full_attention\": {\"rope_theta\": 1e6, " full "}, " \
+        "\"sliding_attention\": {\"rope_theta\": 1e4, " sliding "}}}"
+#define YARN "\"rope_type\": \"yarn\", \"factor\": 4"
+#define PLAIN "\"rope_type\": \"default\""
+    EXPECT_OK(write_config(ROPES(YARN, PLAIN)));
+    EXPECT_FAILURE(write_config(ROPES(YARN, YARN)), PERIDOT_ERROR_UNSUPPORTED, "local layers rotate", "no key");
+    EXPECT_FAILURE(write_config(ROPES(YARN ", \"attention_factor\": 1.5", PLAIN)), PERIDOT_ERROR_UNSUPPORTED,
+                   "local layers rotate", "no key");
+    EXPECT_OK(write_config("{\"model_type\": \"gemma2\", \"rope_scaling\": {" YARN "}}"));
 }
 
 /* GGUF has a size of heads for layers with a window and one for the others, and not for each layer. */
@@ -293,7 +355,9 @@ static void test_gguf_gemma4_refusals(void **state)
         {{"feed_forward_length", .counts = {64, 64}, .n_counts = 2}, "feed_forward_length has 2 entries", "6 layers"},
         {{"attention.head_count_kv", .counts = {4, 4, 3, 4, 4, 3}, .n_counts = 6}, "8 query heads", "3 kv heads"},
         {{"attn_logit_softcapping", .real = 50}, "gemma4.attn_logit_softcapping is 50", "no such softcap"},
-        {{"rope.scaling.type", .text = "yarn"}, "gemma4.rope.scaling.type", "yarn"},
+        {{"rope.scaling.type", .text = "dynamic"}, "gemma4.rope.scaling.type", "dynamic"},
+        {{"rope.scaling.type", .text = "yarn"}, "gemma4.rope.scaling.factor", "missing"},
+        {{"rope.scaling.attn_factor", .real = 2}, "gemma4.rope.scaling.attn_factor is 2", "only 1"},
         {{"n_factors", .n_factors = 32}, "rope_freqs.weight", "[64]"},
         {{"n_factors", .n_factors = 128}, "rope_freqs.weight", "[64]"},
     };
@@ -314,7 +378,7 @@ static void test_gguf_refusals(void **state)
 {
     (void)state;
     static const struct { struct key key; const char *a, *b; peridot_status status; } rows[] = {
-        {{"rope.scaling.type", .text = "yarn"}, "rope.scaling.type", "yarn", PERIDOT_ERROR_UNSUPPORTED},
+        {{"rope.scaling.type", .text = "ntk"}, "rope.scaling.type", "\"ntk\"", PERIDOT_ERROR_UNSUPPORTED},
         {{"expert_count", .count = 8}, "gemma3.expert_count is 8", "only 0", PERIDOT_ERROR_UNSUPPORTED},
         {{"rope.dimension_count", .count = 72}, "gemma3.rope.dimension_count: 72 of 288", "rotated",
          PERIDOT_ERROR_UNSUPPORTED},
@@ -371,7 +435,11 @@ static void test_gguf_mutations(void **state)
         {"gemma3", {"rope.scaling.factor", .real = -8}, "gemma3.rope.scaling.factor is -8", "not between"},
         {"gemma3", {"rope.scaling.factor", .real = 1e30f}, "gemma3.rope.scaling.factor is 1.00", "not between"},
         {"gemma3", {"rope.scaling.factor", .text = "8"}, "gemma3.rope.scaling.factor", "not a number"},
-        {"llama", {"rope.scaling.attn_factor", .real = 2}, "llama.rope.scaling.attn_factor is 2", "only 1"},
+        {"gemma3", {"rope.scaling.attn_factor", .real = 2}, "gemma3.rope.scaling.attn_factor is 2", "only 1"},
+        {"llama", {"rope.scaling.attn_factor", .real = NAN}, "llama.rope.scaling.attn_factor is", "not between"},
+        {"llama", {"rope.scaling.attn_factor", .count = 0}, "llama.rope.scaling.attn_factor is 0", "not between"},
+        {"llama", {"rope.scaling.yarn_attn_factor", .real = 2}, "llama.rope.scaling.yarn_attn_factor is 2", "only 1"},
+        {"llama", {"rope.scaling.yarn_ext_factor", .count = 0}, "llama.rope.scaling.yarn_ext_factor is 0", "only 1"},
         {"llama", {"rope.scale_linear", .real = 0.5f}, "llama.rope.scale_linear is 0.5", "only 1"},
         {"llama", {"rope.freq_base", .count = 0}, "llama.rope.freq_base is 0", "not between"},
         {"llama", {"rope.freq_base", .real = INFINITY}, "llama.rope.freq_base is inf", "not between"},
@@ -425,6 +493,7 @@ int main(void)
         cmocka_unit_test(test_gguf_qwen), cmocka_unit_test(test_gguf_layers), cmocka_unit_test(test_gguf_refusals),
         cmocka_unit_test(test_gguf_mutations),
         cmocka_unit_test(test_gguf_gemma4), cmocka_unit_test(test_write_gemma4),
+        cmocka_unit_test(test_gguf_yarn), cmocka_unit_test(test_write_ropes),
         cmocka_unit_test(test_gguf_gemma4_refusals),
         cmocka_unit_test(test_gguf_embedding),
     };

@@ -19,13 +19,11 @@ static void test_json_refusals(void **state)
         {"\"model_type\": \"llama\", \"hidden_act\": \"relu\"", "relu", "activation", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"gemma2\", \"hidden_activation\": \"silu\"", "silu", "activation",
          PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"llama\", \"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2.0}", "dynamic", "RoPE",
+        {"\"model_type\": \"llama\", \"rope_scaling\": {\"type\": \"mrope\"}", "mrope", "RoPE",
          PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2.0}", "yarn", "RoPE",
+        {"\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"proportional\"}", "proportional", "RoPE",
          PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"llama\", \"rope_parameters\": {\"rope_type\": \"longrope\"}", "longrope", "RoPE",
-         PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"gemma2\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0}", "llama3", "RoPE",
          PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"llama\", \"partial_rotary_factor\": 0.5", "partial_rotary_factor", "0.5",
          PERIDOT_ERROR_UNSUPPORTED},
@@ -220,7 +218,9 @@ static void test_json_rope(void **state)
         {"\"rope_scaling\": {\"type\": [], \"factor\": 8.0}", "rope_scaling.type is array", "string"},
         {"\"rope_scaling\": {\"rope_type\": \"Linear\", \"factor\": 8.0}", "rope_scaling.rope_type", "\"Linear\""},
         {"\"rope_scaling\": {\"rope_type\": \"\", \"factor\": 8.0}", "rope_scaling.rope_type", "\"\""},
-        {"\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 8.0}", "rope_scaling.rope_type", "\"yarn\""},
+        {"\"rope_scaling\": {\"rope_type\": \"Yarn\", \"factor\": 8.0}", "rope_scaling.rope_type", "\"Yarn\""},
+        {"\"rope_scaling\": {\"rope_type\": \"dynamic\"}", "rope_scaling.factor", "missing"},
+        {"\"rope_scaling\": {\"rope_type\": \"dynamic\", \"factor\": 0}", "rope_scaling.factor is 0", "not between"},
         {"\"rope_scaling\": {\"rope_type\": \"linear\", \"type\": \"yarn\", \"factor\": 2}", "rope_scaling.rope_type",
          "not the same"},
         {"\"rope_scaling\": {\"rope_type\": \"linear\"}", "rope_scaling.factor", "missing"},
@@ -236,6 +236,26 @@ static void test_json_rope(void **state)
         {"\"rope_theta\": \"10000\"", "rope_theta is string", "number"},
         {"\"partial_rotary_factor\": \"half\"", "partial_rotary_factor is string", "number"},
         {"\"rope_parameters\": \"default\"", "rope_parameters is string", "object"},
+    };
+#define YARN "\"rope_scaling\": {\"rope_type\": \"yarn\", "
+    static const struct mutation yarn[] = {
+        {YARN "\"beta_fast\": 32}", "rope_scaling.factor", "missing"},
+        {YARN "\"factor\": -4}", "rope_scaling.factor is -4", "not between"},
+        {YARN "\"factor\": \"4\"}", "rope_scaling.factor is string", "number"},
+        {YARN "\"factor\": 4, \"beta_fast\": 0}", "rope_scaling.beta_fast is 0", "not between"},
+        {YARN "\"factor\": 4, \"beta_slow\": -1}", "rope_scaling.beta_slow is -1", "not between"},
+        {YARN "\"factor\": 4, \"beta_fast\": 1, \"beta_slow\": 2}", "beta_fast is 1", "beta_slow, which is 2"},
+        {YARN "\"factor\": 4, \"attention_factor\": 0}", "rope_scaling.attention_factor is 0", "not between"},
+        {YARN "\"factor\": 4, \"attention_factor\": \"1\"}", "rope_scaling.attention_factor is string", "number"},
+        {YARN "\"factor\": 4, \"mscale\": 1000, \"mscale_all_dim\": -1}", "mscale_all_dim is -1", "not between"},
+        {YARN "\"factor\": 4, \"truncate\": 0}", "rope_scaling.truncate is uint", "true or false"},
+        {YARN "\"factor\": 4, \"original_max_position_embeddings\": 0}", "original_max_position_embeddings is 0",
+         "not between"},
+        {YARN "\"factor\": 4}, \"original_max_position_embeddings\": 1e30", "original_max_position_embeddings is 1e+30",
+         "not between"},
+        {YARN "\"factor\": 4}, \"rope_theta\": 1", "rope_scaling.rope_type", "base of 1"},
+        {YARN "\"factor\": 4}, \"rope_parameters\": {\"rope_type\": \"yarn\", \"factor\": 4, \"beta_fast\": 16}",
+         "rope_scaling and rope_parameters", "contradict"},
     };
     static const struct mutation llama[] = {
         {"\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0}", "rope_scaling.low_freq_factor", "missing"},
@@ -272,9 +292,11 @@ static void test_json_rope(void **state)
     REFUSE_MUTATIONS("\"model_type\": \"gemma3_text\"", rows);
     REFUSE_MUTATIONS("\"model_type\": \"llama\"", rows);
     REFUSE_MUTATIONS("\"model_type\": \"llama\"", llama);
+    REFUSE_MUTATIONS("\"model_type\": \"llama\"", yarn);
     REFUSE_MUTATIONS("\"model_type\": \"gemma3_text\"", gemma3);
     static const char *const fine[] = {"\"rope_scaling\": {}", "\"rope_parameters\": {}", "\"rope_scaling\": null",
-        "\"rope_scaling\": {\"rope_type\": \"default\"}", "\"partial_rotary_factor\": null"};
+        "\"rope_scaling\": {\"rope_type\": \"default\"}", "\"partial_rotary_factor\": null",
+        "\"rope_scaling\": {\"rope_type\": \"dynamic\", \"factor\": 2}"};
     ACCEPT_MUTATIONS("\"model_type\": \"llama\"", fine);
     ACCEPT_MUTATIONS("\"model_type\": \"gemma3_text\"", fine);
 }

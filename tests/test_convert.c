@@ -129,6 +129,8 @@ static void test_golden(void **state)
     compare("llama3", 0, 0);
     compare("qwen2", 0, 0);
     compare("qwen3", 0, 0);
+    compare("llama-yarn", 0, 0);
+    compare("llama-yarn-mscale", 0, 0);
 }
 
 /* ---- types ---- */

@@ -65,8 +65,7 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
 
 peridot_status pd_config_read(struct pd_config *out, const struct pd_checkpoint *c)
 {
-    *out = (struct pd_config){.ropes = {{.divisor = 1}, {.divisor = 1}}, .embed_scale = 1, .residual_scale = 1,
-        .logit_scale = 1};
+    *out = (struct pd_config){.embed_scale = 1, .residual_scale = 1, .logit_scale = 1};
     peridot_status status = read_config(out, c);
     if (status == PERIDOT_OK) return status;
     pd_config_free(out);

@@ -8,13 +8,18 @@
 #include "format/checkpoint.h"
 #include "params.h"
 
-/* Rotation: inverse frequency i of head_dim / 2 is base^(-2 i / head_dim) / divisor, or 0 from the rotated part of them
- * on, then Llama 3.1's rule when its factor is set, then divided by factors[i] where a GGUF brings either rule as a
- * tensor. */
+/* Rotation. Inverse frequency i of the n columns of a head that are rotated is base^(-2 i / n), or 0 from the rotated
+ * part of them on; then Llama 3.1's rule where its factor is set. `divisor` divides all of them, or, by YaRN's rule,
+ * those that turn few times in the old context. cos and sin are multiplied by attn_factor. Without padding: see
+ * pd_rope_equal. */
 struct pd_rope {
     double base, divisor;
-    double rotated_part;                                         /* of the pairs of a head; 0: all */
-    double factor, low_freq_factor, high_freq_factor, old_ctx;   /* factor 0: no rule */
+    double rotated_part;                                /* of the pairs of a head; 0: all */
+    double factor, low_freq_factor, high_freq_factor;   /* Llama 3.1's; factor 0: no rule */
+    double beta_fast, beta_slow;                        /* YaRN's; beta_fast 0: no rule */
+    double exact_ramp;                                  /* 1: YaRN's ramp begins and ends between pairs */
+    double old_ctx;                                     /* the context that either rule extends */
+    double attn_factor;
 };
 
 /* Layers without and with a window may rotate differently. */
@@ -24,6 +29,7 @@ enum { PD_ROPE_GLOBAL, PD_ROPE_LOCAL, PD_N_ROPES };
 struct pd_rope_table {
     uint32_t rope;                   /* PD_ROPE_GLOBAL or PD_ROPE_LOCAL */
     uint32_t head_dim;
+    double attn_factor;              /* of cos and sin */
     double *inv_freq;                /* [head_dim / 2] */
 };
 

@@ -2,6 +2,7 @@
 #include "arch/config_readers.h"
 #include "arch/layers.h"
 #include "arch/numbers.h"
+#include "arch/rope.h"
 
 #include "base/num.h"
 #include "base/utf8.h"
@@ -104,35 +105,62 @@ static bool equals(struct pd_string s, const char *text)
     return s.size == strlen(text) && memcmp(s.data, text, strlen(text)) == 0;
 }
 
-/* The divisor of positions in global layers: only linear scaling is known for these families. */
-static double read_rope_divisor(struct reader *r)
+enum scaling { NO_SCALING, LINEAR, YARN, N_SCALINGS };
+
+/* Files without a type may have a divisor. */
+static enum scaling read_scaling(struct reader *r, bool *has_type)
 {
+    static const char *const names[N_SCALINGS] = {"none", "linear", "yarn"};
     char key[KEY_SIZE];
     const struct pd_meta *m = find_key(r, "rope.scaling.type", key);
     struct pd_string type;
-    if (!m) return read_number(r, PD_NUMBER_ROPE_FACTOR, 1);
-    if (r->status != PERIDOT_OK) return 1;
+    *has_type = m != NULL;
+    if (!m || r->status != PERIDOT_OK) return LINEAR;
     if (!pd_meta_string(&type, m, 0)) {
         r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a string", key);
-        return 1;
+        return LINEAR;
     }
-    if (equals(type, "none")) return 1;
-    if (!equals(type, "linear"))
-        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is \"%.*s\": only \"linear\" is known for %s", key,
-                            (int)pd_min(type.size, 64), type.data, r->family->name);
-    return read_number(r, PD_NUMBER_ROPE_FACTOR, NAN);
+    for (int i = 0; i < N_SCALINGS; i++)
+        if (equals(type, names[i])) return (enum scaling)i;
+    r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is \"%.*s\", which is not known (known: none, linear, yarn)",
+                        key, (int)pd_min(type.size, 64), type.data);
+    return LINEAR;
+}
+
+/* The rule of layers without a window. What multiplies cos and sin is computed as llama.cpp does. */
+static void read_rope_rule(struct reader *r, struct pd_rope *rope)
+{
+    char key[KEY_SIZE];
+    bool has_type;
+    enum scaling scaling = read_scaling(r, &has_type);
+    if (scaling != NO_SCALING) rope->divisor = read_number(r, PD_NUMBER_ROPE_FACTOR, has_type ? NAN : 1);
+    rope->attn_factor = read_number(r, PD_NUMBER_ATTN_FACTOR, 1);
+    find_key(r, pd_numbers[PD_NUMBER_ATTN_FACTOR].gguf, key);
+    if (r->family->local_rope && rope->attn_factor != 1 && r->status == PERIDOT_OK)
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: only 1 is supported in a %s model", key,
+                            rope->attn_factor, r->family->name);
+    if (scaling != YARN) return;
+    rope->old_ctx = read_number(r, PD_NUMBER_OLD_CTX, rope->old_ctx);
+    rope->beta_fast = read_number(r, PD_NUMBER_BETA_FAST, 32);
+    rope->beta_slow = read_number(r, PD_NUMBER_BETA_SLOW, 1);
+    double all = read_number(r, PD_NUMBER_MSCALE_ALL_DIM, 0);
+    rope->attn_factor *= pd_rope_mscale(rope->divisor, 1) / (all != 0 ? pd_rope_mscale(rope->divisor, all) : 1);
+    if (r->status == PERIDOT_OK) check_number(r, PD_NUMBER_ATTN_FACTOR, rope->attn_factor, key);
+    find_key(r, "rope.scaling.type", key);
+    if (r->status == PERIDOT_OK) r->status = pd_rope_check_yarn(rope, key);
 }
 
 static void read_ropes(struct reader *r, struct pd_config *out)
 {
     struct pd_rope *global = &out->ropes[PD_ROPE_GLOBAL], *local = &out->ropes[PD_ROPE_LOCAL];
-    *global = (struct pd_rope){.base = read_number(r, PD_NUMBER_ROPE_BASE, r->family->rope_base),
-        .divisor = read_rope_divisor(r), .rotated_part = r->family->rotated_part};
-    /* Gemma 2's local layers rotate like its global ones; Gemma 3's have a base of their own and no divisor. */
+    *global = (struct pd_rope){.base = read_number(r, PD_NUMBER_ROPE_BASE, r->family->rope_base), .divisor = 1,
+        .rotated_part = r->family->rotated_part, .old_ctx = out->ctx_max, .attn_factor = 1};
+    read_rope_rule(r, global);
+    /* Gemma 2's local layers rotate like its global ones; Gemma 3's have a base of their own and no rule. */
     *local = *global;
     if (r->family->local_rope)
         *local = (struct pd_rope){.base = read_number(r, PD_NUMBER_ROPE_BASE_LOCAL, r->family->rope_base_local),
-            .divisor = 1};
+            .divisor = 1, .old_ctx = out->ctx_max, .attn_factor = 1};
 }
 
 /* ---- layers ---- */
@@ -228,12 +256,12 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
 
 static peridot_status refuse_unknown(struct reader *r)
 {
-    enum { MULTIPLIERS = 4 };   /* from here on */
+    enum { MULTIPLIERS = 5 };   /* from here on */
     /* and the one value that changes nothing */
     static const struct { const char *name; double neutral; } numbers[] = {
-        {"rope.scaling.attn_factor", 1}, {"rope.scale_linear", 1}, {"attention.clamp_kqv", 0},
-        {"attention.max_alibi_bias", 0}, [MULTIPLIERS] = {"logit_scale", 1}, {"embedding_scale", 1},
-        {"residual_scale", 1}};
+        {"rope.scale_linear", 1}, {"rope.scaling.yarn_ext_factor", 1}, {"rope.scaling.yarn_attn_factor", 1},
+        {"attention.clamp_kqv", 0}, {"attention.max_alibi_bias", 0}, [MULTIPLIERS] = {"logit_scale", 1},
+        {"embedding_scale", 1}, {"residual_scale", 1}};
     char key[KEY_SIZE];
     for (size_t i = 0; i < (r->family->multipliers ? MULTIPLIERS : PD_COUNT(numbers)); i++) {
         double value = read_float(r, numbers[i].name, key);

@@ -46,7 +46,7 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
         .rope_base_local = 10000, .unscaled_queries = true, .hf_activation = PD_HF_ACTIVATION,
         .hf = {512, 2048, 24, 4, 2, 262144, 256}},
     [PD_LLAMA] = {.name = "llama", .silu = true, .gguf_interleaved = true, .space_prefix = true,
-        .llama3_rope = true, .rope_base = 10000, .gguf_all_windows = true, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
+        .rope_base = 10000, .gguf_all_windows = true, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
     /* GGUF knows it as Llama, whose row comes first. */
     [PD_MISTRAL] = {.name = "llama", .silu = true, .gguf_interleaved = true, .space_prefix = true, .rope_base = 10000,
         .gguf_all_windows = true, .hf_all_windows = true, .hf = {4096, 14336, 32, 32, 8, 131072, 0}},

@@ -1,6 +1,7 @@
 #include "arch/gguf_keys.h"
 
 #include "arch/layers.h"
+#include "arch/rope.h"
 #include "base/num.h"
 
 #include <stddef.h>
@@ -174,9 +175,19 @@ static peridot_status add_ropes(const struct keys *k, const struct pd_config *c)
     PD_TRY(add_head_dim(k, "rope.dimension_count", c));
     add_f32(k, "rope.freq_base", global->base);
     if (pd_families[c->family].local_rope) add_f32(k, "rope.freq_base_swa", c->ropes[PD_ROPE_LOCAL].base);
-    if (global->divisor == 1) return PERIDOT_OK;
-    pd_gguf_writer_add_string(k->writer, full_key(key, k, "rope.scaling.type"), "linear");
-    add_f32(k, "rope.scaling.factor", global->divisor);
+    bool yarn = global->beta_fast != 0 && global->exact_ramp == 0, linear = global->beta_fast == 0;
+    if (yarn || (linear && global->divisor != 1)) {
+        pd_gguf_writer_add_string(k->writer, full_key(key, k, "rope.scaling.type"), yarn ? "yarn" : "linear");
+        add_f32(k, "rope.scaling.factor", global->divisor);
+    }
+    if (yarn) {
+        add_u32(k, "rope.scaling.original_context_length", (uint32_t)global->old_ctx);
+        add_f32(k, "rope.scaling.yarn_beta_fast", global->beta_fast);
+        add_f32(k, "rope.scaling.yarn_beta_slow", global->beta_slow);
+    }
+    /* by which readers multiply what they take from the divisor */
+    float attn_factor = (float)(global->attn_factor / (yarn ? pd_rope_mscale(global->divisor, 1) : 1));
+    if (attn_factor != 1) add_f32(k, "rope.scaling.attn_factor", (double)attn_factor);
     return PERIDOT_OK;
 }
 
@@ -206,12 +217,14 @@ static peridot_status add_attention(const struct keys *k, const struct pd_config
     return PERIDOT_OK;
 }
 
-/* Local layers have no keys for a divisor, and none for a base but in Gemma 3. */
+/* Local layers have no keys for a rule, and none for a base but in Gemma 3; what multiplies cos and sin is theirs, too,
+ * where it is not what the divisor gives. */
 static peridot_status check_local_rope(const struct pd_config *c)
 {
     const struct pd_rope *global = &c->ropes[PD_ROPE_GLOBAL], *local = &c->ropes[PD_ROPE_LOCAL];
-    bool same = local->divisor == global->divisor && local->base == global->base;
-    bool ok = pd_families[c->family].local_rope ? local->divisor == 1 : same;
+    bool has_rule = local->divisor != 1 || local->factor != 0 || local->beta_fast != 0;
+    bool usual = global->attn_factor == (global->beta_fast != 0 ? pd_rope_mscale(global->divisor, 1) : 1);
+    bool ok = pd_families[c->family].local_rope ? !has_rule && usual : pd_rope_equal(local, global);
     if (!pd_layers_largest(c).window || ok) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
                    "local layers rotate with base %g and divisor %g, for which GGUF has no key",

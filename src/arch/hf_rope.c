@@ -1,7 +1,9 @@
 /* The rotation of config.json, as either generation of files says it. */
 #include "arch/hf_reader.h"
+#include "arch/rope.h"
 
 #include "base/names.h"
+#include "base/num.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,6 +18,86 @@ static void read_llama3(struct pd_hf_reader *r, struct pd_rope *rope, struct pd_
         r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %shigh_freq_factor is %g and %slow_freq_factor %g: the "
                             "first must be larger", scaling.prefix, rope->high_freq_factor, scaling.prefix,
                             rope->low_freq_factor);
+}
+
+/* null is as good as absent. */
+static double optional_number(struct pd_hf_reader *r, struct pd_hf_object o, enum pd_number number, double fallback)
+{
+    return pd_hf_member(o.at, pd_numbers[number].hf) ? pd_hf_number(r, o, number, fallback) : fallback;
+}
+
+/* The context that a rule extends: what the config itself says comes first, then the rule, then the model's context. */
+static double read_old_ctx(struct pd_hf_reader *r, struct pd_hf_object o, double ctx_max)
+{
+    bool of_config = pd_hf_member(r->config.at, pd_numbers[PD_NUMBER_OLD_CTX].hf) != NULL;
+    return optional_number(r, of_config ? r->config : o, PD_NUMBER_OLD_CTX, ctx_max);
+}
+
+static void check_attn_factor(struct pd_hf_reader *r, struct pd_hf_object o, double value)
+{
+    char full[PD_HF_KEY_SIZE];
+    if (r->status == PERIDOT_OK)
+        r->status = pd_number_check(PD_NUMBER_ATTN_FACTOR, value,
+                                    pd_hf_key(full, o, pd_numbers[PD_NUMBER_ATTN_FACTOR].hf));
+}
+
+static void read_yarn(struct pd_hf_reader *r, struct pd_rope *rope, struct pd_hf_object o)
+{
+    char full[PD_HF_KEY_SIZE];
+    yyjson_val *truncate = pd_hf_member(o.at, "truncate");
+    double ctx_max = rope->old_ctx;
+    rope->old_ctx = read_old_ctx(r, o, ctx_max);
+    bool no_factor = yyjson_is_null(yyjson_obj_get(o.at, pd_numbers[PD_NUMBER_ROPE_FACTOR].hf));
+    rope->divisor = no_factor ? ctx_max / rope->old_ctx : pd_hf_number(r, o, PD_NUMBER_ROPE_FACTOR, NAN);
+    rope->beta_fast = optional_number(r, o, PD_NUMBER_BETA_FAST, 32);
+    rope->beta_slow = optional_number(r, o, PD_NUMBER_BETA_SLOW, 1);
+    double one = optional_number(r, o, PD_NUMBER_MSCALE, 0), all = optional_number(r, o, PD_NUMBER_MSCALE_ALL_DIM, 0);
+    double usual = one != 0 && all != 0 ? pd_rope_mscale(rope->divisor, one) / pd_rope_mscale(rope->divisor, all)
+                                        : pd_rope_mscale(rope->divisor, 1);
+    rope->attn_factor = optional_number(r, o, PD_NUMBER_ATTN_FACTOR, usual);
+    check_attn_factor(r, o, rope->attn_factor);
+    if (truncate && !yyjson_is_bool(truncate) && r->status == PERIDOT_OK)
+        pd_hf_fail_type(r, o, "truncate", "true or false");
+    rope->exact_ramp = yyjson_is_false(truncate);
+    if (r->status == PERIDOT_OK) r->status = pd_rope_check_yarn(rope, pd_hf_key(full, o, "rope_type"));
+}
+
+static void read_linear(struct pd_hf_reader *r, struct pd_rope *rope, struct pd_hf_object o)
+{
+    rope->divisor = pd_hf_number(r, o, PD_NUMBER_ROPE_FACTOR, NAN);
+}
+
+static void read_proportional(struct pd_hf_reader *r, struct pd_rope *rope, struct pd_hf_object o)
+{
+    rope->rotated_part = pd_hf_number(r, o, PD_NUMBER_ROPE_PART, 1);
+    rope->divisor = pd_hf_number(r, o, PD_NUMBER_ROPE_FACTOR, 1);
+}
+
+/* transformers rotates texts of up to max_position_embeddings as without a rule, and all of a longer one by a base of
+ * its length, at which keys of a cache would have to be rotated anew. No session is longer. */
+static void read_dynamic(struct pd_hf_reader *r, struct pd_rope *rope, struct pd_hf_object o)
+{
+    (void)rope;
+    pd_hf_number(r, o, PD_NUMBER_ROPE_FACTOR, NAN);
+}
+
+static void read_default(struct pd_hf_reader *r, struct pd_rope *rope, struct pd_hf_object o)
+{
+    (void)r, (void)rope, (void)o;
+}
+
+typedef void read_rule(struct pd_hf_reader *, struct pd_rope *, struct pd_hf_object);
+
+/* NULL: not known. */
+static read_rule *find_rule(const struct pd_hf_reader *r, const char *type)
+{
+    static const struct { const char *type; read_rule *read; } rules[] = {{"default", read_default},
+        {"linear", read_linear}, {"dynamic", read_dynamic}, {"llama3", read_llama3}, {"yarn", read_yarn},
+        {"proportional", read_proportional}};
+    for (size_t i = 0; i < PD_COUNT(rules); i++)
+        if (strcmp(type, rules[i].type) == 0)
+            return rules[i].read == read_proportional && r->family->rotated_part == 0 ? NULL : rules[i].read;
+    return NULL;
 }
 
 /* The kind of scaling: "rope_type", in older files "type". Without either, parameters that hold no factor only say the
@@ -41,13 +123,9 @@ static struct pd_rope read_rope(struct pd_hf_reader *r, struct pd_hf_object o, s
     rope.base = pd_hf_number(r, o, PD_NUMBER_ROPE_BASE, rope.base);
     rope.rotated_part = 0;
     const char *type = r->status == PERIDOT_OK ? read_rope_type(r, o) : NULL;
-    if (r->status != PERIDOT_OK || strcmp(type, "default") == 0) return rope;
-    if (strcmp(type, "linear") == 0) rope.divisor = pd_hf_number(r, o, PD_NUMBER_ROPE_FACTOR, NAN);
-    else if (r->family->rotated_part > 0 && strcmp(type, "proportional") == 0) {
-        rope.rotated_part = pd_hf_number(r, o, PD_NUMBER_ROPE_PART, 1);
-        rope.divisor = pd_hf_number(r, o, PD_NUMBER_ROPE_FACTOR, 1);
-    }
-    else if (r->family->llama3_rope && strcmp(type, "llama3") == 0) read_llama3(r, &rope, o);
+    if (r->status != PERIDOT_OK) return rope;
+    read_rule *read = find_rule(r, type);
+    if (read) read(r, &rope, o);
     else
         r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s \"" PD_NAME "\": this RoPE scaling is not known for a %s "
                             "model", pd_hf_key(full, o, "rope_type"), type, r->family->name);
@@ -64,13 +142,6 @@ static void refuse_partial(struct pd_hf_reader *r, struct pd_hf_object o)
     else if (v && yyjson_get_num(v) != 1)
         r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: only 1 is supported", pd_hf_key(full, o, key),
                             yyjson_get_num(v));
-}
-
-static bool same_rope(const struct pd_rope *a, const struct pd_rope *b)
-{
-    return a->base == b->base && a->divisor == b->divisor && a->factor == b->factor
-        && a->low_freq_factor == b->low_freq_factor && a->high_freq_factor == b->high_freq_factor
-        && a->old_ctx == b->old_ctx;
 }
 
 /* Families whose layers rotate in two ways have an object for each type of layer in rope_parameters. */
@@ -98,7 +169,8 @@ void pd_hf_read_ropes(struct pd_hf_reader *r, struct pd_config *out)
     const struct pd_family_traits *family = r->family;
     struct pd_hf_object scaling = pd_hf_object(r, r->config, "rope_scaling", "rope_scaling.");
     struct pd_hf_object parameters = pd_hf_object(r, r->config, "rope_parameters", "rope_parameters.");
-    struct pd_rope global = {.base = pd_hf_number(r, r->config, PD_NUMBER_ROPE_BASE, family->rope_base), .divisor = 1};
+    struct pd_rope global = {.base = pd_hf_number(r, r->config, PD_NUMBER_ROPE_BASE, family->rope_base), .divisor = 1,
+        .old_ctx = out->ctx_max, .attn_factor = 1};
     struct pd_rope local = global, old;
     global.rotated_part = family->rotated_part;
     if (family->rotated_part > 0 && yyjson_obj_size(scaling.at) && r->status == PERIDOT_OK)
@@ -115,7 +187,7 @@ void pd_hf_read_ropes(struct pd_hf_reader *r, struct pd_config *out)
     } else {
         read_parameters(r, &global, &local, parameters);
     }
-    if (scaling.at && parameters.at && r->status == PERIDOT_OK && !same_rope(&old, &global))
+    if (scaling.at && parameters.at && r->status == PERIDOT_OK && !pd_rope_equal(&old, &global))
         r->status = pd_fail(PERIDOT_ERROR_FORMAT,
                             "config.json: rope_scaling and rope_parameters contradict each other");
     out->ropes[PD_ROPE_GLOBAL] = global;

@@ -1,11 +1,11 @@
 #include "arch/layers.h"
 
+#include "arch/rope.h"
 #include "base/num.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- filling in ---- */
 
@@ -99,91 +99,7 @@ static peridot_status find_kind(struct pd_config *c, uint32_t i)
     return PERIDOT_OK;
 }
 
-/* ---- rotation ---- */
-
-/* Llama 3.1's rule (Meta's apply_scaling): long waves are slowed by `factor`, short ones stay, those between are
- * blended. */
-static double scaled_frequency(const struct pd_rope *rope, double f)
-{
-    const double two_pi = 6.283185307179586;
-    double turns = rope->old_ctx * f / two_pi;   /* in the old context */
-    if (rope->factor == 0 || turns > rope->high_freq_factor) return f;
-    if (turns < rope->low_freq_factor) return f / rope->factor;
-    double smooth = (turns - rope->low_freq_factor) / (rope->high_freq_factor - rope->low_freq_factor);
-    return (1 - smooth) * f / rope->factor + smooth * f;
-}
-
-uint32_t pd_rope_n_rotated(const struct pd_rope *rope, uint32_t head_dim)
-{
-    return rope->rotated_part > 0 ? (uint32_t)(rope->rotated_part * head_dim / 2) : head_dim / 2;
-}
-
-uint32_t pd_rope_global_head_dim(const struct pd_config *config)
-{
-    for (uint32_t i = 0; i < config->n_layers; i++)
-        if (!config->layers[i].window) return config->layers[i].head_dim;
-    return config->layers[0].head_dim;
-}
-
-static double frequency(const struct pd_rope *rope, uint32_t head_dim, uint32_t i)
-{
-    if (i >= pd_rope_n_rotated(rope, head_dim)) return 0;
-    return pow(rope->base, -2.0 * i / head_dim) / rope->divisor;
-}
-
-void pd_rope_factors(float *out, const struct pd_config *config, uint32_t n)
-{
-    const struct pd_rope *rope = &config->ropes[PD_ROPE_GLOBAL];
-    for (uint32_t i = 0; i < n; i++) {
-        double f = frequency(rope, 2 * n, i);
-        out[i] = f > 0 ? (float)(f / scaled_frequency(rope, f)) : PD_ROPE_STILL;
-    }
-}
-
-/* rope_freqs.weight: what each frequency is divided by. */
-static peridot_status apply_factors(double *inv_freq, uint32_t n, const struct pd_tensor *t)
-{
-    if (!t) return PERIDOT_OK;
-    if (t->dtype != PD_F32 || t->n_dims != 1 || t->shape[0] != n)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "tensor rope_freqs.weight is not f32 of shape [%u]", n);
-    for (uint32_t i = 0; i < n; i++) {
-        float factor;
-        memcpy(&factor, t->data + sizeof factor * i, sizeof factor);
-        if (!(factor > 0 && isfinite(factor)))
-            return pd_fail(PERIDOT_ERROR_FORMAT, "tensor rope_freqs.weight: element %u is %g", i, (double)factor);
-        inv_freq[i] /= (double)factor;
-    }
-    return PERIDOT_OK;
-}
-
-static peridot_status add_table(struct pd_config *c, uint32_t rope, uint32_t head_dim,
-                                const struct pd_tensor *rope_freqs)
-{
-    uint32_t half = head_dim / 2;
-    if (c->n_rope_tables == PD_MAX_ROPE_TABLES)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "more than %d tables of rotation are not supported",
-                       PD_MAX_ROPE_TABLES);
-    struct pd_rope_table *table = &c->rope_tables[c->n_rope_tables];
-    *table = (struct pd_rope_table){.rope = rope, .head_dim = head_dim, .inv_freq = malloc(sizeof(double) * half)};
-    if (!table->inv_freq) return pd_fail_alloc(sizeof(double) * half, "RoPE frequencies");
-    c->n_rope_tables++;
-    for (uint32_t i = 0; i < half; i++)
-        table->inv_freq[i] = scaled_frequency(&c->ropes[rope], frequency(&c->ropes[rope], head_dim, i));
-    bool has_factors = rope == PD_ROPE_GLOBAL || !pd_families[c->family].local_rope;
-    return has_factors ? apply_factors(table->inv_freq, half, rope_freqs) : PERIDOT_OK;
-}
-
-/* Of Gemma 2 all layers rotate alike. */
-static peridot_status find_table(struct pd_config *c, struct pd_layer *layer, const struct pd_tensor *rope_freqs)
-{
-    uint32_t rope = layer->window ? PD_ROPE_LOCAL : PD_ROPE_GLOBAL;
-    for (layer->rope = 0; layer->rope < c->n_rope_tables; layer->rope++) {
-        const struct pd_rope_table *table = &c->rope_tables[layer->rope];
-        bool same = memcmp(&c->ropes[table->rope], &c->ropes[rope], sizeof c->ropes[rope]) == 0;
-        if (same && table->head_dim == layer->head_dim) return PERIDOT_OK;
-    }
-    return add_table(c, rope, layer->head_dim, rope_freqs);
-}
+/* ---- completing ---- */
 
 /* The last layer with a cache of its own that is of the same kind; of a drafter's layers it is in another model. */
 static peridot_status find_cache(struct pd_config *c, uint32_t i)
@@ -224,7 +140,7 @@ peridot_status pd_layers_complete(struct pd_config *config, const struct pd_tens
         if (config->target_dim && config->layers[i].window) config->layers[i].window++;   /* see config.h */
         PD_TRY(find_kind(config, i));
         PD_TRY(find_cache(config, i));
-        PD_TRY(find_table(config, &config->layers[i], rope_freqs));
+        PD_TRY(pd_rope_find_table(config, &config->layers[i], rope_freqs));
     }
     return PERIDOT_OK;
 }

@@ -10,14 +10,6 @@ peridot_status pd_layers_create(struct pd_config *config);
  * tables of rotation. `rope_freqs`: a tensor by whose numbers the frequencies are divided, or NULL. */
 peridot_status pd_layers_complete(struct pd_config *config, const struct pd_tensor *rope_freqs);
 
-/* Pairs of a head that are rotated, the first ones. */
-uint32_t pd_rope_n_rotated(const struct pd_rope *rope, uint32_t head_dim);
-#define PD_ROPE_STILL 1e30f   /* what GGUF files divide frequencies by that are to be 0 */
-/* The head_dim of layers without a window, or of the first layer where there are none. */
-uint32_t pd_rope_global_head_dim(const struct pd_config *config);
-/* What Llama 3.1's rule divides n frequencies (half of those layers' head_dim) by; 1 where the rule is not set, and
- * PD_ROPE_STILL for pairs that are not rotated. */
-void pd_rope_factors(float *out, const struct pd_config *config, uint32_t n);
 /* The query scale of a layer in a GGUF file that does not say it (attention.scale; few do). */
 float pd_layer_usual_scale(const struct pd_config *config, const struct pd_layer *layer);
 

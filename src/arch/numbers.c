@@ -37,7 +37,12 @@ const struct pd_number_row pd_numbers[PD_N_NUMBERS] = {
     [PD_NUMBER_ROPE_FACTOR] = {"factor", "rope.scaling.factor", 1e-3, 1e4},
     [PD_NUMBER_LOW_FREQ] = {"low_freq_factor", NULL, 1e-3, 1e6},
     [PD_NUMBER_HIGH_FREQ] = {"high_freq_factor", NULL, 1e-3, 1e6},
-    [PD_NUMBER_OLD_CTX] = {"original_max_position_embeddings", NULL, 1, 1 << 27},
+    [PD_NUMBER_OLD_CTX] = {"original_max_position_embeddings", "rope.scaling.original_context_length", 2, 1 << 27},
+    [PD_NUMBER_BETA_FAST] = {"beta_fast", "rope.scaling.yarn_beta_fast", 1e-3, 1e6},
+    [PD_NUMBER_BETA_SLOW] = {"beta_slow", "rope.scaling.yarn_beta_slow", 1e-3, 1e6},
+    [PD_NUMBER_MSCALE] = {"mscale", NULL, 0, 1e3},   /* 0: none */
+    [PD_NUMBER_MSCALE_ALL_DIM] = {"mscale_all_dim", "rope.scaling.yarn_log_multiplier", 0, 1e3},
+    [PD_NUMBER_ATTN_FACTOR] = {"attention_factor", "rope.scaling.attn_factor", 1e-3, 1e3},
 };
 
 peridot_status pd_number_check(enum pd_number number, double value, const char *key)

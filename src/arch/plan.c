@@ -1,6 +1,7 @@
 #include "arch/plan.h"
 
 #include "arch/layers.h"
+#include "arch/rope.h"
 #include "base/num.h"
 
 #include <stdio.h>
@@ -114,8 +115,7 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
     bool fused = pd_families[c->family].fused, qk_norms = l->qk_norms || l->whole_qk_norms;
     switch (when) {
     case UNTIED: return !c->tied && c->head == PERIDOT_HEAD_LANGUAGE;
-    /* without it GGUF files of some families are taken to rotate a part of each head */
-    case HAS_RULE: return c->ropes[PD_ROPE_GLOBAL].factor != 0 || pd_families[c->family].rotated_part > 0;
+    case HAS_RULE: return pd_rope_needs_factors(c);
     case CLASSIFIES: return c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN;
     case PRE_NORMS: return l->pre_norms;
     case FUSED: return fused;

@@ -119,12 +119,14 @@ static void set_ropes(struct pd_config *c, const struct pd_shape *s)
 {
     const struct pd_family_traits *family = &pd_families[s->family];
     struct pd_rope rope = {.base = s->rope_base != 0 ? s->rope_base : family->rope_base, .divisor = 1,
-        .rotated_part = family->rotated_part, .low_freq_factor = 1, .high_freq_factor = 4, .old_ctx = 8192};
-    if (family->llama3_rope) rope.factor = s->rope_factor;
+        .rotated_part = family->rotated_part, .low_freq_factor = 1, .high_freq_factor = 4, .old_ctx = 8192,
+        .attn_factor = 1};
+    if (!family->local_rope) rope.factor = s->rope_factor;   /* by Llama 3.1's rule; Gemma 3 divides */
     else if (s->rope_factor) rope.divisor = s->rope_factor;
     c->ropes[PD_ROPE_GLOBAL] = rope;
     c->ropes[PD_ROPE_LOCAL] = c->ropes[PD_ROPE_GLOBAL];
-    if (family->local_rope) c->ropes[PD_ROPE_LOCAL] = (struct pd_rope){.base = family->rope_base_local, .divisor = 1};
+    if (family->local_rope) c->ropes[PD_ROPE_LOCAL] = (struct pd_rope){.base = family->rope_base_local, .divisor = 1,
+        .attn_factor = 1};
 }
 
 static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)

@@ -62,12 +62,13 @@ static void write_angles(const struct pd_input *in, const struct pd_workspace *w
     const struct pd_config *c = &w->model->config;
     float *table = in->angles.host;
     for (uint32_t t = 0; t < c->n_rope_tables; t++) {
-        uint32_t head_dim = c->rope_tables[t].head_dim, half = head_dim / 2;
+        const struct pd_rope_table *rope = &c->rope_tables[t];
+        uint32_t head_dim = rope->head_dim, half = head_dim / 2;
         float *row = table + (size_t)m * head_dim;
         for (uint32_t i = 0; i < half; i++) {
-            double angle = pos * c->rope_tables[t].inv_freq[i];
-            row[i] = (float)cos(angle);
-            row[half + i] = (float)sin(angle);
+            double angle = pos * rope->inv_freq[i];
+            row[i] = (float)(rope->attn_factor * cos(angle));
+            row[half + i] = (float)(rope->attn_factor * sin(angle));
         }
         table += (size_t)in->n_rows * head_dim;
     }

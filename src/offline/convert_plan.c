@@ -1,6 +1,6 @@
 #include "offline/convert_plan.h"
 
-#include "arch/layers.h"
+#include "arch/rope.h"
 #include "arch/source.h"
 #include "base/num.h"
 

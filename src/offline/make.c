@@ -2,8 +2,8 @@
  * converter writes for the architecture. Weights have a standard deviation of 1 / sqrt(columns), so that every
  * matrix keeps the size of its input; what this makes of the whole is written at plan_model. */
 #include "arch/gguf_keys.h"
-#include "arch/layers.h"
 #include "arch/plan.h"
+#include "arch/rope.h"
 #include "arch/shapes.h"
 #include "base/num.h"
 #include "offline/offline.h"

@@ -344,6 +344,10 @@ def mistakes(s):
     if s.rope_llama3:
         for key in s.rope_llama3:
             yield f"{key} x 2", dict(config=set_rope("", key, 2 * s.rope_llama3[key]))
+    for key in s.rope or ():
+        if isinstance(s.rope[key], float | int):
+            wrong = not s.rope[key] if key == "truncate" else 2 * s.rope[key]
+            yield f"{key} {wrong}", dict(config=set_rope("", key, wrong))
     if s.arch == "llama" and s.rope_factor:
         yield "positions not divided", dict(config=set_rope("", "factor", 1.0))
     if s.eps != 1e-6:
@@ -368,6 +372,8 @@ def same(a, b):
 def inverse_frequencies(s):
     """The rule of Llama 3.1, as Meta's code has it: wavelengths against the old context."""
     f = s.rope_base ** -(torch.arange(0, s.head_dim, 2).double() / s.head_dim)
+    if s.rope:
+        return torch.from_numpy(files.yarn(s))
     if not s.rope_llama3:
         return f / (s.rope_factor or 1.0)
     factor, low, high, old = (s.rope_llama3[k] for k in ("factor", "low_freq_factor", "high_freq_factor",
@@ -421,6 +427,7 @@ def check_rope(s, base):
             pairs.append((r.full_attention_inv_freq, s.rope_base ** -steps / s.rope_factor))
     else:
         pairs = [(r.inv_freq, inverse_frequencies(s))]
+        assert math.isclose(r.attention_scaling, files.attention_factor(s)), "what multiplies cos and sin"
     for got, wanted in pairs:
         assert torch.allclose(got.double(), wanted, rtol=1e-6), "RoPE"
     if s.rope_llama3:

@@ -40,6 +40,8 @@ def config_llama(s):
         c["head_dim"] = s.head_dim
     if s.rope_llama3:
         c["rope_scaling"] = s.rope_llama3 | {"rope_type": "llama3"}
+    elif s.rope:
+        c["rope_scaling"] = s.rope
     elif s.rope_factor:
         c["rope_scaling"] = {"factor": s.rope_factor, "type": "linear"}
     return c
@@ -226,6 +228,8 @@ def own_config(s):
     if s.arch == "llama":
         if s.rope_llama3:
             default = {"rope_type": "llama3", "rope_theta": s.rope_base} | s.rope_llama3
+        elif s.rope:
+            default |= s.rope
         elif s.rope_factor:
             default |= {"rope_type": "linear", "factor": s.rope_factor}
         return LlamaConfig(**common, rope_parameters=default, tie_word_embeddings=s.tied != "no")
@@ -280,8 +284,37 @@ def rotated_heads(s, name):
     return heads.get(name.rpartition(".self_attn.")[2], 0) if s.arch == "llama" else 0
 
 
+def yarn(s):
+    """Frequencies by YaRN's rule, as the paper's code has it."""
+    r, n = s.rope, s.head_dim
+    plain = s.rope_base ** (-np.arange(0, n, 2) / n)
+    ends = [n * np.log(r["original_max_position_embeddings"] / (2 * np.pi * r[beta])) / (2 * np.log(s.rope_base))
+            for beta in ("beta_fast", "beta_slow")]
+    if r.get("truncate", True):
+        ends = [np.floor(ends[0]), np.ceil(ends[1])]
+    low, high = max(ends[0], 0), min(ends[1], n - 1)
+    kept = 1 - np.clip((np.arange(n // 2) - low) / (high - low), 0, 1)
+    return plain / r["factor"] * (1 - kept) + plain * kept
+
+
+def yarn_scale(factor, weight=1.0):
+    return 0.1 * weight * np.log(factor) + 1
+
+
+def attention_factor(s):
+    """What multiplies cos and sin."""
+    r = s.rope or {}
+    if r.get("rope_type") != "yarn":
+        return 1.0
+    if "mscale" in r:
+        return yarn_scale(r["factor"], r["mscale"]) / yarn_scale(r["factor"], r["mscale_all_dim"])
+    return yarn_scale(r["factor"])
+
+
 def rope_freqs(s):
-    """What llama.cpp divides frequencies by, from the rule of Llama 3.1."""
+    """What llama.cpp divides frequencies by, from the rule of Llama 3.1, or one that there are no keys for."""
+    if s.rope:
+        return (s.rope_base ** (-np.arange(0, s.head_dim, 2) / s.head_dim) / yarn(s)).astype(np.float32)
     r, out = s.rope_llama3, []
     for i in range(s.head_dim // 2):
         turns = r["original_max_position_embeddings"] * s.rope_base ** (-2 * i / s.head_dim) / (2 * np.pi)
@@ -289,6 +322,23 @@ def rope_freqs(s):
         smooth = min(max(smooth, 0.0), 1.0)
         out.append(1 / ((1 - smooth) / r["factor"] + smooth))
     return np.array(out, np.float32)
+
+
+def has_rope_freqs(s):
+    return bool(s.rope_llama3 or s.gemma4 or (s.rope or {}).get("truncate") is False)
+
+
+def add_rope_rule(w, s):
+    r, usual = s.rope, 1
+    if r["rope_type"] == "yarn" and r.get("truncate", True):
+        w.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        w.add_rope_scaling_factor(r["factor"])
+        w.add_rope_scaling_orig_ctx_len(r["original_max_position_embeddings"])
+        w.add_rope_scaling_yarn_beta_fast(r["beta_fast"])
+        w.add_rope_scaling_yarn_beta_slow(r["beta_slow"])
+        usual = yarn_scale(r["factor"])
+    if attention_factor(s) != usual:
+        w.add_rope_scaling_attn_factors(attention_factor(s) / usual)
 
 
 def add_rope(w, s):
@@ -299,8 +349,10 @@ def add_rope(w, s):
     if s.arch == "llama" and s.rope_factor:
         w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         w.add_rope_scaling_factor(s.rope_factor)
-    if s.rope_llama3:
+    if has_rope_freqs(s):
         w.add_tensor("rope_freqs.weight", rope_freqs(s))
+    if s.rope:
+        add_rope_rule(w, s)
     if s.arch == "gemma3_text":     # the local base and the pattern are not in a GGUF: 10000 and 6
         assert (s.rope_local, s.pattern) == (10000.0, 6)
         w.add_rope_freq_base(s.rope_base)
@@ -448,5 +500,5 @@ def read_gguf(s, path):
         if rotated_heads(s, hf):
             array = swap_pairs(array, rotated_heads(s, hf), to_gguf=False)
         out[full] = torch.from_numpy(array - 1.0 if hf.endswith("norm.weight") and s.norm_plus_one else array)
-    assert set(stored) == ({"rope_freqs.weight"} if s.rope_llama3 or s.gemma4 else set())
+    assert set(stored) == ({"rope_freqs.weight"} if has_rope_freqs(s) else set())
     return out

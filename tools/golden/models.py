@@ -34,6 +34,7 @@ class Shape:
     rope_local: float | None = None
     rope_factor: float | None = None    # the global layers' position divisor
     rope_llama3: dict | None = field(default=None, hash=False)   # the numbers of Llama 3.1's rule
+    rope: dict | None = field(default=None, hash=False)          # any other rule: rope_parameters without the base
     attn_cap: float | None = None
     final_cap: float | None = None
     d_model: int = 64                   # its square root is exact in bf16
@@ -76,6 +77,9 @@ LLAMA = dict(arch="llama", n_layers=2, n_heads=4, n_kv_heads=2, head_dim=8, ffn_
 # An old context of 64 positions leaves the first frequency, blends the second and slows the others.
 LLAMA3 = LLAMA | dict(rope_llama3=dict(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
                                        original_max_position_embeddings=64))
+# Texts of 100 tokens are three times as long as the context that YaRN extends; two pairs are left, three blended.
+YARN = LLAMA | dict(head_dim=16, rope_base=100.0, form="hf", rope=dict(
+    rope_type="yarn", factor=4.0, original_max_position_embeddings=32, beta_fast=2.0, beta_slow=0.5))
 QUANTS = {"token_embd": "Q4_K", "output.weight": "Q6_K",
           "blk.0.attn_q": "Q2_K", "blk.0.attn_k": "Q3_K", "blk.0.attn_v": "Q4_K", "blk.0.attn_output": "Q4_1",
           "blk.0.ffn_gate": "Q5_K", "blk.0.ffn_up": "Q6_K", "blk.0.ffn_down": "Q5_0",
@@ -155,6 +159,12 @@ SHAPES = {
     "llama-linear": Shape(**(LLAMA | dict(n_kv_heads=1, head_dim=16, eps=0.05)), seed=44, rope_factor=4.0, form="old",
                           dtype="F16", gguf={"": "F16"},
                           proves="head_dim given: heads * head_dim = 64, d_model 32; positions divided by 4; eps 0.05"),
+    "llama-yarn": Shape(**YARN | dict(form="old"), seed=46, gguf={"": "F32"},
+                        proves="YaRN with its own bounds, by rope_scaling and by GGUF's keys"),
+    "llama-yarn-mscale": Shape(**YARN | dict(rope=YARN["rope"] | dict(
+                                   truncate=False, mscale=0.9, mscale_all_dim=0.4)), seed=47, gguf={"": "F32"},
+                               proves="YaRN with a ramp between pairs, mscale and mscale_all_dim, in rope_parameters; "
+                                      "by rope_freqs.weight and attn_factor"),
     "llama-quants": Shape(**(LLAMA | dict(d_model=256, head_dim=32, vocab_size=264)), seed=45, form="", tied="no",
                           gguf=QUANTS,
                           spread=dict(embed=4.0, q=0.04, k=0.04, v=0.04, o=0.05, gate=0.05, up=0.05, down=0.1,

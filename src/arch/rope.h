@@ -1,0 +1,27 @@
+/* Rotations: the rules of their frequencies, and the tables that angles are made of. */
+#ifndef PD_ARCH_ROPE_H
+#define PD_ARCH_ROPE_H
+
+#include "arch/config.h"
+
+bool pd_rope_equal(const struct pd_rope *a, const struct pd_rope *b);
+/* What cos and sin are multiplied by where YaRN divides by `divisor`, by its authors' rule for a weight of 1. */
+double pd_rope_mscale(double divisor, double weight);
+/* Whether YaRN's numbers make a rule; `key`: what sentences name. */
+peridot_status pd_rope_check_yarn(const struct pd_rope *rope, const char *key);
+
+/* The head_dim of layers without a window, or of the first layer where there are none. */
+uint32_t pd_rope_global_head_dim(const struct pd_config *config);
+
+#define PD_ROPE_STILL 1e30f   /* what GGUF files divide frequencies by that are to be 0 */
+/* Whether a GGUF file has the rule of the global rotation as a tensor, for want of keys. */
+bool pd_rope_needs_factors(const struct pd_config *config);
+/* That tensor: what n frequencies (half of those layers' head_dim) are divided by; 1 where there is no such rule, and
+ * PD_ROPE_STILL for pairs that are not rotated. */
+void pd_rope_factors(float *out, const struct pd_config *config, uint32_t n);
+
+/* The table of a layer, a new one where no layer before it has the same. `rope_freqs`: a tensor by whose numbers the
+ * frequencies are divided, or NULL. */
+peridot_status pd_rope_find_table(struct pd_config *config, struct pd_layer *layer, const struct pd_tensor *rope_freqs);
+
+#endif
