@@ -42,7 +42,7 @@ test_logits() {
 # rope_freqs.weight and attn_factor are float32 where config.json gives the rule: near, not equal.
 test_rope_rules() {
     local name from
-    for name in llama3 llama-yarn-mscale; do
+    for name in llama3 llama-yarn-mscale llama-longrope; do
         from=$source/tests/golden/$name
         run convert "$from" -o "$folder/x.gguf" --type f32
         check "convert $name succeeds" [ $status = 0 ]

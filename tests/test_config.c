@@ -204,6 +204,36 @@ static void test_json_llama(void **state)
     pd_config_free(&c);
 }
 
+/* What multiplies cos and sin is sqrt(1 + ln(factor) / ln(old context)); the factor is that of the contexts where the
+ * rule has none, and the old context is that of the config before the rule's. */
+static void test_json_longrope(void **state)
+{
+    (void)state;
+#define LONGROPE "\"rope_scaling\": {\"rope_type\": \"longrope\", \"short_factor\": [1, 1.5], \"long_factor\": [2, 4]"
+    static const struct { const char *rest; double old_ctx; } rows[] = {
+        {LONGROPE ", \"original_max_position_embeddings\": 256}", 256},
+        {LONGROPE ", \"original_max_position_embeddings\": 256}, \"original_max_position_embeddings\": 512", 512},
+        {LONGROPE ", \"original_max_position_embeddings\": 256, \"factor\": 4}", 256},
+        {LONGROPE ", \"original_max_position_embeddings\": 256, \"attention_factor\": 3}", 256},
+        {LONGROPE "}", 4096},
+    };
+    const double squares[] = {1 + log(16) / log(256), 1 + log(8) / log(512), 1 + log(4) / log(256), 9, 1};
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        char json[512];
+        snprintf(json, sizeof json,
+                 "{\"model_type\": \"llama\", \"head_dim\": 4, \"max_position_embeddings\": 4096, %s}", rows[i].rest);
+        struct pd_config c = json_config(json);
+        const struct pd_rope_table *table = &c.rope_tables[0];
+        assert_true(c.n_rope_tables == 1 && c.ropes[0].old_ctx == rows[i].old_ctx);
+        close_to(table->attn_factor, sqrt(squares[i]));
+        close_to(table->inv_freq[1], 1e-2 / 1.5);
+        close_to(table->long_inv_freq[1], 1e-2 / 4);
+        uint32_t old_ctx = (uint32_t)rows[i].old_ctx;
+        assert_true(!pd_rope_is_long(&c, old_ctx) && pd_rope_is_long(&c, old_ctx + 1));
+        pd_config_free(&c);
+    }
+}
+
 static void test_json_heads(void **state)
 {
     (void)state;
@@ -368,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_json_defaults), cmocka_unit_test(test_json_divisors), cmocka_unit_test(test_json_wrapped),
         cmocka_unit_test(test_json_new_generation), cmocka_unit_test(test_json_embedding),
         cmocka_unit_test(test_json_llama), cmocka_unit_test(test_json_qwen),
+        cmocka_unit_test(test_json_llama), cmocka_unit_test(test_json_longrope),
         cmocka_unit_test(test_json_heads), cmocka_unit_test(test_json_gemma4),
         cmocka_unit_test(test_json_gemma4_last), cmocka_unit_test(test_json_gemma4_heads),
         cmocka_unit_test(test_json_gemma4_tail), cmocka_unit_test(test_json_gemma4_rope),

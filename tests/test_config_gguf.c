@@ -2,6 +2,7 @@
 #include "config_fixture.h"
 
 #include "arch/gguf_keys.h"
+#include "arch/rope.h"
 #include "format/gguf_write.h"
 
 /* A key of a file: a count, a number (`real`), a string or an array of booleans. */
@@ -13,7 +14,7 @@ struct key {
     const char *flags;      /* "101": an array of booleans */
     uint32_t counts[6];     /* with n_counts: an array of counts */
     uint32_t n_counts;
-    uint32_t n_factors;     /* no key but rope_freqs.weight: a half of these 1, the rest 1e30 */
+    uint32_t n_factors;     /* no key but the tensor rope_NAME.weight: a half of these 1, the rest 1e30 */
 };
 
 static void write_factors(struct pd_gguf_writer *w, uint32_t n)
@@ -52,13 +53,15 @@ static peridot_status read_gguf(struct pd_config *out, const char *architecture,
         for (size_t j = 0; j < n; j++) replaced = replaced || strcmp(keys[j].name, common[i].name) == 0;
         if (!replaced) add_key(w, architecture, &common[i]);
     }
-    uint32_t n_factors = 0;
-    for (size_t i = 0; i < n; i++)
-        if (keys[i].n_factors) n_factors = keys[i].n_factors;
+    for (size_t i = 0; i < n; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "rope_%s.weight", keys[i].name);
+        if (keys[i].n_factors)
+            pd_gguf_writer_add_tensor(w, name, PD_F32, 1, (const uint64_t[]){keys[i].n_factors});
         else if (keys[i].count != UINT32_MAX) add_key(w, architecture, &keys[i]);   /* that one only leaves a key out */
-    if (n_factors) pd_gguf_writer_add_tensor(w, "rope_freqs.weight", PD_F32, 1, (const uint64_t[]){n_factors});
+    }
     EXPECT_OK(pd_gguf_writer_begin(w));
-    write_factors(w, n_factors);
+    for (size_t i = 0; i < n; i++) write_factors(w, keys[i].n_factors);
     EXPECT_OK(pd_gguf_writer_commit(w));
     EXPECT_OK(pd_checkpoint_open(&c, in_folder("m.gguf"), true));
     peridot_status status = pd_config_read(out, c);
@@ -223,7 +226,7 @@ static void test_gguf_gemma4(void **state)
     (void)state;
     struct pd_config c;
     GGUF_CONFIG(&c, "gemma4", GEMMA4_KEYS, {"attention.head_count_kv", .counts = {4, 4, 1, 4, 4, 1}, .n_counts = 6},
-                {"final_logit_softcapping", .real = 30}, {"n_factors", .n_factors = 64});
+                {"final_logit_softcapping", .real = 30}, {"freqs", .n_factors = 64});
     expect_windows(&c, "110110");
     for (uint32_t i = 0; i < 6; i++) {
         const struct pd_layer *l = &c.layers[i];
@@ -263,10 +266,10 @@ static void test_gguf_yarn(void **state)
     assert_true(c.ropes[0].beta_fast == 32 && c.ropes[0].beta_slow == 1 && c.ropes[0].old_ctx == 512);
     close_to(c.rope_tables[0].attn_factor, 0.1 * log(4) + 1);
     /* 288 columns: the ramp is from 288 ln(512 / 64 pi) / 2 ln 10000 = 14.6, floored, to 68.8, ceiled */
-    close_to(frequencies(&c, 0)[14], pow(1e4, -28.0 / 288));
-    close_to(frequencies(&c, 0)[15], pow(1e4, -30.0 / 288) * (1.0 / 55 / 4 + 54.0 / 55));
-    close_to(frequencies(&c, 0)[69], pow(1e4, -138.0 / 288) / 4);
-    close_to(frequencies(&c, 0)[143], pow(1e4, -286.0 / 288) / 4);
+    close_to(c.rope_tables[0].inv_freq[14], pow(1e4, -28.0 / 288));
+    close_to(c.rope_tables[0].inv_freq[15], pow(1e4, -30.0 / 288) * (1.0 / 55 / 4 + 54.0 / 55));
+    close_to(c.rope_tables[0].inv_freq[69], pow(1e4, -138.0 / 288) / 4);
+    close_to(c.rope_tables[0].inv_freq[143], pow(1e4, -286.0 / 288) / 4);
     pd_config_free(&c);
     GGUF_CONFIG(&c, "llama", YARN_KEYS, {"rope.scaling.yarn_log_multiplier", .real = 2},
                 {"rope.scaling.attn_factor", .real = 3}, {"rope.scaling.yarn_beta_fast", .count = 16},
@@ -296,6 +299,24 @@ static void test_gguf_yarn(void **state)
         const struct key keys[] = {rows[i].key, {"rope.scaling.type", .text = "yarn"}, factor};
         EXPECT_FAILURE(read_gguf(&c, "llama", keys, own ? 2 : 3), PERIDOT_ERROR_FORMAT, rows[i].a, rows[i].b);
     }
+}
+
+static void test_gguf_longrope(void **state)
+{
+    (void)state;
+    struct pd_config c;
+    GGUF_CONFIG(&c, "llama", {"factors_long", .n_factors = 144}, {"factors_short", .n_factors = 144},
+                {"rope.scaling.original_context_length", .count = 4096}, {"rope.scaling.attn_factor", .real = 1.25f});
+    assert_true(c.n_rope_tables == 1 && c.rope_tables[0].attn_factor == 1.25 && c.rope_tables[0].long_inv_freq);
+    assert_true(!pd_rope_is_long(&c, 4096) && pd_rope_is_long(&c, 4097));
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "llama", {"rope.scaling.type", .text = "longrope"});   /* with no tensors there is no rule */
+    assert_true(!pd_rope_is_long(&c, 8192) && !c.rope_tables[0].long_inv_freq);
+    pd_config_free(&c);
+    const struct key shorts = {"factors_short", .n_factors = 144};
+    EXPECT_FAILURE(read_gguf(&c, "llama", &shorts, 1), PERIDOT_ERROR_FORMAT, "rope_factors_long.weight", "missing");
+    const struct key wrong[] = {shorts, {"factors_long", .n_factors = 72}};
+    EXPECT_FAILURE(read_gguf(&c, "llama", wrong, 2), PERIDOT_ERROR_FORMAT, "rope_factors_long.weight", "[144]");
 }
 
 static peridot_status write_config(const char *json)
@@ -358,8 +379,8 @@ static void test_gguf_gemma4_refusals(void **state)
         {{"rope.scaling.type", .text = "dynamic"}, "gemma4.rope.scaling.type", "dynamic"},
         {{"rope.scaling.type", .text = "yarn"}, "gemma4.rope.scaling.factor", "missing"},
         {{"rope.scaling.attn_factor", .real = 2}, "gemma4.rope.scaling.attn_factor is 2", "only 1"},
-        {{"n_factors", .n_factors = 32}, "rope_freqs.weight", "[64]"},
-        {{"n_factors", .n_factors = 128}, "rope_freqs.weight", "[64]"},
+        {{"freqs", .n_factors = 32}, "rope_freqs.weight", "[64]"},
+        {{"freqs", .n_factors = 128}, "rope_freqs.weight", "[64]"},
     };
     for (size_t i = 0; i < PD_COUNT(rows); i++) {
         struct key keys[8] = {rows[i].key};
@@ -493,7 +514,7 @@ int main(void)
         cmocka_unit_test(test_gguf_qwen), cmocka_unit_test(test_gguf_layers), cmocka_unit_test(test_gguf_refusals),
         cmocka_unit_test(test_gguf_mutations),
         cmocka_unit_test(test_gguf_gemma4), cmocka_unit_test(test_write_gemma4),
-        cmocka_unit_test(test_gguf_yarn), cmocka_unit_test(test_write_ropes),
+        cmocka_unit_test(test_gguf_yarn), cmocka_unit_test(test_gguf_longrope), cmocka_unit_test(test_write_ropes),
         cmocka_unit_test(test_gguf_gemma4_refusals),
         cmocka_unit_test(test_gguf_embedding),
     };

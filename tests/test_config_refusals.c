@@ -23,8 +23,8 @@ static void test_json_refusals(void **state)
          PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"proportional\"}", "proportional", "RoPE",
          PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"llama\", \"rope_parameters\": {\"rope_type\": \"longrope\"}", "longrope", "RoPE",
-         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"llama\", \"rope_parameters\": {\"rope_type\": \"longrope\"}",
+         "rope_parameters.short_factor is missing", "list of numbers", PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"llama\", \"partial_rotary_factor\": 0.5", "partial_rotary_factor", "0.5",
          PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"llama\", \"rope_parameters\": {\"rope_type\": \"default\", \"partial_rotary_factor\": "
@@ -257,6 +257,28 @@ static void test_json_rope(void **state)
         {YARN "\"factor\": 4}, \"rope_parameters\": {\"rope_type\": \"yarn\", \"factor\": 4, \"beta_fast\": 16}",
          "rope_scaling and rope_parameters", "contradict"},
     };
+#define LONG "\"head_dim\": 8, \"rope_scaling\": {\"rope_type\": \"longrope\", "
+#define FACTORS "\"short_factor\": [1, 1.5, 2, 3], \"long_factor\": [1, 2, 3, 4]"
+    static const struct mutation longrope[] = {
+        {LONG "\"short_factor\": 2, \"long_factor\": 2}", "rope_scaling.short_factor is uint", "list of numbers"},
+        {LONG "\"short_factor\": [1, 1, 1, 1]}", "rope_scaling.long_factor is missing", "list of numbers"},
+        {LONG "\"short_factor\": [], \"long_factor\": []}", "rope_scaling.short_factor has 0 entries", ""},
+        {LONG "\"short_factor\": [1, 1, 1, 1], \"long_factor\": [1, 1]}", "rope_scaling.long_factor has 2 entries",
+         "short_factor another"},
+        {LONG "\"short_factor\": [1, 1, 0, 1], \"long_factor\": [1, 1, 1, 1]}", "rope_scaling.short_factor[2]",
+         "not a number between"},
+        {LONG "\"short_factor\": [1, 1, 1, 1], \"long_factor\": [1, -1, 1, 1]}", "rope_scaling.long_factor[1]",
+         "not a number between"},
+        {LONG "\"short_factor\": [1, 1, 1, 1], \"long_factor\": [1, 1, 1, null]}", "rope_scaling.long_factor[3]",
+         "not a number between"},
+        {LONG "\"short_factor\": [1, 1, 1, 1], \"long_factor\": [1, 1, 1, 1e300]}", "rope_scaling.long_factor[3]",
+         "not a number between"},
+        {LONG FACTORS ", \"factor\": 0}", "rope_scaling.factor is 0", "not between"},
+        {LONG FACTORS ", \"attention_factor\": -1}", "rope_scaling.attention_factor is -1", "not between"},
+        {LONG FACTORS "}, \"original_max_position_embeddings\": 0", "original_max_position_embeddings is 0", "between"},
+        {LONG FACTORS "}, \"rope_parameters\": {\"rope_type\": \"longrope\", \"short_factor\": [1, 1.5, 2, 4], "
+         "\"long_factor\": [1, 2, 3, 4]}", "rope_scaling and rope_parameters", "contradict"},
+    };
     static const struct mutation llama[] = {
         {"\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0}", "rope_scaling.low_freq_factor", "missing"},
         {"\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0, \"low_freq_factor\": 1.0,"
@@ -293,6 +315,9 @@ static void test_json_rope(void **state)
     REFUSE_MUTATIONS("\"model_type\": \"llama\"", rows);
     REFUSE_MUTATIONS("\"model_type\": \"llama\"", llama);
     REFUSE_MUTATIONS("\"model_type\": \"llama\"", yarn);
+    REFUSE_MUTATIONS("\"model_type\": \"llama\"", longrope);
+    refuse_json(PERIDOT_ERROR_FORMAT, "{\"model_type\": \"llama\", \"head_dim\": 16, \"rope_scaling\": {\"rope_type\": "
+                "\"longrope\", " FACTORS "}}", "4 factors of rotation", "8 pairs of a head");
     REFUSE_MUTATIONS("\"model_type\": \"gemma3_text\"", gemma3);
     static const char *const fine[] = {"\"rope_scaling\": {}", "\"rope_parameters\": {}", "\"rope_scaling\": null",
         "\"rope_scaling\": {\"rope_type\": \"default\"}", "\"partial_rotary_factor\": null",

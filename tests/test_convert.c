@@ -131,6 +131,8 @@ static void test_golden(void **state)
     compare("qwen3", 0, 0);
     compare("llama-yarn", 0, 0);
     compare("llama-yarn-mscale", 0, 0);
+    compare("llama-longrope", 0, 0);
+    compare("llama-longrope-short", 0, 0);
 }
 
 /* ---- types ---- */

@@ -308,6 +308,31 @@ static void test_saved(void **state)
     check_saved(GEMMA4, PERIDOT_KV_F16, PERIDOT_KV_Q8_0);
 }
 
+/* LongRoPE rotates keys for the longest text of a session, which another session's need not be. */
+static void test_saved_long(void **state)
+{
+    (void)state;
+    peridot_model *model = open_model(PERIDOT_GOLDEN "/llama-longrope", NULL);
+    char path[128];
+    snprintf(path, sizeof path, "%s/sequence", folder);
+    for (uint32_t ctx = 64; ctx <= 65; ctx++) {
+        peridot_session *s;
+        peridot_session_params params = {.ctx = ctx, .n_sequences = 2};
+        EXPECT_OK(peridot_session_create(&s, model, &params));
+        peridot_sequence *q = add(s);
+        if (ctx == 64) {
+            eval(q, 1, 0, 20);
+            EXPECT_OK(peridot_sequence_save(q, path));
+            EXPECT_OK(peridot_sequence_load(&q, s, path));
+        } else {
+            EXPECT_FAILURE(peridot_sequence_load(&q, s, path), PERIDOT_ERROR_ARGUMENT, "for a shorter context");
+        }
+        peridot_session_free(s);
+    }
+    peridot_model_close(model);
+    unlink(path);
+}
+
 /* Every file that is cut short is refused, and so are numbers that do not fit together. */
 static void test_damaged(void **state)
 {
@@ -362,7 +387,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_snapshots),         cmocka_unit_test(test_snapshots_on_host),
         cmocka_unit_test(test_forks_of_old_turns), cmocka_unit_test(test_snapshots_bounded),
         cmocka_unit_test(test_forks),             cmocka_unit_test(test_saved),
-        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_damaged),           cmocka_unit_test(test_saved_long),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("snapshots", tests, make_folder, remove_folder);

@@ -3,10 +3,12 @@
 #include "arch/config_readers.h"
 #include "arch/layers.h"
 #include "arch/plan.h"
+#include "arch/rope.h"
 #include "base/num.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Files tell of a layer without v by having none, but for config.json of Gemma 4, which says so. */
 static void find_v(struct pd_config *out, const struct pd_checkpoint *c)
@@ -44,6 +46,40 @@ static void see_both_ways(struct pd_config *out, const struct pd_family_traits *
     }
 }
 
+/* A tensor of what frequencies are divided by. */
+static peridot_status read_factors(float *out, const struct pd_checkpoint *c, enum pd_role role, uint32_t n)
+{
+    char name[PD_TENSOR_NAME_SIZE];
+    pd_tensor_name_gguf(name, role, 0);
+    const struct pd_tensor *t = pd_checkpoint_find(c, name);
+    if (!t) return pd_fail(PERIDOT_ERROR_FORMAT, "tensor %s is missing", name);
+    if (t->dtype != PD_F32 || t->n_dims != 1 || t->shape[0] != n)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "tensor %s is not f32 of shape [%u]", name, n);
+    for (uint32_t i = 0; i < n; i++) {
+        memcpy(&out[i], t->data + sizeof *out * i, sizeof *out);
+        if (!(out[i] > 0 && isfinite(out[i])))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "tensor %s: element %u is %g", name, i, (double)out[i]);
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status read_rope_factors(struct pd_config *out, const struct pd_checkpoint *c)
+{
+    struct pd_rope *rope = &out->ropes[PD_ROPE_GLOBAL];
+    uint32_t n = pd_rope_global_head_dim(out) / 2;
+    bool has_rule = pd_checkpoint_find(c, "rope_freqs.weight") != NULL;
+    bool is_long = !has_rule && (pd_checkpoint_find(c, "rope_factors_long.weight")
+                                 || pd_checkpoint_find(c, "rope_factors_short.weight"));
+    if (!has_rule && !is_long) return PERIDOT_OK;
+    PD_TRY(read_factors(rope->factors[0], c, has_rule ? PD_ROLE_ROPE_FREQS : PD_ROLE_ROPE_SHORT, n));
+    if (is_long) PD_TRY(read_factors(rope->factors[1], c, PD_ROLE_ROPE_LONG, n));
+    rope->n_factors = n;
+    rope->is_long = is_long;
+    rope->rotated_part = 0;   /* they say so themselves */
+    if (!pd_families[out->family].local_rope) out->ropes[PD_ROPE_LOCAL] = *rope;
+    return PERIDOT_OK;
+}
+
 static peridot_status read_config(struct pd_config *out, const struct pd_checkpoint *c)
 {
     bool gguf = pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF;
@@ -58,9 +94,8 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     if (gguf) find_split_experts(out, c);
     if (family->optional_v && (gguf || !family->sizes_by_window)) find_v(out, c);
     PD_TRY(pd_embedding_read(&out->embedding, c, family));
-    const struct pd_tensor *rope_freqs = pd_checkpoint_find(c, "rope_freqs.weight");
-    if (rope_freqs) out->ropes[PD_ROPE_GLOBAL].rotated_part = 0;   /* it says so itself */
-    return pd_layers_complete(out, rope_freqs);
+    if (gguf) PD_TRY(read_rope_factors(out, c));
+    return pd_layers_complete(out);
 }
 
 peridot_status pd_config_read(struct pd_config *out, const struct pd_checkpoint *c)
@@ -78,6 +113,9 @@ void pd_config_free(struct pd_config *config)
     for (uint32_t i = 0; config->labels && i < config->n_labels; i++) free(config->labels[i]);
     free(config->labels);
     pd_embedding_free(&config->embedding);
-    for (uint32_t i = 0; i < config->n_rope_tables; i++) free(config->rope_tables[i].inv_freq);
+    for (uint32_t i = 0; i < config->n_rope_tables; i++) {
+        free(config->rope_tables[i].inv_freq);
+        free(config->rope_tables[i].long_inv_freq);
+    }
     *config = (struct pd_config){0};
 }

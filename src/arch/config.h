@@ -10,16 +10,20 @@
 
 /* Rotation. Inverse frequency i of the n columns of a head that are rotated is base^(-2 i / n), or 0 from the rotated
  * part of them on; then Llama 3.1's rule where its factor is set. `divisor` divides all of them, or, by YaRN's rule,
- * those that turn few times in the old context. cos and sin are multiplied by attn_factor. Without padding: see
- * pd_rope_equal. */
+ * those that turn few times in the old context. Last each is divided by a factor of its own where there are some, which
+ * for LongRoPE are others in sessions of more positions than the old context. cos and sin are multiplied by
+ * attn_factor. Without padding: see pd_rope_equal. */
+enum { PD_MAX_PAIRS = 256 };         /* of a head */
 struct pd_rope {
     double base, divisor;
     double rotated_part;                                /* of the pairs of a head; 0: all */
     double factor, low_freq_factor, high_freq_factor;   /* Llama 3.1's; factor 0: no rule */
     double beta_fast, beta_slow;                        /* YaRN's; beta_fast 0: no rule */
     double exact_ramp;                                  /* 1: YaRN's ramp begins and ends between pairs */
-    double old_ctx;                                     /* the context that either rule extends */
+    double old_ctx;                                     /* the context that a rule extends */
     double attn_factor;
+    uint32_t n_factors, is_long;                        /* is_long: LongRoPE, which has both */
+    float factors[2][PD_MAX_PAIRS];
 };
 
 /* Layers without and with a window may rotate differently. */
@@ -31,6 +35,7 @@ struct pd_rope_table {
     uint32_t head_dim;
     double attn_factor;              /* of cos and sin */
     double *inv_freq;                /* [head_dim / 2] */
+    double *long_inv_freq;           /* of LongRoPE in longer sessions; NULL: the same */
 };
 
 enum { PD_MAX_ROPE_TABLES = 4 };

@@ -105,12 +105,12 @@ static bool equals(struct pd_string s, const char *text)
     return s.size == strlen(text) && memcmp(s.data, text, strlen(text)) == 0;
 }
 
-enum scaling { NO_SCALING, LINEAR, YARN, N_SCALINGS };
+enum scaling { NO_SCALING, LINEAR, YARN, LONG, N_SCALINGS };
 
 /* Files without a type may have a divisor. */
 static enum scaling read_scaling(struct reader *r, bool *has_type)
 {
-    static const char *const names[N_SCALINGS] = {"none", "linear", "yarn"};
+    static const char *const names[N_SCALINGS] = {"none", "linear", "yarn", "longrope"};
     char key[KEY_SIZE];
     const struct pd_meta *m = find_key(r, "rope.scaling.type", key);
     struct pd_string type;
@@ -122,7 +122,8 @@ static enum scaling read_scaling(struct reader *r, bool *has_type)
     }
     for (int i = 0; i < N_SCALINGS; i++)
         if (equals(type, names[i])) return (enum scaling)i;
-    r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is \"%.*s\", which is not known (known: none, linear, yarn)",
+    r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is \"%.*s\", which is not known (known: none, linear, "
+                        "yarn, longrope)",
                         key, (int)pd_min(type.size, 64), type.data);
     return LINEAR;
 }
@@ -133,14 +134,15 @@ static void read_rope_rule(struct reader *r, struct pd_rope *rope)
     char key[KEY_SIZE];
     bool has_type;
     enum scaling scaling = read_scaling(r, &has_type);
-    if (scaling != NO_SCALING) rope->divisor = read_number(r, PD_NUMBER_ROPE_FACTOR, has_type ? NAN : 1);
+    bool needs_divisor = has_type && scaling != LONG;
+    if (scaling != NO_SCALING) rope->divisor = read_number(r, PD_NUMBER_ROPE_FACTOR, needs_divisor ? NAN : 1);
+    rope->old_ctx = read_number(r, PD_NUMBER_OLD_CTX, rope->old_ctx);
     rope->attn_factor = read_number(r, PD_NUMBER_ATTN_FACTOR, 1);
     find_key(r, pd_numbers[PD_NUMBER_ATTN_FACTOR].gguf, key);
     if (r->family->local_rope && rope->attn_factor != 1 && r->status == PERIDOT_OK)
         r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: only 1 is supported in a %s model", key,
                             rope->attn_factor, r->family->name);
     if (scaling != YARN) return;
-    rope->old_ctx = read_number(r, PD_NUMBER_OLD_CTX, rope->old_ctx);
     rope->beta_fast = read_number(r, PD_NUMBER_BETA_FAST, 32);
     rope->beta_slow = read_number(r, PD_NUMBER_BETA_SLOW, 1);
     double all = read_number(r, PD_NUMBER_MSCALE_ALL_DIM, 0);

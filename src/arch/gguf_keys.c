@@ -175,13 +175,13 @@ static peridot_status add_ropes(const struct keys *k, const struct pd_config *c)
     PD_TRY(add_head_dim(k, "rope.dimension_count", c));
     add_f32(k, "rope.freq_base", global->base);
     if (pd_families[c->family].local_rope) add_f32(k, "rope.freq_base_swa", c->ropes[PD_ROPE_LOCAL].base);
-    bool yarn = global->beta_fast != 0 && global->exact_ramp == 0, linear = global->beta_fast == 0;
-    if (yarn || (linear && global->divisor != 1)) {
-        pd_gguf_writer_add_string(k->writer, full_key(key, k, "rope.scaling.type"), yarn ? "yarn" : "linear");
-        add_f32(k, "rope.scaling.factor", global->divisor);
-    }
+    bool yarn = global->beta_fast != 0 && global->exact_ramp == 0;
+    bool divides = yarn || (global->beta_fast == 0 && global->divisor != 1);
+    const char *type = global->is_long ? "longrope" : yarn ? "yarn" : divides ? "linear" : NULL;
+    if (type) pd_gguf_writer_add_string(k->writer, full_key(key, k, "rope.scaling.type"), type);
+    if (divides) add_f32(k, "rope.scaling.factor", global->divisor);
+    if (yarn || global->is_long) add_u32(k, "rope.scaling.original_context_length", (uint32_t)global->old_ctx);
     if (yarn) {
-        add_u32(k, "rope.scaling.original_context_length", (uint32_t)global->old_ctx);
         add_f32(k, "rope.scaling.yarn_beta_fast", global->beta_fast);
         add_f32(k, "rope.scaling.yarn_beta_slow", global->beta_slow);
     }
@@ -222,7 +222,8 @@ static peridot_status add_attention(const struct keys *k, const struct pd_config
 static peridot_status check_local_rope(const struct pd_config *c)
 {
     const struct pd_rope *global = &c->ropes[PD_ROPE_GLOBAL], *local = &c->ropes[PD_ROPE_LOCAL];
-    bool has_rule = local->divisor != 1 || local->factor != 0 || local->beta_fast != 0;
+    bool has_rule = local->divisor != 1 || local->factor != 0 || local->beta_fast != 0
+        || local->is_long;
     bool usual = global->attn_factor == (global->beta_fast != 0 ? pd_rope_mscale(global->divisor, 1) : 1);
     bool ok = pd_families[c->family].local_rope ? !has_rule && usual : pd_rope_equal(local, global);
     if (!pd_layers_largest(c).window || ok) return PERIDOT_OK;

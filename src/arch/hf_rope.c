@@ -62,6 +62,45 @@ static void read_yarn(struct pd_hf_reader *r, struct pd_rope *rope, struct pd_hf
     if (r->status == PERIDOT_OK) r->status = pd_rope_check_yarn(rope, pd_hf_key(full, o, "rope_type"));
 }
 
+/* short_factor or long_factor. */
+static void read_factors(struct pd_hf_reader *r, struct pd_rope *rope, struct pd_hf_object o, int i)
+{
+    static const char *const keys[] = {"short_factor", "long_factor"};
+    char full[PD_HF_KEY_SIZE];
+    yyjson_val *list = yyjson_obj_get(o.at, keys[i]), *v;
+    size_t k, n;
+    pd_hf_key(full, o, keys[i]);
+    if (r->status != PERIDOT_OK) return;
+    if (!yyjson_is_arr(list)) {
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is %s, not a list of numbers", full,
+                            list ? yyjson_get_type_desc(list) : "missing");
+        return;
+    }
+    if (yyjson_arr_size(list) == 0 || yyjson_arr_size(list) > PD_MAX_PAIRS
+        || (i > 0 && yyjson_arr_size(list) != rope->n_factors))
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s has %zu entries%s", full, yyjson_arr_size(list),
+                            i > 0 ? ", and short_factor another number of them" : "");
+    rope->n_factors = r->status == PERIDOT_OK ? (uint32_t)yyjson_arr_size(list) : 0;
+    yyjson_arr_foreach(list, k, n, v) {
+        if (r->status != PERIDOT_OK) return;
+        rope->factors[i][k] = (float)yyjson_get_num(v);
+        if (!yyjson_is_num(v) || !(rope->factors[i][k] >= 1e-3f && rope->factors[i][k] <= 1e6f))
+            r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s[%zu] is not a number between 0.001 and 1000000", full, k);
+    }
+}
+
+static void read_longrope(struct pd_hf_reader *r, struct pd_rope *rope, struct pd_hf_object o)
+{
+    double ctx_max = rope->old_ctx;
+    rope->old_ctx = read_old_ctx(r, o, ctx_max);
+    double extended = optional_number(r, o, PD_NUMBER_ROPE_FACTOR, ctx_max / rope->old_ctx);
+    double usual = extended > 1 ? sqrt(1 + log(extended) / log(rope->old_ctx)) : 1;
+    rope->attn_factor = optional_number(r, o, PD_NUMBER_ATTN_FACTOR, usual);
+    check_attn_factor(r, o, rope->attn_factor);
+    rope->is_long = true;
+    for (int i = 0; i < 2; i++) read_factors(r, rope, o, i);
+}
+
 static void read_linear(struct pd_hf_reader *r, struct pd_rope *rope, struct pd_hf_object o)
 {
     rope->divisor = pd_hf_number(r, o, PD_NUMBER_ROPE_FACTOR, NAN);
@@ -93,7 +132,7 @@ static read_rule *find_rule(const struct pd_hf_reader *r, const char *type)
 {
     static const struct { const char *type; read_rule *read; } rules[] = {{"default", read_default},
         {"linear", read_linear}, {"dynamic", read_dynamic}, {"llama3", read_llama3}, {"yarn", read_yarn},
-        {"proportional", read_proportional}};
+        {"longrope", read_longrope}, {"proportional", read_proportional}};
     for (size_t i = 0; i < PD_COUNT(rules); i++)
         if (strcmp(type, rules[i].type) == 0)
             return rules[i].read == read_proportional && r->family->rotated_part == 0 ? NULL : rules[i].read;

@@ -129,7 +129,7 @@ static void set_blocks(const struct pd_family_traits *family, struct pd_layer *l
     layer->activation = family->silu ? PD_SILU : PD_GELU;
 }
 
-peridot_status pd_layers_complete(struct pd_config *config, const struct pd_tensor *rope_freqs)
+peridot_status pd_layers_complete(struct pd_config *config)
 {
     if (config->target_dim) config->n_shared_kv = config->n_layers;
     else if (config->n_shared_kv >= config->n_layers)
@@ -140,7 +140,7 @@ peridot_status pd_layers_complete(struct pd_config *config, const struct pd_tens
         if (config->target_dim && config->layers[i].window) config->layers[i].window++;   /* see config.h */
         PD_TRY(find_kind(config, i));
         PD_TRY(find_cache(config, i));
-        PD_TRY(pd_rope_find_table(config, &config->layers[i], rope_freqs));
+        PD_TRY(pd_rope_find_table(config, &config->layers[i]));
     }
     return PERIDOT_OK;
 }

@@ -7,8 +7,8 @@
 /* Allocates n_layers layers with keys and values of their own, and without numbers. */
 peridot_status pd_layers_create(struct pd_config *config);
 /* Sets what the family's layers are built of, finds whose cache each reads and what kinds there are, and computes the
- * tables of rotation. `rope_freqs`: a tensor by whose numbers the frequencies are divided, or NULL. */
-peridot_status pd_layers_complete(struct pd_config *config, const struct pd_tensor *rope_freqs);
+ * tables of rotation. */
+peridot_status pd_layers_complete(struct pd_config *config);
 
 /* The query scale of a layer in a GGUF file that does not say it (attention.scale; few do). */
 float pd_layer_usual_scale(const struct pd_config *config, const struct pd_layer *layer);

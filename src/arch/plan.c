@@ -11,8 +11,8 @@ enum size { ONE, D_MODEL, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_H
     PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
     N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS, ANY };
 
-enum when { ALWAYS, PRE_NORMS, FUSED, SPLIT, EXPERTS_FUSED, EXPERTS_SPLIT, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V,
-    QKV_BIASES, QKV_BIASES_AND_KV,
+enum when { ALWAYS, PRE_NORMS, FUSED, SPLIT, EXPERTS_FUSED, EXPERTS_SPLIT, UNTIED, HAS_RULE, LONG_ROPE, CLASSIFIES,
+    HAS_KV, HAS_V, QKV_BIASES, QKV_BIASES_AND_KV,
     QKV_BIASES_AND_V, QK_NORMS, QK_NORMS_AND_KV, POST_NORMS,
     EXPERTS, PER_LAYER_INPUTS, PER_LAYER_TABLE, OUTPUT_SCALES, DENSE_2, DENSE_3, PROJECTS, DRAFTS };
 
@@ -29,6 +29,8 @@ static const struct row {
     [PD_ROLE_OUTPUT] = {"output.weight", "lm_head.weight", NULL, ANY, D_MODEL, UNTIED},
     [PD_ROLE_OUTPUT_NORM] = {"output_norm.weight", "norm.weight", NULL, ONE, D_MODEL, ALWAYS},
     [PD_ROLE_ROPE_FREQS] = {"rope_freqs.weight", "", NULL, ONE, HALF_HEAD, HAS_RULE},
+    [PD_ROLE_ROPE_SHORT] = {"rope_factors_short.weight", "", NULL, ONE, HALF_HEAD, LONG_ROPE},
+    [PD_ROLE_ROPE_LONG] = {"rope_factors_long.weight", "", NULL, ONE, HALF_HEAD, LONG_ROPE},
     [PD_ROLE_SCORE] = {"", "score.weight", NULL, ANY, D_MODEL, CLASSIFIES},
     [PD_ROLE_SCORE_BIAS] = {"", "score.bias", NULL, ONE, ANY, CLASSIFIES},
     [PD_ROLE_DENSE_2] = {"dense_2.weight", "dense_2.weight", NULL, DENSE_2_DIM, D_MODEL, DENSE_2},
@@ -116,6 +118,7 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
     switch (when) {
     case UNTIED: return !c->tied && c->head == PERIDOT_HEAD_LANGUAGE;
     case HAS_RULE: return pd_rope_needs_factors(c);
+    case LONG_ROPE: return c->ropes[PD_ROPE_GLOBAL].is_long;
     case CLASSIFIES: return c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN;
     case PRE_NORMS: return l->pre_norms;
     case FUSED: return fused;

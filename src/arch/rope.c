@@ -94,41 +94,35 @@ void pd_rope_factors(float *out, const struct pd_config *config, uint32_t n)
 
 /* ---- tables ---- */
 
-/* rope_freqs.weight: what each frequency is divided by. */
-static peridot_status apply_factors(double *inv_freq, uint32_t n, const struct pd_tensor *t)
+static peridot_status make_frequencies(double **out, const struct pd_rope *rope, uint32_t head_dim, bool is_long,
+                                       bool has_factors)
 {
-    if (!t) return PERIDOT_OK;
-    if (t->dtype != PD_F32 || t->n_dims != 1 || t->shape[0] != n)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "tensor rope_freqs.weight is not f32 of shape [%u]", n);
-    for (uint32_t i = 0; i < n; i++) {
-        float factor;
-        memcpy(&factor, t->data + sizeof factor * i, sizeof factor);
-        if (!(factor > 0 && isfinite(factor)))
-            return pd_fail(PERIDOT_ERROR_FORMAT, "tensor rope_freqs.weight: element %u is %g", i, (double)factor);
-        inv_freq[i] /= (double)factor;
-    }
+    uint32_t n = head_dim / 2;
+    *out = malloc(sizeof **out * n);
+    if (!*out) return pd_fail_alloc(sizeof **out * n, "RoPE frequencies");
+    for (uint32_t i = 0; i < n; i++)
+        (*out)[i] = frequency(rope, head_dim, i) / (has_factors ? (double)rope->factors[is_long][i] : 1);
     return PERIDOT_OK;
 }
 
-static peridot_status add_table(struct pd_config *c, uint32_t rope, uint32_t head_dim,
-                                const struct pd_tensor *rope_freqs)
+static peridot_status add_table(struct pd_config *c, uint32_t number, uint32_t head_dim)
 {
-    uint32_t half = head_dim / 2;
+    const struct pd_rope *rope = &c->ropes[number];
+    struct pd_rope_table *table = &c->rope_tables[c->n_rope_tables];
     if (c->n_rope_tables == PD_MAX_ROPE_TABLES)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "more than %d tables of rotation are not supported",
                        PD_MAX_ROPE_TABLES);
-    struct pd_rope_table *table = &c->rope_tables[c->n_rope_tables];
-    *table = (struct pd_rope_table){.rope = rope, .head_dim = head_dim, .attn_factor = c->ropes[rope].attn_factor,
-        .inv_freq = malloc(sizeof(double) * half)};
-    if (!table->inv_freq) return pd_fail_alloc(sizeof(double) * half, "RoPE frequencies");
+    if (rope->n_factors && rope->n_factors != head_dim / 2)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "there are %u factors of rotation for the %u pairs of a head",
+                       rope->n_factors, head_dim / 2);
+    *table = (struct pd_rope_table){.rope = number, .head_dim = head_dim, .attn_factor = rope->attn_factor};
     c->n_rope_tables++;
-    for (uint32_t i = 0; i < half; i++) table->inv_freq[i] = frequency(&c->ropes[rope], head_dim, i);
-    bool has_factors = rope == PD_ROPE_GLOBAL || !pd_families[c->family].local_rope;
-    return has_factors ? apply_factors(table->inv_freq, half, rope_freqs) : PERIDOT_OK;
+    PD_TRY(make_frequencies(&table->inv_freq, rope, head_dim, false, rope->n_factors != 0));
+    return rope->is_long ? make_frequencies(&table->long_inv_freq, rope, head_dim, true, true) : PERIDOT_OK;
 }
 
 /* Of Gemma 2 all layers rotate alike. */
-peridot_status pd_rope_find_table(struct pd_config *c, struct pd_layer *layer, const struct pd_tensor *rope_freqs)
+peridot_status pd_rope_find_table(struct pd_config *c, struct pd_layer *layer)
 {
     uint32_t rope = layer->window ? PD_ROPE_LOCAL : PD_ROPE_GLOBAL;
     for (layer->rope = 0; layer->rope < c->n_rope_tables; layer->rope++) {
@@ -136,5 +130,11 @@ peridot_status pd_rope_find_table(struct pd_config *c, struct pd_layer *layer, c
         if (pd_rope_equal(&c->ropes[table->rope], &c->ropes[rope]) && table->head_dim == layer->head_dim)
             return PERIDOT_OK;
     }
-    return add_table(c, rope, layer->head_dim, rope_freqs);
+    return add_table(c, rope, layer->head_dim);
+}
+
+bool pd_rope_is_long(const struct pd_config *config, uint32_t ctx)
+{
+    const struct pd_rope *rope = &config->ropes[PD_ROPE_GLOBAL];
+    return rope->is_long && ctx > rope->old_ctx;
 }

@@ -20,8 +20,12 @@ bool pd_rope_needs_factors(const struct pd_config *config);
  * PD_ROPE_STILL for pairs that are not rotated. */
 void pd_rope_factors(float *out, const struct pd_config *config, uint32_t n);
 
-/* The table of a layer, a new one where no layer before it has the same. `rope_freqs`: a tensor by whose numbers the
- * frequencies are divided, or NULL. */
-peridot_status pd_rope_find_table(struct pd_config *config, struct pd_layer *layer, const struct pd_tensor *rope_freqs);
+/* The table of a layer, a new one where no layer before it has the same. */
+peridot_status pd_rope_find_table(struct pd_config *config, struct pd_layer *layer);
+
+/* Whether LongRoPE's long factors are those of sessions of ctx positions. transformers takes them where a text is
+ * longer than the old context, but keys in the cache cannot be rotated anew when it becomes so: as in llama.cpp, all
+ * texts of a session are rotated as its longest ones. */
+bool pd_rope_is_long(const struct pd_config *config, uint32_t ctx);
 
 #endif

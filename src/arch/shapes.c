@@ -146,7 +146,7 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
         l->kv_layer = i;
         l->query_scale = s->query_scale != 0 ? s->query_scale : pd_layer_usual_scale(c, l);
     }
-    return pd_layers_complete(c, NULL);
+    return pd_layers_complete(c);
 }
 
 peridot_status pd_shape_config(struct pd_config *out, const struct pd_shape *s)

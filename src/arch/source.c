@@ -130,9 +130,12 @@ peridot_status pd_source_get_embedding(const struct pd_tensor **out, struct pd_s
  * need not choose where it has logits of all. */
 static bool is_redundant(const struct pd_source *s, const struct pd_tensor *t)
 {
+    static const enum pd_role rope[] = {PD_ROLE_ROPE_FREQS, PD_ROLE_ROPE_SHORT, PD_ROLE_ROPE_LONG};
     if (s->config->tied && t == pd_source_find(s, PD_ROLE_OUTPUT, 0)) return true;
     if (s->config->target_dim && strncmp(t->name, "masked_embedding.", 17) == 0) return true;
-    return t == pd_source_find(s, PD_ROLE_ROPE_FREQS, 0) || strstr(t->name, "rotary_emb.inv_freq");
+    for (size_t i = 0; i < PD_COUNT(rope); i++)
+        if (t == pd_source_find(s, rope[i], 0)) return true;
+    return strstr(t->name, "rotary_emb.inv_freq");
 }
 
 peridot_status pd_source_check_unused(uint32_t *n_ignored, const struct pd_source *s)

@@ -1,6 +1,7 @@
 #include "engine/cache.h"
 
 #include "arch/layers.h"
+#include "arch/rope.h"
 #include "base/num.h"
 
 #include <stdlib.h>
@@ -109,7 +110,7 @@ peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const s
 {
     *out = (struct pd_cache){.gpu = gpu, .size = pd_cache_size(config, shape), .type = shape->type,
         .host_max = shape->host_max, .link = shape->link, .n_tables = shape->n_tables, .n_layers = config->n_layers,
-        .table_pages = (uint32_t)pd_div_up(shape->ctx, PD_PAGE)};
+        .table_pages = (uint32_t)pd_div_up(shape->ctx, PD_PAGE), .long_rope = pd_rope_is_long(config, shape->ctx)};
     make_pools(out, config, shape);
     PD_TRY(pd_gpu_check_budget(gpu, out->size, "the KV cache"));
     peridot_status status = create(out, config, shape, tables);

@@ -45,6 +45,7 @@ struct pd_cache {
     struct pd_page_pool pools[PD_MAX_LAYER_KINDS];
     uint32_t n_kinds, n_tables, table_pages;
     peridot_kv_type type;
+    bool long_rope;                 /* keys are rotated as in long sessions: see pd_rope_is_long */
     uint64_t size;
 };
 

@@ -64,9 +64,10 @@ static void write_angles(const struct pd_input *in, const struct pd_workspace *w
     for (uint32_t t = 0; t < c->n_rope_tables; t++) {
         const struct pd_rope_table *rope = &c->rope_tables[t];
         uint32_t head_dim = rope->head_dim, half = head_dim / 2;
+        const double *inv_freq = rope->long_inv_freq && w->cache->long_rope ? rope->long_inv_freq : rope->inv_freq;
         float *row = table + (size_t)m * head_dim;
         for (uint32_t i = 0; i < half; i++) {
-            double angle = pos * rope->inv_freq[i];
+            double angle = pos * inv_freq[i];
             row[i] = (float)(rope->attn_factor * cos(angle));
             row[half + i] = (float)(rope->attn_factor * sin(angle));
         }

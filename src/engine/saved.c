@@ -17,10 +17,12 @@ static const char magic[8] = {'P', 'D', 'S', 'E', 'Q', 0, 0, 2};
 #define CHAIN_BEGIN offsetof(peridot_sampling, temperature)
 #define CHAIN_SIZE (offsetof(peridot_sampling, bias) - CHAIN_BEGIN)
 
+enum { HAS_LOGITS = 1, LONG_ROPE = 2 };   /* LONG_ROPE: see pd_rope_is_long */
+
 struct header {
     char magic[8];
     uint64_t model, rng;
-    uint32_t kv_type, page, n_kinds, pos, has_logits;
+    uint32_t kv_type, page, n_kinds, pos, flags;
     uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];   /* see pd_pages */
     uint8_t chain[CHAIN_SIZE];
 };
@@ -66,7 +68,7 @@ static struct header make_header(const struct pd_sequence *q, const struct pd_mo
                        .page = PD_PAGE,
                        .n_kinds = q->set->cache.n_kinds,
                        .pos = q->pos,
-                       .has_logits = q->logits_pass != 0};
+                       .flags = (q->logits_pass != 0 ? HAS_LOGITS : 0) | (q->set->cache.long_rope ? LONG_ROPE : 0)};
     memcpy(h.magic, magic, sizeof magic);
     memcpy(h.chain, (const uint8_t *)&q->sampler.p + CHAIN_BEGIN, CHAIN_SIZE);
     for (uint32_t kind = 0; kind < h.n_kinds; kind++) {
@@ -126,6 +128,10 @@ static peridot_status check_header(const struct header *h, const struct pd_map *
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: it was saved with another model", path);
     if (h->kv_type != (uint32_t)cache->type || h->page != PD_PAGE || h->n_kinds != cache->n_kinds)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: it was saved with another type of KV cache", path);
+    bool is_long = (h->flags & LONG_ROPE) != 0;
+    if (is_long != cache->long_rope)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: its keys are rotated for a %s context than the session's", path,
+                       is_long ? "longer" : "shorter");
     if (h->pos > set->ctx)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: its %u tokens do not fit the context of %u position%s", path,
                        h->pos, set->ctx, PD_S(set->ctx));
@@ -168,7 +174,7 @@ static peridot_status read_best(struct pd_sequence *q, const uint8_t *from, cons
 {
     memcpy(q->best, from, sizeof q->best);
     /* Of no pass here: logits are computed again when they are asked for. */
-    q->logits_pass = h->has_logits && h->pos ? UINT64_MAX : 0;
+    q->logits_pass = (h->flags & HAS_LOGITS) && h->pos ? UINT64_MAX : 0;
     if (q->logits_pass == 0 || model->config.head != PERIDOT_HEAD_LANGUAGE) return PERIDOT_OK;
     for (uint32_t i = 0; i < pd_min(PD_TOPK, model->n_pieces); i++) {
         if (q->best[i].id >= model->n_pieces)

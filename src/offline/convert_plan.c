@@ -5,6 +5,7 @@
 #include "base/num.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct planner {
     struct pd_convert_plan *plan;
@@ -117,16 +118,18 @@ static peridot_status plan_vocabulary(struct planner *l)
                    output->name, (unsigned long long)output->shape[0], (unsigned)l->plan->vocab_size);
 }
 
-/* Llama 3.1's rule of frequencies goes into a GGUF file as a tensor of what each is divided by. */
-static peridot_status plan_rope(struct planner *l)
+/* Rules of frequencies that GGUF has no keys for are tensors of what each is divided by. */
+static peridot_status plan_rope(struct planner *l, enum pd_role role)
 {
     char name[PD_TENSOR_NAME_SIZE];
     struct pd_plan plan;
-    if (!pd_plan_get(&plan, l->source.config, PD_ROLE_ROPE_FREQS, 0)) return PERIDOT_OK;
+    if (!pd_plan_get(&plan, l->source.config, role, 0)) return PERIDOT_OK;
     float *factors = pd_arena_array(&l->plan->arena, plan.n_cols, sizeof *factors);
     if (!factors) return pd_fail_alloc(plan.n_cols * sizeof *factors, "RoPE factors");
-    pd_rope_factors(factors, l->source.config, plan.n_cols);
-    pd_tensor_name_gguf(name, PD_ROLE_ROPE_FREQS, 0);
+    const struct pd_rope *rope = &l->source.config->ropes[PD_ROPE_GLOBAL];
+    if (role == PD_ROLE_ROPE_FREQS) pd_rope_factors(factors, l->source.config, plan.n_cols);
+    else memcpy(factors, rope->factors[role == PD_ROLE_ROPE_LONG], plan.n_cols * sizeof *factors);
+    pd_tensor_name_gguf(name, role, 0);
     return add_item(l->plan, name, (struct pd_convert_item){.made = factors, .dtype = PD_F32, .n_dims = 1,
         .shape = {plan.n_cols, 1, 1, 1}});
 }
@@ -149,7 +152,7 @@ static peridot_status plan_hf(struct planner *l)
     PD_TRY(check_head(l));
     PD_TRY(plan_vocabulary(l));
     for (size_t i = 0; i < PD_COUNT(others); i++) PD_TRY(add_role(l, others[i], 0));
-    PD_TRY(plan_rope(l));
+    for (enum pd_role role = PD_ROLE_ROPE_FREQS; role <= PD_ROLE_ROPE_LONG; role++) PD_TRY(plan_rope(l, role));
     for (uint32_t i = 0; i < l->source.config->n_layers; i++)
         for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) PD_TRY(add_role(l, role, i));
     return pd_source_check_unused(&l->plan->n_ignored, &l->source);

@@ -344,6 +344,10 @@ def mistakes(s):
     if s.rope_llama3:
         for key in s.rope_llama3:
             yield f"{key} x 2", dict(config=set_rope("", key, 2 * s.rope_llama3[key]))
+    if s.rope and s.rope["rope_type"] == "longrope":
+        lists = ("long_factor", "short_factor")
+        used, other = lists if s.rope["original_max_position_embeddings"] < models.N_TOKENS else lists[::-1]
+        yield f"{other} for {used}", dict(config=set_rope("", used, s.rope[other]))
     for key in s.rope or ():
         if isinstance(s.rope[key], float | int):
             wrong = not s.rope[key] if key == "truncate" else 2 * s.rope[key]
@@ -373,7 +377,7 @@ def inverse_frequencies(s):
     """The rule of Llama 3.1, as Meta's code has it: wavelengths against the old context."""
     f = s.rope_base ** -(torch.arange(0, s.head_dim, 2).double() / s.head_dim)
     if s.rope:
-        return torch.from_numpy(files.yarn(s))
+        return torch.from_numpy(files.frequencies(s, models.N_TOKENS))
     if not s.rope_llama3:
         return f / (s.rope_factor or 1.0)
     factor, low, high, old = (s.rope_llama3[k] for k in ("factor", "low_freq_factor", "high_freq_factor",

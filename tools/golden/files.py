@@ -13,6 +13,7 @@ import blocks
 import models
 import tokenizer
 
+MAX_POSITIONS = 512
 DTYPE_NAME = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 TORCH = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 FAMILY = {"gemma": "Gemma", "gemma2": "Gemma2", "vaultgemma": "VaultGemma", "gemma3_text": "Gemma3",
@@ -30,7 +31,8 @@ def config_llama(s):
     c = {
         "architectures": [class_name(s)], "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 2,
         "eos_token_id": 1, "hidden_act": "silu", "hidden_size": s.d_model, "initializer_range": 0.02,
-        "intermediate_size": s.ffn_dim, "max_position_embeddings": 512, "mlp_bias": False, "model_type": "llama",
+        "intermediate_size": s.ffn_dim, "max_position_embeddings": MAX_POSITIONS, "mlp_bias": False,
+        "model_type": "llama",
         "num_attention_heads": s.n_heads, "num_hidden_layers": s.n_layers, "num_key_value_heads": s.n_kv_heads,
         "pretraining_tp": 1, "rms_norm_eps": s.eps, "rope_scaling": None, "rope_theta": s.rope_base,
         "tie_word_embeddings": s.tied != "no", "torch_dtype": DTYPE_NAME[s.dtype],
@@ -74,7 +76,7 @@ def config_old(s):
     c = {
         "architectures": [class_name(s)], "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 2,
         "eos_token_id": 1, "head_dim": s.head_dim, "hidden_size": s.d_model, "initializer_range": 0.02,
-        "intermediate_size": s.ffn_dim, "max_position_embeddings": 512, "model_type": s.arch,
+        "intermediate_size": s.ffn_dim, "max_position_embeddings": MAX_POSITIONS, "model_type": s.arch,
         "num_attention_heads": s.n_heads, "num_hidden_layers": s.n_layers, "num_key_value_heads": s.n_kv_heads,
         "pad_token_id": 0, "rms_norm_eps": s.eps, "rope_theta": s.rope_base,
         "torch_dtype": DTYPE_NAME[s.dtype],
@@ -122,7 +124,7 @@ def config_unified(s):
         "attention_bias": False, "attention_k_eq_v": True, "final_logit_softcapping": s.final_cap,
         "global_head_dim": s.gemma4["global_head_dim"], "head_dim": s.head_dim,
         "hidden_activation": "gelu_pytorch_tanh", "hidden_size": s.d_model, "intermediate_size": s.ffn_dim,
-        "layer_types": layer_types(s), "max_position_embeddings": 512, "model_type": "gemma4_unified_text",
+        "layer_types": layer_types(s), "max_position_embeddings": MAX_POSITIONS, "model_type": "gemma4_unified_text",
         "num_attention_heads": s.n_heads, "num_global_key_value_heads": s.gemma4["num_global_key_value_heads"],
         "num_hidden_layers": s.n_layers, "num_key_value_heads": s.n_kv_heads, "num_kv_shared_layers": 0,
         "rms_norm_eps": s.eps, "rope_parameters": rope_parameters_4(s), "sliding_window": s.window,
@@ -220,7 +222,7 @@ def own_config(s):
     common = dict(
         vocab_size=s.vocab_size, hidden_size=s.d_model, intermediate_size=s.ffn_dim, num_hidden_layers=s.n_layers,
         num_attention_heads=s.n_heads, num_key_value_heads=s.n_kv_heads, head_dim=s.head_dim, rms_norm_eps=s.eps,
-        max_position_embeddings=512, pad_token_id=0, eos_token_id=1, bos_token_id=2)
+        max_position_embeddings=MAX_POSITIONS, pad_token_id=0, eos_token_id=1, bos_token_id=2)
     if s.head in models.LABELS:
         labels = models.LABELS[s.head]
         common |= dict(id2label=dict(enumerate(labels)), label2id={name: i for i, name in enumerate(labels)})
@@ -284,10 +286,20 @@ def rotated_heads(s, name):
     return heads.get(name.rpartition(".self_attn.")[2], 0) if s.arch == "llama" else 0
 
 
-def yarn(s):
-    """Frequencies by YaRN's rule, as the paper's code has it."""
+def frequencies(s, n_tokens):
+    """By the rule of s.rope, in a text of so many tokens."""
+    plain = s.rope_base ** (-np.arange(0, s.head_dim, 2) / s.head_dim)
+    if s.rope["rope_type"] == "yarn":
+        return yarn(s, plain)
+    if s.rope["rope_type"] == "longrope":
+        is_long = n_tokens > s.rope["original_max_position_embeddings"]
+        return plain / np.array(s.rope["long_factor" if is_long else "short_factor"])
+    return plain
+
+
+def yarn(s, plain):
+    """As the paper's code has it."""
     r, n = s.rope, s.head_dim
-    plain = s.rope_base ** (-np.arange(0, n, 2) / n)
     ends = [n * np.log(r["original_max_position_embeddings"] / (2 * np.pi * r[beta])) / (2 * np.log(s.rope_base))
             for beta in ("beta_fast", "beta_slow")]
     if r.get("truncate", True):
@@ -304,6 +316,9 @@ def yarn_scale(factor, weight=1.0):
 def attention_factor(s):
     """What multiplies cos and sin."""
     r = s.rope or {}
+    if r.get("rope_type") == "longrope":
+        old = r["original_max_position_embeddings"]
+        return np.sqrt(1 + np.log(r.get("factor", MAX_POSITIONS / old)) / np.log(old))
     if r.get("rope_type") != "yarn":
         return 1.0
     if "mscale" in r:
@@ -314,7 +329,8 @@ def attention_factor(s):
 def rope_freqs(s):
     """What llama.cpp divides frequencies by, from the rule of Llama 3.1, or one that there are no keys for."""
     if s.rope:
-        return (s.rope_base ** (-np.arange(0, s.head_dim, 2) / s.head_dim) / yarn(s)).astype(np.float32)
+        plain = s.rope_base ** (-np.arange(0, s.head_dim, 2) / s.head_dim)
+        return (plain / yarn(s, plain)).astype(np.float32)
     r, out = s.rope_llama3, []
     for i in range(s.head_dim // 2):
         turns = r["original_max_position_embeddings"] * s.rope_base ** (-2 * i / s.head_dim) / (2 * np.pi)
@@ -337,6 +353,11 @@ def add_rope_rule(w, s):
         w.add_rope_scaling_yarn_beta_fast(r["beta_fast"])
         w.add_rope_scaling_yarn_beta_slow(r["beta_slow"])
         usual = yarn_scale(r["factor"])
+    if r["rope_type"] == "longrope":
+        w.add_rope_scaling_type(gguf.RopeScalingType.LONGROPE)
+        w.add_rope_scaling_orig_ctx_len(r["original_max_position_embeddings"])
+        for name in ("short", "long"):
+            w.add_tensor(f"rope_factors_{name}.weight", np.array(r[f"{name}_factor"], np.float32))
     if attention_factor(s) != usual:
         w.add_rope_scaling_attn_factors(attention_factor(s) / usual)
 
@@ -416,7 +437,7 @@ def tensor_names(s):
 
 
 def add_config(w, s):
-    w.add_context_length(512)
+    w.add_context_length(MAX_POSITIONS)
     w.add_embedding_length(s.d_model)
     w.add_block_count(s.n_layers)
     w.add_feed_forward_length(s.ffn_dim)
@@ -437,7 +458,7 @@ def add_config_4(w, s):
     """The keys of Gemma 4's published files."""
     g, layers = s.gemma4, range(s.n_layers)
     first_shared = s.n_layers - g.get("num_kv_shared_layers", 0)
-    w.add_context_length(512)
+    w.add_context_length(MAX_POSITIONS)
     w.add_embedding_length(s.d_model)
     w.add_block_count(s.n_layers)
     wide = g.get("use_double_wide_mlp")
@@ -500,5 +521,7 @@ def read_gguf(s, path):
         if rotated_heads(s, hf):
             array = swap_pairs(array, rotated_heads(s, hf), to_gguf=False)
         out[full] = torch.from_numpy(array - 1.0 if hf.endswith("norm.weight") and s.norm_plus_one else array)
-    assert set(stored) == ({"rope_freqs.weight"} if has_rope_freqs(s) else set())
+    is_long = s.rope and s.rope["rope_type"] == "longrope"
+    assert set(stored) == ({"rope_factors_short.weight", "rope_factors_long.weight"} if is_long else
+                           {"rope_freqs.weight"} if has_rope_freqs(s) else set())
     return out

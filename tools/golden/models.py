@@ -80,6 +80,10 @@ LLAMA3 = LLAMA | dict(rope_llama3=dict(factor=8.0, low_freq_factor=1.0, high_fre
 # Texts of 100 tokens are three times as long as the context that YaRN extends; two pairs are left, three blended.
 YARN = LLAMA | dict(head_dim=16, rope_base=100.0, form="hf", rope=dict(
     rope_type="yarn", factor=4.0, original_max_position_embeddings=32, beta_fast=2.0, beta_slow=0.5))
+# Texts are longer than 64 positions, and shorter than 128.
+LONGROPE = LLAMA | dict(head_dim=16, rope_base=100.0, form="hf", rope=dict(
+    rope_type="longrope", original_max_position_embeddings=64,
+    short_factor=[1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 1.7, 2.0], long_factor=[1.2, 1.5, 2.0, 2.6, 3.4, 4.5, 6.0, 8.0]))
 QUANTS = {"token_embd": "Q4_K", "output.weight": "Q6_K",
           "blk.0.attn_q": "Q2_K", "blk.0.attn_k": "Q3_K", "blk.0.attn_v": "Q4_K", "blk.0.attn_output": "Q4_1",
           "blk.0.ffn_gate": "Q5_K", "blk.0.ffn_up": "Q6_K", "blk.0.ffn_down": "Q5_0",
@@ -165,6 +169,13 @@ SHAPES = {
                                    truncate=False, mscale=0.9, mscale_all_dim=0.4)), seed=47, gguf={"": "F32"},
                                proves="YaRN with a ramp between pairs, mscale and mscale_all_dim, in rope_parameters; "
                                       "by rope_freqs.weight and attn_factor"),
+    "llama-longrope": Shape(**LONGROPE | dict(form="old"), seed=48, gguf={"": "F32"},
+                            proves="LongRoPE in texts longer than the old context, by rope_scaling and by tensors"),
+    "llama-longrope-short": Shape(**LONGROPE | dict(rope=LONGROPE["rope"] | dict(
+                                      original_max_position_embeddings=128, factor=3.0)), seed=49, gguf={"": "F32"},
+                                  proves="LongRoPE in texts shorter than the old context; a factor of its own"),
+    "llama-dynamic": Shape(**LLAMA, seed=57, form="old", rope=dict(rope_type="dynamic", factor=2.0),
+                           proves="dynamic scaling, which changes nothing up to max_position_embeddings"),
     "llama-quants": Shape(**(LLAMA | dict(d_model=256, head_dim=32, vocab_size=264)), seed=45, form="", tied="no",
                           gguf=QUANTS,
                           spread=dict(embed=4.0, q=0.04, k=0.04, v=0.04, o=0.05, gate=0.05, up=0.05, down=0.1,
