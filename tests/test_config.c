@@ -234,6 +234,38 @@ static void test_json_longrope(void **state)
     }
 }
 
+/* The first columns of a head, by halves of their own; exponents are of these columns. */
+static void test_json_partial(void **state)
+{
+    (void)state;
+    struct pd_config c = json_config("{\"model_type\": \"phi3\", \"hidden_size\": 3072, \"num_attention_heads\": 24, "
+                                     "\"num_key_value_heads\": 8, \"partial_rotary_factor\": 0.75}");
+    const struct pd_rope_table *table = &c.rope_tables[0];
+    assert_true(c.n_rope_tables == 1 && table->n_rotated == 96 && table->head_dim == 128);
+    close_to(table->inv_freq[47], pow(1e4, -94.0 / 96));
+    assert_true(table->inv_freq[48] == 0 && table->inv_freq[63] == 0);
+    pd_config_free(&c);
+    c = json_config("{\"model_type\": \"phi3\", \"rope_parameters\": {\"rope_type\": \"default\", "
+                    "\"partial_rotary_factor\": 0.5}, \"partial_rotary_factor\": 0.75}");
+    assert_true(c.layers[31].n_rotated == 48);   /* the rule's comes first */
+    pd_config_free(&c);
+}
+
+/* Heads of 8: in files of 6 rotated columns, and of all as neighbours. */
+static void test_head_order(void **state)
+{
+    (void)state;
+    static const struct { struct pd_head_order order; uint32_t rows[8]; } cases[] = {
+        {{8, 8, false}, {0, 1, 2, 3, 4, 5, 6, 7}}, {{8, 8, true}, {0, 2, 4, 6, 1, 3, 5, 7}},
+        {{8, 6, false}, {0, 1, 2, 6, 3, 4, 5, 7}}, {{8, 4, false}, {0, 1, 4, 5, 2, 3, 6, 7}},
+        {{8, 4, true}, {0, 2, 4, 5, 1, 3, 6, 7}}};
+    for (size_t i = 0; i < PD_COUNT(cases); i++) {
+        assert_true(pd_head_order_differs(&cases[i].order) == (i > 0));
+        for (uint32_t row = 0; row < 16; row++)
+            assert_int_equal(pd_head_order_row(&cases[i].order, row), row / 8 * 8 + cases[i].rows[row % 8]);
+    }
+}
+
 static void test_json_heads(void **state)
 {
     (void)state;
@@ -397,8 +429,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_defaults), cmocka_unit_test(test_json_divisors), cmocka_unit_test(test_json_wrapped),
         cmocka_unit_test(test_json_new_generation), cmocka_unit_test(test_json_embedding),
-        cmocka_unit_test(test_json_llama), cmocka_unit_test(test_json_qwen),
-        cmocka_unit_test(test_json_llama), cmocka_unit_test(test_json_longrope),
+        cmocka_unit_test(test_json_llama), cmocka_unit_test(test_json_qwen), cmocka_unit_test(test_json_longrope),
+        cmocka_unit_test(test_json_partial), cmocka_unit_test(test_head_order),
         cmocka_unit_test(test_json_heads), cmocka_unit_test(test_json_gemma4),
         cmocka_unit_test(test_json_gemma4_last), cmocka_unit_test(test_json_gemma4_heads),
         cmocka_unit_test(test_json_gemma4_tail), cmocka_unit_test(test_json_gemma4_rope),

@@ -319,6 +319,27 @@ static void test_gguf_longrope(void **state)
     EXPECT_FAILURE(read_gguf(&c, "llama", wrong, 2), PERIDOT_ERROR_FORMAT, "rope_factors_long.weight", "[144]");
 }
 
+static void test_gguf_partial(void **state)
+{
+    (void)state;
+    struct pd_config c;
+    GGUF_CONFIG(&c, "phi3", {"rope.dimension_count", .count = 72}, {"freqs", .n_factors = 36});
+    assert_true(c.rope_tables[0].head_dim == 288 && c.rope_tables[0].n_rotated == 72);
+    close_to(c.rope_tables[0].inv_freq[17], pow(1e4, -34.0 / 72));
+    assert_true(c.rope_tables[0].inv_freq[36] == 0);
+    pd_config_free(&c);
+    static const struct { struct key key; const char *a, *b; } rows[] = {
+        {{"rope.dimension_count", .count = 0}, "phi3.rope.dimension_count is 0", "even"},
+        {{"rope.dimension_count", .count = 71}, "phi3.rope.dimension_count is 71", "even"},
+        {{"rope.dimension_count", .count = 290}, "phi3.rope.dimension_count is 290", "288 columns"},
+        {{"rope.dimension_count", .real = 72}, "phi3.rope.dimension_count", "not a count"},
+        {{"rope.dimension_count", .counts = {72, 72}, .n_counts = 2}, "phi3.rope.dimension_count", "not a count"},
+        {{"factors_short", .n_factors = 36}, "rope_factors_short.weight", "[144]"},
+    };
+    for (size_t i = 0; i < PD_COUNT(rows); i++)
+        EXPECT_FAILURE(read_gguf(&c, "phi3", &rows[i].key, 1), PERIDOT_ERROR_FORMAT, rows[i].a, rows[i].b);
+}
+
 static peridot_status write_config(const char *json)
 {
     struct pd_config c = json_config(json);
@@ -514,7 +535,8 @@ int main(void)
         cmocka_unit_test(test_gguf_qwen), cmocka_unit_test(test_gguf_layers), cmocka_unit_test(test_gguf_refusals),
         cmocka_unit_test(test_gguf_mutations),
         cmocka_unit_test(test_gguf_gemma4), cmocka_unit_test(test_write_gemma4),
-        cmocka_unit_test(test_gguf_yarn), cmocka_unit_test(test_gguf_longrope), cmocka_unit_test(test_write_ropes),
+        cmocka_unit_test(test_gguf_yarn), cmocka_unit_test(test_gguf_partial),
+        cmocka_unit_test(test_gguf_longrope), cmocka_unit_test(test_write_ropes),
         cmocka_unit_test(test_gguf_gemma4_refusals),
         cmocka_unit_test(test_gguf_embedding),
     };

@@ -237,6 +237,13 @@ static void test_json_rope(void **state)
         {"\"partial_rotary_factor\": \"half\"", "partial_rotary_factor is string", "number"},
         {"\"rope_parameters\": \"default\"", "rope_parameters is string", "object"},
     };
+    static const struct mutation partial[] = {
+        {"\"partial_rotary_factor\": 0", "partial_rotary_factor is 0", "not between"},
+        {"\"partial_rotary_factor\": -0.5", "partial_rotary_factor is -0.5", "not between"},
+        {"\"partial_rotary_factor\": 1.5", "partial_rotary_factor is 1.5", "not between"},
+        {"\"rope_parameters\": {\"rope_type\": \"default\", \"partial_rotary_factor\": \"half\"}",
+         "rope_parameters.partial_rotary_factor is string", "number"},
+    };
 #define YARN "\"rope_scaling\": {\"rope_type\": \"yarn\", "
     static const struct mutation yarn[] = {
         {YARN "\"beta_fast\": 32}", "rope_scaling.factor", "missing"},
@@ -314,6 +321,11 @@ static void test_json_rope(void **state)
     REFUSE_MUTATIONS("\"model_type\": \"gemma3_text\"", rows);
     REFUSE_MUTATIONS("\"model_type\": \"llama\"", rows);
     REFUSE_MUTATIONS("\"model_type\": \"llama\"", llama);
+    REFUSE_MUTATIONS("\"model_type\": \"phi3\"", partial);
+    refuse_json(PERIDOT_ERROR_UNSUPPORTED, "{\"model_type\": \"phi3\", \"partial_rotary_factor\": 0.01}",
+                "0 of 96 columns of a head", "not pairs");
+    refuse_json(PERIDOT_ERROR_UNSUPPORTED, "{\"model_type\": \"phi3\", \"partial_rotary_factor\": 0.99}",
+                "95 of 96 columns of a head", "not pairs");
     REFUSE_MUTATIONS("\"model_type\": \"llama\"", yarn);
     REFUSE_MUTATIONS("\"model_type\": \"llama\"", longrope);
     refuse_json(PERIDOT_ERROR_FORMAT, "{\"model_type\": \"llama\", \"head_dim\": 16, \"rope_scaling\": {\"rope_type\": "

@@ -29,6 +29,8 @@ static const struct dense {
     {"mistral", "llama", true},
     {"olmo2", "olmo2", true},
     {"phi3", "phi3", true},
+    {"phi3-longrope", "phi3", true},
+    {"phi3-partial", "phi3", true},
 };
 
 static const struct { const char *name; peridot_kv_type type; double tolerance; } caches[] = {

@@ -66,7 +66,8 @@ static peridot_status read_factors(float *out, const struct pd_checkpoint *c, en
 static peridot_status read_rope_factors(struct pd_config *out, const struct pd_checkpoint *c)
 {
     struct pd_rope *rope = &out->ropes[PD_ROPE_GLOBAL];
-    uint32_t n = pd_rope_global_head_dim(out) / 2;
+    const struct pd_layer *layer = pd_rope_global_layer(out);
+    uint32_t n = (layer->n_rotated ? layer->n_rotated : layer->head_dim) / 2;
     bool has_rule = pd_checkpoint_find(c, "rope_freqs.weight") != NULL;
     bool is_long = !has_rule && (pd_checkpoint_find(c, "rope_factors_long.weight")
                                  || pd_checkpoint_find(c, "rope_factors_short.weight"));

@@ -16,7 +16,8 @@
 enum { PD_MAX_PAIRS = 256 };         /* of a head */
 struct pd_rope {
     double base, divisor;
-    double rotated_part;                                /* of the pairs of a head; 0: all */
+    double rotated_part;                                /* of those pairs, the first ones; 0: all */
+    double rotated_columns;                             /* part of a head that is rotated; 0: see pd_layer */
     double factor, low_freq_factor, high_freq_factor;   /* Llama 3.1's; factor 0: no rule */
     double beta_fast, beta_slow;                        /* YaRN's; beta_fast 0: no rule */
     double exact_ramp;                                  /* 1: YaRN's ramp begins and ends between pairs */
@@ -32,7 +33,7 @@ enum { PD_ROPE_GLOBAL, PD_ROPE_LOCAL, PD_N_ROPES };
 /* The frequencies themselves, for heads of one size. */
 struct pd_rope_table {
     uint32_t rope;                   /* PD_ROPE_GLOBAL or PD_ROPE_LOCAL */
-    uint32_t head_dim;
+    uint32_t head_dim, n_rotated;    /* see pd_layer */
     double attn_factor;              /* of cos and sin */
     double *inv_freq;                /* [head_dim / 2] */
     double *long_inv_freq;           /* of LongRoPE in longer sessions; NULL: the same */
@@ -50,6 +51,9 @@ struct pd_layer {
     /* false: values are the keys as their matrix gives them, before norm and rotation */
     bool has_v;
     uint32_t kv_layer;               /* whose keys and values are read: an earlier layer's, its own, or */
+    /* Columns of a head that are rotated, the first ones, by halves of their own. Kernels rotate halves of the head:
+     * see pd_head_order. */
+    uint32_t n_rotated;
     uint32_t rope;                   /* index of a table */
     uint32_t kind;                   /* layers of a kind have alike heads and windows */
     bool qkv_biases;                 /* q, k and v have biases */

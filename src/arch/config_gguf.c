@@ -222,6 +222,21 @@ static peridot_status check_head_size(struct reader *r, const char *name, uint32
                    (unsigned long long)value, head_dim, what);
 }
 
+static peridot_status read_n_rotated(struct reader *r, struct pd_layer *l, uint32_t i, const char *name)
+{
+    char key[KEY_SIZE];
+    const struct pd_meta *m = find_key(r, name, key);
+    uint64_t value = l->head_dim;
+    if (!r->family->partial_rope) return check_head_size(r, name, i, l->head_dim, "are rotated");
+    if (m && (m->type == PD_META_ARRAY || !pd_meta_uint(&value, m, 0)))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a count", key);
+    if (value < 2 || value > l->head_dim || value % 2 != 0)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s is %llu, not an even number up to the %u columns of a head", key,
+                       (unsigned long long)value, l->head_dim);
+    l->n_rotated = (uint32_t)value;
+    return PERIDOT_OK;
+}
+
 static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32_t i)
 {
     struct pd_layer *l = &out->layers[i];
@@ -238,8 +253,7 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
     bool local = l->window && find_key(r, pd_numbers[PD_NUMBER_HEAD_DIM_LOCAL].gguf, key);
     if (local) l->head_dim = read_layer_uint(r, PD_NUMBER_HEAD_DIM_LOCAL, i, -1);
     PD_TRY(r->status);
-    PD_TRY(check_head_size(r, local ? "rope.dimension_count_swa" : "rope.dimension_count", i, l->head_dim,
-                           "are rotated"));
+    PD_TRY(read_n_rotated(r, l, i, local ? "rope.dimension_count_swa" : "rope.dimension_count"));
     PD_TRY(check_head_size(r, local ? "attention.value_length_swa" : "attention.value_length", i, l->head_dim,
                            "are values"));
     l->n_experts = read_uint(r, PD_NUMBER_EXPERTS, 0);

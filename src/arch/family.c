@@ -50,7 +50,8 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
     /* GGUF knows it as Llama, whose row comes first. */
     [PD_MISTRAL] = {.name = "llama", .silu = true, .gguf_interleaved = true, .space_prefix = true, .rope_base = 10000,
         .gguf_all_windows = true, .hf_all_windows = true, .hf = {4096, 14336, 32, 32, 8, 131072, 0}},
-    [PD_PHI3] = {.name = "phi3", .silu = true, .fused = true, .rope_base = 10000, .gguf_all_windows = true,
+    [PD_PHI3] = {.name = "phi3", .silu = true, .fused = true, .partial_rope = true,
+        .hf_old_ctx = 4096, .rope_base = 10000, .gguf_all_windows = true,
         .hf_all_windows = true, .hf = {3072, 8192, 32, 32, 0, 4096, 0}},
     [PD_OLMO2] = {.name = "olmo2", .no_pre_norms = true, .post_norms = true, .whole_qk_norms = true, .silu = true,
         .rope_base = 10000, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},

@@ -56,6 +56,9 @@ struct pd_family_traits {
     bool drafts;                     /* it reads the cache of the model that it drafts for, and has none of its own */
     bool output_scales;              /* each layer has a number that multiplies what comes out of it */
     bool local_rope;                 /* layers with windows rotate with a base of their own, and without a divisor */
+    bool partial_rope;               /* files may say that a part of a head's columns is rotated */
+    /* original_max_position_embeddings where config.json does not say it; 0: that is for the rule of rotation to say */
+    uint32_t hf_old_ctx;
     double rotated_part;             /* of the pairs of a head, the first ones, in layers without a window; 0: all */
     bool sizes_by_window;            /* layers without a window have heads and kv heads of their own */
     uint32_t window_pattern;         /* 0: no windows; n: every n-th layer is global */

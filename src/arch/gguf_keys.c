@@ -58,12 +58,13 @@ static uint32_t local_head_dim(const struct pd_config *c)
     return 0;
 }
 
-/* Families whose layers with a window have heads of their own size have a second key for it. */
-static peridot_status add_head_dim(const struct keys *k, const char *name, const struct pd_config *c)
+/* Columns of heads, of which other families than the second kind may rotate a part: those whose layers with a window
+ * have heads of their own size have a second key for it. */
+static peridot_status add_head_dim(const struct keys *k, const char *name, const struct pd_config *c, size_t offset)
 {
     char local_name[48];
-    uint32_t global = pd_rope_global_head_dim(c), local = local_head_dim(c);
-    if (!pd_families[c->family].sizes_by_window) return add_layers(k, name, c, offsetof(struct pd_layer, head_dim));
+    uint32_t global = pd_rope_global_layer(c)->head_dim, local = local_head_dim(c);
+    if (!pd_families[c->family].sizes_by_window) return add_layers(k, name, c, offset);
     for (uint32_t i = 0; i < c->n_layers; i++)
         if (c->layers[i].head_dim != (c->layers[i].window ? local : global))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
@@ -107,8 +108,8 @@ static peridot_status add_sizes(const struct keys *k, const struct pd_config *c,
     PD_TRY(add_layers(k, "feed_forward_length", c, offsetof(struct pd_layer, ffn_dim)));
     PD_TRY(add_layers(k, "attention.head_count", c, offsetof(struct pd_layer, n_heads)));
     PD_TRY(add_layers(k, "attention.head_count_kv", c, offsetof(struct pd_layer, n_kv_heads)));
-    PD_TRY(add_head_dim(k, "attention.key_length", c));
-    PD_TRY(add_head_dim(k, "attention.value_length", c));
+    PD_TRY(add_head_dim(k, "attention.key_length", c, offsetof(struct pd_layer, head_dim)));
+    PD_TRY(add_head_dim(k, "attention.value_length", c, offsetof(struct pd_layer, head_dim)));
     add_f32(k, "attention.layer_norm_rms_epsilon", (double)c->eps);
     if (c->layers[0].n_experts) {
         add_u32(k, "expert_count", c->layers[0].n_experts);
@@ -172,7 +173,7 @@ static peridot_status add_ropes(const struct keys *k, const struct pd_config *c)
 {
     const struct pd_rope *global = &c->ropes[PD_ROPE_GLOBAL];
     char key[KEY_SIZE];
-    PD_TRY(add_head_dim(k, "rope.dimension_count", c));
+    PD_TRY(add_head_dim(k, "rope.dimension_count", c, offsetof(struct pd_layer, n_rotated)));
     add_f32(k, "rope.freq_base", global->base);
     if (pd_families[c->family].local_rope) add_f32(k, "rope.freq_base_swa", c->ropes[PD_ROPE_LOCAL].base);
     bool yarn = global->beta_fast != 0 && global->exact_ramp == 0;

@@ -29,8 +29,9 @@ static double optional_number(struct pd_hf_reader *r, struct pd_hf_object o, enu
 /* The context that a rule extends: what the config itself says comes first, then the rule, then the model's context. */
 static double read_old_ctx(struct pd_hf_reader *r, struct pd_hf_object o, double ctx_max)
 {
-    bool of_config = pd_hf_member(r->config.at, pd_numbers[PD_NUMBER_OLD_CTX].hf) != NULL;
-    return optional_number(r, of_config ? r->config : o, PD_NUMBER_OLD_CTX, ctx_max);
+    bool of_config = pd_hf_member(r->config.at, pd_numbers[PD_NUMBER_OLD_CTX].hf) || r->family->hf_old_ctx;
+    double usual = r->family->hf_old_ctx ? r->family->hf_old_ctx : ctx_max;
+    return optional_number(r, of_config ? r->config : o, PD_NUMBER_OLD_CTX, usual);
 }
 
 static void check_attn_factor(struct pd_hf_reader *r, struct pd_hf_object o, double value)
@@ -95,7 +96,7 @@ static void read_longrope(struct pd_hf_reader *r, struct pd_rope *rope, struct p
     rope->old_ctx = read_old_ctx(r, o, ctx_max);
     double extended = optional_number(r, o, PD_NUMBER_ROPE_FACTOR, ctx_max / rope->old_ctx);
     double usual = extended > 1 ? sqrt(1 + log(extended) / log(rope->old_ctx)) : 1;
-    rope->attn_factor = optional_number(r, o, PD_NUMBER_ATTN_FACTOR, usual);
+    rope->attn_factor = (float)optional_number(r, o, PD_NUMBER_ATTN_FACTOR, usual);   /* as GGUF has it */
     check_attn_factor(r, o, rope->attn_factor);
     rope->is_long = true;
     for (int i = 0; i < 2; i++) read_factors(r, rope, o, i);
@@ -161,6 +162,8 @@ static struct pd_rope read_rope(struct pd_hf_reader *r, struct pd_hf_object o, s
     if (yyjson_obj_size(o.at) == 0) return rope;
     rope.base = pd_hf_number(r, o, PD_NUMBER_ROPE_BASE, rope.base);
     rope.rotated_part = 0;
+    if (r->family->partial_rope)
+        rope.rotated_columns = optional_number(r, o, PD_NUMBER_ROPE_PART, rope.rotated_columns);
     const char *type = r->status == PERIDOT_OK ? read_rope_type(r, o) : NULL;
     if (r->status != PERIDOT_OK) return rope;
     read_rule *read = find_rule(r, type);
@@ -171,12 +174,12 @@ static struct pd_rope read_rope(struct pd_hf_reader *r, struct pd_hf_object o, s
     return rope;
 }
 
-/* Some columns of a head not rotated: newer files of any family could say so. */
+/* Some columns of a head not rotated: newer files of any family could say so, and transformers reads it in some. */
 static void refuse_partial(struct pd_hf_reader *r, struct pd_hf_object o)
 {
     static const char key[] = "partial_rotary_factor";
     char full[PD_HF_KEY_SIZE];
-    yyjson_val *v = r->status == PERIDOT_OK ? pd_hf_member(o.at, key) : NULL;
+    yyjson_val *v = r->status == PERIDOT_OK && !r->family->partial_rope ? pd_hf_member(o.at, key) : NULL;
     if (v && !yyjson_is_num(v)) pd_hf_fail_type(r, o, key, "a number");
     else if (v && yyjson_get_num(v) != 1)
         r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: only 1 is supported", pd_hf_key(full, o, key),
@@ -212,6 +215,7 @@ void pd_hf_read_ropes(struct pd_hf_reader *r, struct pd_config *out)
         .old_ctx = out->ctx_max, .attn_factor = 1};
     struct pd_rope local = global, old;
     global.rotated_part = family->rotated_part;
+    if (family->partial_rope) global.rotated_columns = optional_number(r, r->config, PD_NUMBER_ROPE_PART, 0);
     if (family->rotated_part > 0 && yyjson_obj_size(scaling.at) && r->status == PERIDOT_OK)
         r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %srope_scaling is not known in a %s model: its "
                             "rotation is in rope_parameters", r->config.prefix, family->name);

@@ -157,7 +157,7 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
     case KV_DIM: return pd_layer_kv_dim(layer);
     case Q_NORM_DIM: return layer->whole_qk_norms ? pd_layer_q_dim(layer) : layer->head_dim;
     case K_NORM_DIM: return layer->whole_qk_norms ? pd_layer_kv_dim(layer) : layer->head_dim;
-    case HALF_HEAD: return pd_rope_global_head_dim(c) / 2;
+    case HALF_HEAD: return pd_rope_global_layer(c)->n_rotated / 2;
     case TWO_FFN_DIMS: return 2 * layer->ffn_dim;
     case FFN_DIM: return layer->ffn_dim;
     case PER_LAYER_DIM: return c->per_layer_dim;
@@ -174,15 +174,25 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
     return PD_ANY_SIZE;
 }
 
+static uint32_t n_rotated_rows(const struct pd_config *c, const struct pd_plan *plan)
+{
+    const struct pd_layer *l = &c->layers[plan->layer];
+    switch ((int)plan->role) {
+    case PD_ROLE_QKV: return pd_layer_q_dim(l) + pd_layer_kv_dim(l);
+    case PD_ROLE_Q: case PD_ROLE_K: return plan->n_rows;
+    case PD_ROLE_Q_BIAS: case PD_ROLE_K_BIAS: case PD_ROLE_Q_NORM: case PD_ROLE_K_NORM: return plan->n_cols;
+    }
+    return 0;
+}
+
 bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role role, uint32_t layer)
 {
     const struct row *row = &table[role];
-    bool rotated = role == PD_ROLE_Q || role == PD_ROLE_K || role == PD_ROLE_Q_BIAS || role == PD_ROLE_K_BIAS;
     *out = (struct pd_plan){.role = role, .layer = layer, .n_dims = row->rows == ONE ? 1 : row->each_expert ? 3 : 2,
         .n_experts = row->each_expert ? c->layers[layer].n_experts : 0,
         .n_rows = size_of(c, row->rows, layer), .n_cols = size_of(c, row->cols, layer), .matrix = row->matrix,
-        .is_bias = role == PD_ROLE_Q_BIAS || role == PD_ROLE_K_BIAS || role == PD_ROLE_V_BIAS,
-        .rotated = rotated ? c->layers[layer].head_dim : 0};
+        .is_bias = role == PD_ROLE_Q_BIAS || role == PD_ROLE_K_BIAS || role == PD_ROLE_V_BIAS};
+    out->n_rotated_rows = n_rotated_rows(c, out);
     return is_present(c, row->when, layer);
 }
 

@@ -43,8 +43,7 @@ struct pd_plan {
     uint32_t n_rows, n_cols;
     enum pd_layer_matrix matrix;   /* of a layer's matrices */
     bool is_bias;                  /* of that matrix: a number for each row of its tensor */
-    /* head_dim of a matrix (and its bias) whose results are rotated: files differ in the order of its rows; else 0 */
-    uint32_t rotated;
+    uint32_t n_rotated_rows;       /* the first ones, of q and k heads, or a vector's elements: see pd_head_order */
 };
 
 /* The tensor of a role, in a layer where it is one of a layer's; false where there is none. */

@@ -49,30 +49,26 @@ static double divided_part(const struct pd_rope *rope, uint32_t n, uint32_t i)
     return fmin(fmax((i - low) / (high != low ? high - low : 1e-3), 0), 1);
 }
 
-static uint32_t n_rotated_pairs(const struct pd_rope *rope, uint32_t head_dim)
+/* Of pair i of n columns, before any rule. */
+static double plain_frequency(const struct pd_rope *rope, uint32_t n, uint32_t i)
 {
-    return rope->rotated_part > 0 ? (uint32_t)(rope->rotated_part * head_dim / 2) : head_dim / 2;
+    uint32_t n_pairs = rope->rotated_part > 0 ? (uint32_t)(rope->rotated_part * n / 2) : n / 2;
+    return i < n_pairs ? pow(rope->base, -2.0 * i / n) : 0;
 }
 
-/* Before any rule. */
-static double plain_frequency(const struct pd_rope *rope, uint32_t head_dim, uint32_t i)
+static double frequency(const struct pd_rope *rope, uint32_t n, uint32_t i)
 {
-    return i < n_rotated_pairs(rope, head_dim) ? pow(rope->base, -2.0 * i / head_dim) : 0;
-}
-
-static double frequency(const struct pd_rope *rope, uint32_t head_dim, uint32_t i)
-{
-    double f = plain_frequency(rope, head_dim, i), part = divided_part(rope, head_dim, i);
+    double f = plain_frequency(rope, n, i), part = divided_part(rope, n, i);
     return llama3_frequency(rope, part * f / rope->divisor + (1 - part) * f);
 }
 
 /* ---- as a GGUF file has them ---- */
 
-uint32_t pd_rope_global_head_dim(const struct pd_config *config)
+const struct pd_layer *pd_rope_global_layer(const struct pd_config *config)
 {
     for (uint32_t i = 0; i < config->n_layers; i++)
-        if (!config->layers[i].window) return config->layers[i].head_dim;
-    return config->layers[0].head_dim;
+        if (!config->layers[i].window) return &config->layers[i];
+    return &config->layers[0];
 }
 
 bool pd_rope_needs_factors(const struct pd_config *config)
@@ -92,45 +88,80 @@ void pd_rope_factors(float *out, const struct pd_config *config, uint32_t n)
     }
 }
 
+/* ---- rows ---- */
+
+struct pd_head_order pd_head_order_of(const struct pd_config *config, uint32_t layer)
+{
+    const struct pd_layer *l = &config->layers[layer];
+    return (struct pd_head_order){l->head_dim, l->n_rotated, config->rope_interleaved};
+}
+
+bool pd_head_order_differs(const struct pd_head_order *o) { return o->interleaved || o->n_rotated < o->head_dim; }
+
+uint32_t pd_head_order_row(const struct pd_head_order *o, uint32_t row)
+{
+    uint32_t in_head = row % o->head_dim, n = o->head_dim / 2, n_pairs = o->n_rotated / 2;
+    uint32_t pair = in_head % n, half = in_head / n;
+    uint32_t in_file = pair >= n_pairs ? n_pairs + pair + half * (n - n_pairs)
+        : o->interleaved               ? 2 * pair + half
+                                       : pair + half * n_pairs;
+    return row - in_head + in_file;
+}
+
 /* ---- tables ---- */
 
-static peridot_status make_frequencies(double **out, const struct pd_rope *rope, uint32_t head_dim, bool is_long,
-                                       bool has_factors)
+/* Of pairs that are not rotated 0. */
+static peridot_status make_frequencies(double **out, const struct pd_rope *rope, const struct pd_layer *layer,
+                                       bool is_long)
 {
-    uint32_t n = head_dim / 2;
-    *out = malloc(sizeof **out * n);
-    if (!*out) return pd_fail_alloc(sizeof **out * n, "RoPE frequencies");
-    for (uint32_t i = 0; i < n; i++)
-        (*out)[i] = frequency(rope, head_dim, i) / (has_factors ? (double)rope->factors[is_long][i] : 1);
+    *out = calloc(layer->head_dim / 2, sizeof **out);
+    if (!*out) return pd_fail_alloc(sizeof **out * layer->head_dim / 2, "RoPE frequencies");
+    for (uint32_t i = 0; i < layer->n_rotated / 2; i++)
+        (*out)[i] = frequency(rope, layer->n_rotated, i) / (rope->n_factors ? (double)rope->factors[is_long][i] : 1);
     return PERIDOT_OK;
 }
 
-static peridot_status add_table(struct pd_config *c, uint32_t number, uint32_t head_dim)
+static peridot_status add_table(struct pd_config *c, uint32_t number, const struct pd_layer *layer)
 {
     const struct pd_rope *rope = &c->ropes[number];
     struct pd_rope_table *table = &c->rope_tables[c->n_rope_tables];
     if (c->n_rope_tables == PD_MAX_ROPE_TABLES)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "more than %d tables of rotation are not supported",
                        PD_MAX_ROPE_TABLES);
-    if (rope->n_factors && rope->n_factors != head_dim / 2)
+    if (rope->n_factors && rope->n_factors != layer->n_rotated / 2)
         return pd_fail(PERIDOT_ERROR_FORMAT, "there are %u factors of rotation for the %u pairs of a head",
-                       rope->n_factors, head_dim / 2);
-    *table = (struct pd_rope_table){.rope = number, .head_dim = head_dim, .attn_factor = rope->attn_factor};
+                       rope->n_factors, layer->n_rotated / 2);
+    *table = (struct pd_rope_table){.rope = number, .head_dim = layer->head_dim, .n_rotated = layer->n_rotated,
+        .attn_factor = rope->attn_factor};
     c->n_rope_tables++;
-    PD_TRY(make_frequencies(&table->inv_freq, rope, head_dim, false, rope->n_factors != 0));
-    return rope->is_long ? make_frequencies(&table->long_inv_freq, rope, head_dim, true, true) : PERIDOT_OK;
+    PD_TRY(make_frequencies(&table->inv_freq, rope, layer, false));
+    return rope->is_long ? make_frequencies(&table->long_inv_freq, rope, layer, true) : PERIDOT_OK;
+}
+
+/* By readers, or from what the rule says of a head. Values that are the keys' would be ordered as these are. */
+static peridot_status set_n_rotated(struct pd_layer *layer, const struct pd_rope *rope)
+{
+    double part = rope->rotated_columns > 0 ? rope->rotated_columns : 1;
+    if (!layer->n_rotated) layer->n_rotated = (uint32_t)(part * layer->head_dim);
+    if (layer->n_rotated < 2 || layer->n_rotated > layer->head_dim || layer->n_rotated % 2 != 0)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%u of %u columns of a head are rotated, which are not pairs",
+                       layer->n_rotated, layer->head_dim);
+    if (layer->n_rotated == layer->head_dim || layer->has_v) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "heads of which a part is rotated, and whose values are the keys, are "
+                   "not supported");
 }
 
 /* Of Gemma 2 all layers rotate alike. */
 peridot_status pd_rope_find_table(struct pd_config *c, struct pd_layer *layer)
 {
     uint32_t rope = layer->window ? PD_ROPE_LOCAL : PD_ROPE_GLOBAL;
+    PD_TRY(set_n_rotated(layer, &c->ropes[rope]));
     for (layer->rope = 0; layer->rope < c->n_rope_tables; layer->rope++) {
         const struct pd_rope_table *table = &c->rope_tables[layer->rope];
-        if (pd_rope_equal(&c->ropes[table->rope], &c->ropes[rope]) && table->head_dim == layer->head_dim)
-            return PERIDOT_OK;
+        if (pd_rope_equal(&c->ropes[table->rope], &c->ropes[rope]) && table->head_dim == layer->head_dim
+            && table->n_rotated == layer->n_rotated) return PERIDOT_OK;
     }
-    return add_table(c, rope, layer->head_dim);
+    return add_table(c, rope, layer);
 }
 
 bool pd_rope_is_long(const struct pd_config *config, uint32_t ctx)

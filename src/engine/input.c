@@ -67,9 +67,9 @@ static void write_angles(const struct pd_input *in, const struct pd_workspace *w
         const double *inv_freq = rope->long_inv_freq && w->cache->long_rope ? rope->long_inv_freq : rope->inv_freq;
         float *row = table + (size_t)m * head_dim;
         for (uint32_t i = 0; i < half; i++) {
-            double angle = pos * inv_freq[i];
-            row[i] = (float)(rope->attn_factor * cos(angle));
-            row[half + i] = (float)(rope->attn_factor * sin(angle));
+            double angle = pos * inv_freq[i], factor = i < rope->n_rotated / 2 ? rope->attn_factor : 1;
+            row[i] = (float)(factor * cos(angle));
+            row[half + i] = (float)(factor * sin(angle));
         }
         table += (size_t)in->n_rows * head_dim;
     }

@@ -3,6 +3,7 @@
 #ifndef PD_ENGINE_LOADER_H
 #define PD_ENGINE_LOADER_H
 
+#include "arch/rope.h"
 #include "arch/source.h"
 #include "engine/weights.h"
 
@@ -32,7 +33,8 @@ struct pd_loader {
 struct pd_load_rows {
     const struct pd_tensor *at[3];
     uint32_t n;
-    uint32_t n_interleaved, head_dim;   /* the first n_interleaved tensors have their heads' rows interleaved */
+    uint32_t n_reordered;               /* rows, the first ones, that files order otherwise, */
+    struct pd_head_order order;         /* so */
     bool copied;                        /* they are not in a file's mapping, and go when they are uploaded */
 };
 

@@ -37,25 +37,16 @@ static peridot_status alloc(struct pd_span *out, struct pd_loader *l, struct pd_
     return pd_heap_alloc(out, part && part->host_resident ? l->w->host_resident_heap : l->w->heap, size, what);
 }
 
-
-/* GGUF's Llama files order the rows of a q or k head for rotation of neighbours (x[2i], x[2i + 1]); kernels rotate
- * split halves (x[i], x[i + head_dim / 2]), so row i of half j comes from row 2 i + j. */
-static uint32_t interleaved_row(uint32_t row, uint32_t head_dim)
-{
-    uint32_t in_head = row % head_dim, half = head_dim / 2;
-    return row - in_head + 2 * (in_head % half) + in_head / half;
-}
-
 static const uint8_t *part_row(const struct pd_load_rows *parts, uint32_t row)
 {
     uint32_t i = 0;
+    if (row < parts->n_reordered) row = pd_head_order_row(&parts->order, row);
     if (pd_load_splits_experts(parts)) {   /* with as many rows each */
         uint32_t n = (uint32_t)parts->at[0]->shape[1], number = row / n;
         i = number % parts->n;
         row = number / parts->n * n + row % n;
     }
     while (row >= pd_tensor_n_rows(parts->at[i])) row -= (uint32_t)pd_tensor_n_rows(parts->at[i++]);
-    if (i < parts->n_interleaved) row = interleaved_row(row, parts->head_dim);
     return parts->at[i]->data + row * (parts->at[i]->size / pd_tensor_n_rows(parts->at[i]));
 }
 
@@ -131,9 +122,7 @@ static const uint8_t *rows_in_place(const struct pd_loader *l, const struct pd_s
 {
     enum { WORTH = 64 << 10 };
     const uint8_t *rows = part_row(parts, slice->first_row);
-    uint64_t n_interleaved_rows = 0;
-    for (uint32_t i = 0; i < parts->n_interleaved; i++) n_interleaved_rows += parts->at[i]->shape[0];
-    bool in_order = slice->first_row >= n_interleaved_rows && !pd_load_splits_experts(parts);
+    bool in_order = slice->first_row >= parts->n_reordered && !pd_load_splits_experts(parts);
     bool fits = may_stay(l, slice->dtype) && in_order && !parts->copied
         && pd_row_size(slice->dtype, n_cols) == slice->row_size && (uintptr_t)rows % 16 == 0
         && (uint64_t)slice->n_rows * slice->row_size >= WORTH;
@@ -234,6 +223,18 @@ peridot_status pd_load_matrix(struct pd_loader *l, struct pd_matrix *m, const st
     return PERIDOT_OK;
 }
 
+/* Elements of norms of heads are ordered as rows of q and k are. */
+static void read_vector(float *out, const struct pd_loader *l, const struct pd_tensor *t, const struct pd_plan *plan)
+{
+    const struct pd_head_order order = pd_head_order_of(l->config, plan->layer);
+    if (!plan->n_rotated_rows || !pd_head_order_differs(&order)) {
+        pd_dequantize(t->dtype, out, t->data, plan->n_cols);
+        return;
+    }
+    for (uint32_t i = 0; i < plan->n_cols; i++)
+        pd_dequantize(t->dtype, out + i, t->data + pd_row_size(t->dtype, pd_head_order_row(&order, i)), 1);
+}
+
 peridot_status pd_load_norm(struct pd_loader *l, uint64_t *address, const struct pd_plan *plan)
 {
     const struct pd_tensor *t;
@@ -249,7 +250,7 @@ peridot_status pd_load_norm(struct pd_loader *l, uint64_t *address, const struct
     }
     row = malloc(n * sizeof *row);
     if (!row) return pd_fail_alloc(n * sizeof *row, t->name);
-    pd_dequantize(t->dtype, row, t->data, n);
+    read_vector(row, l, t, plan);
     if (l->config->norm_plus_one)
         for (uint32_t i = 0; i < n; i++) row[i] += 1;
     if (plan->role == PD_ROLE_ROUTER_SCALE)

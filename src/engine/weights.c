@@ -9,10 +9,8 @@
 
 static peridot_status add_part(struct pd_loader *l, struct pd_load_rows *parts, const struct pd_plan *plan)
 {
-    if (plan->rotated && l->config->rope_interleaved) {
-        parts->n_interleaved++;
-        parts->head_dim = plan->rotated;
-    }
+    parts->order = pd_head_order_of(l->config, plan->layer);
+    if (pd_head_order_differs(&parts->order)) parts->n_reordered += plan->n_rotated_rows;
     return pd_source_get(&parts->at[parts->n++], &l->source, plan);
 }
 

@@ -42,24 +42,23 @@ struct piece {
 
 /* ---- a share of a piece ---- */
 
-/* Where row `row` of a GGUF file is in a Hugging Face file: there a head's rows are ordered for rotation of split
- * halves (x[i], x[i + head_dim / 2]), here for rotation of neighbours (x[2i], x[2i + 1]). */
-static uint64_t split_row(uint64_t row, uint32_t head_dim)
+/* Where row `row` of a GGUF file is in a Hugging Face file: there the rows of a pair are apart, here side by side. */
+static uint64_t split_row(uint64_t row, const struct pd_head_order *o)
 {
-    uint64_t in_head = row % head_dim;
-    return row - in_head + in_head % 2 * (head_dim / 2) + in_head / 2;
+    uint64_t in_head = row % o->head_dim;
+    return in_head < o->n_rotated ? row - in_head + in_head % 2 * (o->n_rotated / 2) + in_head / 2 : row;
 }
 
 static void decode(float *dst, const struct pd_convert_item *item, uint64_t first, uint64_t n)
 {
     const struct pd_tensor *t = item->source;
-    if (!item->interleave) {
+    if (!item->interleaves) {
         pd_dequantize(t->dtype, dst, t->data + pd_row_size(t->dtype, first), n);
         return;
     }
     uint64_t n_cols = t->shape[1];
     for (uint64_t done = 0; done < n; done += n_cols) {
-        uint64_t row = split_row((first + done) / n_cols, item->interleave);
+        uint64_t row = split_row((first + done) / n_cols, &item->order);
         pd_dequantize(t->dtype, dst + done, t->data + pd_row_size(t->dtype, row * n_cols), n_cols);
     }
 }
@@ -132,13 +131,13 @@ static peridot_status fail_bad(const struct pd_convert_item *item)
 static uint64_t share_of(const struct pd_convert_item *item)
 {
     uint64_t n_cols = item->shape[1];
-    return item->interleave ? pd_max(SHARE / n_cols, 1) * n_cols : SHARE;
+    return item->interleaves ? pd_max(SHARE / n_cols, 1) * n_cols : SHARE;
 }
 
 static peridot_status write_weights(struct job *j, const struct pd_convert_item *item)
 {
     const struct pd_tensor *t = item->source;
-    bool copied = t->dtype == item->dtype && !item->plus_one && !item->interleave;
+    bool copied = t->dtype == item->dtype && !item->plus_one && !item->interleaves;
     uint64_t n = t->size / pd_dtypes[t->dtype].block_size * pd_dtypes[t->dtype].block_len;
     uint64_t share = share_of(item), most = PIECE / share * share;
     for (uint64_t first = 0; first < n; first += most) {
@@ -148,7 +147,7 @@ static peridot_status write_weights(struct job *j, const struct pd_convert_item 
         pd_parallel((size_t)pd_div_up(p.n, share), convert_share, &p);
         if (atomic_load(&p.bad)) return fail_bad(item);
         PD_TRY(write_bytes(j, j->blocks, pd_row_size(item->dtype, p.n)));
-        if (!item->interleave) pd_map_forget(p.source, pd_row_size(t->dtype, p.n));
+        if (!item->interleaves) pd_map_forget(p.source, pd_row_size(t->dtype, p.n));
     }
     pd_map_forget(t->data, t->size);
     return PERIDOT_OK;

@@ -1,6 +1,5 @@
 #include "offline/convert_plan.h"
 
-#include "arch/rope.h"
 #include "arch/source.h"
 #include "base/num.h"
 
@@ -88,7 +87,8 @@ static peridot_status add_tensor(struct planner *l, const struct pd_tensor *t, c
     item.dtype = choose(l->plan, name, t->n_dims, t->shape[t->n_dims - 1]);
     bool norm = plan->n_dims == 1 && plan->role != PD_ROLE_OUTPUT_SCALE && !plan->is_bias;
     item.plus_one = norm && l->source.config->norm_plus_one;
-    if (pd_families[l->source.config->family].gguf_interleaved) item.interleave = plan->rotated;
+    item.interleaves = plan->n_rotated_rows && pd_families[l->source.config->family].gguf_interleaved;
+    item.order = pd_head_order_of(l->source.config, plan->layer);
     return add_item(l->plan, name, item);
 }
 

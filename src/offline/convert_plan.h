@@ -2,7 +2,7 @@
 #ifndef PD_OFFLINE_CONVERT_PLAN_H
 #define PD_OFFLINE_CONVERT_PLAN_H
 
-#include "arch/config.h"
+#include "arch/rope.h"
 #include "format/arena.h"
 
 struct pd_convert_item {
@@ -13,8 +13,8 @@ struct pd_convert_item {
     uint32_t n_dims;
     uint64_t shape[4];                /* outermost first */
     bool plus_one;                    /* add 1 to every weight: Hugging Face centres norm weights on zero */
-    /* head_dim where rows of q and k are ordered for rotation of neighbours; 0: not */
-    uint32_t interleave;
+    bool interleaves;                 /* rows of q and k are ordered for rotation of neighbours, in heads */
+    struct pd_head_order order;       /* of so many rows */
     const float *importance;          /* of the columns of each of its matrices; NULL: not known */
 };
 

@@ -28,6 +28,12 @@ COMMON = dict(vocab_size=96, hidden_size=32, intermediate_size=48, num_hidden_la
               eos_token_id=2)
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 
+WIDE = dict(num_attention_heads=2, num_key_value_heads=1)     # heads of 16
+LONG = dict(rope_type="longrope", short_factor=[1.0, 1.05, 1.1, 1.2, 1.3, 1.5],
+            long_factor=[1.2, 1.5, 2.0, 2.6, 3.4, 4.5])
+LONG_KEYS = {f"rope_factors_{n}.weight": np.array(LONG[f"{n}_factor"], np.float32) for n in ("short", "long")} | {
+    "rope.scaling.original_context_length": 32, "rope.scaling.attn_factor": float(np.sqrt(1 + np.log(16) / np.log(32)))}
+
 # name: (class, what differs from COMMON, old config.json, GGUF architecture, its keys beyond those of all)
 MODELS = {
     "granite": ("Granite", dict(
@@ -40,6 +46,11 @@ MODELS = {
               {"rope.freq_base": 500000.0}),
     "phi3": ("Phi3", dict(sliding_window=11, rope_parameters=ROPE, tie_word_embeddings=True), True, "phi3",
              {"attention.sliding_window": 11}),
+    "phi3-longrope": ("Phi3", dict(
+        WIDE, original_max_position_embeddings=32, rope_parameters=ROPE | LONG | {"partial_rotary_factor": 0.75}),
+        True, "phi3", LONG_KEYS | {"rope.dimension_count": 12}),
+    "phi3-partial": ("Phi3", dict(WIDE, rope_parameters=ROPE | {"partial_rotary_factor": 0.5}), False, "phi3",
+                     {"rope.dimension_count": 8}),
 }
 # Standard deviations, and those of matrices whose columns' root is divided by: an fp16 cache must stay below 1e-3.
 SPREAD = {"embed_tokens": 2.0, "lm_head": 0.5}
@@ -106,6 +117,8 @@ def as_published(config):
     out = {k: v for k, v in config.to_diff_dict().items() if k not in ("rope_parameters", "dtype")}
     rope = dict(config.rope_parameters)
     out["rope_theta"] = rope.pop("rope_theta")
+    if "partial_rotary_factor" in rope:
+        out["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
     out["rope_scaling"] = rope if rope.get("rope_type") != "default" else None
     return out | {"torch_dtype": "bfloat16", "transformers_version": "4.48.0"}
 
