@@ -116,6 +116,9 @@ test_data() {
         matches err "^split: data, as the model's .* fit the device of each rank"
     same_on 3 -- perplexity -f "$folder/text" "${options[@]}"
     same_on 2 -- perplexity -f "$folder/text" "${options[@]}" --method llama.cpp
+    local seer=$golden/gemma3-vision
+    same_on 2 -- perplexity -m "$seer" --tokens "@$seer/tokens-2.txt" --image "$seer/image-1.png" \
+        --image "$seer/image-2.png" --ctx 24
     "$peridot" embed -m "$base" -o "$folder/want" <"$folder/lines" 2>/dev/null
     "${launch[@]}" -n 2 "$mpi" embed -m "$base" -o "$folder/out" <"$folder/lines" 2>"$folder/err"
     check "--split data: one file of vectors" cmp -s "$folder/out" "$folder/want"

@@ -10,7 +10,8 @@ mmproj.gguf (gemma3-vision: mmproj-q8_0.gguf and model.gguf, too), and
 - rows.f32: what takes the place of the images' tokens, image 1 first: [rows, d_model]; rows-q8_0.f32: the same of
   mmproj-q8_0.gguf
 - tokens.txt, logits.f32, hidden.f32: text, image 1, text; tokens-2.txt, logits-2.f32, hidden-2.f32: text, both images,
-  text; hidden-2-q8_0.f32: the same with Peridot's q8_0 cache; as in the folders of make.py
+  text; perplexity-2.txt: its perplexity, for each context a line with the context, the scored tokens, perplexity and
+  standard error; hidden-2-q8_0.f32: the same with Peridot's q8_0 cache; as in the folders of make.py
 computed by transformers in float64 from the weights as stored (norms, softmax and pools in float32), with the masks
 that its classes make for `generate`. The unified model's forward in 5.23.0 makes others, in which rows of an image see
 each other in all layers and beyond the window: what pull request 46850 mended for Gemma 3 and 4 and not there.
@@ -18,6 +19,7 @@ each other in all layers and beyond the window: what pull request 46850 mended f
 import argparse
 import contextlib
 import json
+import math
 import pathlib
 import shutil
 import sys
@@ -419,6 +421,57 @@ def run(m, model, ids, rows, mask=None):
     return out.logits[0], seen[0]
 
 
+# ---- perplexity, by the definition of `peridot perplexity --help` ----
+
+def span(image, i):
+    """-> where the image that has token i begins and ends; i and i where it is no row of one"""
+    begin = end = i
+    while image[i] and begin > 0 and image[begin - 1]:
+        begin -= 1
+    while end < len(image) and image[end]:
+        end += 1
+    return begin, end
+
+
+def windows(image, ctx):
+    """(at, from, to) over the tokens after bos; image: which of them are rows of images"""
+    length, stride, to = ctx - 1, ctx // 2, 0
+    while (begin := span(image, to)[1] if to < len(image) else to) < len(image):
+        first, end = span(image, max(0, begin - (length - stride)))
+        at = first if first + length > begin else end
+        to = min(at + length, len(image))
+        if image[to - 1]:
+            to = span(image, to - 1)[0]
+        yield at, begin, to
+
+
+def perplexity_line(m, model, ids, rows, ctx):
+    bos, text = ids[0], ids[1:]
+    image = [i == m.token(SOFT) for i in text]
+    losses = []
+    for at, begin, to in windows(image, ctx):
+        first = sum(image[i] and not image[i - 1] for i in range(at))
+        seen = sum(image[i] and not (i > at and image[i - 1]) for i in range(at, to))
+        window = [bos] + text[at:to]
+        out = run(m, model, window, rows[first:first + seen])[0] if seen else plain(model, window)
+        losses += [-torch.log_softmax(out, -1)[i - at][text[i]] for i in range(begin, to) if not image[i]]
+    x = torch.stack(losses)
+    assert len(x) == len(text) - sum(image)
+    ppl = float(x.mean().exp())
+    return f"{ctx} {len(x)} {ppl:.8e} {ppl * float(x.std()) / math.sqrt(len(x)):.8e}\n"
+
+
+@torch.no_grad()
+def plain(model, ids):
+    return model(input_ids=torch.tensor([ids]), use_cache=False).logits[0]
+
+
+def save_perplexities(m, model, ids, rows, folder):
+    most = max(map(len, rows))
+    lines = [perplexity_line(m, model, ids, rows, ctx) for ctx in (most + 2, most + 7, most * 2, 512)]
+    (folder / "perplexity-2.txt").write_text("".join(lines))
+
+
 @contextlib.contextmanager
 def rounded_cache(model):
     """Peridot's q8_0 cache in the text model alone."""
@@ -461,6 +514,7 @@ def make(name, m, folder):
         logits, hidden = run(m, model, ids, seen)
         save(folder, f"logits{suffix}", logits)
         save(folder, f"hidden{suffix}", hidden)
+    save_perplexities(m, model, ids, rows, folder)
     with rounded_cache(model):
         save(folder, "hidden-2-q8_0", run(m, model, ids, rows)[1])
     if m.is_gemma3:

@@ -1,7 +1,21 @@
+#define _POSIX_C_SOURCE 200809L
 #include "ids.h"
+#include "text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+
+peridot_status cmd_ids_text(char **text, size_t *size, const char **name, const char *given)
+{
+    bool standard = strcmp(given, "-") == 0;
+    *name = given[0] == '@' ? given + 1 : standard ? "standard input" : "--tokens";
+    if (given[0] == '@') return cmd_read_file(text, size, *name);
+    if (standard) return cmd_read_all(text, size, stdin, *name);
+    *size = strlen(given);
+    *text = strdup(given);
+    return *text ? PERIDOT_OK : cmd_fail_alloc(*size, *name);
+}
 
 static bool is_separator(char c)
 {

@@ -16,6 +16,9 @@
 /* For commands with a member `images`. */
 #define CMD_IMAGE_OPTION(type, what) \
     {.name = "image", .metavar = "FILE", .kind = CMD_TEXTS, .offset = offsetof(type, images), .help = what}
+#define CMD_IMAGES_PLACED_HELP \
+    "A picture (JPEG, PNG, WebP, GIF) for a model that sees; may be repeated. In --tokens its rows are the model's " \
+    "image tokens, as many as it has, as transformers' processors write them; images take them in order."
 
 struct cmd_images {
     peridot_image *at[CMD_TEXTS_MAX];

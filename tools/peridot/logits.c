@@ -25,9 +25,7 @@ static const struct cmd_option options[] = {
     CMD_KERNEL_OPTION,
     {.name = "tokens", .metavar = "IDS", .kind = CMD_TEXT, .offset = offsetof(struct rows_args, tokens),
      .required = true,
-     .help = "Token ids with commas or spaces between them, as peridot tokenize prints them; @FILE reads them from a "
-             "file, - from standard input. Nothing is added: give the first token of a text (peridot tokenize --bos) "
-             "yourself."},
+     .help = CMD_IDS_HELP},
     {.name = "out", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct rows_args, out),
      .required = true, .help = "Where the rows go; - is standard output. A file appears only when it is complete."},
     {.name = "first", .metavar = "I", .kind = CMD_U32, .offset = offsetof(struct rows_args, first), .fallback = "0",
@@ -35,9 +33,7 @@ static const struct cmd_option options[] = {
     CMD_CHUNK_OPTION(struct rows_args),
     CMD_KV_OPTION(struct rows_args),
     CMD_VISION_OPTION,
-    CMD_IMAGE_OPTION(struct rows_args, "A picture (JPEG, PNG, WebP, GIF) for a model that sees; may be repeated. In "
-                     "--tokens its rows are the model's image tokens, as many as it has, as transformers' processors "
-                     "write them; images take them in order."),
+    CMD_IMAGE_OPTION(struct rows_args, CMD_IMAGES_PLACED_HELP),
 };
 
 struct sink {
@@ -93,11 +89,9 @@ static peridot_status close_sink(struct sink *s, peridot_status status)
 static peridot_status read_tokens(int32_t **ids, size_t *n, const char *given)
 {
     char *text = NULL;
+    const char *name;
     size_t size = 0;
-    if (given[0] != '@' && strcmp(given, "-") != 0) return cmd_ids_parse(ids, n, given, strlen(given), "--tokens");
-    const char *name = given[0] == '@' ? given + 1 : "standard input";
-    if (given[0] == '@') CMD_TRY(cmd_read_file(&text, &size, name));
-    else CMD_TRY(cmd_read_all(&text, &size, stdin, name));
+    CMD_TRY(cmd_ids_text(&text, &size, &name, given));
     peridot_status status = cmd_ids_parse(ids, n, text, size, name);
     free(text);
     return status;
