@@ -1,8 +1,8 @@
 """Asks peridot serve, which has a model of golden/gemma3-vision, about images: serve_images.py PART URL GOLDEN
 
 PART: forms (of each interface, and what their tokens are), hostile, drop (a full context, of 256 positions), one (a
-single request, of a model that may have to be loaded), blind (another model), fetch (URL of images as the next
-argument, and what is expected)."""
+single request, of a model that may have to be loaded), users (a template that writes the user's alone), blind (another
+model), fetch (URL of images as the next argument, and what is expected)."""
 
 import base64
 import concurrent.futures
@@ -109,6 +109,41 @@ def test_forms():
     with urllib.request.urlopen(url + "/v1/models") as response:
         assert json.load(response)["data"][0]["architecture"]["input_modalities"] == ["text", "image"]
 
+    # what others than the user show: where the template has no calls, results are in the user's turn
+    assert rows(reply(message(text("look"), seen(one), role="system"), message(text("a"), seen(two)))[1]) == \
+        rows(ids) + rows(other[1])
+    assert rows(reply(message(text("a")), message(seen(two), role="assistant"), message(seen(one)))[1]) == \
+        rows(other[1]) + rows(ids)
+    called = {"id": "c", "type": "function", "function": {"name": "shot", "arguments": "{}"}}
+    shot = [message(text("look")), {"role": "assistant", "content": "", "tool_calls": [called]},
+            {"role": "tool", "tool_call_id": "c", "content": [text("done"), seen(two)]}]
+    _, result, n = reply(*shot)
+    assert rows(result) == rows(other[1])
+    both = reply(*shot, message(text("like"), seen(one)))
+    assert rows(both[1]) == rows(other[1]) + rows(ids)
+    status, answer = post("/v1/responses", {"max_output_tokens": 4, "input": [
+        message({"type": "input_text", "text": "look"}),
+        {"type": "function_call", "call_id": "c", "name": "shot", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": [
+            {"type": "input_text", "text": "done"}, {"type": "input_image", "image_url": two}]}]})
+    assert status == 200 and answer["usage"]["input_tokens"] == n, answer
+    turns = [message(text("look")), message({"type": "tool_use", "id": "c", "name": "shot", "input": {}},
+                                            role="assistant")]
+    block = {"type": "tool_result", "tool_use_id": "c", "content": [text("done"), shown(files[1])]}
+    body = {"messages": turns + [message(block)]}
+    assert post("/v1/messages/count_tokens", body)[1] == {"input_tokens": n}
+    # a result stands before what else is in its message
+    body["messages"][-1] = message(text("like"), shown(files[0]), block)
+    cached = reply(*shot, message(text("like"), seen(one)), max_tokens=4) and \
+        post("/v1/messages", {**body, "max_tokens": 4})[1]["usage"]
+    assert cached["cache_read_input_tokens"] + cached["input_tokens"] == both[2], cached
+    assert cached["cache_read_input_tokens"] > both[2] - ROWS, cached
+    status, answer = post("/api/chat", {**options, "messages": [
+        {"role": "user", "content": "look"}, {"role": "assistant", "content": "", "tool_calls": [
+            {"function": {"name": "shot", "arguments": {}}}]},
+        {"role": "tool", "tool_name": "shot", "content": "done", "images": [encode(files[1])]}]})
+    assert status == 200 and answer["prompt_eval_count"] == n, answer
+
     # the same alone and among others
     asked = [[message(seen(one), text(str(i)))] if i % 3 == 0 else
              [message(text(str(i)), seen(two), seen(one))] if i % 3 == 1 else [message(text(str(i) * 30))]
@@ -150,16 +185,15 @@ def test_hostile():
     refused(400, "more than 32 images", chat(message(*[seen(good)] * 50)))
     refused(400, "image 32: it is not base64", chat(message(*[seen(good)] * 31, seen("data:;base64,A"))))
     assert chat(message(*[seen(good)] * 32))[0] == 200
-    refused(400, "images in the user's messages", chat(message(seen(good), role="assistant"), message(text("a"))))
-    refused(400, "images in the user's messages", chat(message(seen(good), role="system"), message(text("a"))))
+    refused(400, "only text and images", chat(message({"type": "input_audio"})))
+    refused(400, "beside its tool calls", chat(message(text("a")), message(seen(good), role="assistant") | {
+        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}))
     refused(400, "https URL", chat(message({"type": "image_url"})))
     refused(400, "https URL", chat(message({"type": "image_url", "image_url": {"url": 3}})))
     refused(400, "https URL", post("/v1/messages", {"max_tokens": 4, "messages": [
         message({"type": "image", "source": {"type": "file", "file_id": "a"}})]}))
     refused(400, "list of base64", post("/api/generate", {"prompt": "a", "images": encode(files[0])}))
     refused(400, "list of base64", post("/api/chat", {"messages": [{"role": "user", "content": "a", "images": [1]}]}))
-    refused(400, "only the user's", post("/api/chat", {"messages": [
-        {"role": "assistant", "content": "a", "images": [encode(files[0])]}, {"role": "user", "content": "a"}]}))
     refused(400, "images are not supported with raw", post(
         "/api/generate", {"prompt": "a", "images": [encode(files[0])], "raw": True}))
     assert chat(message(text("a"), seen(good)))[0] == 200
@@ -174,6 +208,13 @@ def test_drop():
     left = turns[answer["dropped_messages"]:]
     assert 2 < len(left) < len(turns)
     assert answer["prompt_token_ids"] == chat(*left, return_token_ids=True)[1]["prompt_token_ids"]
+
+
+def test_users():
+    good = data_url(files[0])
+    refused(400, "no place for all in messages of the role system", chat(
+        message(text("a"), seen(good), role="system"), message(text("a"))))
+    assert chat(message(text("a"), seen(good)))[0] == 200
 
 
 def test_one():

@@ -633,7 +633,10 @@ static void test_json(void **state)
     refuse_json(v, "[{\"role\": \"user\", \"content\": \"a\\u0000\"}]", "message 0 contains a NUL character");
     refuse_json(v, "[{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}]",
                 "the messages have 1 image, and 0 were given");
-    refuse_json(v, "[{\"role\": \"assistant\", \"content\": [{\"type\": \"image\"}]}]", "is not the user's");
+    refuse_json(v, "[{\"role\": \"tool\", \"content\": [{\"type\": \"image\"}]}]",
+                "the messages have 1 image, and 0 were given");
+    refuse_json(v, "[{\"role\": \"assistant\", \"content\": [{\"type\": \"image\"}], \"tool_calls\": "
+                "[{\"function\": {\"name\": \"f\"}}]}]", "message 0 has an image beside its tool calls");
     refuse_json(v, "[{\"role\": \"user\", \"content\": [{\"type\": \"input_audio\"}]}]",
                 "part of type input_audio: only text and images");
     refuse_json(v, "[{\"role\": \"user\", \"content\": \"\", \"tool_calls\": [{}]}]", "not the assistant's");

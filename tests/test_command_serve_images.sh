@@ -24,6 +24,13 @@ test_requests() {
     asks "each interface takes images" forms
     asks "what is no image, or elsewhere, is refused" hostile
     stop
+    cp -r "$folder/seer" "$folder/user"
+    sed -i "s/m.content is string/m.role != 'user'/" "$folder/user/tokenizer_config.json"
+    model=$folder/user
+    start
+    asks "an image that the template passes over is refused" users
+    stop
+    model=$folder/seer
     start --ctx 256
     asks "turns that are left out take their images with them" drop
     stop

@@ -222,6 +222,7 @@ static const struct {
     {52, "<|\"|>", PD_PIECE_USER}, {98, "<|think|>", PD_PIECE_CONTROL},
     {100, "<|channel>", PD_PIECE_USER}, {101, "<channel|>", PD_PIECE_USER},
     {105, "<|turn>", PD_PIECE_CONTROL}, {106, "<turn|>", PD_PIECE_CONTROL},
+    {90, "<|image>", PD_PIECE_CONTROL}, {91, "<|image|>", PD_PIECE_CONTROL}, {92, "<image|>", PD_PIECE_CONTROL},
 };
 
 struct merge_lines {

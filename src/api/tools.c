@@ -148,7 +148,8 @@ struct writer {
     const struct pd_calls *calls;
     struct pd_text_buffer part, text;
     yyjson_mut_val *results;       /* the user's message that `run` is to be the content of; NULL: there is none */
-    struct pd_text_buffer run;     /* the results of the last calls, and what the user said then */
+    struct pd_text_buffer run;     /* the results of the last calls, and what the user said then: */
+    yyjson_mut_val *parts;         /* what is before it, where there are images; NULL: there are none */
 };
 
 static peridot_status write_reply(struct writer *w, yyjson_mut_val *message)
@@ -162,19 +163,59 @@ static peridot_status write_reply(struct writer *w, yyjson_mut_val *message)
     return set_content(w->m, message, &w->text);
 }
 
-static peridot_status end_results(struct writer *w)
+static peridot_status add_part(struct writer *w, const char *type)
 {
-    yyjson_mut_val *results = w->results;
-    w->results = NULL;
-    return results ? set_content(w->m, results, &w->run) : PERIDOT_OK;
+    yyjson_mut_val *part = yyjson_mut_arr_add_obj(w->m->doc, w->parts);
+    bool good = part && yyjson_mut_obj_add_str(w->m->doc, part, "type", type);
+    if (good && w->run.size) good = yyjson_mut_obj_add_strncpy(w->m->doc, part, "text", w->run.data, w->run.size);
+    w->run.size = 0;
+    return good ? PERIDOT_OK : fail_memory();
 }
 
+static peridot_status end_results(struct writer *w)
+{
+    yyjson_mut_val *results = w->results, *parts = w->parts;
+    w->results = NULL;
+    if (!results || !parts) return results ? set_content(w->m, results, &w->run) : PERIDOT_OK;
+    if (w->run.size) PD_TRY(add_part(w, "text"));
+    w->parts = NULL;
+    return yyjson_mut_obj_put(results, yyjson_mut_str(w->m->doc, "content"), parts) ? PERIDOT_OK : fail_memory();
+}
+
+static bool is_image(yyjson_mut_val *part) { return yyjson_mut_equals_str(yyjson_mut_obj_get(part, "type"), "image"); }
+
+static peridot_status append_text(struct pd_text_buffer *out, yyjson_mut_val *object, const char *name)
+{
+    return pd_text_append(out, member(object, name), strlen(member(object, name)));
+}
+
+static peridot_status append_image(struct writer *w)
+{
+    if (!w->parts) w->parts = yyjson_mut_arr(w->m->doc);
+    if (w->run.size) PD_TRY(add_part(w, "text"));
+    return add_part(w, "image");
+}
+
+/* Its images come after a result's text, and stay where they are in what the user said. */
 static peridot_status write_result(struct writer *w, yyjson_mut_val *message)
 {
-    const char *content = member(message, "content");
+    yyjson_mut_val *parts = yyjson_mut_obj_get(message, "content"), *part;
+    bool result = has_role(message, "tool");
+    struct pd_text_buffer *text = result ? &w->part : &w->run;
+    size_t i, n;
+    w->part.size = 0;
     if (w->run.size) PD_TRY(pd_text_append(&w->run, "\n\n", 2));
-    if (!has_role(message, "tool")) return pd_text_append(&w->run, content, strlen(content));
-    return pd_calls_write_result(&w->run, w->calls, member(message, "name"), content, strlen(content));
+    PD_TRY(append_text(text, message, "content"));   /* nothing, where it is parts */
+    yyjson_mut_arr_foreach(parts, i, n, part) {
+        if (!is_image(part)) PD_TRY(append_text(text, part, "text"));
+        else if (!result) PD_TRY(append_image(w));
+    }
+    if (!result) return PERIDOT_OK;
+    PD_TRY(pd_calls_write_result(&w->run, w->calls, member(message, "name"), text->size ? text->data : "", text->size));
+    yyjson_mut_arr_foreach(parts, i, n, part) {
+        if (is_image(part)) PD_TRY(append_image(w));
+    }
+    return PERIDOT_OK;
 }
 
 /* Results, and what the user says after them, are one message: many templates want the user's turns and the model's to
@@ -183,8 +224,7 @@ static peridot_status write_all(struct writer *w)
 {
     for (size_t n = yyjson_mut_arr_size(w->m->list); n > 0; n--) {   /* around the list once */
         yyjson_mut_val *message = yyjson_mut_arr_remove_first(w->m->list);
-        bool result = has_role(message, "tool"), has_images = yyjson_mut_is_arr(yyjson_mut_obj_get(message, "content"));
-        bool goes_on = result || (w->results && has_role(message, "user") && !has_images);
+        bool result = has_role(message, "tool"), goes_on = result || (w->results && has_role(message, "user"));
         if (!goes_on || !w->results) yyjson_mut_arr_append(w->m->list, message);
         if (!goes_on) {
             PD_TRY(end_results(w));

@@ -65,7 +65,6 @@ struct reader {
     struct pd_messages *m;
     yyjson_mut_val *message;   /* that is written now, */
     size_t i;                  /* and its number */
-    yyjson_val *role;
     yyjson_mut_val *calls;     /* of the last message that has some; NULL: none */
 };
 
@@ -116,8 +115,6 @@ static peridot_status put_images(const struct reader *r, yyjson_val *parts)
     yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, r->message, "content");
     yyjson_val *part;
     size_t i, n;
-    if (!yyjson_equals_str(r->role, "user"))
-        return fail(r, "has an image, and is not the user's");
     yyjson_arr_foreach(parts, i, n, part) {
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, list);
         if (!o || !yyjson_mut_obj_add_str(doc, o, "type", is_image(part) ? "image" : "text")) return fail_memory();
@@ -216,6 +213,8 @@ static peridot_status put_calls(struct reader *r, yyjson_val *message)
     if (!yyjson_is_arr(from) || !yyjson_equals_str(yyjson_obj_get(message, "role"), "assistant"))
         return fail(r, "has tool_calls that are not a list, or not the assistant's");
     if (yyjson_arr_size(from) > MAX_CALLS) return fail(r, "has more than 256 tool calls");
+    if (yyjson_mut_is_arr(yyjson_mut_obj_get(r->message, "content")))   /* templates write results before or after it */
+        return fail(r, "has an image beside its tool calls, which is not supported");
     r->calls = yyjson_mut_obj_add_arr(r->m->doc, r->message, "tool_calls");
     if (!r->calls) return fail_memory();
     yyjson_arr_foreach(from, i, n, call) PD_TRY(add_call(r, call));
@@ -249,7 +248,6 @@ static peridot_status read_message(struct reader *r, yyjson_val *message)
     yyjson_val *role = yyjson_obj_get(message, "role");
     if (!yyjson_is_str(role)) return fail(r, "is not an object with a role");
     PD_TRY(check_role(yyjson_get_str(role), r->i, true));
-    r->role = role;
     PD_TRY(put_text(r, r->message, "role", role));
     PD_TRY(put_content(r, message));
     PD_TRY(put_optional(r, r->message, message, "reasoning_content"));

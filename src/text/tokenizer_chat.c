@@ -272,6 +272,23 @@ static peridot_status find_marks(struct pd_image_marks *out, const struct pd_tok
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the vocabulary has no tokens for images");
 }
 
+/* Of what the system says, rows write text alone. */
+static peridot_status check_images(const struct pd_chat *chat, const struct pd_messages *m)
+{
+    yyjson_mut_val *message;
+    size_t i, n;
+    enum pd_chat_role role = PD_CHAT_USER;
+    yyjson_mut_arr_foreach(m->list, i, n, message) {
+        peridot_message named = {.role = yyjson_mut_get_str(yyjson_mut_obj_get(message, "role"))};
+        if (!yyjson_mut_is_arr(yyjson_mut_obj_get(message, "content"))) continue;
+        PD_TRY(read_role(&role, &named, i));
+        if (role == PD_CHAT_SYSTEM)
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "message %zu has an image, for which the chat template \"%s\" has "
+                           "no place in a message of the role %s", i, chat->name, named.role);
+    }
+    return PERIDOT_OK;
+}
+
 static peridot_status write_rows(struct pd_ids *out, const struct pd_tokenizer *t, const struct pd_chat_prompt *c)
 {
     struct render r = {.out = out, .tokenizer = t, .prompt = c};
@@ -279,6 +296,7 @@ static peridot_status write_rows(struct pd_ids *out, const struct pd_tokenizer *
     size_t n;
     PD_TRY(find_chat(&r.chat, t, c->template_name));
     if (c->messages->n_images) PD_TRY(find_marks(&r.images, t));
+    PD_TRY(check_images(r.chat, c->messages));
     r.thinks = c->think != PERIDOT_THINK_OFF;
     if (r.thinks) PD_TRY(check_thinks(r.chat, t));
     PD_TRY(pd_messages_to_array(&messages, &n, c->messages));

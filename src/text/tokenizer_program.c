@@ -8,6 +8,7 @@
 #include "text/template/template.h"
 #include "text/tokenizer_private.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,23 @@ static peridot_status put_control(struct encoding *e, int32_t id)
     return PERIDOT_OK;
 }
 
+/* Programs may pass over images of other roles than the user's, whose place in the prompt would be another's. */
+static peridot_status fail_images(const struct encoding *e)
+{
+    char roles[64] = "";
+    size_t i, n, n_images = e->prompt->messages->n_images;
+    yyjson_mut_val *message;
+    yyjson_mut_arr_foreach(e->prompt->messages->list, i, n, message) {
+        const char *role = yyjson_mut_get_str(yyjson_mut_obj_get(message, "role"));
+        bool sees = yyjson_mut_is_arr(yyjson_mut_obj_get(message, "content"));
+        size_t size = strlen(roles);
+        if (sees && strcmp(role, "user") != 0 && !strstr(roles, role))
+            snprintf(roles + size, sizeof roles - size, "%s%s", size ? " or " : "", role);
+    }
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model's chat template wrote %zu of %zu image%s%s%s", e->n_images,
+                   n_images, PD_S(n_images), *roles ? ": it has no place for all in messages of the role " : "", roles);
+}
+
 static peridot_status encode_bytes(struct encoding *e, size_t begin)
 {
     const struct pd_template_output *text = e->text;
@@ -68,10 +86,7 @@ static peridot_status encode_bytes(struct encoding *e, size_t begin)
     }
     PD_TRY(pd_text_append(&e->plain, text->text + begin, text->size - begin));
     PD_TRY(pd_tokenizer_encode_plain(e->out, e->t, e->plain.data, e->plain.size, e->first));
-    size_t n_images = e->prompt->messages->n_images;
-    if (e->n_images == n_images) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model's chat template wrote %zu of %zu image%s", e->n_images,
-                   n_images, PD_S(n_images));
+    return e->n_images == e->prompt->messages->n_images ? PERIDOT_OK : fail_images(e);
 }
 
 /* From byte `begin` on. `first`: a text begins there. */

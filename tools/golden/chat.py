@@ -152,14 +152,14 @@ def as_published(backend, path):
     return Tokenizer.from_str(json.dumps(j))
 
 
-def as_gemma4(backend):
+def as_gemma4(backend, control=GEMMA4_CONTROL):
     """Gemma 3's tokenizer with Gemma 4's control tokens."""
     j = json.loads(backend.to_str())
-    names = {text: i for text, i in j["model"]["vocab"].items() if i not in GEMMA4_CONTROL}
-    j["model"]["vocab"] = names | {text: i for i, text in GEMMA4_CONTROL.items()}
-    j["added_tokens"] = [t for t in j["added_tokens"] if t["id"] not in GEMMA4_CONTROL]
+    names = {text: i for text, i in j["model"]["vocab"].items() if i not in control}
+    j["model"]["vocab"] = names | {text: i for i, text in control.items()}
+    j["added_tokens"] = [t for t in j["added_tokens"] if t["id"] not in control]
     j["added_tokens"] += [{"id": i, "content": text, "single_word": False, "lstrip": False, "rstrip": False,
-                           "normalized": False, "special": True} for i, text in GEMMA4_CONTROL.items()]
+                           "normalized": False, "special": True} for i, text in control.items()]
     j["added_tokens"].sort(key=lambda token: token["id"])
     return PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(json.dumps(j)), bos_token="<bos>",
                                    eos_token="<eos>")
@@ -191,4 +191,5 @@ def main():
     (TOP / "tests" / "golden" / "chat.json").write_text("[\n" + ",\n".join(rows) + "\n]\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -53,7 +53,7 @@ struct content {
     struct serve_conversation *c;
     struct serve_job *job;
     const char *name;              /* of the parameter */
-    yyjson_mut_val *message;       /* which they are of; NULL: of a result, which has only text */
+    yyjson_mut_val *message;       /* which they are of */
     struct serve_buffer text;      /* the part of text that grows */
     yyjson_mut_val *parts;         /* before it; NULL: there are none, and the content is a text */
     bool has_results;
@@ -83,18 +83,20 @@ static bool end_text(struct serve_conversation *c, struct serve_job *job, yyjson
     return good || refuse_memory(job);
 }
 
-/* The messages say where images are, and the job which: in the same order. */
+/* The part says which of the job's it is: results stand before the message that they came in. */
 static bool put_image(struct content *to, yyjson_val *part)
 {
     struct serve_conversation *c = to->c;
-    if (c->n_images >= to->job->n_pictures || to->job->pictures[c->n_images].part != part)
+    size_t i = 0;
+    while (i < to->job->n_pictures && to->job->pictures[i].part != part) i++;
+    if (i == to->job->n_pictures)
         return serve_refuse_type(&to->job->error, to->name, "has an image in an unexpected place");
-    c->n_images++;
     if (!to->parts) to->parts = yyjson_mut_arr(c->doc);
     if (!to->parts) return refuse_memory(to->job);
     if (!end_text(c, to->job, to->parts, &to->text)) return false;
     yyjson_mut_val *image = yyjson_mut_arr_add_obj(c->doc, to->parts);
-    return (image && yyjson_mut_obj_add_str(c->doc, image, "type", "image")) || refuse_memory(to->job);
+    return (image && yyjson_mut_obj_add_str(c->doc, image, "type", "image") &&
+            yyjson_mut_obj_add_uint(c->doc, image, "picture", i)) || refuse_memory(to->job);
 }
 
 /* Thoughts of earlier turns are past. */
@@ -123,7 +125,7 @@ static bool put_result(struct content *to, yyjson_val *part)
 static const struct part {
     const char *type;
     unsigned apis;
-    const char *role;              /* of the only messages that have such a part; NULL: all, and results */
+    const char *role;              /* of the only messages that have such a part; NULL: all */
     bool (*read)(struct content *to, yyjson_val *part);
 } kinds[] = {
     {"text", OPENAI | ANTHROPIC | OLLAMA, NULL, put_text},
@@ -133,9 +135,9 @@ static const struct part {
     {"redacted_thinking", ANTHROPIC, "assistant", pass_over},
     {"tool_use", ANTHROPIC, "assistant", put_use},
     {"tool_result", ANTHROPIC, "user", put_result},
-    {"image_url", OPENAI, "user", put_image},
-    {"input_image", OPENAI, "user", put_image},
-    {"image", ANTHROPIC, "user", put_image},
+    {"image_url", OPENAI, NULL, put_image},
+    {"input_image", OPENAI, NULL, put_image},
+    {"image", ANTHROPIC, NULL, put_image},
 };
 
 static const struct part *find_part(const struct content *to, yyjson_val *type)
@@ -157,8 +159,7 @@ static bool read_parts(struct content *to, yyjson_val *list)
         const struct part *part = find_part(to, type);
         if (!part)
             return serve_refuse(&to->job->error, 400, "unsupported_parameter", to->name,
-                                "%s has a part of type %.32s: only text, and images in the user's messages, are "
-                                "supported", to->name,
+                                "%s has a part of type %.32s: only text and images are supported", to->name,
                                 yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
         if (!part->read(to, each)) return false;
     }
@@ -175,9 +176,10 @@ static bool read_content(struct content *to, yyjson_val *content)
 }
 
 /* The message's content: a text, or parts. */
-static bool add_content(struct content *to, yyjson_mut_val *message)
+static bool add_content(struct content *to)
 {
     yyjson_mut_doc *doc = to->c->doc;
+    yyjson_mut_val *message = to->message;
     if (to->parts)
         return end_text(to->c, to->job, to->parts, &to->text) &&
                (yyjson_mut_obj_add_val(doc, message, "content", to->parts) || refuse_memory(to->job));
@@ -202,14 +204,11 @@ bool serve_conversation_add_seen(struct serve_conversation *c, struct serve_job 
     yyjson_val *each;
     struct content to = {.c = c, .job = job, .name = name, .message = make_message(c, job, role)};
     bool good = to.message;
-    if (good && yyjson_arr_size(images) && strcmp(role, "user") != 0)
-        good = serve_refuse(&job->error, 400, "unsupported_parameter", name, "%s has images in a message of the role "
-                            "%s: only the user's can have any", name, role);
     yyjson_arr_foreach(images, i, n, each) good = good && put_image(&to, each);
     good = good && ((!content && images) || read_content(&to, content));
     bool empty = to.has_results && !to.text.size && !to.parts;   /* all of it was results */
     if (good && !empty)
-        good = add_content(&to, to.message) && (yyjson_mut_arr_append(c->list, to.message) || refuse_memory(job));
+        good = add_content(&to) && (yyjson_mut_arr_append(c->list, to.message) || refuse_memory(job));
     serve_buffer_free(&to.text);
     return good;
 }
@@ -234,14 +233,13 @@ bool serve_conversation_add_call(struct serve_conversation *c, struct serve_job 
 bool serve_conversation_add_result(struct serve_conversation *c, struct serve_job *job, const char *id,
                                    const char *name, yyjson_val *content)
 {
-    struct content to = {.c = c, .job = job, .name = name};
-    yyjson_mut_val *message = make_message(c, job, "tool");
+    struct content to = {.c = c, .job = job, .name = name, .message = make_message(c, job, "tool")};
     bool none = !content || yyjson_is_null(content);
-    bool good = message && (none || read_content(&to, content));
+    bool good = to.message && (none || read_content(&to, content));
     if (good)
-        good = (yyjson_mut_obj_add_strcpy(c->doc, message, "tool_call_id", id) &&
-                yyjson_mut_arr_append(c->list, message)) || refuse_memory(job);
-    good = good && add_content(&to, message);
+        good = (yyjson_mut_obj_add_strcpy(c->doc, to.message, "tool_call_id", id) &&
+                yyjson_mut_arr_append(c->list, to.message)) || refuse_memory(job);
+    good = good && add_content(&to);
     serve_buffer_free(&to.text);
     return good;
 }
@@ -424,16 +422,19 @@ struct encoded {
     peridot_message *at;       /* [n] */
     char **texts;              /* [n] */
     size_t n, *n_images;       /* [n] */
-    peridot_image *images[SERVE_MAX_PICTURES];
+    peridot_image *images[SERVE_MAX_PICTURES];   /* of all of them */
+    size_t n_all;
 };
 
-static size_t count_images(yyjson_mut_val *message)
+static size_t take_images(struct encoded *m, const struct serve_job *job, yyjson_mut_val *message)
 {
-    size_t i, n, n_images = 0;
+    size_t i, n, before = m->n_all;
     yyjson_mut_val *each;
-    yyjson_mut_arr_foreach(yyjson_mut_obj_get(message, "content"), i, n, each)
-        n_images += yyjson_mut_equals_str(yyjson_mut_obj_get(each, "type"), "image");
-    return n_images;
+    yyjson_mut_arr_foreach(yyjson_mut_obj_get(message, "content"), i, n, each) {
+        yyjson_mut_val *picture = yyjson_mut_obj_get(each, "picture");
+        if (picture) m->images[m->n_all++] = job->pictures[yyjson_mut_get_uint(picture)].image;
+    }
+    return m->n_all - before;
 }
 
 /* Where the messages and a reply of some length do not fit, the oldest turns are left out (turns.h). */
@@ -471,9 +472,8 @@ static bool make_encoded(struct encoded *m, struct serve_job *job, const struct 
         m->texts[i] = yyjson_mut_val_write(each, 0, NULL);
         if (!m->texts[i]) return refuse_memory(job);
         m->at[i] = (peridot_message){member(each, "role"), m->texts[i]};
-        m->n_images[i] = count_images(each);
+        m->n_images[i] = take_images(m, job, each);
     }
-    for (i = 0; i < c->n_images; i++) m->images[i] = job->pictures[i].image;
     return true;
 }
 

@@ -9,7 +9,6 @@
 struct serve_conversation {
     yyjson_mut_doc *doc;
     yyjson_mut_val *list;
-    size_t n_images;           /* of the job's, in the messages so far */
 };
 
 /* All: false, or NULL: the job's error says why. `name`: the parameter that is read. */
@@ -21,7 +20,7 @@ bool serve_conversation_add(struct serve_conversation *c, struct serve_job *job,
  * among them are messages before it. */
 bool serve_conversation_add_content(struct serve_conversation *c, struct serve_job *job, const char *role,
                                     const char *name, yyjson_val *content);
-/* The same with images before the content: a list of those of the job's pictures that come next, or NULL. */
+/* The same with images before the content: a list of some of the job's pictures, or NULL. */
 bool serve_conversation_add_seen(struct serve_conversation *c, struct serve_job *job, const char *role,
                                  const char *name, yyjson_val *content, yyjson_val *images);
 /* Messages of one role that follow each other become one, unless they have calls. */
@@ -29,7 +28,7 @@ bool serve_conversation_join(struct serve_conversation *c, struct serve_job *job
 /* A call in the message of the assistant's that is the last, or in a new one. `arguments`: JSON text of an object. */
 bool serve_conversation_add_call(struct serve_conversation *c, struct serve_job *job, const char *id, const char *name,
                                  const char *arguments);
-/* The result of a call: a text, or parts of text. */
+/* The result of a call: a text, or parts of text and of images. */
 bool serve_conversation_add_result(struct serve_conversation *c, struct serve_job *job, const char *id,
                                    const char *name, yyjson_val *content);
 /* The role of a message, as the library calls it. */

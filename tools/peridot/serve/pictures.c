@@ -157,13 +157,17 @@ static bool add_picture(struct serve_job *job, yyjson_val *part)
     return true;
 }
 
-/* Those parts of a list that are pictures. */
+/* Those parts of a list that are pictures, or a result with some. */
 static bool find_in(struct serve_job *job, yyjson_val *list)
 {
-    size_t i, n;
-    yyjson_val *each;
+    size_t i, n, k, n_parts;
+    yyjson_val *each, *part;
     yyjson_arr_foreach(list, i, n, each) {
         if (serve_is_picture(each) && !add_picture(job, each)) return false;
+        if (!yyjson_equals_str(yyjson_obj_get(each, "type"), "tool_result")) continue;
+        yyjson_arr_foreach(yyjson_obj_get(each, "content"), k, n_parts, part) {
+            if (serve_is_picture(part) && !add_picture(job, part)) return false;
+        }
     }
     return true;
 }
@@ -187,10 +191,12 @@ bool serve_job_find_pictures(struct serve_job *job)
     size_t i, n;
     if (!job->api->read_messages || job->pictures) return true;
     if (job->api->id == SERVE_GENERATE) return find_texts(job, yyjson_obj_get(root, "images"));
+    if (!find_in(job, yyjson_obj_get(root, "system"))) return false;
     messages = yyjson_obj_get(root, job->api->input);
     yyjson_arr_foreach(messages, i, n, each) {
         if (job->api->id == SERVE_OLLAMA_CHAT && !find_texts(job, yyjson_obj_get(each, "images"))) return false;
-        if (!find_in(job, yyjson_obj_get(each, "content"))) return false;
+        if (!find_in(job, yyjson_obj_get(each, "content")) || !find_in(job, yyjson_obj_get(each, "output")))
+            return false;
     }
     return true;
 }

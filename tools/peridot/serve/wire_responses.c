@@ -26,7 +26,7 @@ static bool read_call(struct serve_conversation *c, struct serve_job *job, yyjso
     return arguments && serve_conversation_add_call(c, job, id, name, arguments);
 }
 
-/* {"type": "function_call_output", "call_id": ..., "output": a text, or parts of text} */
+/* {"type": "function_call_output", "call_id": ..., "output": a text, or parts} */
 static bool read_result(struct serve_conversation *c, struct serve_job *job, yyjson_val *item)
 {
     const char *id = serve_param_text(job, "input", yyjson_obj_get(item, "call_id"));
