@@ -4,11 +4,12 @@
     python3 tools/golden/vision.py [NAME...]
 
 vision_check.py shows what the data can catch. Each folder holds a Hugging Face directory with its tower, the tower as
-mmproj.gguf (gemma3-vision: mmproj-q8_0.gguf and model.gguf, too), and
+mmproj.gguf (gemma3-vision: mmproj-q8_0.gguf, mmproj-q4_0.gguf and model.gguf, too, gemma4-vision: mmproj-q4_0.gguf),
+and
 - image-1.png, image-2.png: of the tower's own size, so that nothing resamples them
 - pixels.f32: image-1.png as the tower gets it: [3, height, width], or patches row by row, [patches, size * size * 3]
-- rows.f32: what takes the place of the images' tokens, image 1 first: [rows, d_model]; rows-q8_0.f32: the same of
-  mmproj-q8_0.gguf
+- rows.f32: what takes the place of the images' tokens, image 1 first: [rows, d_model]; rows-q8_0.f32, rows-q4_0.f32:
+  the same of mmproj-q8_0.gguf, mmproj-q4_0.gguf
 - tokens.txt, logits.f32, hidden.f32: text, image 1, text; tokens-2.txt, logits-2.f32, hidden-2.f32: text, both images,
   text; perplexity-2.txt: its perplexity, for each context a line with the context, the scored tokens, perplexity and
   standard error; hidden-2-q8_0.f32: the same with Peridot's q8_0 cache; as in the folders of make.py
@@ -54,6 +55,7 @@ class Model:
     sizes: tuple            # height and width of the two pictures
     top: dict = field(default_factory=dict)     # what config.json has beside text_config and vision_config
     proves: str = ""
+    quantized: tuple = ()   # types of further files of the tower
 
     @property
     def is_gemma3(self):
@@ -80,14 +82,14 @@ MODELS = {
         dict(hidden_size=96, image_size=96, intermediate_size=104, model_type="siglip_vision_model",
              num_attention_heads=4, num_hidden_layers=2, patch_size=6, vision_use_head=False),
         ((96, 96), (96, 96)), dict(mm_tokens_per_image=16),
-        "16 x 16 patches of 6 pixels, heads of 24, means of 4 x 4; window 12 and images of 16 rows"),
+        "16 x 16 patches of 6 pixels, heads of 24, means of 4 x 4; window 12 and images of 16 rows", ("q8_0", "q4_0")),
     "gemma4-vision": Model(
         models.Shape(**(GEMMA4 | dict(n_kv_heads=1)), seed=82, form="old", dtype="BF16",
                      gemma4=models.SMALL4 | dict(hidden_size_per_layer_input=32)),
         "Gemma4ForConditionalGeneration",
         PUBLISHED_4 | dict(hidden_size=64, intermediate_size=96, num_attention_heads=4, num_key_value_heads=4,
                            head_dim=16, num_hidden_layers=2, use_clipped_linears=True, standardize=False),
-        SIZES_4, {}, "E2B: clipped matrices, inputs of layers; rows of images are causal; two aspects"),
+        SIZES_4, {}, "E2B: clipped matrices, inputs of layers; rows of images are causal; two aspects", ("q4_0",)),
     "gemma4-dense-vision": Model(
         models.Shape(**GEMMA4, seed=83, form="old", dtype="BF16",
                      gemma4=models.DENSE4 | dict(use_bidirectional_attention="vision")),
@@ -498,10 +500,11 @@ def make(name, m, folder):
     if m.is_gemma3:
         files.save_json(folder / "preprocessor_config.json", processor)
         files.save_gguf(s, folder / "model.gguf")
-        save_mmproj(m, tower, folder / "mmproj-q8_0.gguf", gguf.GGMLQuantizationType.Q8_0)
     else:
         files.save_json(folder / "processor_config.json", {"image_processor": processor, "image_seq_length": BUDGET})
     save_mmproj(m, tower, folder / "mmproj.gguf", gguf.GGMLQuantizationType.F16)
+    for kind in m.quantized:
+        save_mmproj(m, tower, folder / f"mmproj-{kind}.gguf", gguf.GGMLQuantizationType[kind.upper()])
     for i, size in enumerate(m.sizes):
         Image.fromarray(picture(s.seed + i, *size)).save(folder / f"image-{i + 1}.png", optimize=True)
     model = load(m, folder)
@@ -517,8 +520,9 @@ def make(name, m, folder):
     save_perplexities(m, model, ids, rows, folder)
     with rounded_cache(model):
         save(folder, "hidden-2-q8_0", run(m, model, ids, rows)[1])
-    if m.is_gemma3:
-        save(folder, "rows-q8_0", torch.cat(rows_of_mmproj(m, model, folder / "mmproj-q8_0.gguf", values, positions)))
+    for kind in m.quantized:
+        path = folder / f"mmproj-{kind}.gguf"
+        save(folder, f"rows-{kind}", torch.cat(rows_of_mmproj(m, model, path, values, positions)))
     for f in folder.iterdir():
         f.chmod(0o644)      # safetensors makes its files private
     size = sum(f.stat().st_size for f in folder.iterdir())

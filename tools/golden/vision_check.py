@@ -23,7 +23,7 @@ import models
 import vision
 
 LATE = 15
-GGUF_ROWS = {"mmproj.gguf": "rows", "mmproj-q8_0.gguf": "rows-q8_0"}
+GGUF_ROWS = {"mmproj.gguf": "rows", "mmproj-q8_0.gguf": "rows-q8_0", "mmproj-q4_0.gguf": "rows-q4_0"}
 TANH, ERF = lambda x: F.gelu(x, approximate="tanh"), F.gelu
 QUICK = lambda x: x * torch.sigmoid(1.702 * x)
 rel = check.rel
