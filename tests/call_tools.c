@@ -1,6 +1,6 @@
 /* Calls tools as a conversation does, for test_command_tools.sh: call_tools SOURCE... -- [NAME ARGUMENTS]...
  * Standard output gets the result of each call, and a line "." after it; or the list of functions, if there is no call.
- * A name "tools" with the arguments "" is the list for a person. Where standard input is a terminal it asks. */
+ * With CALL_TOOLS_SEES in the environment images follow a result. A name "tools" with the arguments "" is the list for a person. Where standard input is a terminal it asks. */
 #include "toolbox/toolbox.h"
 #include "command.h"
 #include "editor.h"
@@ -23,7 +23,7 @@ static void print_tools(const struct cmd_toolbox *t)
 
 static peridot_status call(struct cmd_toolbox *t, const char *name, const char *arguments, struct cmd_editor *editor)
 {
-    char *result;
+    struct cmd_tool_result result;
     bool changed;
     if (strcmp(name, "tools") == 0 && !*arguments) {
         CMD_TRY(cmd_toolbox_refresh(&changed, t));
@@ -31,11 +31,13 @@ static peridot_status call(struct cmd_toolbox *t, const char *name, const char *
         print_tools(t);
         return PERIDOT_OK;
     }
-    const struct cmd_tool_call one = {name, arguments};
+    const struct cmd_tool_call one = {name, arguments, getenv("CALL_TOOLS_SEES") != NULL};
     peridot_status status = cmd_toolbox_answer(&result, t, &one, 1, editor);
-    if (status == PERIDOT_OK) printf("%s\n.\n", result);
+    if (status == PERIDOT_OK) printf("%s\n", result.text);
+    for (size_t i = 0; i < result.n_images; i++) printf("%s\n", result.images[i]);
+    if (status == PERIDOT_OK) puts(".");
     fflush(stdout);
-    free(result);
+    cmd_tool_result_free(&result);
     return status;
 }
 

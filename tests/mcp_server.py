@@ -3,7 +3,7 @@ On HTTP it listens at a free port of 127.0.0.1 and prints it: /mcp answers with 
 /away redirect, /private wants the header X-Key, /broken answers nonsense. LOG gets a line for what a client is to do.
 Modes: stateless knows revision 2026-07-28 alone, old the version 2024-11-05, odd one that nobody knows, empty has no
 tools, silent never answers, endless has a list of tools without an end, mute does not say that its tools may change,
-deaf ends by no signal that it can ignore."""
+deaf ends by no signal that it can ignore, image:FILE shows that file with a sum."""
 import base64, http.server, json, os, signal, sys, threading, time
 
 transport, log_path, modes = sys.argv[1], sys.argv[2], sys.argv[3:]
@@ -61,7 +61,9 @@ def call(params, send, session):
     if name in ("echo", "dotted.name", "upper", "late") or name.startswith("xxx"):
         return text(json.dumps([name, arguments], ensure_ascii=False))
     if name == "add":
-        return text(str(arguments["a"] + arguments["b"]))
+        shown = [{"type": "image", "mimeType": "image/png", "data": base64.b64encode(open(m[6:], "rb").read()).decode()}
+                 for m in modes if m.startswith("image:")]
+        return {"content": text(str(arguments["a"] + arguments["b"]))["content"] + shown}
     if name == "structured":
         return {"content": [], "structuredContent": {"a": [1, 2.5, None]}}
     if name == "mixed":

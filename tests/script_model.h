@@ -5,7 +5,7 @@
 
 #include "text_fixture.h"
 
-enum { SCRIPT_WIDTH = 32, SCRIPT_MOST = SCRIPT_WIDTH };
+enum { SCRIPT_WIDTH = 64, SCRIPT_MOST = SCRIPT_WIDTH };   /* as the golden towers of Gemma 3 have it */
 
 struct script_step {
     const char *from, *to;   /* pieces; each is `from` once at most */
@@ -30,9 +30,25 @@ static inline void script_data(struct pd_gguf_writer *w, const float *data, size
     assert_int_equal(pd_gguf_writer_write(w, data, n * sizeof *data), PERIDOT_OK);
 }
 
-/* Writes a Llama with the vocabulary t. */
-static inline void script_write(const char *path, struct tiny *t, const struct script_step *steps, size_t n_steps)
+static inline void script_key(struct pd_gguf_writer *w, const char *architecture, const char *key, uint32_t value)
 {
+    char name[64];
+    snprintf(name, sizeof name, "%s.%s", architecture, key);
+    pd_gguf_writer_add_u32(w, name, value);
+}
+
+/* Writes a model with the vocabulary t: "llama" or "gemma3". */
+static inline void script_write_as(const char *path, struct tiny *t, const char *architecture,
+                                   const struct script_step *steps, size_t n_steps)
+{
+    static const char *const norms[] = {"output_norm", "blk.0.attn_norm", "blk.0.ffn_norm", "blk.0.attn_q_norm",
+        "blk.0.attn_k_norm", "blk.0.post_attention_norm", "blk.0.post_ffw_norm"};
+    static const struct { const char *key; uint32_t value; } keys[] = {{"block_count", 1}, {"context_length", 4096},
+        {"embedding_length", SCRIPT_WIDTH}, {"feed_forward_length", SCRIPT_WIDTH}, {"attention.head_count", 1},
+        {"attention.key_length", SCRIPT_WIDTH}, {"attention.value_length", SCRIPT_WIDTH},
+        {"attention.sliding_window", 512}};
+    bool gemma = strcmp(architecture, "gemma3") == 0;
+    size_t n_norms = gemma ? PD_COUNT(norms) : 3, n_keys = gemma ? PD_COUNT(keys) : 5;
     static const char *const matrices[] = {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up",
         "ffn_down"};
     static const float zeros[SCRIPT_WIDTH * SCRIPT_WIDTH];
@@ -46,21 +62,19 @@ static inline void script_write(const char *path, struct tiny *t, const struct s
         embedding[script_id(t, steps[i].from)][i] = 1;
         output[script_id(t, steps[i].to)][i] = 4;
     }
-    t->architecture = "llama";
+    t->architecture = architecture;
     t->prefix = 0;
     assert_int_equal(pd_gguf_writer_open(&w, path), PERIDOT_OK);
     tiny_put(w, t);
-    pd_gguf_writer_add_u32(w, "llama.block_count", 1);
-    pd_gguf_writer_add_u32(w, "llama.context_length", 4096);
-    pd_gguf_writer_add_u32(w, "llama.embedding_length", SCRIPT_WIDTH);
-    pd_gguf_writer_add_u32(w, "llama.feed_forward_length", SCRIPT_WIDTH);
-    pd_gguf_writer_add_u32(w, "llama.attention.head_count", 1);
-    pd_gguf_writer_add_f32(w, "llama.attention.layer_norm_rms_epsilon", 1e-6f);
+    for (size_t i = 0; i < n_keys; i++) script_key(w, architecture, keys[i].key, keys[i].value);
+    snprintf(name, sizeof name, "%s.attention.layer_norm_rms_epsilon", architecture);
+    pd_gguf_writer_add_f32(w, name, 1e-6f);
     script_tensor(w, "token_embd.weight", t->n);
     script_tensor(w, "output.weight", t->n);
-    script_tensor(w, "output_norm.weight", 0);
-    script_tensor(w, "blk.0.attn_norm.weight", 0);
-    script_tensor(w, "blk.0.ffn_norm.weight", 0);
+    for (size_t i = 0; i < n_norms; i++) {
+        snprintf(name, sizeof name, "%s.weight", norms[i]);
+        script_tensor(w, name, 0);
+    }
     for (size_t i = 0; i < PD_COUNT(matrices); i++) {
         snprintf(name, sizeof name, "blk.0.%s.weight", matrices[i]);
         script_tensor(w, name, SCRIPT_WIDTH);
@@ -68,11 +82,16 @@ static inline void script_write(const char *path, struct tiny *t, const struct s
     assert_int_equal(pd_gguf_writer_begin(w), PERIDOT_OK);
     script_data(w, embedding[0], t->n * SCRIPT_WIDTH);
     script_data(w, output[0], t->n * SCRIPT_WIDTH);
-    for (int i = 0; i < 3; i++) script_data(w, ones, SCRIPT_WIDTH);
+    for (size_t i = 0; i < n_norms; i++) script_data(w, ones, SCRIPT_WIDTH);
     for (size_t i = 0; i < PD_COUNT(matrices); i++) script_data(w, zeros, PD_COUNT(zeros));
     assert_int_equal(pd_gguf_writer_commit(w), PERIDOT_OK);
     free(embedding);
     free(output);
+}
+
+static inline void script_write(const char *path, struct tiny *t, const struct script_step *steps, size_t n_steps)
+{
+    script_write_as(path, t, "llama", steps, n_steps);
 }
 
 /* ---- a model that thinks ---- */
@@ -118,9 +137,10 @@ static inline void script_write_filler(const char *path)
 #define SCRIPT_ARGUMENTS "{\"a\": 2, \"b\": 40}"
 
 /* They call add, and once they have its result they answer: the template ends in another token then. The first one's
- * template knows nothing of tools, and calls are plain text. */
-static inline void script_write_caller(const char *path)
+ * template knows nothing of tools, and calls are plain text; where it sees (a Gemma 3) it writes images, too. */
+static inline void script_write_caller(const char *path, bool sees)
 {
+    static const char *const images[] = {"<start_of_image>", "<image_soft_token>", "<end_of_image>"};
     static const char *const words[] = {"<tool_call>\n{\"name\":\u2581\"add\",",
         "\u2581\"arguments\":\u2581{\"a\":\u25812,", "\u2581\"b\":\u258140}}", "\n</tool_call>", "\u2581model"};
     const struct script_step steps[] = {{"a", words[0]}, {words[0], words[1]}, {words[1], words[2]},
@@ -131,7 +151,13 @@ static inline void script_write_caller(const char *path)
     t.name = "caller";
     t.jinja = "{{ bos_token }}{{ hint }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
               "{{ 'b' if '<tool_response>' in messages[-1].content else 'a' }}";
-    script_write(path, &t, steps, PD_COUNT(steps));
+    for (size_t i = 0; sees && i < PD_COUNT(images); i++) tiny_add(&t, images[i], -1000, 3);
+    if (sees)
+        t.jinja = "{{ bos_token }}{% for m in messages %}{{ m.role }}: {% if m.content is string %}{{ m.content }}"
+                  "{% else %}{% for p in m.content %}{% if p.type == 'image' %}<start_of_image>{% else %}{{ p.text }}"
+                  "{% endif %}{% endfor %}{% endif %}\n{% endfor %}{{ 'b' if messages[-1].content is not string or "
+                  "'<tool_response>' in messages[-1].content else 'a' }}";
+    script_write_as(path, &t, sees ? "gemma3" : "llama", steps, PD_COUNT(steps));
 }
 
 /* The other one's writes the calls of Gemma 4, with control tokens. */

@@ -54,6 +54,37 @@ test_model() {
         chat -m "$model" --tools "$folder/add.json" --json-schema "$folder/add.json"
 }
 
+# prompts: tokens of each prompt, as --verbose tells them
+prompts() { sed -n 's/^prompt: \([0-9]*\) tokens*,.*/\1/p' "$folder/err" | paste -sd ' '; }
+
+# An image of a tool's result goes to a model that sees, and is named to one that does not.
+test_images() {
+    local golden=$source/tests/golden/gemma3-vision text n
+    model=$folder/caller-seer.gguf
+    text='42\n[image, image/png]'
+    for n in image-1.png tokens.txt; do
+        printf '{"servers": {"test": {"command": "python3", "args": ["%s", "stdio", "%s", "image:%s"], "allow": ["add"]}}}' \
+            "$source/tests/mcp_server.py" "$folder/log" "$golden/$n" >"$folder/shows-$n.json"
+    done
+    talk $'hello\n/save '"$folder/one.json"$'\n' --tools "$folder/shows-image-1.png.json" --vision none --verbose
+    check "a model that does not see answers" is out 'hello model'
+    check "and the image is named" contains one.json '"content":"'"$text"'"}'
+    n=$(prompts)
+    talk $'hello\n/save '"$folder/one.json"$'\n' --tools "$folder/shows-image-1.png.json" --verbose \
+        --vision "$golden/mmproj.gguf"
+    check "a model that sees answers" is out 'hello model'
+    check "it has the image" contains one.json '"text":"'"$text"'"},{"type":"image_url","image_url":{"url":"data:image/png;'
+    check "with its 16 rows and what is around them" [ "${n% *}" = "$(prompts | cut -d' ' -f1)" -a \
+        $(("$(prompts | cut -d' ' -f2)" - ${n#* })) -ge 18 ]
+    talk $'/save '"$folder/two.json"$'\nhello\n' --load "$folder/one.json" --tools "$folder/shows-image-1.png.json" \
+        --vision "$golden/mmproj.gguf"
+    check "--load shows it again" is out 'hello model'
+    check "what was loaded is saved as it was" cmp -s "$folder/one.json" "$folder/two.json"
+    talk $'hello\n/save '"$folder/one.json"$'\n' --tools "$folder/shows-tokens.txt.json" --vision "$golden/mmproj.gguf"
+    check "what is no image is not shown" contains err "a tool's image is not shown to the model: the image"
+    check "but named" contains one.json '"content":"'"$text"'"}'
+}
+
 # see TEXT: waits until the screen shows it, once more than at the last time.
 see() {
     n_checks=$((n_checks + 1))
@@ -110,6 +141,7 @@ for name in caller caller-gemma4; do
     model=$folder/$name.gguf
     test_model $name
 done
+test_images
 test_model_on_terminal
 if [ -e "$source/models/stories.gguf" ]; then test_chat; fi
 finish

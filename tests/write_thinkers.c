@@ -1,6 +1,6 @@
 /* Writes the models of script_model.h: FOLDER/thinker.gguf, which ends its thought, FOLDER/ponderer.gguf, which never
- * does, FOLDER/filler.gguf, which fills in the middle, and FOLDER/caller.gguf and FOLDER/caller-gemma4.gguf, which call
- * a function. */
+ * does, FOLDER/filler.gguf, which fills in the middle, and FOLDER/caller.gguf, FOLDER/caller-seer.gguf and
+ * FOLDER/caller-gemma4.gguf, which call a function; the second of them sees. */
 #include "script_model.h"
 
 int main(int argc, char **argv)
@@ -14,7 +14,9 @@ int main(int argc, char **argv)
     snprintf(path, sizeof path, "%s/filler.gguf", argv[1]);
     script_write_filler(path);
     snprintf(path, sizeof path, "%s/caller.gguf", argv[1]);
-    script_write_caller(path);
+    script_write_caller(path, false);
+    snprintf(path, sizeof path, "%s/caller-seer.gguf", argv[1]);
+    script_write_caller(path, true);
     snprintf(path, sizeof path, "%s/caller-gemma4.gguf", argv[1]);
     script_write_caller_gemma4(path);
     return 0;

@@ -1,5 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "chat_tools.h"
+#include "flow.h"
+#include "images.h"
 #include "json.h"
 
 #include <inttypes.h>
@@ -75,10 +77,10 @@ static const char *call_id(char out[32], size_t reply, size_t i)
 }
 
 static peridot_status add_message(struct cmd_chat *chat, yyjson_mut_doc *doc, const char *role, const char *text,
-                                  size_t size)
+                                  size_t size, struct cmd_pictures *pictures)
 {
     char *json = cmd_json_end(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
-    return json ? cmd_conversation_add_json(&chat->conversation, role, text, size, json)
+    return json ? cmd_conversation_add_json(&chat->conversation, role, text, size, json, pictures)
                 : cmd_fail_alloc(size, "message");
 }
 
@@ -100,10 +102,29 @@ peridot_status cmd_chat_add_calls(struct cmd_chat *chat, const char *text, size_
         yyjson_mut_obj_add_str(doc, function, "name", calls->at[i].name);
         yyjson_mut_obj_add_str(doc, function, "arguments", calls->at[i].arguments);
     }
-    return add_message(chat, doc, "assistant", text, size);
+    return add_message(chat, doc, "assistant", text, size, NULL);
 }
 
-static peridot_status add_result(struct cmd_chat *chat, const char *id, const char *name, const char *result)
+/* A text, or where there are pictures parts: the text, and they. */
+static void add_content(yyjson_mut_doc *doc, yyjson_mut_val *message, const char *text,
+                        const struct cmd_pictures *pictures)
+{
+    if (!pictures->n) {
+        yyjson_mut_obj_add_str(doc, message, "content", text);
+        return;
+    }
+    yyjson_mut_val *parts = yyjson_mut_obj_add_arr(doc, message, "content"), *part = yyjson_mut_arr_add_obj(doc, parts);
+    yyjson_mut_obj_add_str(doc, part, "type", "text");
+    yyjson_mut_obj_add_str(doc, part, "text", text);
+    for (size_t i = 0; i < pictures->n; i++) {
+        part = yyjson_mut_arr_add_obj(doc, parts);
+        yyjson_mut_obj_add_str(doc, part, "type", "image_url");
+        yyjson_mut_obj_add_str(doc, yyjson_mut_obj_add_obj(doc, part, "image_url"), "url", pictures->at[i].url);
+    }
+}
+
+static peridot_status add_result(struct cmd_chat *chat, const char *id, const char *name, const char *result,
+                                 struct cmd_pictures *pictures)
 {
     yyjson_mut_doc *doc = cmd_json_new();
     if (!doc) return cmd_fail_alloc(0, "message");
@@ -112,22 +133,58 @@ static peridot_status add_result(struct cmd_chat *chat, const char *id, const ch
     yyjson_mut_obj_add_str(doc, root, "role", "tool");
     yyjson_mut_obj_add_str(doc, root, "tool_call_id", id);
     yyjson_mut_obj_add_str(doc, root, "name", name);
-    yyjson_mut_obj_add_str(doc, root, "content", result);
-    return add_message(chat, doc, "tool", result, strlen(result));
+    add_content(doc, root, result, pictures);
+    return add_message(chat, doc, "tool", result, strlen(result), pictures);
+}
+
+/* Those images that can be read. */
+static peridot_status read_pictures(struct cmd_pictures *out, const struct cmd_chat *chat,
+                                    const struct cmd_tool_result *result)
+{
+    for (size_t i = 0; i < result->n_images; i++) {
+        peridot_image *image;
+        if (cmd_image_read_url(&image, chat->model, result->images[i]) != PERIDOT_OK) {
+            cmd_say("a tool's image is not shown to the model: %s\n", peridot_last_error());
+            continue;
+        }
+        peridot_status status = cmd_pictures_add(out, "", result->images[i], image);
+        peridot_image_free(image);
+        CMD_TRY(status);
+    }
+    return PERIDOT_OK;
+}
+
+/* With its images, where the template has a place for them. */
+static peridot_status take_result(struct cmd_chat *chat, const char *id, const char *name,
+                                  const struct cmd_tool_result *result)
+{
+    const char *text = result->text ? result->text : "error: the user stopped before this call";
+    struct cmd_pictures pictures = {0}, none = {0};
+    peridot_status status = read_pictures(&pictures, chat, result);
+    bool sees = pictures.n > 0;
+    if (status == PERIDOT_OK) status = add_result(chat, id, name, text, &pictures);
+    cmd_pictures_free(&pictures);
+    if (status != PERIDOT_OK || !sees || cmd_conversation_check(&chat->conversation, &chat->encoding) == PERIDOT_OK)
+        return status;
+    cmd_say("a tool's images are not shown to the model: %s\n", peridot_last_error());
+    cmd_conversation_drop_last(&chat->conversation);
+    return add_result(chat, id, name, text, &none);
 }
 
 peridot_status cmd_chat_answer_calls(struct cmd_chat *chat, const struct cmd_calls *calls)
 {
     struct cmd_tool_call list[CMD_CALLS_MAX];
-    char *results[CMD_CALLS_MAX], id[32];
+    struct cmd_tool_result results[CMD_CALLS_MAX];
+    char id[32];
     size_t reply = chat->conversation.n - 1;
-    for (size_t i = 0; i < calls->n; i++) list[i] = (struct cmd_tool_call){calls->at[i].name, calls->at[i].arguments};
+    bool sees = peridot_model_get_info(chat->model)->image_rows > 0;
+    for (size_t i = 0; i < calls->n; i++)
+        list[i] = (struct cmd_tool_call){calls->at[i].name, calls->at[i].arguments, sees};
     peridot_status status = cmd_toolbox_answer(results, chat->toolbox, list, calls->n, chat->editor);
     bool keeps = status == PERIDOT_OK || status == PERIDOT_CANCELLED;
     for (size_t i = 0; i < calls->n; i++) {
-        const char *result = results[i] ? results[i] : "error: the user stopped before this call";
-        peridot_status added = keeps ? add_result(chat, call_id(id, reply, i), list[i].name, result) : PERIDOT_OK;
-        free(results[i]);
+        peridot_status added = keeps ? take_result(chat, call_id(id, reply, i), list[i].name, &results[i]) : PERIDOT_OK;
+        cmd_tool_result_free(&results[i]);
         if (added != PERIDOT_OK) status = added, keeps = false;
     }
     return status;

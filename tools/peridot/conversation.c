@@ -11,14 +11,12 @@
 #include <string.h>
 #include <yyjson.h>
 
-#define FILE_URL "file:"   /* before a picture's path, in files of messages */
-
 static bool is_role(const struct cmd_message *m, const char *role) { return strcmp(m->role, role) == 0; }
 
-static void free_pictures(struct cmd_pictures *p)
+void cmd_pictures_free(struct cmd_pictures *p)
 {
     for (size_t i = 0; i < p->n; i++) {
-        free(p->at[i].path);
+        free(p->at[i].url);
         peridot_image_free(p->at[i].image);
     }
     free(p->at);
@@ -30,7 +28,7 @@ static void drop_after(struct cmd_conversation *c, size_t n)
     for (; c->n > n; c->n--) {
         free(c->messages[c->n - 1].text);
         free(c->messages[c->n - 1].json);
-        free_pictures(&c->messages[c->n - 1].pictures);
+        cmd_pictures_free(&c->messages[c->n - 1].pictures);
     }
 }
 
@@ -43,7 +41,7 @@ void cmd_conversation_forget_ids(struct cmd_conversation *c)
 void cmd_conversation_free(struct cmd_conversation *c)
 {
     drop_after(c, 0);
-    free_pictures(&c->attached);
+    cmd_pictures_free(&c->attached);
     free(c->messages);
     free(c->ids);
     free(c->unsent);
@@ -57,7 +55,7 @@ void cmd_conversation_reset(struct cmd_conversation *c)
     c->first = 0;
     free(c->unsent);
     c->unsent = NULL;
-    free_pictures(&c->attached);
+    cmd_pictures_free(&c->attached);
 }
 
 const char *cmd_conversation_system(const struct cmd_conversation *c)
@@ -79,18 +77,14 @@ static peridot_status copy_text(char **out, const char *text, size_t size)
     return PERIDOT_OK;
 }
 
-/* [{"type": "image_url", "image_url": {"url": "file:PATH"}}, ..., {"type": "text", "text": TEXT}] */
+/* [{"type": "image_url", "image_url": {"url": URL}}, ..., {"type": "text", "text": TEXT}] */
 static void write_parts(FILE *file, const char *text, size_t text_size, const struct cmd_pictures *pictures)
 {
     fputc('[', file);
     for (size_t i = 0; i < pictures->n; i++) {
-        size_t size = strlen(pictures->at[i].path) + sizeof FILE_URL;
-        char *url = malloc(size);
-        if (url) snprintf(url, size, "%s%s", FILE_URL, pictures->at[i].path);
         fputs("{\"type\": \"image_url\", \"image_url\": {\"url\": ", file);
-        cmd_json_string(file, url ? url : "", url ? size - 1 : 0);
+        cmd_json_string(file, pictures->at[i].url, strlen(pictures->at[i].url));
         fputs("}}, ", file);
-        free(url);
     }
     fputs("{\"type\": \"text\", \"text\": ", file);
     cmd_json_string(file, text, text_size);
@@ -145,17 +139,23 @@ peridot_status cmd_conversation_set_system(struct cmd_conversation *c, const cha
     return PERIDOT_OK;
 }
 
-peridot_status cmd_conversation_attach(struct cmd_conversation *c, const char *path, peridot_image *image)
+peridot_status cmd_pictures_add(struct cmd_pictures *p, const char *prefix, const char *url, peridot_image *image)
 {
-    struct cmd_pictures *p = &c->attached;
+    size_t size = strlen(prefix) + strlen(url) + 1;
     CMD_TRY(cmd_array_reserve(&p->at, &p->capacity, p->n, 1, sizeof *p->at, "pictures"));
-    char *copy = strdup(path);
-    if (!copy) return cmd_fail_alloc(strlen(path), "file name");
-    p->at[p->n++] = (struct cmd_picture){copy, peridot_image_ref(image)};
+    char *whole = malloc(size);
+    if (!whole) return cmd_fail_alloc(size, "file name");
+    snprintf(whole, size, "%s%s", prefix, url);
+    p->at[p->n++] = (struct cmd_picture){whole, peridot_image_ref(image)};
     return PERIDOT_OK;
 }
 
-void cmd_conversation_detach(struct cmd_conversation *c) { free_pictures(&c->attached); }
+peridot_status cmd_conversation_attach(struct cmd_conversation *c, const char *path, peridot_image *image)
+{
+    return cmd_pictures_add(&c->attached, CMD_FILE_URL, path, image);
+}
+
+void cmd_conversation_detach(struct cmd_conversation *c) { cmd_pictures_free(&c->attached); }
 
 peridot_status cmd_conversation_add(struct cmd_conversation *c, const char *role, const char *text, size_t size)
 {
@@ -169,15 +169,24 @@ peridot_status cmd_conversation_add(struct cmd_conversation *c, const char *role
 }
 
 peridot_status cmd_conversation_add_json(struct cmd_conversation *c, const char *role, const char *text, size_t size,
-                                         char *json)
+                                         char *json, struct cmd_pictures *pictures)
 {
-    char *copy = NULL;
+    struct cmd_message message = {.role = role, .json = json};
     peridot_status status = reserve_message(c);
-    if (status == PERIDOT_OK) status = copy_text(&copy, text, size);
-    if (status == PERIDOT_OK) c->messages[c->n++] = (struct cmd_message){.role = role, .text = copy, .json = json};
-    else free(json);
-    return status;
+    if (status == PERIDOT_OK) status = copy_text(&message.text, text, size);
+    if (status != PERIDOT_OK) {
+        free(json);
+        return status;
+    }
+    if (pictures) {
+        message.pictures = *pictures;
+        *pictures = (struct cmd_pictures){0};
+    }
+    c->messages[c->n++] = message;
+    return PERIDOT_OK;
 }
+
+void cmd_conversation_drop_last(struct cmd_conversation *c) { drop_after(c, c->n - 1); }
 
 static peridot_status reserve_ids(struct cmd_conversation *c, size_t more)
 {
@@ -203,7 +212,7 @@ bool cmd_conversation_undo(struct cmd_conversation *c)
     size_t i = last_user(c);
     if (i == c->n) return false;
     free(c->unsent);
-    free_pictures(&c->attached);
+    cmd_pictures_free(&c->attached);
     c->unsent = c->messages[i].text;
     c->attached = c->messages[i].pictures;
     c->messages[i].text = NULL;   /* drop_after frees the rest */
@@ -404,32 +413,32 @@ peridot_status cmd_conversation_save(const struct cmd_conversation *c, const cha
     return status;
 }
 
-/* Pictures of files, and text, in any order: pictures come first. */
-static peridot_status load_parts(struct cmd_conversation *c, yyjson_val *parts, const char *path, size_t i,
-                                 const struct cmd_encoding *e)
+/* Pictures, which become attached, and one text, in any order. */
+static peridot_status load_parts(struct cmd_conversation *c, const char **text, yyjson_val *parts, const char *path,
+                                 size_t i, const struct cmd_encoding *e)
 {
-    const char *text = NULL;
     yyjson_val *part;
     size_t k, n;
+    *text = NULL;
     cmd_conversation_detach(c);
     yyjson_arr_foreach(parts, k, n, part) {
         const char *url = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(part, "image_url"), "url"));
         const char *here = yyjson_get_str(yyjson_obj_get(part, "text"));
         peridot_image *image;
-        if (here && !text) {
-            text = here;
+        if (here && !*text) {
+            *text = here;
             continue;
         }
-        if (!url || strncmp(url, FILE_URL, strlen(FILE_URL)) != 0)
-            return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has a part that is neither its text nor a picture's "
-                            "file", path, i);
-        CMD_TRY(cmd_image_read(&image, e->model, url + strlen(FILE_URL)));
-        peridot_status status = cmd_conversation_attach(c, url + strlen(FILE_URL), image);
+        if (!url)
+            return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has a part that is neither its text nor a picture",
+                            path, i);
+        CMD_TRY(cmd_image_read_url(&image, e->model, url));
+        peridot_status status = cmd_pictures_add(&c->attached, "", url, image);
         peridot_image_free(image);
         CMD_TRY(status);
     }
-    if (!text) text = "";
-    return cmd_conversation_add(c, "user", text, strlen(text));
+    if (!*text) *text = "";
+    return PERIDOT_OK;
 }
 
 static peridot_status load_message(struct cmd_conversation *c, yyjson_val *value, const char *path, size_t i,
@@ -444,7 +453,11 @@ static peridot_status load_message(struct cmd_conversation *c, yyjson_val *value
     size_t size = text ? yyjson_get_len(content) : 0;
     for (size_t k = 0; role && k < CMD_COUNT(roles); k++)
         if (strcmp(role, roles[k][0]) == 0) known = roles[k][1];
-    if (role && strcmp(role, "user") == 0 && yyjson_is_arr(content)) return load_parts(c, content, path, i, e);
+    bool sees = yyjson_is_arr(content) && known && (strcmp(known, "user") == 0 || strcmp(known, "tool") == 0);
+    if (sees) {
+        CMD_TRY(load_parts(c, &text, content, path, i, e));
+        size = strlen(text);
+    }
     if (!role || !text)
         return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has no role or no content that is text", path, i);
     if (!known)
@@ -455,7 +468,8 @@ static peridot_status load_message(struct cmd_conversation *c, yyjson_val *value
         return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has a zero byte in its content", path, i);
     if (!calls && strcmp(known, "tool") != 0) return cmd_conversation_add(c, known, text, size);
     char *json = yyjson_val_write(value, 0, NULL);
-    return json ? cmd_conversation_add_json(c, known, text, size, json) : cmd_fail_alloc(size, "message");
+    return json ? cmd_conversation_add_json(c, known, text, size, json, sees ? &c->attached : NULL)
+                : cmd_fail_alloc(size, "message");
 }
 
 static peridot_status load_messages(struct cmd_conversation *c, yyjson_val *root, const char *path,
@@ -470,14 +484,19 @@ static peridot_status load_messages(struct cmd_conversation *c, yyjson_val *root
     return PERIDOT_OK;
 }
 
-/* The template says whether it has a place for each. */
-static peridot_status check_loaded(const struct cmd_conversation *c, const char *path, const struct cmd_encoding *e)
+peridot_status cmd_conversation_check(const struct cmd_conversation *c, const struct cmd_encoding *e)
 {
     int32_t *ids;
     size_t n;
     if (c->n == (cmd_conversation_system(c) ? 1 : 0)) return PERIDOT_OK;
     peridot_status status = encode_from(&ids, &n, c, 0, e);
     peridot_free(ids);
+    return status;
+}
+
+static peridot_status check_loaded(const struct cmd_conversation *c, const char *path, const struct cmd_encoding *e)
+{
+    peridot_status status = cmd_conversation_check(c, e);
     if (status == PERIDOT_OK) return status;
     char sentence[512];
     snprintf(sentence, sizeof sentence, "%s", peridot_last_error());

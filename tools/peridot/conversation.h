@@ -7,7 +7,7 @@
 #include "util.h"
 
 struct cmd_picture {
-    char *path;            /* as it was given */
+    char *url;             /* "file:PATH", the path as it was given, or "data:...;base64,..." */
     peridot_image *image;
 };
 
@@ -22,7 +22,7 @@ struct cmd_message {
     char *json;            /* all of it, as OpenAI's chat completions have messages */
     bool is_plain;         /* a role and a text, and nothing more */
     size_t begin;          /* ids before it; 0: not known, or none */
-    struct cmd_pictures pictures;   /* before the text */
+    struct cmd_pictures pictures;   /* before the text of the user's, after that of a tool's */
 };
 
 /* {0} is the beginning. */
@@ -47,15 +47,20 @@ const char *cmd_conversation_system(const struct cmd_conversation *c);
 /* Sets it; NULL removes it. */
 peridot_status cmd_conversation_set_system(struct cmd_conversation *c, const char *text);
 
+/* Adds a picture, and becomes an owner of it; its URL is two texts, the second after the first. */
+peridot_status cmd_pictures_add(struct cmd_pictures *p, const char *prefix, const char *url, peridot_image *image);
+void cmd_pictures_free(struct cmd_pictures *p);
 /* Adds a picture to the user's next message, and becomes an owner of it. */
 peridot_status cmd_conversation_attach(struct cmd_conversation *c, const char *path, peridot_image *image);
 /* Takes them off again. */
 void cmd_conversation_detach(struct cmd_conversation *c);
 /* Appends a message; of `text` only `size` bytes. The user's gets the pictures that were attached. */
 peridot_status cmd_conversation_add(struct cmd_conversation *c, const char *role, const char *text, size_t size);
-/* Appends a message that has more than a role and a text: `json`, which it takes over. */
+/* Appends a message that has more than a role and a text: `json`, which it takes over, and the pictures in it, which go
+ * over to it (NULL: none). */
 peridot_status cmd_conversation_add_json(struct cmd_conversation *c, const char *role, const char *text, size_t size,
-                                         char *json);
+                                         char *json, struct cmd_pictures *pictures);
+void cmd_conversation_drop_last(struct cmd_conversation *c);
 /* Appends an id of the model's reply. */
 peridot_status cmd_conversation_add_id(struct cmd_conversation *c, int32_t id);
 /* Takes back the last message of the user, and what came after it: it becomes `unsent`, and its pictures are attached
@@ -77,6 +82,8 @@ struct cmd_encoding {
     bool refuses;          /* what does not fit, rather than leave out turns */
 };
 
+/* Whether the template has a place for each message. */
+peridot_status cmd_conversation_check(const struct cmd_conversation *c, const struct cmd_encoding *e);
 /* Makes the ids up to the reply to the last message, which is the user's, or a tool's; those of thoughts before it go.
  * Where they and the reply do not fit, the oldest turns are left out (turns.h); *n_left_out is their number. Nothing
  * else changes on failure. */

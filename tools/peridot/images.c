@@ -1,4 +1,5 @@
 #include "images.h"
+#include "base64.h"
 #include "json.h"
 #include "text.h"
 
@@ -16,6 +17,29 @@ peridot_status cmd_image_read(peridot_image **out, const peridot_model *model, c
     peridot_status status = peridot_image_read(out, model, data, size, name);
     free(data);
     return status;
+}
+
+static peridot_status read_base64(peridot_image **out, const peridot_model *model, const char *text)
+{
+    size_t size = strlen(text);
+    unsigned char *data = malloc(size + 1);
+    if (!data) return cmd_fail_alloc(size, "the image");
+    peridot_status status = cmd_base64_decode(data, &size, text, size)
+        ? peridot_image_read(out, model, data, size, "the image")
+        : cmd_fail(PERIDOT_ERROR_FORMAT, "the image is not base64");
+    free(data);
+    return status;
+}
+
+peridot_status cmd_image_read_url(peridot_image **out, const peridot_model *model, const char *url)
+{
+    static const char marker[] = ";base64,";
+    const char *base64 = strncmp(url, "data:", 5) == 0 ? strstr(url, marker) : NULL;
+    *out = NULL;
+    if (base64) return read_base64(out, model, base64 + strlen(marker));
+    if (strncmp(url, CMD_FILE_URL, strlen(CMD_FILE_URL)) == 0)
+        return cmd_image_read(out, model, url + strlen(CMD_FILE_URL));
+    return cmd_fail(PERIDOT_ERROR_FORMAT, "an image is neither a file's (file:) nor base64 (data:)");
 }
 
 peridot_status cmd_images_read(struct cmd_images *out, const peridot_model *model, const struct cmd_texts *files)

@@ -27,6 +27,9 @@ struct cmd_images {
 
 /* Reads a file for a model; "-" is standard input. */
 peridot_status cmd_image_read(peridot_image **out, const peridot_model *model, const char *file);
+#define CMD_FILE_URL "file:"   /* before a path */
+/* The same of "file:PATH" or "data:...;base64,...". */
+peridot_status cmd_image_read_url(peridot_image **out, const peridot_model *model, const char *url);
 /* Reads the files (JPEG, PNG, WebP, GIF; "-": standard input) for a model. */
 peridot_status cmd_images_read(struct cmd_images *out, const peridot_model *model, const struct cmd_texts *files);
 void cmd_images_free(struct cmd_images *images);

@@ -2,6 +2,7 @@
 #include "picture_data.h"
 #include "fetch.h"
 #include "wire.h"
+#include "../base64.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,30 +48,6 @@ bool serve_picture_is_remote(yyjson_val *part)
 
 /* ---- base64 ---- */
 
-static int digit(unsigned char c)
-{
-    if (c >= 'A' && c <= 'Z') return c - 'A';
-    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-    if (c >= '0' && c <= '9') return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* RFC 4648, with its padding, and nothing else. */
-static bool decode(unsigned char *out, size_t *n_out, const char *text, size_t size)
-{
-    size_t n_pad = size && text[size - 1] == '=' ? 1 + (size > 1 && text[size - 2] == '=') : 0;
-    uint32_t bits = 0;
-    *n_out = 0;
-    if (size % 4) return false;
-    for (size_t i = 0; i < size - n_pad; i++) {
-        int value = digit((unsigned char)text[i]);
-        if (value < 0) return false;
-        bits = bits << 6 | (uint32_t)value;
-        if (i % 4) out[(*n_out)++] = (unsigned char)(bits >> (6 - 2 * (i % 4)));
-    }
-    return n_pad == 0 || (bits & ((1u << 2 * n_pad) - 1)) == 0;
-}
-
 static bool put_base64(struct serve_buffer *out, struct serve_job *job, const char *name, const char *text, size_t size)
 {
     if (size / 4 * 3 > SERVE_PICTURE_MAX + 2)
@@ -78,7 +55,7 @@ static bool put_base64(struct serve_buffer *out, struct serve_job *job, const ch
     out->capacity = size / 4 * 3 + 4;
     out->data = malloc(out->capacity);
     if (!out->data) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory for %s", name);
-    return decode((unsigned char *)out->data, &out->size, text, size)
+    return cmd_base64_decode((unsigned char *)out->data, &out->size, text, size)
         || serve_job_refuse_picture(job, name, "it is not base64");
 }
 

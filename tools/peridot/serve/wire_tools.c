@@ -41,20 +41,20 @@ static bool call(struct serve_buffer *out, struct serve_job *job, const peridot_
 {
     const struct toolbox_stop stop = {is_stopped, job};
     yyjson_val *name = yyjson_obj_get(root, "name"), *arguments = yyjson_obj_get(root, "arguments");
-    char *result;
+    struct cmd_tool_result result;
     (void)vocab;
     if (!is_text(name)) return serve_refuse_type(&job->error, "name", "must be a string");
     if (!is_text(arguments)) return serve_refuse_type(&job->error, "arguments", "must be a string, of JSON");
-    const struct cmd_tool_call made = {yyjson_get_str(name), yyjson_get_str(arguments)};
+    const struct cmd_tool_call made = {yyjson_get_str(name), yyjson_get_str(arguments), false};
     peridot_status status = cmd_toolbox_call(&result, job->server->toolbox, &made, &stop);
     if (status == PERIDOT_CANCELLED) return serve_refuse(&job->error, 503, NULL, NULL, "the call was stopped");
     if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
     yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_val *answer = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, answer);
-    yyjson_mut_obj_add_val(doc, answer, "result", serve_text(doc, result, strlen(result)));
+    yyjson_mut_obj_add_val(doc, answer, "result", serve_text(doc, result.text, strlen(result.text)));
     serve_put_json(out, doc);
-    free(result);
+    cmd_tool_result_free(&result);
     return true;
 }
 

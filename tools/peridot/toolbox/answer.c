@@ -60,7 +60,7 @@ static enum decision decide(struct cmd_toolbox *t, const char *name, struct cmd_
     return REFUSE;
 }
 
-static peridot_status answer(char **result, struct cmd_toolbox *t, const struct cmd_tool_call *call,
+static peridot_status answer(struct cmd_tool_result *result, struct cmd_toolbox *t, const struct cmd_tool_call *call,
                              struct cmd_editor *editor)
 {
     static const char refused[] = "error: the user does not allow this call";
@@ -69,19 +69,19 @@ static peridot_status answer(char **result, struct cmd_toolbox *t, const struct 
     if (decision == STOP) return cmd_fail(PERIDOT_CANCELLED, "stopped");
     if (decision == CALL) {
         CMD_TRY(cmd_toolbox_call(result, t, call, NULL));
-        show_result(*result);
+        show_result(result->text);
         return PERIDOT_OK;
     }
-    *result = malloc(sizeof refused);
-    if (!*result) return cmd_fail_alloc(sizeof refused, "result");
-    memcpy(*result, refused, sizeof refused);
+    result->text = malloc(sizeof refused);
+    if (!result->text) return cmd_fail_alloc(sizeof refused, "result");
+    memcpy(result->text, refused, sizeof refused);
     return PERIDOT_OK;
 }
 
-peridot_status cmd_toolbox_answer(char **results, struct cmd_toolbox *t, const struct cmd_tool_call *calls, size_t n,
-                                  struct cmd_editor *editor)
+peridot_status cmd_toolbox_answer(struct cmd_tool_result *results, struct cmd_toolbox *t,
+                                  const struct cmd_tool_call *calls, size_t n, struct cmd_editor *editor)
 {
-    for (size_t i = 0; i < n; i++) results[i] = NULL;
+    for (size_t i = 0; i < n; i++) results[i] = (struct cmd_tool_result){0};
     for (size_t i = 0; i < n; i++) CMD_TRY(answer(&results[i], t, &calls[i], editor));
     return PERIDOT_OK;
 }

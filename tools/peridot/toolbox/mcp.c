@@ -391,17 +391,18 @@ static peridot_status begin_call(struct request *q, const struct mcp *m, const s
     return status;
 }
 
-static peridot_status call(struct toolbox_bytes *out, struct mcp *m, const struct mcp_tool *tool, yyjson_val *arguments)
+static peridot_status call(struct toolbox_result *out, struct mcp *m, const struct mcp_tool *tool,
+                           yyjson_val *arguments)
 {
     struct request q;
     yyjson_val *result;
     CMD_TRY(connect(m));
     CMD_TRY(begin_call(&q, m, tool, arguments));
     CMD_TRY(exchange_result(&result, m, &q, m->entry->timeout_s));
-    return mcp_add_content(out, result);
+    return mcp_add_content(&out->text, out->images, result);
 }
 
-peridot_status mcp_call(struct toolbox_bytes *out, struct mcp *m, const struct mcp_tool *tool, yyjson_val *arguments,
+peridot_status mcp_call(struct toolbox_result *out, struct mcp *m, const struct mcp_tool *tool, yyjson_val *arguments,
                         const struct toolbox_stop *stop)
 {
     m->receiver.stop = stop;
@@ -410,5 +411,5 @@ peridot_status mcp_call(struct toolbox_bytes *out, struct mcp *m, const struct m
         status = call(out, m, tool, arguments);   /* the session had ended, so nothing was done */
     m->receiver.stop = NULL;
     drop_answer(m);
-    return status == PERIDOT_OK ? result_cut(out, m->entry->max_output, 0) : status;
+    return status == PERIDOT_OK ? result_cut(&out->text, m->entry->max_output, 0) : status;
 }

@@ -32,7 +32,11 @@ peridot_status mcp_has_changed(bool *changed, struct mcp *m);
 /* The tool of that name, with arguments that are a JSON object; connects anew where the server has ended. What goes
  * wrong at the server is a failure; what the tool itself reports a result that begins with "error: ".
  * PERIDOT_CANCELLED: it was stopped (stop may be NULL). */
-peridot_status mcp_call(struct toolbox_bytes *result, struct mcp *m, const struct mcp_tool *tool,
+struct toolbox_result {
+    struct toolbox_bytes text;
+    struct toolbox_texts *images;   /* as URLs (mcp_content.h); NULL: they are not wanted */
+};
+peridot_status mcp_call(struct toolbox_result *result, struct mcp *m, const struct mcp_tool *tool,
                         yyjson_val *arguments, const struct toolbox_stop *stop);
 
 #endif

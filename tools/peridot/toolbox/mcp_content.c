@@ -1,6 +1,8 @@
 #include "mcp_content.h"
 #include "result.h"
+#include "../base64.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +17,7 @@ static peridot_status add_text(struct toolbox_bytes *out, yyjson_val *text)
     return result_add_text(out, yyjson_get_str(text), yyjson_get_len(text));
 }
 
-/* "[image, image/png]": a model gets text alone. */
+/* "[image, image/png]" */
 static peridot_status add_note(struct toolbox_bytes *out, const char *type, const char *about)
 {
     CMD_TRY(toolbox_bytes_add(out, "[", 1));
@@ -36,6 +38,30 @@ static peridot_status add_block(struct toolbox_bytes *out, yyjson_val *block)
     return add_note(out, *type ? type : "content", text_of(block, "mimeType"));
 }
 
+enum { MAX_IMAGES = 8 };
+
+/* {"type": "image", "data": base64, "mimeType": ...} */
+static peridot_status add_image(struct toolbox_texts *images, yyjson_val *block)
+{
+    static const char form[] = "data:%s;base64,%s";
+    const char *data = text_of(block, "data"), *type = text_of(block, "mimeType");
+    size_t n, size = strlen(data);
+    if (!images || images->n == MAX_IMAGES || strcmp(text_of(block, "type"), "image") != 0) return PERIDOT_OK;
+    if (!size || strlen(type) > 64 || strpbrk(type, ";,")) return PERIDOT_OK;
+    unsigned char *decoded = malloc(size);
+    if (!decoded) return cmd_fail_alloc(size, "image");
+    bool good = cmd_base64_decode(decoded, &n, data, size);
+    free(decoded);
+    if (!good) return PERIDOT_OK;
+    size += strlen(type) + sizeof form;
+    char *url = malloc(size);
+    if (!url) return cmd_fail_alloc(size, "image");
+    snprintf(url, size, form, type, data);
+    peridot_status status = toolbox_texts_add(images, url);
+    free(url);
+    return status;
+}
+
 static peridot_status add_structured(struct toolbox_bytes *out, yyjson_val *value)
 {
     size_t size;
@@ -46,7 +72,7 @@ static peridot_status add_structured(struct toolbox_bytes *out, yyjson_val *valu
     return status;
 }
 
-peridot_status mcp_add_content(struct toolbox_bytes *out, yyjson_val *result)
+peridot_status mcp_add_content(struct toolbox_bytes *out, struct toolbox_texts *images, yyjson_val *result)
 {
     yyjson_val *content = yyjson_obj_get(result, "content"), *block;
     yyjson_val *structured = yyjson_obj_get(result, "structuredContent");
@@ -59,6 +85,7 @@ peridot_status mcp_add_content(struct toolbox_bytes *out, yyjson_val *result)
     yyjson_arr_foreach(content, i, n, block) {
         if (i) CMD_TRY(toolbox_bytes_add(out, "\n", 1));
         CMD_TRY(add_block(out, block));
+        CMD_TRY(add_image(images, block));
     }
     return PERIDOT_OK;
 }

@@ -304,13 +304,14 @@ void cmd_toolbox_allow(struct cmd_toolbox *t, const char *name)
 
 /* ---- calls ---- */
 
-static peridot_status call(struct toolbox_bytes *out, const struct tool *tool, const char *arguments, yyjson_val *value,
-                           const struct toolbox_stop *stop)
+static peridot_status call(struct toolbox_result *result, const struct tool *tool, const char *arguments,
+                           yyjson_val *value, const struct toolbox_stop *stop)
 {
     const struct mcp_tool own = {.name = tool->own_name, .description = tool->description,
                                  .parameters = tool->parameters};
+    struct toolbox_bytes *out = &result->text;
     if (!yyjson_is_obj(value)) return toolbox_bytes_print(out, "error: the arguments are not a JSON object");
-    peridot_status status = tool->server ? mcp_call(out, tool->server, &own, value, stop)
+    peridot_status status = tool->server ? mcp_call(result, tool->server, &own, value, stop)
                                          : program_call(out, tool->entry, arguments, stop);
     if (status == PERIDOT_OK || status == PERIDOT_CANCELLED || status == PERIDOT_ERROR_MEMORY) return status;
     out->size = 0;
@@ -318,23 +319,32 @@ static peridot_status call(struct toolbox_bytes *out, const struct tool *tool, c
     return result_add_text(out, peridot_last_error(), strlen(peridot_last_error()));
 }
 
-peridot_status cmd_toolbox_call(char **result, struct cmd_toolbox *t, const struct cmd_tool_call *made,
-                                const struct toolbox_stop *stop)
+void cmd_tool_result_free(struct cmd_tool_result *result)
 {
-    struct toolbox_bytes out = {0};
+    struct toolbox_texts images = {result->images, result->n_images, 0};
+    toolbox_texts_free(&images);
+    free(result->text);
+    *result = (struct cmd_tool_result){0};
+}
+
+peridot_status cmd_toolbox_call(struct cmd_tool_result *result, struct cmd_toolbox *t,
+                                const struct cmd_tool_call *made, const struct toolbox_stop *stop)
+{
+    struct toolbox_texts images = {0};
+    struct toolbox_result out = {.images = made->sees ? &images : NULL};
     const struct tool *tool = find(t, made->name);
     size_t size = strlen(made->arguments);
     yyjson_read_err error;
     yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)made->arguments, size, 0, NULL, &error);
-    peridot_status status = toolbox_bytes_add(&out, "", 0);
-    *result = NULL;
+    peridot_status status = toolbox_bytes_add(&out.text, "", 0);
+    *result = (struct cmd_tool_result){0};
     if (!doc && error.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
         status = cmd_fail_alloc(size, "arguments");
     if (status == PERIDOT_OK && tool) status = call(&out, tool, made->arguments, yyjson_doc_get_root(doc), stop);
     else if (status == PERIDOT_OK)
-        status = toolbox_bytes_print(&out, "error: there is no tool %s", cmd_shown(made->name));
+        status = toolbox_bytes_print(&out.text, "error: there is no tool %s", cmd_shown(made->name));
     yyjson_doc_free(doc);
-    if (status == PERIDOT_OK) *result = out.data;
-    else toolbox_bytes_free(&out);
+    *result = (struct cmd_tool_result){out.text.data, images.at, images.n};
+    if (status != PERIDOT_OK) cmd_tool_result_free(result);
     return status;
 }

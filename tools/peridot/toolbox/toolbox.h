@@ -48,18 +48,26 @@ void cmd_toolbox_allow(struct cmd_toolbox *t, const char *name);
 
 struct cmd_tool_call {
     const char *name, *arguments;   /* the latter JSON text */
+    bool sees;                      /* images are wanted */
 };
 
-/* Carries out a call without a question. *result is UTF-8 for the model, freed by the caller. What goes wrong with a
- * tool is a result, too: it begins with "error: ". A failure is only PERIDOT_CANCELLED, when it was stopped (stop may be
- * NULL), or that there is no memory. */
-peridot_status cmd_toolbox_call(char **result, struct cmd_toolbox *t, const struct cmd_tool_call *call,
-                                const struct toolbox_stop *stop);
+struct cmd_tool_result {
+    char *text;       /* UTF-8 for the model, in which images are named; NULL: there was no call */
+    char **images;    /* [n_images] those of a server: "data:TYPE;base64,..." */
+    size_t n_images;
+};
+void cmd_tool_result_free(struct cmd_tool_result *result);
+
+/* Carries out a call without a question. The result is the caller's to free. What goes wrong with a tool is a result,
+ * too: it begins with "error: ". A failure is only PERIDOT_CANCELLED, when it was stopped (stop may be NULL), or that
+ * there is no memory. */
+peridot_status cmd_toolbox_call(struct cmd_tool_result *result, struct cmd_toolbox *t,
+                                const struct cmd_tool_call *call, const struct toolbox_stop *stop);
 
 /* Carries out the calls of a reply, one after another. Before each that is not allowed the editor asks the person;
- * where there is none (NULL) the call is refused, which its result says. results[i] are freed by the caller, also on
- * failure; calls that were not reached have NULL. PERIDOT_CANCELLED: an interrupt, also at a question. */
-peridot_status cmd_toolbox_answer(char **results, struct cmd_toolbox *t, const struct cmd_tool_call *calls, size_t n,
-                                  struct cmd_editor *editor);
+ * where there is none (NULL) the call is refused, which its result says. results[i] are the caller's to free, also on
+ * failure; of calls that were not reached they are {0}. PERIDOT_CANCELLED: an interrupt, also at a question. */
+peridot_status cmd_toolbox_answer(struct cmd_tool_result *results, struct cmd_toolbox *t,
+                                  const struct cmd_tool_call *calls, size_t n, struct cmd_editor *editor);
 
 #endif
