@@ -189,7 +189,7 @@ const struct cmd_command cmd_chat = {
         "What the model thinks before it answers (--think) is one line, which says how long it was: /thought shows it. "
         "It is no part of the conversation afterwards.\n\n"
         "A model that sees is shown pictures by /image FILE, or by dragging files into the terminal: they go with the "
-        "next message.\n\n"
+        "next message. It also sees images in the results of MCP servers' tools.\n\n"
         "With --tools the model may call tools: programs, which get the arguments as a JSON object on standard input "
         "and write the result to standard output, and servers of the Model Context Protocol (MCP). The file is what "
         "other programs keep for such servers, {\"mcpServers\": {NAME: {\"command\": PROGRAM, \"args\": [...], "
