@@ -1,14 +1,11 @@
-/* Every allocation that a call of the library makes fails once: the call says so, leaves nothing behind, and succeeds
- * when it is made again. */
+/* Allocations that fail in vocabularies, templates, files, grammars, models and sessions: see alloc_fixture.h. */
 #include "bpe_fixture.h"   /* sets what it needs of POSIX */
+#include "alloc_fixture.h"
 
 #include "api/grammar.h"
-#include "failing_alloc.h"
 #include "peridot_tools.h"
 #include "base/json.h"
 #include "text/template/template.h"
-
-#include <dirent.h>
 
 #define DIRECTORY PERIDOT_GOLDEN "/gemma2-base"
 #define GGUF PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
@@ -21,61 +18,6 @@ static peridot_model *model;
 static peridot_session *session;
 static peridot_sequence *sequence;
 static const int32_t prompt[] = {2, 5, 7, 11, 13};
-
-struct call {
-    const char *name;
-    peridot_status (*run)(void);   /* gives back what it gets */
-    peridot_status good;           /* what it returns with enough memory */
-    bool degrades;                 /* it can do without some of the memory */
-    size_t n_tried;                /* about so many allocations fail; 0: all */
-};
-
-static size_t n_files(void)
-{
-    size_t n = 0;
-    DIR *directory = opendir(folder);
-    assert_non_null(directory);
-    while (readdir(directory)) n++;
-    closedir(directory);
-    return n;
-}
-
-static void fail_at(const struct call *call, size_t i, size_t n)
-{
-    size_t files = n_files();
-    peridot_set_error("");
-    failing_alloc_begin(i);
-    peridot_status status = call->run();
-    failing_alloc_end();
-    if (n_files() > files) fail_msg("%s, allocation %zu of %zu: leaves a file", call->name, i, n);
-    if (status == call->good && call->degrades) return;
-    if (status != PERIDOT_ERROR_MEMORY || !strstr(peridot_last_error(), "out of memory"))
-        fail_msg("%s, allocation %zu of %zu: status %d, \"%s\"", call->name, i, n, (int)status, peridot_last_error());
-}
-
-static void succeed(const struct call *call, const char *when)
-{
-    peridot_status status = call->run();
-    if (status != call->good) fail_msg("%s %s: status %d, \"%s\"", call->name, when, (int)status, peridot_last_error());
-}
-
-static void check_call(const struct call *call)
-{
-    double begin = pd_now();
-    succeed(call, "at first");   /* what is kept for the next time is there from now on */
-    failing_alloc_begin(0);
-    succeed(call, "once more");
-    size_t n = failing_alloc_end(), step = call->n_tried ? pd_max(n / call->n_tried, 1) : 1;
-    for (size_t i = 1; i <= n; i += step) fail_at(call, i, n);
-    if (n) fail_at(call, n, n);
-    succeed(call, "after failures");
-    print_message("%s: %zu allocations, %.1f s\n", call->name, n, pd_now() - begin);
-}
-
-static void check_calls(const struct call *calls, size_t n)
-{
-    for (size_t i = 0; i < n; i++) check_call(&calls[i]);
-}
 
 /* ---- vocabularies ---- */
 
