@@ -3,6 +3,7 @@
 #include "alloc_fixture.h"
 
 #include "api/grammar.h"
+#include "engine/vision/image.h"
 #include "peridot_tools.h"
 #include "base/json.h"
 #include "text/template/template.h"
@@ -93,6 +94,22 @@ static peridot_status encode_infill(void)
     return status;
 }
 
+static peridot_status encode_images(void)
+{
+    static const char json[] = "[{\"role\": \"user\", \"content\": [{\"type\": \"image\"}, "
+                               "{\"type\": \"text\", \"text\": \"hello\"}, {\"type\": \"image\"}]}]";
+    static int32_t image_ids[] = {INT32_MIN, -2};
+    static struct pd_image image = {.n = PD_COUNT(image_ids), .ids = image_ids};
+    peridot_image *const images[] = {(peridot_image *)&image, (peridot_image *)&image};
+    const peridot_chat chat = {.size = sizeof chat, .template_name = "gemma", .json = json,
+        .json_size = sizeof json - 1, .images = images, .n_images = PD_COUNT(images)};
+    int32_t *ids;
+    size_t n;
+    peridot_status status = peridot_encode_turns(&ids, &n, vocab, &chat);
+    peridot_free(ids);
+    return status;
+}
+
 static void test_vocabularies(void **state)
 {
     (void)state;
@@ -109,12 +126,14 @@ static void test_vocabularies(void **state)
     vocab = open_vocab(STORIES);
     check_calls(calls, PD_COUNT(calls));
     peridot_vocab_close(vocab);
-    static const char *const marks[] = {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"};
+    static const char *const marks[] = {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<start_of_image>",
+        "<end_of_image>"};
     struct tiny t;
     tiny_make(&t);
     for (size_t i = 0; i < PD_COUNT(marks); i++) tiny_add(&t, marks[i], 0, 3);
     vocab = open_tiny(&t);
     check_call(&(struct call){.name = "encode_infill", .run = encode_infill});
+    check_call(&(struct call){.name = "encode_turns, images", .run = encode_images});
     peridot_vocab_close(vocab);
 }
 

@@ -156,12 +156,13 @@ static peridot_status read_vision(peridot_file *f)
 }
 
 /* A tower that is damaged does no harm to what is beside it. */
-static void check_vision(peridot_file *f)
+static peridot_status check_vision(peridot_file *f)
 {
     f->vision_checked = pd_checkpoint_check(read_vision(f), f->checkpoint);
-    if (f->vision_checked == PERIDOT_OK) return;
+    if (f->vision_checked == PERIDOT_OK || f->vision_checked == PERIDOT_ERROR_MEMORY) return f->vision_checked;
     f->vision.kind = NULL;
     snprintf(f->vision_error, sizeof f->vision_error, "%s", pd_error());
+    return PERIDOT_OK;
 }
 
 const peridot_vision_info *peridot_file_vision(const peridot_file *file)
@@ -187,7 +188,7 @@ static peridot_status open_file(peridot_file *f, const char *path)
     PD_TRY(pd_checkpoint_open(&f->checkpoint, path, true));
     PD_TRY(list_tensors(f));
     PD_TRY(check_model(f));
-    check_vision(f);
+    PD_TRY(check_vision(f));
     yyjson_val *config = pd_checkpoint_config(f->checkpoint);
     if (!config) return PERIDOT_OK;
     size_t n = count_entries(config, 1);

@@ -169,7 +169,7 @@ static peridot_status find_tower(peridot_model *model, const peridot_model_param
 static peridot_status open_tower(peridot_model *model, const peridot_model_params *p)
 {
     peridot_status status = find_tower(model, p);
-    if (status == PERIDOT_OK) return status;
+    if (status == PERIDOT_OK || status == PERIDOT_ERROR_MEMORY) return status;
     model->tower_config.kind = PD_TOWER_NONE;
     snprintf(model->tower_error, sizeof model->tower_error, "%s", pd_error());
     return p->vision && *p->vision && !p->vision_optional ? status : PERIDOT_OK;

@@ -52,6 +52,14 @@ static void fail(struct reader *r, const char *key, const char *what)
                             r->root ? "config.json: vision_config." : "metadata key clip.vision.", key, what);
 }
 
+/* Of a JSON file beside the model; NULL: there is none. */
+static yyjson_val *open_beside(struct reader *r, yyjson_doc **doc, const struct pd_checkpoint *c, const char *name)
+{
+    *doc = NULL;
+    if (r->status == PERIDOT_OK) r->status = pd_json_open_optional(doc, pd_checkpoint_path(c), name);
+    return yyjson_doc_get_root(*doc);
+}
+
 static const struct pd_meta *find_meta(const struct reader *r, const char *key)
 {
     char full[96];
@@ -166,15 +174,13 @@ static void read_pixels(struct pd_tower_config *out, struct reader *r)
 {
     float usual = out->kind == PD_TOWER_PATCHES ? 0 : 0.5f;
     yyjson_doc *doc = NULL;
+    yyjson_val *root = NULL;
     for (uint32_t i = 0; i < 3; i++) {
         out->mean[i] = usual;
         out->std[i] = out->kind == PD_TOWER_PATCHES ? 1 : 0.5f;
     }
     if (out->kind != PD_TOWER_SIGLIP) return;   /* Gemma 4's are in its code */
-    if (r->root
-        && pd_json_open_optional(&doc, pd_checkpoint_path(r->checkpoint), "preprocessor_config.json") != PERIDOT_OK)
-        fail(r, "", pd_error());
-    yyjson_val *root = yyjson_doc_get_root(doc);
+    if (r->root) root = open_beside(r, &doc, r->checkpoint, "preprocessor_config.json");
     read_channels(r, out->mean, "image_mean", yyjson_obj_get(root, "image_mean"));
     read_channels(r, out->std, "image_std", yyjson_obj_get(root, "image_std"));
     yyjson_doc_free(doc);
@@ -187,11 +193,10 @@ static void read_pixels(struct pd_tower_config *out, struct reader *r)
 /* A processor may allow another number of rows than the config says. */
 static void read_budget(struct pd_tower_config *out, struct reader *r)
 {
-    yyjson_doc *doc = NULL;
+    yyjson_doc *doc;
     if (!r->text_root || out->kind == PD_TOWER_SIGLIP) return;
-    if (pd_json_open_optional(&doc, pd_checkpoint_path(r->text), "processor_config.json") != PERIDOT_OK)
-        fail(r, "", pd_error());
-    yyjson_val *v = yyjson_obj_get(yyjson_obj_get(yyjson_doc_get_root(doc), "image_processor"), "max_soft_tokens");
+    yyjson_val *root = open_beside(r, &doc, r->text, "processor_config.json");
+    yyjson_val *v = yyjson_obj_get(yyjson_obj_get(root, "image_processor"), "max_soft_tokens");
     if (yyjson_is_uint(v) && yyjson_get_uint(v) > 0 && yyjson_get_uint(v) <= numbers[MOST_ROWS].most)
         out->most_rows = (uint32_t)yyjson_get_uint(v);
     yyjson_doc_free(doc);
