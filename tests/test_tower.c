@@ -10,7 +10,7 @@
 #define TEXT PERIDOT_GOLDEN "/" GEMMA3 "/model.gguf"
 #define TOWER "tower.gguf"
 
-enum { CTX = 256, N_TEXT = 12 };
+enum { CTX = 256, N_TEXT = 12, WEIGHTS_SIZE = 1 << 20 };   /* of the tower, and not enough for its activations */
 
 /* ---- files with something changed ---- */
 
@@ -305,6 +305,12 @@ static void test_no_memory(void **state)
     (void)state;
     open_tower(&s, PERIDOT_GOLDEN "/" GEMMA3 "/mmproj.gguf");
     check_failing(&s, 0, PERIDOT_ERROR_MEMORY, "the vision tower needs");
+    struct pd_gpu *gpu = s.model->m.gpu;
+    uint64_t size = gpu->info.heap_size;
+    gpu->info.heap_size = pd_gpu_allocated(gpu) + WEIGHTS_SIZE;
+    EXPECT_FAILURE(pd_image_encode(engine_of(s.images[0]), s.model->m.tower, &(struct pd_tower_watch){.piece_work = 1}),
+                   PERIDOT_ERROR_MEMORY, "a picture in the vision tower needs");
+    gpu->info.heap_size = size;
     struct text text = {0};
     peridot_session *session = open_session(&s);
     peridot_sequence *q;

@@ -21,7 +21,10 @@ struct pd_tower {
     uint64_t most_work, most_piece_work;   /* that a piece of the stage has, and may have */
     double longest;                /* of them, in seconds */
     struct pd_tower_weights w;
-    /* All of these are for the most patches that a picture may have: */
+    /* All of these are for the most patches that a picture may have. The walk over them runs twice, too: to add up
+     * their size, and to allocate. */
+    bool measuring;
+    uint64_t size;
     struct pd_heap *heap;
     struct pd_commands *commands;
     struct pd_tower_scratch s;
@@ -65,7 +68,9 @@ const struct pd_tower_config *pd_tower_config_of(const struct pd_tower *t) { ret
 
 static peridot_status alloc(struct pd_span *span, struct pd_tower *t, uint64_t size)
 {
-    return pd_heap_alloc(span, t->heap, pd_max(size, 4), "a picture's activations");
+    t->size += pd_align(pd_max(size, 4), 256);
+    *span = (struct pd_span){0};
+    return t->measuring ? PERIDOT_OK : pd_heap_alloc(span, t->heap, pd_max(size, 4), "a picture's activations");
 }
 
 /* span: where the host writes or reads; else NULL */
@@ -77,7 +82,17 @@ static peridot_status alloc_rows(struct pd_rows *out, struct pd_span *span, stru
     PD_TRY(alloc(&own, t, (uint64_t)n * out->stride * sizeof(float)));
     out->address = own.address;
     if (span) *span = own;
-    return pd_span_zero(t->gpu, own);   /* kernels rely on zeros between width and stride */
+    return t->measuring ? PERIDOT_OK : pd_span_zero(t->gpu, own);   /* kernels rely on zeros up to the stride */
+}
+
+static peridot_status write_pages(struct pd_tower *t, struct pd_span pages, uint32_t n)
+{
+    uint32_t *numbers = malloc(n * sizeof *numbers);
+    if (!numbers) return pd_fail_alloc(n * sizeof *numbers, "pages");
+    for (uint32_t i = 0; i < n; i++) numbers[i] = i;
+    peridot_status status = pd_span_write(t->gpu, pages, 0, numbers, n * sizeof *numbers);
+    free(numbers);
+    return status;
 }
 
 static peridot_status alloc_cache(struct pd_tower *t, uint32_t n)
@@ -87,13 +102,8 @@ static peridot_status alloc_cache(struct pd_tower *t, uint32_t n)
     uint32_t n_pages = (uint32_t)pd_div_up(n, PD_PAGE);
     t->s.kv.type = pd_tower_kv_type(t->variants);
     uint64_t size = (uint64_t)n_pages * PD_PAGE * c->n_heads * pd_kv_head_size(t->s.kv.type, c->head_dim);
-    uint32_t *numbers = malloc(n_pages * sizeof *numbers);
-    if (!numbers) return pd_fail_alloc(n_pages * sizeof *numbers, "pages");
-    for (uint32_t i = 0; i < n_pages; i++) numbers[i] = i;
-    peridot_status status = alloc(&pages, t, n_pages * sizeof *numbers);
-    if (status == PERIDOT_OK) status = pd_span_write(t->gpu, pages, 0, numbers, n_pages * sizeof *numbers);
-    free(numbers);
-    PD_TRY(status);
+    PD_TRY(alloc(&pages, t, n_pages * sizeof(uint32_t)));
+    if (!t->measuring) PD_TRY(write_pages(t, pages, n_pages));
     PD_TRY(alloc(&k, t, size));
     PD_TRY(alloc(&v, t, size));
     t->s.kv.k = k.address;
@@ -134,6 +144,20 @@ static peridot_status alloc_scratch(struct pd_tower *t, uint32_t n)
     return PERIDOT_OK;
 }
 
+static peridot_status alloc_all(struct pd_tower *t)
+{
+    const struct pd_tower_config *c = &t->config;
+    uint32_t n = pd_tower_n_patches(c);
+    PD_TRY(alloc_rows(&t->s.patches, &t->patch_span, t, n, pd_tower_patch_dim(c)));
+    PD_TRY(alloc_rows(&t->s.x, NULL, t, n, c->d_model));
+    PD_TRY(alloc_rows(&t->s.positions, &t->position_span, t, n, c->d_model));
+    PD_TRY(alloc_rows(&t->s.normed, NULL, t, n, pd_max(c->d_model, c->n_layers ? 0 : pd_tower_patch_dim(c))));
+    PD_TRY(alloc_rows(&t->s.branch, NULL, t, n, c->d_model));
+    PD_TRY(alloc_rows(&t->s.out, &t->out_span, t, c->most_rows, c->d_out));
+    if (c->n_layers) PD_TRY(alloc_layers(t, n));
+    return alloc_scratch(t, n);
+}
+
 peridot_status pd_tower_ask(const struct pd_tower_watch *watch)
 {
     if (watch->stop && *watch->stop) return pd_fail(PERIDOT_CANCELLED, "stopped within a picture");
@@ -151,22 +175,18 @@ static bool loads_on(void *user, uint64_t done, uint64_t total)
 static peridot_status load(struct pd_tower *t, const struct pd_tower_watch *watch)
 {
     const struct pd_load_params params = {.progress = loads_on, .user = (void *)watch};
-    const struct pd_tower_config *c = &t->config;
-    uint32_t n = pd_tower_n_patches(c);
     if (t->loaded) return PERIDOT_OK;
-    peridot_status status = pd_tower_weights_load(&t->w, t->gpu, t->checkpoint, c, &params);
+    peridot_status status = pd_tower_weights_load(&t->w, t->gpu, t->checkpoint, &t->config, &params);
     if (status == PERIDOT_CANCELLED) return pd_fail(status, "stopped while the vision tower was loaded");
     PD_TRY(status);
     PD_TRY(pd_commands_create(&t->commands, t->gpu));
+    t->measuring = true;
+    t->size = 0;
+    PD_TRY(alloc_all(t));
+    PD_TRY(pd_gpu_check_budget(t->gpu, t->size, "a picture in the vision tower"));
+    t->measuring = false;
     PD_TRY(pd_heap_create(&t->heap, t->gpu, PD_HEAP_DEVICE, 64u << 20));
-    PD_TRY(alloc_rows(&t->s.patches, &t->patch_span, t, n, pd_tower_patch_dim(c)));
-    PD_TRY(alloc_rows(&t->s.x, NULL, t, n, c->d_model));
-    PD_TRY(alloc_rows(&t->s.positions, &t->position_span, t, n, c->d_model));
-    PD_TRY(alloc_rows(&t->s.normed, NULL, t, n, pd_max(c->d_model, c->n_layers ? 0 : pd_tower_patch_dim(c))));
-    PD_TRY(alloc_rows(&t->s.branch, NULL, t, n, c->d_model));
-    PD_TRY(alloc_rows(&t->s.out, &t->out_span, t, c->most_rows, c->d_out));
-    if (c->n_layers) PD_TRY(alloc_layers(t, n));
-    PD_TRY(alloc_scratch(t, n));
+    PD_TRY(alloc_all(t));
     t->loaded = true;
     return PERIDOT_OK;
 }
