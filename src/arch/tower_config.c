@@ -33,8 +33,9 @@ static const struct number_row {
     [MOST_ROWS] = {"default_output_length", "num_soft_tokens", NULL, {0, 1, 280, 280}, {0, 1, 280, 280}, 1, 1 << 14},
 };
 
-enum { MOST_PIXELS = 1 << 25, MOST_PATCHES = 1 << 16 };   /* of a picture in the tower's size; Gemma 4's largest has
-                                                             2.6 million, and 10,080 */
+/* Of a picture in the tower's size; Gemma 4's largest has 2.6 million, and 10,080. Patches: as many workgroups as every
+ * device can dispatch. */
+enum { MOST_PIXELS = 1 << 25, MOST_PATCHES = 65535 };
 
 struct reader {
     const struct pd_checkpoint *checkpoint;
