@@ -13,7 +13,7 @@ function(fuzz_program name)
   target_compile_options(${name} PRIVATE -Wno-deprecated-declarations)
 endfunction()
 
-set(fuzz_shared fuzz/harness.c fuzz/vocabulary.c fuzz/sequence.c)
+set(fuzz_shared fuzz/harness.c fuzz/vocabulary.c fuzz/sequence.c null_device.c)
 fuzz_program(fuzz_seeds fuzz/seeds.c fuzz/harness.c fuzz/sequence.c)
 add_custom_command(OUTPUT fuzz_seeds.stamp COMMAND ${CMAKE_COMMAND} -E rm -rf ${fuzz_seed_folder}
                    COMMAND fuzz_seeds ${fuzz_seed_folder} COMMAND ${CMAKE_COMMAND} -E touch fuzz_seeds.stamp

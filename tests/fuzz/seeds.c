@@ -5,6 +5,7 @@
 #include "sequence.h"
 
 #include "bench/bench.h"
+#include "format/checkpoint.h"
 #include "gpu/notes.h"
 #include "grammar/calls/calls.h"
 #include "offline/offline.h"
@@ -173,6 +174,83 @@ static void seed_gemma4(void)
     char path[1024];
     snprintf(path, sizeof path, "%s", seed_path("fuzz_checkpoint", "gemma4"));
     assert_int_equal(pd_make_shape(path, &shape, &(peridot_make_params){.type = "q4_0"}), PERIDOT_OK);
+}
+
+/* ---- vision towers ---- */
+
+/* What is before the tensors' bytes. */
+static void seed_mmproj(const char *name, const char *path)
+{
+    struct pd_checkpoint *c;
+    struct pd_map map;
+    assert_int_equal(pd_checkpoint_open(&c, path, true), PERIDOT_OK);
+    FUZZ_CHECK(pd_map_open(&map, path) == PERIDOT_OK);
+    uint64_t size = map.size;
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) size -= pd_align(pd_checkpoint_tensor(c, i)->size, 32);
+    seed("fuzz_tower", name, map.data, (size_t)size);
+    pd_map_close(&map);
+    pd_checkpoint_close(c);
+}
+
+/* The head of a safetensors file of the tower's tensors alone. */
+static void put_tower_head(struct pd_text_buffer *out, const struct pd_checkpoint *c)
+{
+    char line[512];
+    uint64_t offset = 0;
+    put_text(out, "{");
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
+        if (!pd_tensor_is_unread(t->name)) continue;
+        snprintf(line, sizeof line, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", offset ? "," : "", t->name,
+                 pd_dtypes[t->dtype].safetensors);
+        put_text(out, line);
+        for (uint32_t k = 0; k < t->n_dims; k++) {
+            snprintf(line, sizeof line, "%s%llu", k ? "," : "", (unsigned long long)t->shape[k]);
+            put_text(out, line);
+        }
+        snprintf(line, sizeof line, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)offset,
+                 (unsigned long long)(offset + t->size));
+        put_text(out, line);
+        offset += t->size;
+    }
+    put_text(out, "}");
+}
+
+static void put_file(struct pd_text_buffer *out, const char *path)
+{
+    struct pd_map map;
+    if (pd_map_open(&map, path) != PERIDOT_OK) return;
+    pd_text_append(out, map.data, (size_t)map.size);
+    pd_map_close(&map);
+}
+
+static void seed_towers(void)
+{
+    static const char *const names[] = {"gemma3-vision", "gemma4-vision", "gemma4-dense-vision",
+        "gemma4-unified-vision"}, *const others[] = {"processor_config.json", "preprocessor_config.json"};
+    for (size_t i = 0; i < PD_COUNT(names); i++) {
+        struct pd_text_buffer text = {0};
+        struct pd_checkpoint *c;
+        char path[512], name[64];
+        snprintf(path, sizeof path, "%s/%s/config.json", PERIDOT_GOLDEN, names[i]);
+        put_file(&text, path);
+        put_text(&text, "\n===\n");
+        snprintf(path, sizeof path, "%s/%s", PERIDOT_GOLDEN, names[i]);
+        assert_int_equal(pd_checkpoint_open(&c, path, true), PERIDOT_OK);
+        put_tower_head(&text, c);
+        pd_checkpoint_close(c);
+        for (size_t k = 0; k < PD_COUNT(others); k++) {
+            put_text(&text, "\n===\n");
+            snprintf(path, sizeof path, "%s/%s/%s", PERIDOT_GOLDEN, names[i], others[k]);
+            put_file(&text, path);
+        }
+        seed("fuzz_tower", names[i], text.data, text.size);
+        free(text.data);
+        snprintf(name, sizeof name, "%s-mmproj", names[i]);
+        snprintf(path, sizeof path, "%s/%s/mmproj.gguf", PERIDOT_GOLDEN, names[i]);
+        seed_mmproj(name, path);
+    }
+    seed_mmproj("gemma3-vision-mmproj-q8_0", PERIDOT_GOLDEN "/gemma3-vision/mmproj-q8_0.gguf");
 }
 
 /* ---- vocabularies, texts, conversations ---- */
@@ -437,6 +515,7 @@ int main(int argc, char **argv)
     seed_gguf("f32", PD_F32, 4);
     seed_gguf("q4_0", PD_Q4_0, 32);
     seed_gemma4();
+    seed_towers();
     seed_vocabularies();
     seed_texts();
     seed_chats();
