@@ -70,12 +70,19 @@ static void drop_images(struct serve_job *job)
     }
 }
 
+/* Another thread has the job, and its error. That an image is missing is found when it is held. */
+static void read_again(const struct serve_job *job, const peridot_model *model)
+{
+    struct serve_job reading = {.server = job->server, .model = job->model, .api = job->api, .pictures = job->pictures};
+    for (size_t i = 0; i < job->n_pictures; i++) read_image(&reading, i, model);
+}
+
 void serve_images_open(struct serve_images *images, const peridot_model *model)
 {
     pthread_mutex_lock(&images->lock);
     images->model = model;
-    for (struct serve_job *job = images->jobs; job; job = job->next_seeing)   /* the device was lost */
-        for (size_t i = 0; i < job->n_pictures; i++) read_image(job, i, model);
+    for (const struct serve_job *job = images->jobs; job; job = job->next_seeing)   /* the device was lost */
+        read_again(job, model);
     pthread_mutex_unlock(&images->lock);
 }
 

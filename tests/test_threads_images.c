@@ -1,0 +1,286 @@
+/* Images that several threads make and free: while a session's thread computes their rows, and in the threads of
+ * peridot serve that read the pictures of requests. Without a driver, so that it can be built a second time for
+ * ThreadSanitizer (test_threads_images_tsan). */
+#define _DEFAULT_SOURCE   /* usleep */
+#include "golden_files.h"
+#include "null_device.h"
+
+#include "api/handles.h"
+#include "base/num.h"
+#include "base/os.h"
+
+#include "serve/pictures.h"
+#include "serve/server.h"
+#include "serve/wire.h"
+
+#include <pthread.h>   /* ThreadSanitizer knows no threads.h */
+#include <string.h>
+#include <unistd.h>
+
+enum { N_THREADS = 4, N_PICTURES = 3, N_ROUNDS = 200, SIDE = 24, N_JOBS = 200, N_PARALLEL = 2 };
+
+/* ---- a model that sees, on a device that executes nothing ---- */
+
+static struct pd_gpu gpu;
+static struct pd_variants variants;
+static peridot_model model;
+static struct pd_checkpoint *checkpoint;
+static uint8_t pixels[N_PICTURES][3 * SIDE * SIDE];
+
+static int open_model(void **state)
+{
+    const struct pd_config config = {.family = PD_GEMMA3, .name = "text", .d_model = 64};
+    (void)state;
+    null_device_open(&gpu);
+    variants = pd_variants_default(&gpu.info);
+    bool good = pd_checkpoint_open(&checkpoint, PERIDOT_GOLDEN "/gemma3-vision/mmproj.gguf", true) == PERIDOT_OK
+        && pd_tower_read(&model.tower_config, checkpoint, checkpoint, &config) == PERIDOT_OK
+        && pd_images_create(&model.m.images) == PERIDOT_OK
+        && pd_tower_create(&model.m.tower, &gpu, &variants, checkpoint, &model.tower_config, true) == PERIDOT_OK;
+    for (size_t i = 0; i < N_PICTURES; i++) memset(pixels[i], 10 * (int)i, sizeof pixels[i]);
+    return good ? 0 : -1;
+}
+
+static int close_model(void **state)
+{
+    (void)state;
+    assert_null(model.m.images->first);
+    pd_images_leave(model.m.images, model.m.tower);
+    pd_tower_free(model.m.tower);
+    pd_images_free(model.m.images);
+    pd_checkpoint_close(checkpoint);
+    null_device_close(&gpu);
+    return 0;
+}
+
+/* ---- threads that make images, and a session ---- */
+
+static int32_t prompts[N_PICTURES][256];   /* ids of their rows */
+static atomic_int n_making;
+
+static peridot_image *make_image(size_t picture)
+{
+    peridot_image *image;
+    assert_int_equal(peridot_image_pixels(&image, &model, pixels[picture], SIDE, SIDE), PERIDOT_OK);
+    return image;
+}
+
+/* Sometimes the only one that has the image, sometimes not. */
+static void *make_and_free(void *user)
+{
+    size_t n, first = (size_t)(uintptr_t)user;
+    for (size_t round = 0; round < N_ROUNDS; round++) {
+        size_t picture = (first + round) % N_PICTURES;
+        peridot_image *image = make_image(picture), *again = peridot_image_ref(image);
+        peridot_image_free(image);
+        const int32_t *ids = peridot_image_ids(again, &n);
+        assert_memory_equal(ids, prompts[picture], n * sizeof *ids);
+        struct pd_image *found = pd_images_find(model.m.images, prompts[picture], PD_COUNT(prompts[picture]));
+        assert_ptr_equal(found, again);
+        peridot_image_free(again);
+        pd_image_free(found);
+    }
+    n_making--;
+    return NULL;
+}
+
+/* Those that it finds, in pieces: one that is at work may be freed by all others. */
+static void *compute(void *user)
+{
+    const struct pd_tower_watch watch = {.piece_work = 1 << 20, .most_s = 1e-9};
+    size_t *n_computed = user;
+    for (size_t i = 0; n_making; i++) {
+        const int32_t *ids = prompts[i % N_PICTURES];
+        struct pd_image *image = pd_images_find(model.m.images, ids, PD_COUNT(prompts[0]));
+        if (!image) continue;
+        for (int pieces = 0; pieces < 40 && !image->rows; pieces++)
+            assert_int_equal(pd_image_encode(image, model.m.tower, &watch), PERIDOT_OK);
+        for (uint32_t row = 0; image->rows && row < image->n * model.tower_config.d_out; row++)
+            assert_true(image->rows[row] == 0);
+        *n_computed += image->rows != NULL;
+        pd_image_free(image);
+    }
+    return NULL;
+}
+
+static void test_session(void **state)
+{
+    pthread_t threads[N_THREADS], session;
+    size_t n, n_computed = 0;
+    (void)state;
+    for (size_t i = 0; i < N_PICTURES; i++) {
+        peridot_image *image = make_image(i);
+        const int32_t *ids = peridot_image_ids(image, &n);
+        assert_true(n <= PD_COUNT(prompts[i]));
+        memcpy(prompts[i], ids, n * sizeof *ids);
+        peridot_image_free(image);
+    }
+    n_making = N_THREADS;
+    for (size_t i = 0; i < N_THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, make_and_free, (void *)(uintptr_t)i), 0);
+    assert_int_equal(pthread_create(&session, NULL, compute, &n_computed), 0);
+    for (size_t i = 0; i < N_THREADS; i++) pthread_join(threads[i], NULL);
+    pthread_join(session, NULL);
+    pd_images_leave(model.m.images, model.m.tower);
+    print_message("%zu times an image had rows\n", n_computed);
+}
+
+/* ---- peridot serve ---- */
+
+/* Jobs that the threads of pictures gave back. */
+struct serve_reader {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct serve_job *first;
+    size_t n_left, n_seen;         /* jobs that have no answer yet; answers that saw all images */
+};
+
+static const struct serve_args args = {.n_parallel = N_PARALLEL};
+static struct serve_server server = {.args = &args};
+static struct serve_reader reader = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void give_back(struct serve_reader *r, struct serve_job *job)
+{
+    pthread_mutex_lock(&r->lock);
+    job->next = r->first;
+    r->first = job;
+    pthread_cond_signal(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static struct serve_job *take(struct serve_reader *r)
+{
+    pthread_mutex_lock(&r->lock);
+    while (!r->first && r->n_left) pthread_cond_wait(&r->changed, &r->lock);
+    struct serve_job *job = r->first;
+    if (job) r->first = job->next;
+    pthread_mutex_unlock(&r->lock);
+    return job;
+}
+
+/* The prompt is made, and the answer sent: whoever comes last frees the images. */
+static void answer(struct serve_reader *r, struct serve_job *job)
+{
+    size_t n;
+    bool sees = !job->error.status && serve_job_hold_images(job);
+    if (sees) usleep(200);
+    for (size_t i = 0; sees && i < job->n_pictures; i++)
+        assert_true(peridot_image_ids(job->pictures[i].image, &n)[0] < -1 && n > 0);
+    if (sees) serve_job_release_images(job);
+    else assert_true(job->error.status == 503 || job->error.status == 400);
+    serve_job_drop(job);
+    pthread_mutex_lock(&r->lock);
+    r->n_left--;
+    r->n_seen += sees;
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* Where the model was closed meanwhile, pictures are read once more. */
+static void *read_jobs(void *user)
+{
+    struct serve_reader *r = user;
+    for (struct serve_job *job; (job = take(r));) {
+        if (job->has_images) usleep(200);
+        if (serve_pictures_find(server.pictures, job)) answer(r, job);
+    }
+    return NULL;
+}
+
+static bool has_jobs(struct serve_reader *r)
+{
+    pthread_mutex_lock(&r->lock);
+    bool has = r->n_left > 0;
+    pthread_mutex_unlock(&r->lock);
+    return has;
+}
+
+/* Sometimes it is, for a moment, another one, which does not see. */
+static void *reopen(void *user)
+{
+    static const peridot_model blind = {.tower_error = "it does not see"};
+    struct serve_images *images = user;
+    for (int i = 0; has_jobs(&reader); i++) {
+        serve_images_close(images);
+        serve_images_open(images, i % 2 ? &model : &blind);
+        serve_images_used(images);
+        if (i % 2) usleep(3000);
+    }
+    return NULL;
+}
+
+static void put_base64(char *out, const uint8_t *data, size_t size)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < size; i += 3, out += 4) {
+        uint32_t bits = (uint32_t)data[i] << 16;
+        if (i + 1 < size) bits |= (uint32_t)data[i + 1] << 8;
+        if (i + 2 < size) bits |= data[i + 2];
+        for (int k = 0; k < 4; k++) out[k] = i + (size_t)k <= size ? digits[bits >> (18 - 6 * k) & 63] : '=';
+    }
+    *out = 0;
+}
+
+static const char *const files[] = {"gray-1.png", "palette.png", "rgb.jpg", "lossless.webp"};
+
+/* Of two pictures, the second of which is damaged in one job of eight. */
+static struct serve_job *make_job(size_t i)
+{
+    struct serve_job *job = serve_job_new(&server, serve_interface_get(SERVE_CHAT));
+    static char base64[2][8192], body[sizeof base64 + 512];
+    assert_non_null(job);
+    for (size_t k = 0; k < 2; k++) {
+        size_t size;
+        uint8_t *data = read_golden("pictures", files[(i + k) % PD_COUNT(files)], &size);
+        assert_true(size / 3 * 4 + 8 < sizeof base64[k]);
+        put_base64(base64[k], data, k == 1 && i % 8 == 7 ? size / 2 : size);
+        free(data);
+    }
+    int n = snprintf(body, sizeof body, "{\"messages\": [{\"role\": \"user\", \"content\": ["
+        "{\"type\": \"image_url\", \"image_url\": {\"url\": \"data:image/png;base64,%s\"}}, "
+        "{\"type\": \"input_image\", \"image_url\": \"data:image/png;base64,%s\"}]}]}", base64[0], base64[1]);
+    job->document = yyjson_read(body, (size_t)n, 0);
+    assert_true(job->document && serve_job_find_pictures(job) && job->n_pictures == 2);
+    return job;
+}
+
+static void answer_jobs(struct serve_images *images, bool reopens)
+{
+    pthread_t readers[N_THREADS], engine;
+    reader.n_left = N_JOBS;
+    reader.n_seen = 0;
+    serve_images_open(images, &model);
+    for (size_t i = 0; i < N_THREADS; i++)
+        assert_int_equal(pthread_create(&readers[i], NULL, read_jobs, &reader), 0);
+    if (reopens) assert_int_equal(pthread_create(&engine, NULL, reopen, images), 0);
+    for (size_t i = 0; i < N_JOBS; i++) give_back(&reader, make_job(i));
+    for (size_t i = 0; i < N_THREADS; i++) pthread_join(readers[i], NULL);
+    if (reopens) pthread_join(engine, NULL);
+    serve_images_close(images);
+    print_message("%zu of %d jobs saw their images\n", reader.n_seen, N_JOBS);
+    assert_true(!serve_images_used(images));
+    if (!reopens) assert_int_equal(reader.n_seen, N_JOBS - N_JOBS / 8);
+}
+
+static void test_serve(void **state)
+{
+    struct serve_images *images;
+    struct serve_pictures *pictures;
+    (void)state;
+    assert_int_equal(serve_images_create(&images), PERIDOT_OK);
+    server.models[0].sees = true;
+    server.models[0].images = images;
+    server.reader = &reader;
+    server.give_back = give_back;
+    assert_int_equal(serve_pictures_create(&pictures, &server), PERIDOT_OK);
+    answer_jobs(images, false);
+    answer_jobs(images, true);
+    serve_pictures_free(pictures);
+    serve_images_free(images);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_session), cmocka_unit_test(test_serve)};
+    return cmocka_run_group_tests_name("threads_images", tests, open_model, close_model);
+}
