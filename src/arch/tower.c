@@ -33,6 +33,33 @@ peridot_status pd_tower_size(uint32_t *width, uint32_t *height, const struct pd_
                    from_height);
 }
 
+/* ---- pan and scan ---- */
+
+uint32_t pd_tower_most_crops(const struct pd_tower_config *t)
+{
+    return t->kind == PD_TOWER_SIGLIP ? PD_TOWER_MOST_CROPS : 0;
+}
+
+/* As transformers' Gemma3ImageProcessor with the numbers of Gemma3Processor. */
+uint32_t pd_tower_crops(struct pd_crop out[PD_TOWER_MOST_CROPS], uint32_t width, uint32_t height)
+{
+    const double least_ratio = 1.2;
+    const uint32_t least_side = 256;
+    bool wide = width >= height;
+    uint32_t length = wide ? width : height, breadth = wide ? height : width;
+    double ratio = (double)length / breadth;
+    if (ratio < least_ratio) return 0;
+    uint32_t n = (uint32_t)pd_min(length / least_side, (uint64_t)floor(ratio + 0.5));
+    n = (uint32_t)pd_max(2, pd_min(PD_TOWER_MOST_CROPS, n));
+    uint32_t step = (uint32_t)pd_div_up(length, n);
+    if (pd_min(step, breadth) < least_side) return 0;
+    for (uint32_t i = 0, at = 0; i < n; i++, at += step) {
+        uint32_t size = (uint32_t)pd_min(step, length - at);   /* the last may be shorter */
+        out[i] = wide ? (struct pd_crop){at, 0, size, height} : (struct pd_crop){0, at, width, size};
+    }
+    return n;
+}
+
 /* ---- tensors ---- */
 
 enum size { NONE, D_MODEL, FFN_DIM, HEADS, HEAD_DIM, PATCH_DIM, D_OUT, POSITIONS };

@@ -53,6 +53,17 @@ peridot_status pd_tower_check(struct pd_tower_totals *out, const struct pd_tower
 peridot_status pd_tower_size(uint32_t *width, uint32_t *height, const struct pd_tower_config *t, uint32_t from_width,
                              uint32_t from_height);
 
+/* Pan and scan, which Gemma 3's processor can do: where a picture is long, equal parts of it become images too, after
+ * the whole. */
+enum { PD_TOWER_MOST_CROPS = 4 };
+struct pd_crop {
+    uint32_t x, y, width, height;
+};
+/* 0: the tower has images of whole pictures alone. */
+uint32_t pd_tower_most_crops(const struct pd_tower_config *t);
+/* The parts of a picture, in their order; returns how many, 0 where it is nearly square or they would be small. */
+uint32_t pd_tower_crops(struct pd_crop out[PD_TOWER_MOST_CROPS], uint32_t width, uint32_t height);
+
 enum pd_tower_role {
     /* Once: */
     PD_TOWER_PATCH_NORM, PD_TOWER_PATCH, PD_TOWER_POSITIONS, PD_TOWER_DENSE_NORM, PD_TOWER_POSITION_NORM,
