@@ -456,6 +456,7 @@ typedef struct peridot_model_info {
     peridot_precision precision;   /* as the model was opened with */
     uint32_t image_rows;           /* rows of an image at most; 0: the model does not see images */
     int32_t image_token;           /* that stands in texts for each row: see peridot_images_place */
+    uint32_t image_crops;          /* of a picture at most: see peridot_image_params; 0: the family has none */
 } peridot_model_info;
 
 /* Numbers of the cache. Q8_0: 8-bit integers, and a 16-bit scale for each block of 32 along a head: 34 bytes for 32
@@ -535,24 +536,35 @@ PERIDOT_API uint64_t peridot_model_memory(const peridot_model *model);
  * computed then, once, and freed with it. */
 typedef struct peridot_image peridot_image;
 
+typedef struct peridot_image_params {
+    size_t size;
+    /* Gemma 3's pan and scan, as transformers' processor has it: where one side of a picture is at least 1.2 times the
+     * other, two to four equal parts of it along that side become images as well, if they have 256 pixels a side; what
+     * is small in a picture is seen better, and an image has up to five times the rows. Chat templates write the crops
+     * after the whole. PERIDOT_ERROR_UNSUPPORTED where the family has none (peridot_model_info.image_crops). */
+    bool pan_and_scan;
+} peridot_image_params;
+
 /* Reads a picture: JPEG, PNG, WebP, or the first frame of a GIF, turned as its EXIF data says, what is transparent over
  * white, and resizes it as the model's processor does. `name` is for sentences. More than 32,768 pixels a side, or 100
  * million, are refused before anything is decoded. PERIDOT_ERROR_UNSUPPORTED where the model does not see
- * (peridot_model_info.image_rows). The model must stay open while the image lives. From any thread, as
- * peridot_image_ref and _free. */
+ * (peridot_model_info.image_rows). The model must stay open while the image lives. params may be NULL. From any thread,
+ * as peridot_image_ref and _free. */
 PERIDOT_API peridot_status peridot_image_read(peridot_image **out, const peridot_model *model, const void *data,
-                                              size_t size, const char *name);
+                                              size_t size, const char *name,
+                                              const peridot_image_params *params);
 /* The same from pixels: rgb [height][width][3], 8 bits each, sRGB. */
 PERIDOT_API peridot_status peridot_image_pixels(peridot_image **out, const peridot_model *model, const uint8_t *rgb,
-                                                uint32_t width, uint32_t height);
+                                                uint32_t width, uint32_t height, const peridot_image_params *params);
 PERIDOT_API peridot_image *peridot_image_ref(const peridot_image *image);
 /* NULL is allowed. */
 PERIDOT_API void peridot_image_free(peridot_image *image);
-/* The ids of its n rows; borrowed while the image lives. */
+/* The ids of its n rows, and with crops those of each crop after them, as many for each; borrowed while the image
+ * lives. */
 PERIDOT_API const int32_t *peridot_image_ids(const peridot_image *image, size_t *n);
 /* Puts images into a prompt as transformers' processors lay it out: the tokens that are the model's image_token become
- * the rows of the images, in order. PERIDOT_ERROR_ARGUMENT where there are more or fewer such tokens than rows (nothing
- * is changed). */
+ * the rows of the images, in order, each followed by its crops. PERIDOT_ERROR_ARGUMENT where there are more or fewer
+ * such tokens than rows (nothing is changed). */
 PERIDOT_API peridot_status peridot_images_place(int32_t *tokens, size_t n, const peridot_model *model,
                                                 peridot_image *const *images, size_t n_images);
 

@@ -173,20 +173,22 @@ static void check_rows(const char *model, const char *file, const char *name)
 /* By the program and, where it is taken for the family's, by its row. */
 static void check_images(const peridot_vocab *v, yyjson_val *conversation, const char *name)
 {
-    enum { N_ROWS = 3, N_IMAGES = 4 };
-    int32_t rows[N_IMAGES][N_ROWS], *ids;
+    enum { N_ROWS = 3, N_IMAGES = 4, MOST_CROPS = 4 };
+    int32_t rows[N_IMAGES][(1 + MOST_CROPS) * N_ROWS], *ids;
     struct pd_chat_image images[N_IMAGES];
     struct pd_messages messages;
     size_t n, size;
+    yyjson_val *n_crops = yyjson_obj_get(conversation, "n_crops");
     for (int k = 0; k < N_IMAGES; k++) {
-        images[k] = (struct pd_chat_image){rows[k], N_ROWS};
-        for (int i = 0; i < N_ROWS; i++) rows[k][i] = -100 * (k + 1) - i;
+        images[k] = (struct pd_chat_image){rows[k], N_ROWS, yyjson_get_uint(yyjson_arr_get(n_crops, (size_t)k))};
+        for (int i = 0; i < (1 + MOST_CROPS) * N_ROWS; i++) rows[k][i] = -100 * (k + 1) - i;
     }
     char *json = yyjson_val_write(yyjson_obj_get(conversation, "messages"), 0, &size);
     yyjson_val *golden = yyjson_obj_get(conversation, "ids");
     const struct pd_calls calls = {.format = pd_call_format_find("gemma3")};
     assert_int_equal(pd_messages_from_json(&messages, json, size), PERIDOT_OK);
-    assert_int_equal(messages.n_images, yyjson_get_uint(yyjson_obj_get(conversation, "n_images")));
+    assert_int_equal(messages.n_images, n_crops ? yyjson_arr_size(n_crops)
+                                                : yyjson_get_uint(yyjson_obj_get(conversation, "n_images")));
     if (yyjson_get_bool(yyjson_obj_get(conversation, "written")))
         assert_int_equal(pd_tools_write_messages(&messages, &calls), PERIDOT_OK);
     const struct pd_chat_prompt prompt = {.template_name = name, .messages = &messages, .images = images};
@@ -233,6 +235,28 @@ static void test_images(void **state)
     yyjson_doc_free(doc);
 }
 
+/* Pan and scan: an image's crops have rows and a text of their own. */
+static void test_crops(void **state)
+{
+    (void)state;
+    char path[512];
+    size_t i, n;
+    yyjson_val *conversation;
+    skip_without_data();
+    yyjson_doc *doc = yyjson_read_file(PERIDOT_GOLDEN "/chat-crops.json", 0, NULL, NULL);
+    assert_non_null(doc);
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    peridot_vocab *v = open_with_template(root, shared_path(path, "tokenizers/%s", "gemma3.model"),
+                                          "model/tokenizer.model");
+    yyjson_arr_foreach(yyjson_obj_get(root, "conversations"), i, n, conversation) {
+        check_images(v, conversation, "jinja");
+        check_images(v, conversation, "gemma");
+    }
+    assert_true(n >= 8);
+    peridot_vocab_close(v);
+    yyjson_doc_free(doc);
+}
+
 static void test_gemma2(void **state) { (void)state; check_rows("gemma2", "gemma2.model", "model/tokenizer.model"); }
 static void test_gemma3(void **state) { (void)state; check_rows("gemma3", "gemma3.model", "model/tokenizer.model"); }
 static void test_gemma4(void **state) { (void)state; check_rows("gemma4", NULL, NULL); }
@@ -247,7 +271,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma2), cmocka_unit_test(test_gemma3), cmocka_unit_test(test_gemma4),
-        cmocka_unit_test(test_llama2), cmocka_unit_test(test_llama3), cmocka_unit_test(test_images),
+        cmocka_unit_test(test_llama2), cmocka_unit_test(test_llama3), cmocka_unit_test(test_images), cmocka_unit_test(test_crops),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -291,7 +291,7 @@ static peridot_image *make_image(const peridot_model *model, uint32_t number)
     static uint8_t rgb[SIDE * SIDE * 3];
     peridot_image *image;
     for (uint32_t i = 0; i < sizeof rgb; i++) rgb[i] = (uint8_t)(i % 3 == number ? i / 3 % SIDE : i / 3 / SIDE);
-    assert_int_equal(peridot_image_pixels(&image, model, rgb, SIDE, SIDE), PERIDOT_OK);
+    assert_int_equal(peridot_image_pixels(&image, model, rgb, SIDE, SIDE, NULL), PERIDOT_OK);
     return image;
 }
 
@@ -476,7 +476,7 @@ static void test_images(void **state)
     count_layers(&ranks.first_rank_layers, PERIDOT_GOLDEN "/gemma4-vision");
     if (ranks_begin(&model, &ranks, PERIDOT_GOLDEN "/gemma4-vision", 2) != PERIDOT_OK)
         fail_msg("%s", peridot_last_error());
-    assert_int_equal(peridot_image_pixels(&image, model, pixel, 1, 1), PERIDOT_ERROR_UNSUPPORTED);
+    assert_int_equal(peridot_image_pixels(&image, model, pixel, 1, 1, NULL), PERIDOT_ERROR_UNSUPPORTED);
     assert_non_null(strstr(peridot_last_error(), "sees no images where several ranks hold its layers"));
     ranks_end(&ranks, model);
 }

@@ -159,8 +159,10 @@ static void test_blind(void **state)
         const uint8_t pixel[3] = {0};
         EXPECT_OK(open_with(&model, blind[i].text, NULL));
         assert_int_equal(peridot_model_get_info(model)->image_rows, 0);
-        EXPECT_FAILURE(peridot_image_read(&image, model, pixel, 3, NULL), PERIDOT_ERROR_UNSUPPORTED, blind[i].sentence);
-        EXPECT_FAILURE(peridot_image_pixels(&image, model, pixel, 1, 1), PERIDOT_ERROR_UNSUPPORTED, blind[i].sentence);
+        EXPECT_FAILURE(peridot_image_read(&image, model, pixel, 3, NULL, NULL), PERIDOT_ERROR_UNSUPPORTED,
+                       blind[i].sentence);
+        EXPECT_FAILURE(peridot_image_pixels(&image, model, pixel, 1, 1, NULL), PERIDOT_ERROR_UNSUPPORTED,
+                       blind[i].sentence);
         EXPECT_FAILURE(peridot_images_place(tokens, 2, model, NULL, 0), PERIDOT_ERROR_UNSUPPORTED, blind[i].sentence);
         peridot_model_close(model);
     }

@@ -16,13 +16,13 @@ static inline peridot_image *read_image(const peridot_model *model, const char *
     size_t size;
     void *data = read_golden(folder_name, name, &size);
     peridot_image *image;
-    EXPECT_OK(peridot_image_read(&image, model, data, size, name));
+    EXPECT_OK(peridot_image_read(&image, model, data, size, name, NULL));
     free(data);
     return image;
 }
 
-/* The image of a handle. */
-static inline struct pd_image *engine_of(peridot_image *image) { return (struct pd_image *)image; }
+/* The whole picture's image of a handle. */
+static inline struct pd_image *engine_of(peridot_image *image) { return image->parts[0]; }
 
 /* A model with both images in the two prompts. */
 struct seeing {

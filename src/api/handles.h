@@ -1,5 +1,5 @@
-/* The handles of peridot.h: models, sessions and sequences. A request's is in request.c, a vocabulary's is in vocab.h,
- * a file's in file.c. */
+/* The handles of peridot.h: models, sessions, sequences and images. A request's is in request.c, a vocabulary's is in
+ * vocab.h, a file's in file.c. */
 #ifndef PD_API_HANDLES_H
 #define PD_API_HANDLES_H
 
@@ -33,6 +33,14 @@ struct peridot_session {
 struct peridot_sequence {
     struct pd_sequence *q;             /* whose `owner` this is */
     peridot_session *session;
+};
+
+/* The ids of all parts follow each other: those of the whole picture, and then those of its crops. */
+struct peridot_image {
+    struct pd_refs refs;
+    size_t n_parts, n_rows;
+    struct pd_image *parts[1 + PD_TOWER_MOST_CROPS];
+    int32_t *ids;                      /* [n_rows] */
 };
 
 #endif

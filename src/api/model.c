@@ -40,6 +40,7 @@ static void describe_model(peridot_model *model)
     info->tuning = model->tuning;
     info->image_rows = model->tower_config.kind == PD_TOWER_NONE ? 0 : model->tower_config.most_rows;
     info->image_token = model->tower_config.row_id;
+    info->image_crops = pd_tower_most_crops(&model->tower_config);
     info->untuned = !model->m.link && !model->target && pd_tune_is_due(&model->m);
     if (w->n_outputs == 1 && info->problem == PERIDOT_PROBLEM_SINGLE_LABEL) info->problem = PERIDOT_PROBLEM_REGRESSION;
 }

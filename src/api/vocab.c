@@ -1,6 +1,7 @@
 /* The vocab of peridot.h: checks arguments and calls the tokenizer. */
 #include "api/vocab.h"
 
+#include "api/handles.h"
 #include "api/params.h"
 #include "api/tools.h"
 #include "base/utf8.h"
@@ -109,7 +110,10 @@ static peridot_status read_images(struct pd_chat_image **out, const peridot_chat
     if (m->n_images == 0) return PERIDOT_OK;
     *out = malloc(m->n_images * sizeof **out);
     if (!*out) return pd_fail_alloc(m->n_images * sizeof **out, "images");
-    for (size_t i = 0; i < m->n_images; i++) (*out)[i].ids = peridot_image_ids(chat->images[i], &(*out)[i].n);
+    for (size_t i = 0; i < m->n_images; i++) {
+        const peridot_image *image = chat->images[i];
+        (*out)[i] = (struct pd_chat_image){image->ids, image->n_rows / image->n_parts, image->n_parts - 1};
+    }
     return PERIDOT_OK;
 }
 

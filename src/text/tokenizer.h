@@ -46,8 +46,8 @@ peridot_status pd_tokenizer_spell(struct pd_text_buffer *out, const struct pd_to
 /* Chat: what peridot_vocab_template and peridot_encode_turns say. */
 #define PD_CHAT_PROGRAM "jinja"     /* the name of the template that is the program in the model's files */
 struct pd_chat_image {
-    const int32_t *ids;             /* [n]: of its rows */
-    size_t n;
+    const int32_t *ids;             /* [1 + n_crops][n]: of its rows, and of those of its crops */
+    size_t n, n_crops;
 };
 struct pd_chat_prompt {
     const char *template_name;

@@ -24,11 +24,19 @@ peridot_status pd_tokenizer_put_image(struct pd_ids *out, struct pd_text_buffer 
                                       const struct pd_image_marks *marks, const struct pd_chat_image *image,
                                       bool first)
 {
-    PD_TRY(pd_text_append(plain, marks->around, strlen(marks->around)));
-    PD_TRY(pd_tokenizer_encode_plain(out, t, plain->data, plain->size, first));
-    PD_TRY(pd_ids_append(out, &marks->begin, 1));
-    PD_TRY(pd_ids_append(out, image->ids, image->n));
-    PD_TRY(pd_ids_append(out, &marks->end, 1));
-    plain->size = 0;
-    return pd_text_append(plain, marks->around, strlen(marks->around));
+    /* Gemma 3's, as only its images have crops: before the whole, before the first crop, and before others. */
+    static const char *const of_crops[] = {
+        "Here is the original image ", " and here are some crops to help you see better ", " "};
+    for (size_t k = 0; k <= image->n_crops; k++) {
+        const char *before = image->n_crops ? of_crops[pd_min(k, 2)] : "";
+        PD_TRY(pd_text_append(plain, before, strlen(before)));
+        PD_TRY(pd_text_append(plain, marks->around, strlen(marks->around)));
+        PD_TRY(pd_tokenizer_encode_plain(out, t, plain->data, plain->size, first && k == 0));
+        PD_TRY(pd_ids_append(out, &marks->begin, 1));
+        PD_TRY(pd_ids_append(out, image->ids + k * image->n, image->n));
+        PD_TRY(pd_ids_append(out, &marks->end, 1));
+        plain->size = 0;
+        PD_TRY(pd_text_append(plain, marks->around, strlen(marks->around)));
+    }
+    return PERIDOT_OK;
 }

@@ -41,7 +41,8 @@ struct pd_image_marks {
 };
 /* False: the vocabulary has no such tokens. */
 bool pd_tokenizer_image_marks(struct pd_image_marks *out, const struct pd_tokenizer *t);
-/* Puts an image after `plain`, text that is yet to be encoded, which then has only what comes after the image. */
+/* Puts an image and its crops after `plain`, text that is yet to be encoded, which then has only what comes after
+ * them. */
 peridot_status pd_tokenizer_put_image(struct pd_ids *out, struct pd_text_buffer *plain, const struct pd_tokenizer *t,
                                       const struct pd_image_marks *marks, const struct pd_chat_image *image,
                                       bool first);

@@ -43,7 +43,8 @@ int main(int argc, char **argv)
     if (!file || !data) return 2;
     peridot_model_params params = {.size = sizeof params, .vision = argc > 3 ? argv[3] : NULL};
     peridot_status status = peridot_model_open(&model, argv[1], &params);
-    if (!status) status = peridot_image_read(&image, model, data, fread(data, 1, MOST, file), argv[2]);
+    if (!status) status = peridot_image_read(&image, model, data, fread(data, 1, MOST, file), argv[2],
+                                              NULL);
     if (!status) status = peridot_session_create(&session, model, NULL);
     if (!status) status = peridot_sequence_create(&sequence, session);
     if (!status) status = ask(model, sequence, image);

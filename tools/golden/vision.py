@@ -13,6 +13,9 @@ and
 - tokens.txt, logits.f32, hidden.f32: text, image 1, text; tokens-2.txt, logits-2.f32, hidden-2.f32: text, both images,
   text; perplexity-2.txt: its perplexity, for each context a line with the context, the scored tokens, perplexity and
   standard error; hidden-2-q8_0.f32: the same with Peridot's q8_0 cache; as in the folders of make.py
+- gemma3-vision alone: crops.png, which is three times as high as wide, so that pan and scan makes three crops of it;
+  tokens-crops.txt: text, crops.png and image-1.png, text, as Gemma3Processor has it; hidden-crops.f32, and
+  logits-crops.f32: of the last N_LOGITS tokens
 computed by transformers in float64 from the weights as stored (norms, softmax and pools in float32), with the masks
 that its classes make for `generate`. The unified model's forward in 5.23.0 makes others, in which rows of an image see
 each other in all layers and beyond the window: what pull request 46850 mended for Gemma 3 and 4 and not there.
@@ -21,11 +24,14 @@ import argparse
 import contextlib
 import json
 import math
+import os
 import pathlib
 import shutil
 import sys
 import zlib
 from dataclasses import dataclass, field, replace
+
+os.environ["ATEN_CPU_CAPABILITY"] = "avx2"   # see pictures.py
 
 import gguf
 import numpy as np
@@ -45,6 +51,7 @@ SPECIAL_3 = ("\n\n", "<start_of_image>", "<end_of_image>", "<image_soft_token>")
 SPECIAL_4 = ("<|image>", "<image|>", "<|image|>")
 BEGIN, END, SOFT = -3, -2, -1       # of the special pieces, from the vocabulary's end
 BUDGET = 70             # rows of an image of Gemma 4, at most; the least that its processor allows
+N_LOGITS = 8
 
 
 @dataclass(frozen=True)
@@ -487,6 +494,35 @@ def rounded_cache(model):
         yield
 
 
+def boxes(seed, height, width):
+    """Of one colour each, as a large file would be of no use."""
+    rng = np.random.Generator(np.random.PCG64([seed, height, width]))
+    out = np.full((height, width, 3), 90, np.uint8)
+    for _ in range(60):
+        top, left, h, w = (rng.integers(0, n) for n in (height, width, height // 6, width // 2))
+        out[top:top + h, left:left + w] = rng.integers(0, 256, 3)
+    return out
+
+
+def save_crops(m, model, folder):
+    """Pan and scan by Gemma 3's own processor."""
+    names = dict(zip(("boi_token", "eoi_token", "image_token"), SPECIAL_3[1:]))
+    processor = transformers.Gemma3Processor(
+        transformers.Gemma3ImageProcessor.from_pretrained(folder),
+        transformers.GemmaTokenizer.from_pretrained(folder, extra_special_tokens=names),
+        image_seq_length=m.top["mm_tokens_per_image"])
+    Image.fromarray(boxes(m.text.seed, 770, 256)).save(folder / "crops.png", optimize=True)
+    images = [Image.open(folder / name) for name in ("crops.png", "image-1.png")]
+    batch = processor(images=[images], text=["The<start_of_image>and<start_of_image>end"], do_pan_and_scan=True,
+                      return_tensors="pt")
+    ids, rows = batch["input_ids"][0].tolist(), rows_of(m, model, batch["pixel_values"], None)
+    assert len(rows) == 5 and ids.count(m.token(SOFT)) == sum(map(len, rows))
+    (folder / "tokens-crops.txt").write_text(",".join(map(str, ids)) + "\n")
+    logits, hidden = run(m, model, ids, rows)
+    save(folder, "hidden-crops", hidden)
+    save(folder, "logits-crops", logits[-N_LOGITS:])
+
+
 def make(name, m, folder):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -523,6 +559,8 @@ def make(name, m, folder):
     for kind in m.quantized:
         path = folder / f"mmproj-{kind}.gguf"
         save(folder, f"rows-{kind}", torch.cat(rows_of_mmproj(m, model, path, values, positions)))
+    if m.is_gemma3:
+        save_crops(m, model, folder)
     for f in folder.iterdir():
         f.chmod(0o644)      # safetensors makes its files private
     size = sum(f.stat().st_size for f in folder.iterdir())

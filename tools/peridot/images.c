@@ -14,7 +14,7 @@ peridot_status cmd_image_read(peridot_image **out, const peridot_model *model, c
     size_t size = 0;
     if (standard) CMD_TRY(cmd_read_all(&data, &size, stdin, name));
     else CMD_TRY(cmd_read_file(&data, &size, name));
-    peridot_status status = peridot_image_read(out, model, data, size, name);
+    peridot_status status = peridot_image_read(out, model, data, size, name, NULL);
     free(data);
     return status;
 }

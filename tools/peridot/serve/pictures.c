@@ -54,7 +54,7 @@ static bool read_image(struct serve_job *job, size_t i, const peridot_model *mod
         serve_buffer_free(&decoded);
         return false;
     }
-    peridot_status status = peridot_image_read(&p->image, model, data->data ? data->data : "", data->size, name);
+    peridot_status status = peridot_image_read(&p->image, model, data->data ? data->data : "", data->size, name, NULL);
     serve_buffer_free(&decoded);
     return status == PERIDOT_OK
         || serve_refuse(&job->error, status == PERIDOT_ERROR_MEMORY ? 500 : 400,

@@ -237,10 +237,10 @@ class Image(_Handle):
                 raise ValueError(f"pixels are [height, width, 3] of uint8, not {list(source.shape)} of {source.dtype}")
             pixels = np.ascontiguousarray(source)
             status = lib.peridot_image_pixels(out, model._p, ffi.from_buffer("uint8_t[]", pixels), pixels.shape[1],
-                                              pixels.shape[0])
+                                              pixels.shape[0], ffi.NULL)
         else:
             data, name = _encoded(source)
-            status = lib.peridot_image_read(out, model._p, ffi.from_buffer(data), len(data), name)
+            status = lib.peridot_image_read(out, model._p, ffi.from_buffer(data), len(data), name, ffi.NULL)
         super().__init__(out[0], lib.peridot_image_free, model)   # it takes NULL
         check(status)
         self.ids = list(ffi.unpack(lib.peridot_image_ids(out[0], n), n[0]))
