@@ -1,8 +1,9 @@
 """Asks peridot serve, which has a model of golden/gemma3-vision, about images: serve_images.py PART URL GOLDEN
 
-PART: forms (of each interface, and what their tokens are), hostile, drop (a full context, of 256 positions), one (a
-single request, of a model that may have to be loaded), users (a template that writes the user's alone), blind (another
-model), fetch (URL of images as the next argument, and what is expected)."""
+PART: forms (of each interface, and what their tokens are), crops (of requests, and "default" as the next argument where
+the server makes them of all images), hostile, drop (a full context, of 256 positions), one (a single request, of a
+model that may have to be loaded), users (a template that writes the user's alone), blind (another model), fetch (URL of
+images as the next argument, and what is expected)."""
 
 import base64
 import concurrent.futures
@@ -215,6 +216,24 @@ def test_users():
     refused(400, "no place for all in messages of the role system", chat(
         message(text("a"), seen(good), role="system"), message(text("a"))))
     assert chat(message(text("a"), seen(good)))[0] == 200
+
+
+def test_crops():
+    long = data_url((pathlib.Path(golden) / "crops.png").read_bytes())
+    ask = lambda source, **more: rows(reply(message(text("What is it?"), seen(source)), **more)[1])
+    asked = lambda value: {"mm_processor_kwargs": {"do_pan_and_scan": value}}
+    whole, cropped = ask(long, **asked(False)), ask(long, **asked(True))
+    assert len(whole) == ROWS and len(cropped) == 4 * ROWS and cropped[:ROWS] == whole
+    assert ask(long) == ask(long, **asked(None)) == (cropped if sys.argv[4:] == ["default"] else whole)
+    assert len(ask(data_url(files[0]), **asked(True))) == ROWS
+    sentence = "Here is the original image", "and here are some crops to help you see better"
+    prompt = reply(message(seen(long)), **asked(True))[1]
+    said = post("/detokenize", {"tokens": [i for i in prompt if i >= 0]})[1]["content"]
+    assert all(each in said for each in sentence), said
+    refused(400, "true or false", chat(message(seen(long)), **asked(1)))
+    refused(400, "can only contain do_pan_and_scan", chat(message(seen(long)), mm_processor_kwargs={"size": 3}))
+    body = {"max_tokens": 4, "messages": [message(shown(files[0]))], **asked(True)}
+    refused(400, "mm_processor_kwargs", post("/v1/messages", body))
 
 
 def test_one():

@@ -20,7 +20,7 @@ static peridot_status read_picture(void)
 {
     peridot_image *image;
     size_t n;
-    peridot_status status = peridot_image_read(&image, seeing.model, data, size, name);
+    peridot_status status = peridot_image_read(&image, seeing.model, data, size, name, NULL);
     assert_true((status == PERIDOT_OK) == (image != NULL));
     if (image) {
         const int32_t *got = peridot_image_ids(image, &n);
@@ -70,7 +70,7 @@ static const struct pd_images *images(void) { return seeing.model->m.images; }
 /* An image of its own, whose rows are not there yet; none of it stays. */
 static peridot_status read_first(peridot_image **out)
 {
-    return peridot_image_read(out, seeing.model, data, size, name);
+    return peridot_image_read(out, seeing.model, data, size, name, NULL);
 }
 
 static void check_rows(peridot_image *image)

@@ -67,6 +67,19 @@ test_perplexity() {
     fails_with 2 "texts without images" perplexity -m "$golden" "${prompt[@]}" "${pictures[@]}" --method llama.cpp
 }
 
+test_crops() {
+    local cropped=(logits -m "$golden" --tokens "@$golden/tokens-crops.txt" --kv f32 --precision exact \
+        --image "$golden/crops.png" --image "$golden/image-1.png" --out "$folder/rows")
+    run "${cropped[@]}" --pan-and-scan --first 174
+    check "logits with pan and scan" [ $status = 0 ]
+    check "are transformers'" near "$folder/rows" "$golden/logits-crops.f32"
+    rm "$folder/rows"
+    fails_with 1 "80 image tokens (287), but 2 images of 32 rows" "${cropped[@]}"
+    fails_with 1 "--pan-and-scan: gemma4-vision is not a Gemma 3 model that sees images" logits \
+        -m "$source/tests/golden/gemma4-vision" --tokens 2 --pan-and-scan --out "$folder/rows"
+    check "no file is left" [ ! -e "$folder/rows" ]
+}
+
 test_refusals() {
     local out=(--out "$folder/rows")
     cp "$golden/model.gguf" "$folder/alone.gguf"
@@ -86,5 +99,6 @@ test_refusals() {
 
 test_numbers
 test_perplexity
+test_crops
 test_refusals
 finish

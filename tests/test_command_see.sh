@@ -8,13 +8,16 @@ mkdir "$seer"
 cp "$golden"/{config.json,preprocessor_config.json,model.safetensors,tokenizer.model} "$seer"
 cp "$golden/image-1.png" "$seer/one.png"
 cp "$golden/image-2.png" "$seer/two pictures.png"
+cp "$golden/crops.png" "$seer/long.png"
 cat >"$seer/tokenizer_config.json" <<'END'
 {"chat_template": "{{ bos_token }}{%- for m in messages %}{{ m['role'] + '\n' }}{%- if m['content'] is string %}{{ m['content'] | trim }}{%- else %}{%- for p in m['content'] %}{%- if p['type'] == 'image' %}{{ '<start_of_image>' }}{%- else %}{{ p['text'] | trim }}{%- endif %}{%- endfor %}{%- endif %}{{ '\n' }}{%- endfor %}"}
 END
 
+options=()   # of talk
 # talk LINE...: a conversation; prompts: tokens of each prompt, as --verbose tells them
 talk() {
-    printf '%s\n' "$@" | "$peridot" chat -m "$seer" -n 4 --temp 0 --verbose >"$folder/out" 2>"$folder/err"
+    printf '%s\n' "$@" | "$peridot" chat -m "$seer" -n 4 --temp 0 --verbose "${options[@]}" >"$folder/out" \
+        2>"$folder/err"
     status=$?
 }
 prompts() { sed -n 's/^prompt: \([0-9]*\) tokens*,.*/\1/p' "$folder/err" | paste -sd ' '; }
@@ -58,6 +61,28 @@ test_chat() {
     check "a file that is no picture is refused" contains err "/etc/passwd: it is not a known kind of picture"
 }
 
+# Three crops of 16 rows each, and the text around them.
+test_crops() {
+    local plain cropped
+    run run -m "$seer" --image "$seer/long.png" -n 4 --temp 0 --ids "Hi"
+    plain=$(prompts)
+    run run -m "$seer" --image "$seer/long.png" --pan-and-scan -n 4 --temp 0 --ids "Hi"
+    cropped=$(prompts)
+    check "run --pan-and-scan shows crops" [ "$cropped" -gt $((plain + 3 * 18)) ]
+    run run -m "$seer" --image "$seer/one.png" --pan-and-scan -n 4 --temp 0 --ids "Hi"
+    check "but none of a square picture" [ "$(prompts)" = "$plain" ]
+    options=(--pan-and-scan)
+    talk "/image $seer/long.png" Hi "/save $folder/cropped.json"
+    check "chat --pan-and-scan shows them" [ "$(prompts)" = "$cropped" ]
+    talk "/load $folder/cropped.json" /retry
+    check "and again after /load" [ "$(prompts)" = "$cropped" ]
+    options=()
+    fails_with 1 "--pan-and-scan: gemma2-q8_0 is not a Gemma 3 model that sees images" run --pan-and-scan \
+        -m "$source/tests/golden/gemma2-q8_0/model.gguf" "Hi"
+    check "chat refuses it too" eval '! "$peridot" chat --pan-and-scan -m "$seer" --vision none </dev/null 2>/dev/null'
+}
+
 test_run
 test_chat
+test_crops
 finish

@@ -37,6 +37,14 @@ test_requests() {
     start --vision "$golden/mmproj.gguf" --image-rows 16
     asks "a tower of another file is as good" one
     stop
+    start
+    asks "pan and scan is a request's to ask for" crops
+    stop
+    start --pan-and-scan
+    asks "or for all images" crops default
+    stop
+    fails_with 1 '--pan-and-scan: Peridot Stories is not a Gemma 3 model' serve --pan-and-scan \
+        -m "$source/models/stories.gguf"
     fails_with 1 '--vision needs a server with one model' serve -m "$model" -m "$source/models/stories.gguf" \
         --vision "$golden/mmproj.gguf"
     fails_with 2 '--allow-url takes a host' serve --allow-url https://example.org

@@ -218,7 +218,7 @@ static peridot_status run_image(struct cmd_chat *chat, const char *value)
     }
     path = expand(value);
     if (!path) return cmd_fail_alloc(strlen(value), "file name");
-    peridot_status status = cmd_image_read(&image, chat->model, path);
+    peridot_status status = cmd_image_read(&image, chat->model, path, chat->args.model.pan_and_scan);
     if (status == PERIDOT_OK) {
         status = cmd_conversation_attach(&chat->conversation, path, image);
         peridot_image_free(image);

@@ -143,7 +143,7 @@ static peridot_status read_pictures(struct cmd_pictures *out, const struct cmd_c
 {
     for (size_t i = 0; i < result->n_images; i++) {
         peridot_image *image;
-        if (cmd_image_read_url(&image, chat->model, result->images[i]) != PERIDOT_OK) {
+        if (cmd_image_read_url(&image, chat->model, result->images[i], chat->args.model.pan_and_scan) != PERIDOT_OK) {
             cmd_say("a tool's image is not shown to the model: %s\n", peridot_last_error());
             continue;
         }

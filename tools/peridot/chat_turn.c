@@ -229,6 +229,7 @@ peridot_status cmd_chat_open_session(struct cmd_chat *chat)
     if (chat->draft.session) CMD_TRY(peridot_sequence_create(&chat->drafts, chat->draft.session));
     chat->encoding.vocab = peridot_model_vocab(chat->model);
     chat->encoding.model = chat->model;
+    chat->encoding.pan_and_scan = args->model.pan_and_scan;
     chat->encoding.ctx = peridot_session_ctx(chat->session);
     return peridot_set_sampling(chat->sequence, &chat->sampling);
 }

@@ -432,7 +432,7 @@ static peridot_status load_parts(struct cmd_conversation *c, const char **text, 
         if (!url)
             return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has a part that is neither its text nor a picture",
                             path, i);
-        CMD_TRY(cmd_image_read_url(&image, e->model, url));
+        CMD_TRY(cmd_image_read_url(&image, e->model, url, e->pan_and_scan));
         peridot_status status = cmd_pictures_add(&c->attached, "", url, image);
         peridot_image_free(image);
         CMD_TRY(status);

@@ -74,6 +74,7 @@ size_t cmd_conversation_turns(const struct cmd_conversation *c, size_t begin, si
 struct cmd_encoding {
     const peridot_vocab *vocab;
     const peridot_model *model;   /* that pictures of files are for */
+    bool pan_and_scan;     /* of pictures: see peridot_image_params */
     const char *template_name;
     uint32_t think;        /* see peridot_chat */
     const char *tools;     /* the same; NULL: none */

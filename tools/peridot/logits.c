@@ -107,7 +107,7 @@ static peridot_status evaluate(const struct rows_args *args, int32_t *ids, size_
     struct cmd_images images = {.n = 0};
     peridot_status status = cmd_model_open(&model, &args->model);
     *untold = model;
-    if (status == PERIDOT_OK) status = cmd_images_read(&images, model, &args->images);
+    if (status == PERIDOT_OK) status = cmd_images_read(&images, model, &args->images, args->model.pan_and_scan);
     if (status == PERIDOT_OK && images.n) status = peridot_images_place(ids, n, model, images.at, images.n);
     if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
     if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);

@@ -197,6 +197,11 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
     if (status == PERIDOT_OK && found && peridot_model_get_info(*out)->image_rows)
         cmd_say("vision: %s\n", cmd_shown(found));
     free(found);
+    if (status != PERIDOT_OK || !args->pan_and_scan || peridot_model_get_info(*out)->image_crops) return status;
+    status = cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "--pan-and-scan: %s is not a Gemma 3 model that sees images",
+                      peridot_model_get_info(*out)->name);
+    peridot_model_close(*out);
+    *out = NULL;
     return status;
 }
 

@@ -13,6 +13,7 @@ struct cmd_model_args {
     struct cmd_texts kernels;
     const char *vision;   /* NULL: the one that is beside the model, if any; "none" */
     uint32_t image_rows;  /* 0: as the model says */
+    bool pan_and_scan;    /* of pictures: see peridot_image_params */
 };
 
 #define CMD_MODEL_OPTION \

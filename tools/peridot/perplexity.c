@@ -370,7 +370,7 @@ static int run_perplexity(const struct cmd_command *command, const void *argumen
     if (status == PERIDOT_OK)
         status = args->images.n ? cmd_model_open(&model, &args->model)
                                 : cmd_model_open_text(&model, &args->model, NULL);
-    if (status == PERIDOT_OK) status = cmd_images_read(&images, model, &args->images);
+    if (status == PERIDOT_OK) status = cmd_images_read(&images, model, &args->images, args->model.pan_and_scan);
     text.images = &images;
     if (status == PERIDOT_OK) status = score(args, model, &text);
     cmd_images_free(&images);

@@ -269,7 +269,7 @@ static int run_prompt(const struct cmd_command *command, const void *arguments)
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
     if (status == PERIDOT_OK) status = cmd_grammar_open(&grammar, &args->sampling, model);
     sampling.grammar = grammar;
-    if (status == PERIDOT_OK) status = cmd_images_read(&images, model, &args->images);
+    if (status == PERIDOT_OK) status = cmd_images_read(&images, model, &args->images, args->model.pan_and_scan);
     if (status == PERIDOT_OK) status = cmd_model_tune_once(model);
     bool misused = status == PERIDOT_OK && peridot_model_vocab(model)
         && cmd_template_check_think(peridot_model_vocab(model), args->template_name, args->think) != PERIDOT_OK;

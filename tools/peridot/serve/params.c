@@ -146,6 +146,17 @@ static bool read_logprobs(struct serve_job *job, const struct serve_param *p, yy
     return true;
 }
 
+/* vLLM's. Its value was read with the images: see pictures.c. */
+static bool read_pan_and_scan(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    return yyjson_is_bool(value) || serve_param_refuse(job, p, "has a do_pan_and_scan that is not true or false");
+}
+
+static bool read_processor(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    return serve_param_member(job, p, value, "do_pan_and_scan", read_pan_and_scan);
+}
+
 static bool read_stream_options(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     size_t i, n;
@@ -269,6 +280,7 @@ static const struct serve_param params[] = {
     {"reasoning", RESPONSES, .read = serve_read_reasoning},
     {"chat_template_kwargs", CHAT, .read = serve_read_kwargs},
     {"enable_thinking", CHAT, .read = serve_read_think},
+    {"mm_processor_kwargs", CHAT, .read = read_processor},
     {"think", CHAT | OLLAMA_CHAT | GENERATE, .read = serve_read_think},
     {"thinking", CHAT | ANTHROPIC, .read = serve_read_thinking},
     {"temperature", WRITES | MESSAGES | OPTIONS, .read = read_float, AT(sampling.temperature), .min = 0, .max = 2},

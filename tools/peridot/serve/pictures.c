@@ -42,6 +42,14 @@ void serve_images_free(struct serve_images *images)
     free(images);
 }
 
+/* As the request says, or the server's own. What is not a request's to say, or no bool, is refused later. */
+static bool is_cropped(const struct serve_job *job)
+{
+    yyjson_val *given = yyjson_obj_get(yyjson_doc_get_root(job->document), "mm_processor_kwargs");
+    given = yyjson_obj_get(given, "do_pan_and_scan");
+    return yyjson_is_bool(given) ? yyjson_get_bool(given) : job->server->args->model.pan_and_scan;
+}
+
 /* What is wrong with it is the request's fault, but for memory. A model that does not see says so of anything. */
 static bool read_image(struct serve_job *job, size_t i, const peridot_model *model)
 {
@@ -54,7 +62,9 @@ static bool read_image(struct serve_job *job, size_t i, const peridot_model *mod
         serve_buffer_free(&decoded);
         return false;
     }
-    peridot_status status = peridot_image_read(&p->image, model, data->data ? data->data : "", data->size, name, NULL);
+    const peridot_image_params params = {.size = sizeof params, .pan_and_scan = is_cropped(job)};
+    peridot_status status = peridot_image_read(&p->image, model, data->data ? data->data : "", data->size, name,
+                                               &params);
     serve_buffer_free(&decoded);
     return status == PERIDOT_OK
         || serve_refuse(&job->error, status == PERIDOT_ERROR_MEMORY ? 500 : 400,
