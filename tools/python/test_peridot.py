@@ -191,6 +191,9 @@ class Test(unittest.TestCase):
             self.assertRaisesRegex(TypeError, "not int", model.image, 7)
             self.assertRaisesRegex(peridot.Error, "the picture: ", model.image, b"no picture")
             self.assertRaisesRegex(OSError, "none.png", model.image, "none.png")
+            whole, cropped = (model.image(tiny / "crops.png", pan_and_scan=each) for each in (False, True))
+            self.assertEqual((len(cropped.ids), cropped.ids[:16]), (64, whole.ids))
+            self.assertEqual((model.image(pixels, pan_and_scan=True).ids, model.info.image_crops), (image.ids, 4))
             ids = [int(i) for i in (tiny / "tokens.txt").read_text().split(",")]
             begin = ids.index(model.info.image_token)
             ids[begin:begin + 16] = image.ids
@@ -215,11 +218,19 @@ class Test(unittest.TestCase):
                     made = command("run", "-m", copy, *options, "-n", 8, "--ids", "--image", path, "the cat")
                     self.assertEqual(reply.tokens, [int(i) for i in made.split(b",")][:len(reply.tokens)])
                 self.assertEqual(sum(i < 0 for i in chat.ids), 16 * k * (k + 1) // 2)
+            long = tiny / "crops.png"
+            reply = model.chat().send("the cat", 8, hot, images=[model.image(long, pan_and_scan=True)])
+            made = command("run", "-m", copy, *options, "-n", 8, "--ids", "--image", long, "--pan-and-scan", "the cat")
+            self.assertEqual((reply.read() and reply.tokens), [int(i) for i in made.split(b",")][:len(reply.tokens)])
             again = model.chat()
             again._tools = [{"type": "function", "function": {"name": "add"}}]   # whose calls it has no bytes to write
             for images in [path], ():
                 again.send("the cat", 4, greedy, images=images).read()
                 self.assertEqual(sum(i < 0 for i in again.ids), 16)
+
+        with peridot.Model(golden / "gemma4-vision") as model:
+            self.assertRaisesRegex(peridot.UnsupportedError, "pan and scan is Gemma 3's",
+                                   lambda: model.image(path, pan_and_scan=True))
 
     def test_rows(self):
         model, ids = peridot.Model(golden / "gemma2-q8_0/model.gguf"), [2, 5, 7, 11]

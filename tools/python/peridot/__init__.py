@@ -227,20 +227,22 @@ def _encoded(source: Any) -> tuple[bytes, bytes]:
 
 
 class Image(_Handle):
-    """A picture for one model, made by Model.image. `ids` stand for its rows in prompts. It must stay open until those
-    were evaluated; generations and chats keep theirs."""
+    """A picture for one model, made by Model.image. `ids` stand for its rows in prompts, those of its crops after them.
+    It must stay open until those were evaluated; generations and chats keep theirs."""
 
-    def __init__(self, model: Model, source: Any) -> None:
+    def __init__(self, model: Model, source: Any, pan_and_scan: bool = False) -> None:
         out, n = ffi.new("peridot_image **"), ffi.new("size_t *")
+        params = ffi.new("peridot_image_params *", {"size": ffi.sizeof("peridot_image_params"),
+                                                    "pan_and_scan": pan_and_scan})
         if isinstance(source, np.ndarray):
             if source.dtype != np.uint8 or source.ndim != 3 or source.shape[2] != 3:
                 raise ValueError(f"pixels are [height, width, 3] of uint8, not {list(source.shape)} of {source.dtype}")
             pixels = np.ascontiguousarray(source)
             status = lib.peridot_image_pixels(out, model._p, ffi.from_buffer("uint8_t[]", pixels), pixels.shape[1],
-                                              pixels.shape[0], ffi.NULL)
+                                              pixels.shape[0], params)
         else:
             data, name = _encoded(source)
-            status = lib.peridot_image_read(out, model._p, ffi.from_buffer(data), len(data), name, ffi.NULL)
+            status = lib.peridot_image_read(out, model._p, ffi.from_buffer(data), len(data), name, params)
         super().__init__(out[0], lib.peridot_image_free, model)   # it takes NULL
         check(status)
         self.ids = list(ffi.unpack(lib.peridot_image_ids(out[0], n), n[0]))
@@ -356,10 +358,11 @@ class Model(_Handle):
                                           "think": _THINK_ON if think else 0})
         return _take_ids(lib.peridot_encode_turns, self._vocab, chat)
 
-    def image(self, source: Any) -> Image:
+    def image(self, source: Any, *, pan_and_scan: bool = False) -> Image:
         """A picture for this model. source: the path of a file or the bytes of one (JPEG, PNG, WebP, GIF), an array
-        [height, width, 3] of uint8, or an image of Pillow's."""
-        return Image(self, source)
+        [height, width, 3] of uint8, or an image of Pillow's. pan_and_scan: with Gemma 3, a long one is shown whole and
+        then in two to four parts (info.image_crops at most; others, whose is 0, refuse it)."""
+        return Image(self, source, pan_and_scan)
 
     def _images(self, sources: Items[Any]) -> list[Image]:
         return [source if isinstance(source, Image) else Image(self, source) for source in sources]
