@@ -59,12 +59,10 @@ prompts() { sed -n 's/^prompt: \([0-9]*\) tokens*,.*/\1/p' "$folder/err" | paste
 
 # An image of a tool's result goes to a model that sees, and is named to one that does not.
 test_images() {
-    local golden=$source/tests/golden/gemma3-vision text n
-    model=$folder/caller-seer.gguf
+    local golden=$source/tests/golden/gemma3-vision model=$folder/caller-seer.gguf text n
     text='42\n[image, image/png]'
     for n in image-1.png tokens.txt; do
-        printf '{"servers": {"test": {"command": "python3", "args": ["%s", "stdio", "%s", "image:%s"], "allow": ["add"]}}}' \
-            "$source/tests/mcp_server.py" "$folder/log" "$golden/$n" >"$folder/shows-$n.json"
+        sed "s|\"$folder/log\"|&, \"image:$golden/$n\"|" "$folder/server.json" >"$folder/shows-$n.json"
     done
     talk $'hello\n/save '"$folder/one.json"$'\n' --tools "$folder/shows-image-1.png.json" --vision none --verbose
     check "a model that does not see answers" is out 'hello model'
@@ -73,7 +71,8 @@ test_images() {
     talk $'hello\n/save '"$folder/one.json"$'\n' --tools "$folder/shows-image-1.png.json" --verbose \
         --vision "$golden/mmproj.gguf"
     check "a model that sees answers" is out 'hello model'
-    check "it has the image" contains one.json '"text":"'"$text"'"},{"type":"image_url","image_url":{"url":"data:image/png;'
+    check "it has the image" contains one.json \
+        '"text":"'"$text"'"},{"type":"image_url","image_url":{"url":"data:image/png;'
     check "with its 16 rows and what is around them" [ "${n% *}" = "$(prompts | cut -d' ' -f1)" -a \
         $(("$(prompts | cut -d' ' -f2)" - ${n#* })) -ge 18 ]
     talk $'/save '"$folder/two.json"$'\nhello\n' --load "$folder/one.json" --tools "$folder/shows-image-1.png.json" \
