@@ -271,7 +271,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma2), cmocka_unit_test(test_gemma3), cmocka_unit_test(test_gemma4),
-        cmocka_unit_test(test_llama2), cmocka_unit_test(test_llama3), cmocka_unit_test(test_images), cmocka_unit_test(test_crops),
+        cmocka_unit_test(test_llama2), cmocka_unit_test(test_llama3), cmocka_unit_test(test_images),
+        cmocka_unit_test(test_crops),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
