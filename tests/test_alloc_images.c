@@ -35,7 +35,7 @@ static peridot_status take_pixels(void)
 {
     static const uint8_t rgb[3 * 20 * 30];
     peridot_image *image;
-    peridot_status status = peridot_image_pixels(&image, seeing.model, rgb, 20, 30);
+    peridot_status status = peridot_image_pixels(&image, seeing.model, rgb, 20, 30, NULL);
     peridot_image_free(image);
     return status;
 }

@@ -61,7 +61,7 @@ static atomic_int n_making;
 static peridot_image *make_image(size_t picture)
 {
     peridot_image *image;
-    assert_int_equal(peridot_image_pixels(&image, &model, pixels[picture], SIDE, SIDE), PERIDOT_OK);
+    assert_int_equal(peridot_image_pixels(&image, &model, pixels[picture], SIDE, SIDE, NULL), PERIDOT_OK);
     return image;
 }
 
