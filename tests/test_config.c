@@ -251,6 +251,24 @@ static void test_json_partial(void **state)
     pd_config_free(&c);
 }
 
+/* Every fourth layer, unless the file says which. Rotations of an angle of 0 leave these as they are. */
+static void test_json_no_rope(void **state)
+{
+    (void)state;
+    static const struct { const char *rest, *want; } rows[] = {{"", "111011101110"},
+        {", \"no_rope_layer_interval\": 3", "110110110110"}, {", \"no_rope_layers\": null", "111011101110"},
+        {", \"no_rope_layers\": [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0], \"no_rope_layer_interval\": 2", "011111111110"}};
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        char json[256];
+        snprintf(json, sizeof json, "{\"model_type\": \"smollm3\", \"num_hidden_layers\": 12%s}", rows[i].rest);
+        struct pd_config c = json_config(json);
+        assert_int_equal(c.n_rope_tables, 2);
+        for (uint32_t k = 0; k < 12; k++)
+            close_to(c.rope_tables[c.layers[k].rope].inv_freq[0], rows[i].want[k] == '1' ? 1 : 0);
+        pd_config_free(&c);
+    }
+}
+
 /* Heads of 8: in files of 6 rotated columns, and of all as neighbours. */
 static void test_head_order(void **state)
 {
@@ -430,7 +448,7 @@ int main(void)
         cmocka_unit_test(test_json_defaults), cmocka_unit_test(test_json_divisors), cmocka_unit_test(test_json_wrapped),
         cmocka_unit_test(test_json_new_generation), cmocka_unit_test(test_json_embedding),
         cmocka_unit_test(test_json_llama), cmocka_unit_test(test_json_qwen), cmocka_unit_test(test_json_longrope),
-        cmocka_unit_test(test_json_partial), cmocka_unit_test(test_head_order),
+        cmocka_unit_test(test_json_partial), cmocka_unit_test(test_json_no_rope), cmocka_unit_test(test_head_order),
         cmocka_unit_test(test_json_heads), cmocka_unit_test(test_json_gemma4),
         cmocka_unit_test(test_json_gemma4_last), cmocka_unit_test(test_json_gemma4_heads),
         cmocka_unit_test(test_json_gemma4_tail), cmocka_unit_test(test_json_gemma4_rope),

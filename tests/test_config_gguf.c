@@ -365,6 +365,9 @@ static void test_write_ropes(void **state)
     EXPECT_FAILURE(write_config(ROPES(YARN ", \"attention_factor\": 1.5", PLAIN)), PERIDOT_ERROR_UNSUPPORTED,
                    "local layers rotate", "no key");
     EXPECT_OK(write_config("{\"model_type\": \"gemma2\", \"rope_scaling\": {" YARN "}}"));
+    EXPECT_OK(write_config("{\"model_type\": \"smollm3\"}"));
+    EXPECT_FAILURE(write_config("{\"model_type\": \"smollm3\", \"no_rope_layer_interval\": 3}"),
+                   PERIDOT_ERROR_UNSUPPORTED, "layer 2 is not rotated", "no key");
 }
 
 /* GGUF has a size of heads for layers with a window and one for the others, and not for each layer. */

@@ -244,6 +244,13 @@ static void test_json_rope(void **state)
         {"\"rope_parameters\": {\"rope_type\": \"default\", \"partial_rotary_factor\": \"half\"}",
          "rope_parameters.partial_rotary_factor is string", "number"},
     };
+    static const struct mutation no_rope[] = {
+        {"\"no_rope_layers\": [1]", "no_rope_layers has 1 entries", "2 layers"},
+        {"\"no_rope_layers\": [1, 2]", "no_rope_layers[1]", "not 0 or 1"},
+        {"\"no_rope_layers\": [true, 1]", "no_rope_layers[0]", "not 0 or 1"},
+        {"\"no_rope_layers\": 4", "no_rope_layers is uint", "a list"},
+        {"\"no_rope_layer_interval\": 0", "no_rope_layer_interval is 0", "not between"},
+    };
 #define YARN "\"rope_scaling\": {\"rope_type\": \"yarn\", "
     static const struct mutation yarn[] = {
         {YARN "\"beta_fast\": 32}", "rope_scaling.factor", "missing"},
@@ -322,6 +329,9 @@ static void test_json_rope(void **state)
     REFUSE_MUTATIONS("\"model_type\": \"llama\"", rows);
     REFUSE_MUTATIONS("\"model_type\": \"llama\"", llama);
     REFUSE_MUTATIONS("\"model_type\": \"phi3\"", partial);
+    REFUSE_MUTATIONS("\"model_type\": \"smollm3\", \"num_hidden_layers\": 2", no_rope);
+    refuse_json(PERIDOT_ERROR_UNSUPPORTED, "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"no_rope_layers\": "
+                "[1, 0]}", "no_rope_layers[1] is 0", "llama");
     refuse_json(PERIDOT_ERROR_UNSUPPORTED, "{\"model_type\": \"phi3\", \"partial_rotary_factor\": 0.01}",
                 "0 of 96 columns of a head", "not pairs");
     refuse_json(PERIDOT_ERROR_UNSUPPORTED, "{\"model_type\": \"phi3\", \"partial_rotary_factor\": 0.99}",

@@ -31,6 +31,7 @@ static const struct dense {
     {"phi3", "phi3", true},
     {"phi3-longrope", "phi3", true},
     {"phi3-partial", "phi3", true},
+    {"smollm3", "smollm3", true},
 };
 
 static const struct { const char *name; peridot_kv_type type; double tolerance; } caches[] = {

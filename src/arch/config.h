@@ -27,12 +27,12 @@ struct pd_rope {
     float factors[2][PD_MAX_PAIRS];
 };
 
-/* Layers without and with a window may rotate differently. */
-enum { PD_ROPE_GLOBAL, PD_ROPE_LOCAL, PD_N_ROPES };
+/* Layers without and with a window may rotate differently, and some not at all. */
+enum { PD_ROPE_GLOBAL, PD_ROPE_LOCAL, PD_ROPE_NONE, PD_N_ROPES };
 
 /* The frequencies themselves, for heads of one size. */
 struct pd_rope_table {
-    uint32_t rope;                   /* PD_ROPE_GLOBAL or PD_ROPE_LOCAL */
+    uint32_t rope;                   /* PD_ROPE_... */
     uint32_t head_dim, n_rotated;    /* see pd_layer */
     double attn_factor;              /* of cos and sin */
     double *inv_freq;                /* [head_dim / 2] */
@@ -54,6 +54,7 @@ struct pd_layer {
     /* Columns of a head that are rotated, the first ones, by halves of their own. Kernels rotate halves of the head:
      * see pd_head_order. */
     uint32_t n_rotated;
+    bool no_rope;                    /* none are, whatever the rule */
     uint32_t rope;                   /* index of a table */
     uint32_t kind;                   /* layers of a kind have alike heads and windows */
     bool qkv_biases;                 /* q, k and v have biases */

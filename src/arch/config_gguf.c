@@ -360,6 +360,7 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     r.n_layers = out->n_layers;
     PD_TRY(pd_layers_create(out));
     PD_TRY(read_windows(&r, out));
+    for (uint32_t i = 0; i < out->n_layers; i++) out->layers[i].no_rope = pd_rope_is_usually_absent(family, i);
     for (uint32_t i = 0; i < out->n_layers; i++) PD_TRY(read_layer(&r, out, i));
     return PERIDOT_OK;
 }

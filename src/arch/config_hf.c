@@ -437,6 +437,7 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
     r.n_layers = out->n_layers;
     PD_TRY(pd_layers_create(out));
     PD_TRY(read_windows(&r, out));
+    PD_TRY(pd_hf_read_no_rope(&r, out));
     if (family->sizes_by_window) PD_TRY(check_own_sizes(&r, out));
     for (uint32_t i = 0; i < out->n_layers; i++) PD_TRY(read_layer(&r, out, i));
     return PERIDOT_OK;

@@ -61,6 +61,8 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
         .hf = {4096, 22016, 32, 32, 32, 32768, 0}},
     [PD_QWEN3] = {.name = "qwen3", .qk_norms = true, .silu = true, .late_windows = true, .rope_base = 10000,
         .hf = {4096, 22016, 32, 32, 32, 32768, 128}},
+    [PD_SMOLLM3] = {.name = "smollm3", .silu = true, .gguf_interleaved = true, .tied = true, .no_rope_interval = 4,
+        .rope_base = 2000000, .hf = {2048, 11008, 36, 16, 4, 32768, 0}},
     /* For tests: its layers differ in all that layers can differ in. */
     [PD_TEST_FAMILY] = {.name = "peridot-test", .post_norms = true, .qkv_biases = true, .qk_norms = true,
         .v_norms = true, .scale_embedding = true, .tied = true, .start_of_turn = 105, .optional_v = true,
@@ -84,7 +86,8 @@ static const struct pd_hf_type hf_types[] = {
     {.name = "llama", .family = PD_LLAMA}, {.name = "mistral", .family = PD_MISTRAL, .window = 4096},
     {.name = "phi3", .family = PD_PHI3}, {.name = "olmo2", .family = PD_OLMO2},
     {.name = "granite", .family = PD_GRANITE}, {.name = "qwen2", .family = PD_QWEN2},
-    {.name = "qwen3", .family = PD_QWEN3}, {.name = "peridot_test", .family = PD_TEST_FAMILY},
+    {.name = "qwen3", .family = PD_QWEN3}, {.name = "smollm3", .family = PD_SMOLLM3},
+    {.name = "peridot_test", .family = PD_TEST_FAMILY},
 };
 
 const struct pd_hf_type *pd_hf_type_find(const char *name)

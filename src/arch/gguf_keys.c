@@ -171,6 +171,10 @@ static peridot_status add_windows(const struct keys *k, const struct pd_config *
 
 static peridot_status add_ropes(const struct keys *k, const struct pd_config *c)
 {
+    for (uint32_t i = 0; i < c->n_layers; i++)
+        if (c->layers[i].no_rope != pd_rope_is_usually_absent(&pd_families[c->family], i))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layer %u is %srotated, for which GGUF has no key", i,
+                           c->layers[i].no_rope ? "not " : "");
     const struct pd_rope *global = &c->ropes[PD_ROPE_GLOBAL];
     char key[KEY_SIZE];
     PD_TRY(add_head_dim(k, "rope.dimension_count", c, offsetof(struct pd_layer, n_rotated)));

@@ -37,5 +37,7 @@ uint32_t pd_hf_uint(struct pd_hf_reader *r, enum pd_number number, uint32_t fall
 double pd_hf_number(struct pd_hf_reader *r, struct pd_hf_object o, enum pd_number number, double fallback);
 /* hf_rope.c: both rotations of the config, by any generation of keys. */
 void pd_hf_read_ropes(struct pd_hf_reader *r, struct pd_config *out);
+/* and which layers have none. */
+peridot_status pd_hf_read_no_rope(struct pd_hf_reader *r, struct pd_config *out);
 
 #endif

@@ -236,3 +236,31 @@ void pd_hf_read_ropes(struct pd_hf_reader *r, struct pd_config *out)
     out->ropes[PD_ROPE_GLOBAL] = global;
     out->ropes[PD_ROPE_LOCAL] = local;
 }
+
+/* no_rope_layers: 1 for those that are rotated, for all the name. */
+static void read_no_rope_layer(struct pd_hf_reader *r, struct pd_layer *layer, yyjson_val *v, uint32_t i)
+{
+    layer->no_rope = yyjson_is_uint(v) && yyjson_get_uint(v) == 0;
+    if (!yyjson_is_uint(v) || yyjson_get_uint(v) > 1)
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %sno_rope_layers[%u] is not 0 or 1", r->config.prefix, i);
+    else if (layer->no_rope && !r->family->no_rope_interval)
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %sno_rope_layers[%u] is 0: all layers of a %s model "
+                            "are rotated", r->config.prefix, i, r->family->name);
+}
+
+peridot_status pd_hf_read_no_rope(struct pd_hf_reader *r, struct pd_config *out)
+{
+    yyjson_val *list = pd_hf_member(r->config.at, "no_rope_layers");
+    uint32_t n = r->family->no_rope_interval;
+    if (n && !list) n = pd_hf_uint(r, PD_NUMBER_NO_ROPE_INTERVAL, n);
+    if (list && !yyjson_is_arr(list)) pd_hf_fail_type(r, r->config, "no_rope_layers", "a list");
+    PD_TRY(r->status);
+    if (list && yyjson_arr_size(list) != out->n_layers)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %sno_rope_layers has %zu entries for %u layers",
+                       r->config.prefix, yyjson_arr_size(list), out->n_layers);
+    for (uint32_t i = 0; i < out->n_layers && r->status == PERIDOT_OK; i++) {
+        if (list) read_no_rope_layer(r, &out->layers[i], yyjson_arr_get(list, i), i);
+        else out->layers[i].no_rope = n && (i + 1) % n == 0;
+    }
+    return r->status;
+}

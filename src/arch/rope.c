@@ -1,5 +1,6 @@
 #include "arch/rope.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,11 @@ void pd_rope_factors(float *out, const struct pd_config *config, uint32_t n)
     }
 }
 
+bool pd_rope_is_usually_absent(const struct pd_family_traits *family, uint32_t layer)
+{
+    return family->no_rope_interval && (layer + 1) % family->no_rope_interval == 0;
+}
+
 /* ---- rows ---- */
 
 struct pd_head_order pd_head_order_of(const struct pd_config *config, uint32_t layer)
@@ -154,7 +160,8 @@ static peridot_status set_n_rotated(struct pd_layer *layer, const struct pd_rope
 /* Of Gemma 2 all layers rotate alike. */
 peridot_status pd_rope_find_table(struct pd_config *c, struct pd_layer *layer)
 {
-    uint32_t rope = layer->window ? PD_ROPE_LOCAL : PD_ROPE_GLOBAL;
+    uint32_t rope = layer->no_rope ? PD_ROPE_NONE : layer->window ? PD_ROPE_LOCAL : PD_ROPE_GLOBAL;
+    c->ropes[PD_ROPE_NONE] = (struct pd_rope){.base = 1, .divisor = 1, .rotated_part = DBL_MIN, .attn_factor = 1};
     PD_TRY(set_n_rotated(layer, &c->ropes[rope]));
     for (layer->rope = 0; layer->rope < c->n_rope_tables; layer->rope++) {
         const struct pd_rope_table *table = &c->rope_tables[layer->rope];

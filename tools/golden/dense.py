@@ -51,6 +51,8 @@ MODELS = {
         True, "phi3", LONG_KEYS | {"rope.dimension_count": 12}),
     "phi3-partial": ("Phi3", dict(WIDE, rope_parameters=ROPE | {"partial_rotary_factor": 0.5}), False, "phi3",
                      {"rope.dimension_count": 8}),
+    "smollm3": ("SmolLM3", dict(num_hidden_layers=4, rope_parameters=ROPE, tie_word_embeddings=True), True, "smollm3",
+                {}),
 }
 # Standard deviations, and those of matrices whose columns' root is divided by: an fp16 cache must stay below 1e-3.
 SPREAD = {"embed_tokens": 2.0, "lm_head": 0.5}
