@@ -106,10 +106,36 @@ test_files() {
     check "without dense layers vectors have d_model columns" columns 64
 }
 
+# Qwen3-Embedding: the state of the token that its tokenizer ends texts with, as transformers computes it.
+test_last() {
+    local from=$golden/embedding-qwen3 model
+    local -a texts
+    mapfile -t texts <"$from/texts.txt"
+    run convert "$from" -o "$folder/made.gguf" --type bf16
+    check "embedding-qwen3: convert succeeds" [ $status = 0 ]
+    for model in "$from" "$folder/made.gguf"; do
+        run embed -m "$model" --kv f32 "${texts[@]}"
+        check "${model##*/}: a vector for each text" [ "$(wc -l <"$folder/out")" = "${#texts[@]}" ]
+        head -n "${#texts[@]}" "$from/vectors.txt" >"$folder/want"
+        check "${model##*/}: transformers' vectors" alike "$folder/out" "$folder/want"
+        run embed -m "$model" --kv f32 --task query "${texts[@]}"
+        tail -n "${#texts[@]}" "$from/vectors.txt" >"$folder/want"
+        check "${model##*/}: transformers' vectors of queries" alike "$folder/out" "$folder/want"
+    done
+    fails_with 1 'run needs a language model' run -m "$from" x
+    rm -rf "$folder/copy"
+    cp -r "$from" "$folder/copy"
+    sed -i 's/models.Normalize/models.Dense/' "$folder/copy/modules.json"
+    cp -r "$golden/embedding-gemma/2_Dense" "$folder/copy/2_Normalize"
+    fails_with 1 'modules.json: type "sentence_transformers.models.Dense" is not known of a qwen3 model' \
+        embed -m "$folder/copy" x
+}
+
 for name in "${names[@]}"; do
     test_forms $name
     test_tasks $name
 done
 test_refusals
 test_files
+test_last
 finish

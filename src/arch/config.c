@@ -95,6 +95,8 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     if (gguf) find_split_experts(out, c);
     if (family->optional_v && (gguf || !family->sizes_by_window)) find_v(out, c);
     PD_TRY(pd_embedding_read(&out->embedding, c, family));
+    bool headless = !gguf && out->embedding.trained && !out->tied && !pd_checkpoint_find(c, "lm_head.weight");
+    if (headless) out->head = PERIDOT_HEAD_NONE;
     if (gguf) PD_TRY(read_rope_factors(out, c));
     return pd_layers_complete(out);
 }

@@ -70,6 +70,7 @@ static peridot_status read_pooling(struct pd_embedding *out, yyjson_val *config,
         if (is) out->pool = known[i].pool;
         found = found || is;
     }
+    out->trained = found;
     if (!found)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s/config.json: only the mean, the last and the first token are "
                        "known as pooling_mode", folder);
@@ -87,15 +88,17 @@ static peridot_status check_dense(yyjson_val *config, const char *folder)
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s/config.json: activation_function is not %s", folder, identity);
 }
 
-static peridot_status read_module(struct pd_embedding *out, const struct pd_checkpoint *c, yyjson_val *module)
+static peridot_status read_module(struct pd_embedding *out, const struct pd_checkpoint *c,
+                                  const struct pd_family_traits *family, yyjson_val *module)
 {
     const char *type = yyjson_get_str(yyjson_obj_get(module, "type")), *last = type ? strrchr(type, '.') : NULL;
     const char *folder = yyjson_get_str(yyjson_obj_get(module, "path"));
     bool dense = last && strcmp(last, ".Dense") == 0, pooling = last && strcmp(last, ".Pooling") == 0;
     yyjson_doc *doc;
     if (last && (strcmp(last, ".Transformer") == 0 || strcmp(last, ".Normalize") == 0)) return PERIDOT_OK;
-    if (!dense && !pooling)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "modules.json: type \"" PD_NAME "\" is not known", type ? type : "");
+    if (!pooling && !(dense && family->embeds))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "modules.json: type \"" PD_NAME "\" is not known of a %s model",
+                       type ? type : "", family->name);
     if (!folder || !pd_hf_is_own_name(folder))
         return pd_fail(PERIDOT_ERROR_FORMAT, "modules.json: the path of a %s is not a folder's name", last + 1);
     PD_TRY(open_module(&doc, c, folder));
@@ -107,12 +110,13 @@ static peridot_status read_module(struct pd_embedding *out, const struct pd_chec
     return status;
 }
 
-static peridot_status read_modules(struct pd_embedding *out, const struct pd_checkpoint *c)
+static peridot_status read_modules(struct pd_embedding *out, const struct pd_checkpoint *c,
+                                   const struct pd_family_traits *family)
 {
     yyjson_val *modules = pd_checkpoint_modules(c), *module;
     size_t i, n;
     if (!modules) return PERIDOT_OK;
-    yyjson_arr_foreach(modules, i, n, module) PD_TRY(read_module(out, c, module));
+    yyjson_arr_foreach(modules, i, n, module) PD_TRY(read_module(out, c, family, module));
     return PERIDOT_OK;
 }
 
@@ -145,10 +149,14 @@ static peridot_status add_prompts(struct pd_embedding *out, yyjson_val *prompts)
     return PERIDOT_OK;
 }
 
-/* EmbeddingGemma's, of its model card and config_sentence_transformers.json. */
-static peridot_status add_published(struct pd_embedding *out)
+struct published {
+    const char *name, *prefix;
+};
+
+/* EmbeddingGemma's and Qwen3-Embedding's, of their model cards and config_sentence_transformers.json. */
+static peridot_status add_published(struct pd_embedding *out, const struct pd_family_traits *family)
 {
-    static const struct { const char *name, *prefix; } published[] = {
+    static const struct published gemma[] = {
         {"query", "task: search result | query: "}, {"document", "title: none | text: "},
         {"QuestionAnswering", "task: question answering | query: "},
         {"FactChecking", "task: fact checking | query: "}, {"CodeRetrieval", "task: code retrieval | query: "},
@@ -160,18 +168,26 @@ static peridot_status add_published(struct pd_embedding *out)
         {"Retrieval", "task: search result | query: "}, {"Retrieval-query", "task: search result | query: "},
         {"Retrieval-document", "title: none | text: "}, {"STS", "task: sentence similarity | query: "},
         {"Summarization", "task: summarization | query: "}};
-    for (size_t i = 0; i < PD_COUNT(published); i++) PD_TRY(add_task(out, published[i].name, published[i].prefix));
+    static const struct published qwen3[] = {
+        {"query", "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"},
+        {"document", ""}};
+    bool is_qwen3 = family == &pd_families[PD_QWEN3];
+    const struct published *rows = is_qwen3 ? qwen3 : gemma;
+    size_t n = is_qwen3 ? PD_COUNT(qwen3) : family->embeds ? PD_COUNT(gemma) : 0;
+    for (size_t i = 0; i < n; i++) PD_TRY(add_task(out, rows[i].name, rows[i].prefix));
     return PERIDOT_OK;
 }
 
-static peridot_status read_tasks(struct pd_embedding *out, const struct pd_checkpoint *c)
+static peridot_status read_tasks(struct pd_embedding *out, const struct pd_checkpoint *c,
+                                 const struct pd_family_traits *family)
 {
     yyjson_doc *doc = NULL;
     peridot_status status = PERIDOT_OK;
     if (pd_checkpoint_kind(c) == PD_CHECKPOINT_HF)
         status = pd_json_open_optional(&doc, pd_checkpoint_path(c), "config_sentence_transformers.json");
     yyjson_val *prompts = yyjson_obj_get(yyjson_doc_get_root(doc), "prompts");
-    if (status == PERIDOT_OK) status = yyjson_obj_size(prompts) ? add_prompts(out, prompts) : add_published(out);
+    if (status == PERIDOT_OK)
+        status = yyjson_obj_size(prompts) ? add_prompts(out, prompts) : add_published(out, family);
     yyjson_doc_free(doc);
     return status;
 }
@@ -190,6 +206,7 @@ static peridot_status read_pooling_type(struct pd_embedding *out, const struct p
     if (m && (m->type == PD_META_ARRAY || !pd_meta_uint(&type, m, 0) || type >= PD_COUNT(pools)))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "metadata key %s is not 0, 1, 2 or 3", key);
     out->pool = pools[type];
+    out->trained = type != 0;
     return PERIDOT_OK;
 }
 
@@ -198,10 +215,9 @@ peridot_status pd_embedding_read(struct pd_embedding *out, const struct pd_check
 {
     bool gguf = pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF;
     *out = (struct pd_embedding){.pool = PERIDOT_POOL_MEAN};
-    if (!family->embeds) return PERIDOT_OK;
-    PD_TRY(read_dense(out, c, family));
-    PD_TRY(gguf ? read_pooling_type(out, c, family) : read_modules(out, c));
-    return read_tasks(out, c);
+    if (family->embeds) PD_TRY(read_dense(out, c, family));
+    PD_TRY(gguf ? read_pooling_type(out, c, family) : read_modules(out, c, family));
+    return family->embeds || out->trained ? read_tasks(out, c, family) : PERIDOT_OK;
 }
 
 void pd_embedding_free(struct pd_embedding *e)

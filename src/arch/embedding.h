@@ -1,6 +1,7 @@
 /* How a model's final hidden states become one vector of a text: pooled, through dense layers without bias, and of
  * length 1; and what texts of a task begin with. Read from sentence-transformers' files beside a Hugging Face model, or
- * from GGUF metadata, which has no prefixes: those that were published with the model stand in. */
+ * from GGUF metadata, which has no prefixes: those that were published with the model stand in. Models whose tokens see
+ * only what is before them (Qwen3-Embedding) may be embedding models as well. */
 #ifndef PD_ARCH_EMBEDDING_H
 #define PD_ARCH_EMBEDDING_H
 
@@ -15,6 +16,7 @@ struct pd_task {
 };
 
 struct pd_embedding {
+    bool trained;            /* the files say how texts are pooled: of other models any vector will do */
     peridot_pool pool;
     uint32_t n_dense, dense_dims[PD_MAX_DENSE];   /* rows of each matrix */
     struct pd_task *tasks;

@@ -83,9 +83,8 @@ static void add_embedding(const struct keys *k, const struct pd_config *c)
     static const uint32_t types[] = {[PERIDOT_POOL_MEAN] = 1, [PERIDOT_POOL_CLS] = 2, [PERIDOT_POOL_LAST] = 3};
     const struct pd_embedding *e = &c->embedding;
     char key[KEY_SIZE];
-    if (!c->bidirectional) return;
-    pd_gguf_writer_add_bool(k->writer, full_key(key, k, "attention.causal"), false);
-    add_u32(k, "pooling_type", types[e->pool]);
+    if (c->bidirectional) pd_gguf_writer_add_bool(k->writer, full_key(key, k, "attention.causal"), false);
+    if (c->bidirectional || e->trained) add_u32(k, "pooling_type", types[e->pool]);
     if (pd_families[c->family].per_layer_projected) {
         add_u32(k, "embedding_length_out", pd_embedding_dim(e, c->d_model));
         return;

@@ -138,6 +138,7 @@ static peridot_status check_head(const struct planner *l)
 {
     peridot_head head = l->source.config->head;
     if (head == PERIDOT_HEAD_LANGUAGE || (head == PERIDOT_HEAD_NONE && l->source.config->tied)
+        || (head == PERIDOT_HEAD_NONE && l->source.config->embedding.trained)
         || pd_families[l->source.config->family].embeds) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: %s cannot be converted: GGUF has no place for it",
                    pd_checkpoint_path(l->source.checkpoint),

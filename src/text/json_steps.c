@@ -136,12 +136,12 @@ static const struct step decoders[] = {
 
 /* ---- post_processor ---- */
 
-/* What it puts before a text, and whether it puts something behind one, which only whole texts have: a prompt goes
- * on. */
+/* What it puts before a text, and what behind one, which only whole texts have: a prompt goes on. */
 static bool read_template(struct pd_json_steps *out, yyjson_val *step)
 {
     yyjson_val *single = yyjson_obj_get(step, "single"), *first = yyjson_arr_get_first(single);
-    out->adds_eos = yyjson_arr_size(single) > 1 && yyjson_obj_get(yyjson_arr_get_last(single), "SpecialToken");
+    yyjson_val *last = yyjson_arr_size(single) > 1 ? yyjson_arr_get_last(single) : NULL;
+    out->end = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(last, "SpecialToken"), "id"));
     out->bos = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(first, "SpecialToken"), "id"));
     return true;
 }

@@ -16,7 +16,7 @@ struct pd_json_steps {
     bool byte_decoder, space_decoder;
     const char *pattern;         /* that splits words; NULL: none */
     const char *bos;             /* the piece that the template begins with; NULL: none */
-    bool adds_eos;               /* and it ends with another */
+    const char *end;             /* and that it ends with */
 };
 
 /* Strings are borrowed from the document. */

@@ -49,7 +49,7 @@ struct pd_pieces {
     int32_t bos, eos;        /* -1: none */
     uint32_t n_suppressed;
     bool no_bos;             /* the tokenizer's configuration wants none before plain text; chats have theirs */
-    bool add_eos;            /* whole texts end with one */
+    int32_t end;             /* whole texts end with it; -1: with nothing */
     bool dummy_prefix;       /* a space is put before the first text */
     bool strip_prefix;       /* and taken away from it when decoding */
     enum pd_algorithm algorithm;

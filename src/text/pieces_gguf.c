@@ -91,9 +91,19 @@ static peridot_status read_suppressed(struct pd_pieces *out, const struct pd_che
     return PERIDOT_OK;
 }
 
+/* A flag; `missing` when the key is absent. */
+static peridot_status read_flag(bool *out, const struct pd_checkpoint *c, const char *key, bool missing)
+{
+    const struct pd_meta *m = pd_checkpoint_find_meta(c, key);
+    *out = missing;
+    if (!m || (m->type != PD_META_ARRAY && pd_meta_bool(out, m, 0))) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a flag", key);
+}
+
 static peridot_status read_ids(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
     int32_t id;
+    bool ends;
     if (out->algorithm != PD_ALGORITHM_BYTE_MERGES) PD_TRY(restore_unknown(out, c));
     PD_TRY(read_named_id(&out->bos, out, c, KEY("bos_token_id"), (const char *const[]){"<bos>", "<s>", LLAMA3_BOS}));
     PD_TRY(read_named_id(&out->eos, out, c, KEY("eos_token_id"),
@@ -102,16 +112,9 @@ static peridot_status read_ids(struct pd_pieces *out, const struct pd_checkpoint
     pd_pieces_mark_stop(out, id);
     PD_TRY(pd_pieces_read_gguf_id(&id, out, c, KEY("eom_token_id")));
     pd_pieces_mark_stop(out, id);
+    PD_TRY(read_flag(&ends, c, KEY("add_eos_token"), false));
+    if (ends) out->end = out->eos;
     return read_suppressed(out, c);
-}
-
-/* A flag; `missing` when the key is absent. */
-static peridot_status read_flag(bool *out, const struct pd_checkpoint *c, const char *key, bool missing)
-{
-    const struct pd_meta *m = pd_checkpoint_find_meta(c, key);
-    *out = missing;
-    if (!m || (m->type != PD_META_ARRAY && pd_meta_bool(out, m, 0))) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a flag", key);
 }
 
 static bool has_string(const struct pd_checkpoint *c, const char *key, struct pd_string *out)
@@ -152,7 +155,6 @@ static peridot_status read_prefix(struct pd_pieces *out, const struct pd_checkpo
     /* Early Gemma files lack the key, and no Gemma model has the prefix. */
     bool gemma =
         has_string(c, "general.architecture", &family) && family.size >= 5 && memcmp(family.data, "gemma", 5) == 0;
-    PD_TRY(read_flag(&out->add_eos, c, KEY("add_eos_token"), false));
     PD_TRY(read_flag(&out->dummy_prefix, c, KEY("add_space_prefix"), !gemma));
     out->strip_prefix = out->dummy_prefix;
     return PERIDOT_OK;
@@ -207,7 +209,7 @@ static peridot_status read_merges(struct pd_pieces *out, const struct pd_checkpo
 
 peridot_status pd_pieces_read_gguf(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
-    *out = (struct pd_pieces){.bos = -1, .eos = -1};
+    *out = (struct pd_pieces){.bos = -1, .eos = -1, .end = -1};
     PD_TRY(read_kind(out, c));
     PD_TRY(read_pieces(out, c));
     PD_TRY(read_ids(out, c));

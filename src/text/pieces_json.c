@@ -197,7 +197,7 @@ static peridot_status use_steps(struct pd_pieces *out, const struct pd_json_step
     out->strip_prefix = s->strip_prefix;
     out->nfc = s->nfc;
     out->bos = find_control(out, s->bos, (const char *const[]){"<bos>", "<s>", "<|begin_of_text|>"});
-    out->add_eos = s->adds_eos;
+    out->end = s->end ? pd_pieces_find_control(out, s->end, strlen(s->end)) : -1;
     out->eos = find_control(out, NULL, (const char *const[]){"<eos>", "</s>", "<|end_of_text|>"});
     return s->pattern ? pd_pieces_set_pattern(out, s->pattern) : PERIDOT_OK;
 }
@@ -221,7 +221,7 @@ peridot_status pd_pieces_read_json(struct pd_pieces *out, const uint8_t *data, u
 {
     struct json j = {0};
     yyjson_doc *doc;
-    *out = (struct pd_pieces){.bos = -1, .eos = -1};
+    *out = (struct pd_pieces){.bos = -1, .eos = -1, .end = -1};
     PD_TRY(pd_json_read(&doc, data, size));
     peridot_status status = read_root(out, &j, yyjson_doc_get_root(doc));
     free(j.entries);

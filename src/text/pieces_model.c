@@ -111,7 +111,7 @@ static int32_t find_control(const struct pd_pieces *p, int64_t id, const struct 
 peridot_status pd_pieces_read_model(struct pd_pieces *out, const uint8_t *data, uint64_t size)
 {
     struct spec spec = {.type = 1, .bos = 1, .eos = 2, .prefix = true, .remove = true, .escape = true};
-    *out = (struct pd_pieces){.bos = -1, .eos = -1, .algorithm = PD_ALGORITHM_UNIGRAM};
+    *out = (struct pd_pieces){.bos = -1, .eos = -1, .end = -1, .algorithm = PD_ALGORITHM_UNIGRAM};
     PD_TRY(read_fields(out, &spec, (struct pd_proto_reader){.data = data, .size = size}));
     if (out->n == 0) return pd_fail(PERIDOT_ERROR_FORMAT, "not a sentencepiece model (it has no pieces)");
     /* All writers write both, after the pieces: without them the defaults of the .proto file would hold. */

@@ -114,9 +114,7 @@ static peridot_status encode_text(struct pd_ids *out, const struct pd_tokenizer 
     if (flags & PERIDOT_ENCODE_SPECIAL) PD_TRY(encode_special(out, t, text, size));
     else PD_TRY(pd_tokenizer_encode_plain(out, t, text, size, true));
     if (flags & PERIDOT_ENCODE_BOS && t->pieces.bos >= 0 && !t->pieces.no_bos) PD_TRY(put_bos(out, t->pieces.bos));
-    if (flags & PERIDOT_ENCODE_EOS && t->pieces.eos >= 0 && t->pieces.add_eos)
-        PD_TRY(pd_ids_append(out, &t->pieces.eos, 1));
-    return PERIDOT_OK;
+    return flags & PERIDOT_ENCODE_EOS && t->pieces.end >= 0 ? pd_ids_append(out, &t->pieces.end, 1) : PERIDOT_OK;
 }
 
 peridot_status pd_tokenizer_finish_ids(int32_t **out, size_t *n, struct pd_ids *ids, peridot_status status)

@@ -138,9 +138,10 @@ static void add_named_ids(struct pd_gguf_writer *w, const struct pd_tokenizer *t
 {
     static const struct { const char *key, *name; } known[] = {
         {KEY("eot_token_id"), "<end_of_turn>"}, {KEY("eot_token_id"), "<|eot_id|>"},
-        {KEY("eot_token_id"), "<turn|>"}, {KEY("eot_token_id"), "\u2581<EOT>"},
+        {KEY("eot_token_id"), "<|im_end|>"}, {KEY("eot_token_id"), "<turn|>"}, {KEY("eot_token_id"), "\u2581<EOT>"},
         {KEY("eom_token_id"), "<|eom_id|>"}, {KEY("eom_token_id"), "<|tool_response>"},
         {KEY("padding_token_id"), "<pad>"}, {KEY("padding_token_id"), "<|finetune_right_pad_id|>"},
+        {KEY("padding_token_id"), "<|endoftext|>"},
         {KEY("fim_sep_token_id"), "<|file_separator|>"}, {KEY("fim_sep_token_id"), "<|file_sep|>"},
         {KEY("fim_sep_token_id"), "<file_sep>"},
     };
@@ -169,7 +170,7 @@ static void add_ids(struct pd_gguf_writer *w, const struct pd_tokenizer *t)
 {
     const struct pd_pieces *p = &t->pieces;
     add_id(w, KEY("bos_token_id"), p->bos);
-    add_id(w, KEY("eos_token_id"), p->eos);
+    add_id(w, KEY("eos_token_id"), p->end >= 0 ? p->end : p->eos);
     for (uint32_t i = 0; i < p->n; i++)
         if (p->piece[i].type == PD_PIECE_UNKNOWN) add_id(w, KEY("unknown_token_id"), i);
     add_named_ids(w, t);
@@ -177,7 +178,7 @@ static void add_ids(struct pd_gguf_writer *w, const struct pd_tokenizer *t)
     add_id(w, KEY("fim_suf_token_id"), t->infill[PD_INFILL_SUFFIX]);
     add_id(w, KEY("fim_mid_token_id"), t->infill[PD_INFILL_MIDDLE]);
     pd_gguf_writer_add_bool(w, KEY("add_bos_token"), p->bos >= 0 && !p->no_bos);
-    pd_gguf_writer_add_bool(w, KEY("add_eos_token"), p->eos >= 0 && p->add_eos);
+    pd_gguf_writer_add_bool(w, KEY("add_eos_token"), p->end >= 0);
 }
 
 /* ---- all ---- */

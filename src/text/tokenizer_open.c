@@ -197,7 +197,8 @@ static void use_config(struct pd_pieces *p, yyjson_doc *config)
     pd_pieces_mark_stop(p, p->eos);
     yyjson_val *add = yyjson_obj_get(yyjson_doc_get_root(config), "add_bos_token");
     p->no_bos = yyjson_is_false(add) && !gemma4;
-    if (yyjson_is_true(yyjson_obj_get(yyjson_doc_get_root(config), "add_eos_token"))) p->add_eos = true;
+    bool ends = yyjson_is_true(yyjson_obj_get(yyjson_doc_get_root(config), "add_eos_token"));
+    if (ends && p->end < 0) p->end = p->eos;
 }
 
 /* Llama 3's "tokenizer.model" is a list in base64, tiktoken's format, beside a tokenizer.json that says more. */
