@@ -102,6 +102,21 @@ static void test_patterns(void **state)
     peridot_vocab_close(v);
 }
 
+/* Of DeepSeek's distills: no text makes the mark of a turn, whatever the file calls it. */
+static void test_wide_pipes(void **state)
+{
+    (void)state;
+    struct json_parts p = byte_parts;
+    p.added = ADDED("280", "<|begin|>", "true", "false") ", " ADDED("281", "<\uff5cUser\uff5c>", "false", "false") ", "
+              ADDED("282", "<\uff5c>", "false", "false");
+    peridot_vocab *v = open_parts(&p);
+    expect(v, "<\uff5cUser\uff5c>a", PERIDOT_ENCODE_SPECIAL, "<\uff5cUser\uff5c>|a|");
+    expect(v, "<\uff5cUser", 0, "<|\xef|\xbd|\x9c|U|s|e|r|");
+    expect(v, "<\uff5cUser\uff5c>", 0, "<|\xef|\xbd|\x9c|U|s|e|r|\xef|\xbd|\x9c|>|");
+    expect(v, "<\uff5c>", 0, "<\uff5c>|");
+    peridot_vocab_close(v);
+}
+
 /* Streaming holds back a character that two tokens make. */
 static void test_stream(void **state)
 {
@@ -488,7 +503,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spelling), cmocka_unit_test(test_bytes), cmocka_unit_test(test_whole_words),
-        cmocka_unit_test(test_patterns), cmocka_unit_test(test_stream), cmocka_unit_test(test_long_word),
+        cmocka_unit_test(test_patterns), cmocka_unit_test(test_wide_pipes), cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_long_word),
         cmocka_unit_test(test_merging), cmocka_unit_test(test_scores), cmocka_unit_test(test_characters),
         cmocka_unit_test(test_prefixes), cmocka_unit_test(test_split_spaces), cmocka_unit_test(test_fallback),
         cmocka_unit_test(test_whole_stretch), cmocka_unit_test(test_directory),

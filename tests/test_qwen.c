@@ -2,6 +2,7 @@
  * with a small tokenizer (tools/golden/qwen.py made tests/golden/qwen), as a tokenizer.json and as a GGUF file. */
 #include "text_shared.h"
 
+#include "grammar/calls/calls.h"
 #include "text/nfc.h"
 
 static yyjson_doc *open_golden(const char *name)
@@ -204,7 +205,9 @@ static void test_chats(void **state)
     size_t i, n, k, n_conversations;
     yyjson_arr_foreach(root, i, n, row) {
         if (i == 0) continue;   /* the tools */
+        const char *jinja = yyjson_get_str(yyjson_obj_get(row, "jinja"));
         peridot_vocab *v = open_with_template(row);
+        assert_string_equal(pd_call_format_name(pd_call_format_of_template(jinja, strlen(jinja))), "hermes");
         assert_string_equal(v->tokenizer->chat->name, "chatml");
         assert_true(v->tokenizer->thoughts[0] >= 0 && !v->tokenizer->thoughts_named);
         yyjson_arr_foreach(yyjson_obj_get(row, "conversations"), k, n_conversations, conversation)

@@ -101,8 +101,8 @@ bool pd_pieces_is_reserve(const struct pd_pieces *p, uint32_t id)
 /* Google's models have turn markers, image markers and reserves as user-defined pieces, beside newlines and HTML tags
  * that text must match. GGUF files call the first kind control, and so do we: what plain text must never make. The
  * patterns are those of the GGUF converter, so that both forms of a model give the same ids. "<|channel>" and
- * "<channel|>" are Gemma 4's, some of which the converter makes user-defined for other reasons. `text` is the piece as
- * the table has it. */
+ * "<channel|>" are Gemma 4's, some of which the converter makes user-defined for other reasons, and DeepSeek's have
+ * U+FF5C for "|". `text` is the piece as the table has it. */
 static bool is_marker(const char *text, size_t size, int64_t type)
 {
     static const char *const names[] = {
@@ -122,8 +122,11 @@ static bool is_marker(const char *text, size_t size, int64_t type)
     if (type == PD_PIECE_NORMAL) return false;
     for (size_t i = 0; i < PD_COUNT(calls); i++)
         if (is_named(text, size, calls[i])) return true;
-    bool pipes = size > 3 && text[0] == '<' && text[size - 1] == '>' && (text[1] == '|' || text[size - 2] == '|');
-    return pipes || is_reserve(text, size);
+    static const char wide[] = "\xef\xbd\x9c";
+    bool angles = size > 3 && text[0] == '<' && text[size - 1] == '>';
+    bool pipes = angles && (text[1] == '|' || text[size - 2] == '|');
+    bool wide_pipes = angles && size > 8 && memcmp(text + 1, wide, 3) == 0 && memcmp(text + size - 4, wide, 3) == 0;
+    return pipes || wide_pipes || is_reserve(text, size);
 }
 
 static peridot_status append_piece_text(struct pd_pieces *p, const char *text, size_t size, int64_t *type)
