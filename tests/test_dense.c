@@ -28,6 +28,7 @@ static const struct dense {
     {"granite", "granite", true},
     {"mistral", "llama", true},
     {"olmo2", "olmo2", true},
+    {"olmo3", "olmo2", true},
     {"phi3", "phi3", true},
     {"phi3-longrope", "phi3", true},
     {"phi3-partial", "phi3", true},

@@ -160,9 +160,10 @@ static void read_ropes(struct reader *r, struct pd_config *out)
     read_rope_rule(r, global);
     /* Gemma 2's local layers rotate like its global ones; Gemma 3's have a base of their own and no rule. */
     *local = *global;
+    double base = r->family->rope_base_local > 0 ? r->family->rope_base_local : global->base;
     if (r->family->local_rope)
-        *local = (struct pd_rope){.base = read_number(r, PD_NUMBER_ROPE_BASE_LOCAL, r->family->rope_base_local),
-            .divisor = 1, .old_ctx = out->ctx_max, .attn_factor = 1};
+        *local = (struct pd_rope){.base = read_number(r, PD_NUMBER_ROPE_BASE_LOCAL, base), .divisor = 1,
+            .old_ctx = out->ctx_max, .attn_factor = 1};
 }
 
 /* ---- layers ---- */
@@ -308,6 +309,14 @@ static peridot_status refuse_unknown(struct reader *r)
                    r->family->name);
 }
 
+/* Where that decides. */
+static bool has_window(const struct pd_checkpoint *c, const struct pd_family_traits *family)
+{
+    const struct reader r = {.checkpoint = c, .family = family};
+    char key[KEY_SIZE];
+    return !family->gguf_by_window || find_key(&r, pd_numbers[PD_NUMBER_WINDOW].gguf, key);
+}
+
 static peridot_status find_family(struct pd_config *out, const struct pd_checkpoint *c)
 {
     const struct pd_meta *m = pd_checkpoint_find_meta(c, "general.architecture");
@@ -315,7 +324,7 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
     if (!m || !pd_meta_string(&name, m, 0))
         return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key general.architecture is %s", m ? "not a string" : "missing");
     for (int i = 0; i < PD_N_FAMILIES; i++) {
-        if (!equals(name, pd_families[i].name)) continue;
+        if (!equals(name, pd_families[i].name) || !has_window(c, &pd_families[i])) continue;
         out->family = (enum pd_family)i;
         return PERIDOT_OK;
     }

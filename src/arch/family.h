@@ -8,7 +8,7 @@
 
 enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
-    PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO2, PD_GRANITE, PD_QWEN2, PD_QWEN3, PD_SMOLLM3,
+    PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO3, PD_OLMO2, PD_GRANITE, PD_QWEN2, PD_QWEN3, PD_SMOLLM3,
     PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
@@ -28,6 +28,7 @@ struct pd_hf_defaults {
 
 struct pd_family_traits {
     const char *name;                /* GGUF's general.architecture, and what reports say */
+    bool gguf_by_window;             /* GGUF files of that name are of this family if they say a window */
     bool no_pre_norms;               /* attention and ffn read the residual stream as it is */
     bool post_norms;                 /* attention and ffn outputs are normed before they are added */
     bool qkv_biases;                 /* q, k and v have biases */
@@ -71,7 +72,7 @@ struct pd_family_traits {
     bool last_is_global;             /* whatever the pattern says */
     bool vision_masks;               /* use_bidirectional_attention may be "vision", which is of images alone */
     uint32_t gguf_window;            /* of GGUF files that do not say it; 0: they must */
-    double rope_base, rope_base_local;
+    double rope_base, rope_base_local;   /* local 0: as rope_base, or what files say for it */
     double attn_softcap, final_softcap;   /* 0: none */
     bool final_softcap_known;        /* files may have one */
     /* query_pre_attn_scalar where config.json does not say it; 0: the divisor is head_dim */

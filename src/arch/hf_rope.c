@@ -219,7 +219,7 @@ void pd_hf_read_ropes(struct pd_hf_reader *r, struct pd_config *out)
     if (family->rotated_part > 0 && yyjson_obj_size(scaling.at) && r->status == PERIDOT_OK)
         r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %srope_scaling is not known in a %s model: its "
                             "rotation is in rope_parameters", r->config.prefix, family->name);
-    if (family->local_rope)
+    if (family->rope_base_local > 0 && family->local_rope)
         local.base = pd_hf_number(r, r->config, PD_NUMBER_ROPE_BASE_LOCAL, family->rope_base_local);
     refuse_partial(r, r->config);
     refuse_partial(r, scaling);

@@ -44,6 +44,13 @@ MODELS = {
                 {"attention.sliding_window": 9}),
     "olmo2": ("Olmo2", dict(rope_parameters=ROPE | {"rope_theta": 500000.0}), True, "olmo2",
               {"rope.freq_base": 500000.0}),
+    "olmo3": ("Olmo3", dict(
+        num_hidden_layers=4, sliding_window=9, max_position_embeddings=64, rope_parameters={
+            "sliding_attention": {"rope_type": "default", "rope_theta": 500.0},
+            "full_attention": {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "beta_fast": 32.0,
+                               "beta_slow": 1.0, "original_max_position_embeddings": 16}}), False, "olmo2",
+              {"rope.freq_base": 500.0, "attention.sliding_window": 9, "rope.scaling.type": "yarn",
+               "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 16}),
     "phi3": ("Phi3", dict(sliding_window=11, rope_parameters=ROPE, tie_word_embeddings=True), True, "phi3",
              {"attention.sliding_window": 11}),
     "phi3-longrope": ("Phi3", dict(
