@@ -165,9 +165,8 @@ static peridot_status append_all(struct pd_text_buffer *out, struct span *s, con
 {
     for (size_t at = 0, high, end; at < size; at = end) {
         for (high = at; high < size && (is_inert(text[high]) || is_continuation(text[high]));) high++;
-        size_t begin = high;   /* of the span */
-        if (begin > at && begin < size) begin--;
-        while (begin > at && is_continuation(text[begin])) begin--;
+        size_t begin = high;   /* of the span: the character before */
+        while (begin > at && high < size && is_continuation(text[--begin])) {}
         for (end = high; end < size && !is_inert(text[end]);) end++;
         PD_TRY(pd_text_append(out, text + at, begin - at));
         PD_TRY(append_span(out, s, text + begin, end - begin));

@@ -26,8 +26,7 @@ FAMILY = {
     "gemma3": {K.Attention.SLIDING_WINDOW: U32, K.Rope.FREQ_BASE: F32},
     "qwen2": {K.Rope.FREQ_BASE: F32}, "qwen3": {K.Rope.FREQ_BASE: F32},
 }
-TOKENIZER = {K.Tokenizer.MODEL: STRING, K.Tokenizer.PRE: STRING, K.Tokenizer.BOS_ID: U32, K.Tokenizer.EOS_ID: U32,
-             K.Tokenizer.ADD_BOS: BOOL}
+TOKENIZER = {K.Tokenizer.MODEL: STRING, K.Tokenizer.PRE: STRING, K.Tokenizer.EOS_ID: U32, K.Tokenizer.ADD_BOS: BOOL}
 OPTIONAL = {"OUTPUT", "ROPE_FREQS", "ATTN_ROT_EMBD", "FFN_GATE_INP", "FFN_GATE_EXP", "FFN_DOWN_EXP", "FFN_UP_EXP"}
 
 
@@ -60,7 +59,8 @@ def check_tensors(reader, arch, n_layers):
 
 def check_tokenizer(reader, fields):
     rows = int(next(t for t in reader.tensors if t.name == "token_embd.weight").shape[1])
-    check_keys(fields, TOKENIZER, "")
+    bos = {K.Tokenizer.BOS_ID: U32} if number(fields[K.Tokenizer.ADD_BOS]) else {}
+    check_keys(fields, TOKENIZER | bos, "")
     lists = ["merges"] if text(fields[K.Tokenizer.MODEL]) == "gpt2" else ["scores"]
     for name in ("tokens", "token_type"):
         n = len(fields["tokenizer.ggml." + name].data)
