@@ -66,11 +66,12 @@ vec2 rotated(uint base, uint i, float scale, bool is_q)
 
 void prepare_q(uint first_head)
 {
+    float growth = 1.0 + p.places.at[gl_WorkGroupID.z].q_growth;
     for (uint h = gl_SubgroupID; h < HEADS; h += gl_NumSubgroups) {
         uint base = token_q + (first_head + h) * HEAD_DIM;
         float scale = head_scale(base, PD_NORM_QK);
         for (uint i = gl_SubgroupInvocationID; i < HEAD_DIM / 2; i += gl_SubgroupSize) {
-            vec2 x = rotated(base, i, scale, true) * p.scale;
+            vec2 x = rotated(base, i, scale, true) * (p.scale * growth);
             q_shared[h * HEAD_DIM + i] = x.x;
             q_shared[h * HEAD_DIM + HEAD_DIM / 2 + i] = x.y;
         }

@@ -85,10 +85,11 @@ uint partial_base(uint h)
 
 void prepare_queries()
 {
+    float growth = 1.0 + p.places.at[gl_WorkGroupID.z].q_growth;
     [[unroll]] for (uint h = 0; h < HEADS; h++) {
         read_head(token_q() + (first_head + h) * HEAD_DIM, true);
         [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++)
-            [[unroll]] for (uint c = 0; c < 2; c++) p.y.at[partial_base(h) + pair_at_lane(i) + c] = head[i][c];
+            [[unroll]] for (uint c = 0; c < 2; c++) p.y.at[partial_base(h) + pair_at_lane(i) + c] = head[i][c] * growth;
     }
     subgroupMemoryBarrier();
     subgroupBarrier();

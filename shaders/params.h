@@ -59,6 +59,7 @@ struct pd_place {
                                 the same pass writes, too */
     uint32_t split_pages, n_splits;
     uint32_t first_split;    /* splits of the tokens before it in the step */
+    float q_growth;          /* its queries are multiplied by 1 + q_growth */
 };
 
 /* One candidate of the vocabulary. */

@@ -57,14 +57,15 @@ void main()
         return;
     }
     float scale = (NORMS & PD_NORM_QK) != 0 ? head_scale(base) : 1.0;
+    float growth = is_q ? 1.0 + p.places.at[m].q_growth : 1.0;
     const uint HALF = HEAD_DIM / 2;
     uint angles = m * HEAD_DIM;
     for (uint i = 2 * gl_LocalInvocationID.x; i < HALF; i += 2 * gl_WorkGroupSize.x) {
         vec2 a = load_pair(base, i, scale, is_q), b = load_pair(base, i + HALF, scale, is_q);
         vec2 c = vec2(p.angles.at[angles + i], p.angles.at[angles + i + 1]);
         vec2 s = vec2(p.angles.at[angles + HALF + i], p.angles.at[angles + HALF + i + 1]);
-        store_pair(base, i, a * c - b * s, is_q);
-        store_pair(base, i + HALF, a * s + b * c, is_q);
+        store_pair(base, i, (a * c - b * s) * growth, is_q);
+        store_pair(base, i + HALF, (a * s + b * c) * growth, is_q);
     }
     if (is_q) return;
     kv_finish();

@@ -249,7 +249,14 @@ static void test_json_rope(void **state)
         {"\"no_rope_layers\": [1, 2]", "no_rope_layers[1]", "not 0 or 1"},
         {"\"no_rope_layers\": [true, 1]", "no_rope_layers[0]", "not 0 or 1"},
         {"\"no_rope_layers\": 4", "no_rope_layers is uint", "a list"},
+        {"\"use_sliding_window\": true, \"sliding_window\": 64", "use_sliding_window is true", "smollm3"},
         {"\"no_rope_layer_interval\": 0", "no_rope_layer_interval is 0", "not between"},
+    };
+#define GROWTH "\"rope_parameters\": {\"rope_type\": \"default\", \"llama_4_scaling_beta\": "
+    static const struct mutation growth[] = {
+        {GROWTH "-0.1}", "rope_parameters.llama_4_scaling_beta is -0.1", "not between"},
+        {GROWTH "1e9}", "rope_parameters.llama_4_scaling_beta is 1000000000", "not between"},
+        {GROWTH "[0.1]}", "rope_parameters.llama_4_scaling_beta is array", "number"},
     };
 #define YARN "\"rope_scaling\": {\"rope_type\": \"yarn\", "
     static const struct mutation yarn[] = {
@@ -329,6 +336,11 @@ static void test_json_rope(void **state)
     REFUSE_MUTATIONS("\"model_type\": \"llama\"", rows);
     REFUSE_MUTATIONS("\"model_type\": \"llama\"", llama);
     REFUSE_MUTATIONS("\"model_type\": \"phi3\"", partial);
+    REFUSE_MUTATIONS("\"model_type\": \"ministral3\"", growth);
+    refuse_json(PERIDOT_ERROR_UNSUPPORTED, "{\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"default\", "
+                "\"llama_4_scaling_beta\": 0.1}}", "rope_scaling.llama_4_scaling_beta is 0.1", "llama");
+    refuse_json(PERIDOT_ERROR_UNSUPPORTED, "{\"model_type\": \"ministral3\"}", "rope_parameters is missing",
+                "mistral3");
     REFUSE_MUTATIONS("\"model_type\": \"smollm3\", \"num_hidden_layers\": 2", no_rope);
     refuse_json(PERIDOT_ERROR_UNSUPPORTED, "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"no_rope_layers\": "
                 "[1, 0]}", "no_rope_layers[1] is 0", "llama");

@@ -27,6 +27,7 @@ static const struct dense {
 } models[] = {
     {"granite", "granite", true},
     {"mistral", "llama", true},
+    {"ministral3", "mistral3", true},
     {"olmo2", "olmo2", true},
     {"olmo3", "olmo2", true},
     {"phi3", "phi3", true},

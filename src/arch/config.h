@@ -21,6 +21,7 @@ struct pd_rope {
     double factor, low_freq_factor, high_freq_factor;   /* Llama 3.1's; factor 0: no rule */
     double beta_fast, beta_slow;                        /* YaRN's; beta_fast 0: no rule */
     double exact_ramp;                                  /* 1: YaRN's ramp begins and ends between pairs */
+    double yarn_weight;                                 /* see pd_rope_yarn_factor; 0: none */
     double old_ctx;                                     /* the context that a rule extends */
     double attn_factor;
     uint32_t n_factors, is_long;                        /* is_long: LongRoPE, which has both */
@@ -81,6 +82,7 @@ struct pd_config {
     float embed_scale;
     float residual_scale;            /* of branches, before they are added: see pd_stream_eps */
     float logit_scale;               /* of logits, before their softcap */
+    double query_growth;             /* queries are multiplied by 1 + this * ln(1 + floor(position / old_ctx)) */
     bool rope_interleaved;           /* q and k rows of the file are ordered for rotation of neighbours */
     bool norm_plus_one;              /* stored norm weights are centred on zero: add 1 */
     bool tied;                       /* the output matrix is the embedding */

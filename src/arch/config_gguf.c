@@ -145,8 +145,8 @@ static void read_rope_rule(struct reader *r, struct pd_rope *rope)
     if (scaling != YARN) return;
     rope->beta_fast = read_number(r, PD_NUMBER_BETA_FAST, 32);
     rope->beta_slow = read_number(r, PD_NUMBER_BETA_SLOW, 1);
-    double all = read_number(r, PD_NUMBER_MSCALE_ALL_DIM, 0);
-    rope->attn_factor *= pd_rope_mscale(rope->divisor, 1) / (all != 0 ? pd_rope_mscale(rope->divisor, all) : 1);
+    rope->yarn_weight = read_number(r, PD_NUMBER_MSCALE_ALL_DIM, 0);
+    rope->attn_factor *= pd_rope_yarn_factor(rope);
     if (r->status == PERIDOT_OK) check_number(r, PD_NUMBER_ATTN_FACTOR, rope->attn_factor, key);
     find_key(r, "rope.scaling.type", key);
     if (r->status == PERIDOT_OK) r->status = pd_rope_check_yarn(rope, key);
@@ -155,9 +155,15 @@ static void read_rope_rule(struct reader *r, struct pd_rope *rope)
 static void read_ropes(struct reader *r, struct pd_config *out)
 {
     struct pd_rope *global = &out->ropes[PD_ROPE_GLOBAL], *local = &out->ropes[PD_ROPE_LOCAL];
+    char key[KEY_SIZE];
     *global = (struct pd_rope){.base = read_number(r, PD_NUMBER_ROPE_BASE, r->family->rope_base), .divisor = 1,
         .rotated_part = r->family->rotated_part, .old_ctx = out->ctx_max, .attn_factor = 1};
     read_rope_rule(r, global);
+    out->query_growth = read_number(r, PD_NUMBER_QUERY_GROWTH, 0);
+    find_key(r, pd_numbers[PD_NUMBER_QUERY_GROWTH].gguf, key);
+    if (out->query_growth != 0 && !r->family->query_growth && r->status == PERIDOT_OK)
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: queries of a %s model do not grow", key,
+                            out->query_growth, r->family->name);
     /* Gemma 2's local layers rotate like its global ones; Gemma 3's have a base of their own and no rule. */
     *local = *global;
     double base = r->family->rope_base_local > 0 ? r->family->rope_base_local : global->base;
@@ -273,12 +279,12 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
 
 static peridot_status refuse_unknown(struct reader *r)
 {
-    enum { MULTIPLIERS = 5 };   /* from here on */
+    enum { MULTIPLIERS = 6 };   /* from here on */
     /* and the one value that changes nothing */
     static const struct { const char *name; double neutral; } numbers[] = {
         {"rope.scale_linear", 1}, {"rope.scaling.yarn_ext_factor", 1}, {"rope.scaling.yarn_attn_factor", 1},
-        {"attention.clamp_kqv", 0}, {"attention.max_alibi_bias", 0}, [MULTIPLIERS] = {"logit_scale", 1},
-        {"embedding_scale", 1}, {"residual_scale", 1}};
+        {"attention.temperature_length", 0}, {"attention.clamp_kqv", 0}, {"attention.max_alibi_bias", 0},
+        [MULTIPLIERS] = {"logit_scale", 1}, {"embedding_scale", 1}, {"residual_scale", 1}};
     char key[KEY_SIZE];
     for (size_t i = 0; i < (r->family->multipliers ? MULTIPLIERS : PD_COUNT(numbers)); i++) {
         double value = read_float(r, numbers[i].name, key);

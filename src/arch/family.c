@@ -66,6 +66,8 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
         .hf = {4096, 22016, 32, 32, 32, 32768, 128}},
     [PD_SMOLLM3] = {.name = "smollm3", .silu = true, .gguf_interleaved = true, .tied = true, .no_rope_interval = 4,
         .rope_base = 2000000, .hf = {2048, 11008, 36, 16, 4, 32768, 0}},
+    [PD_MINISTRAL3] = {.name = "mistral3", .silu = true, .gguf_interleaved = true, .query_growth = true,
+        .rope_base = 1000000, .hf = {4096, 14336, 34, 32, 8, 262144, 128}},
     /* For tests: its layers differ in all that layers can differ in. */
     [PD_TEST_FAMILY] = {.name = "peridot-test", .post_norms = true, .qkv_biases = true, .qk_norms = true,
         .v_norms = true, .scale_embedding = true, .tied = true, .start_of_turn = 105, .optional_v = true,
@@ -91,6 +93,7 @@ static const struct pd_hf_type hf_types[] = {
     {.name = "olmo3", .family = PD_OLMO3},
     {.name = "granite", .family = PD_GRANITE}, {.name = "qwen2", .family = PD_QWEN2},
     {.name = "qwen3", .family = PD_QWEN3}, {.name = "smollm3", .family = PD_SMOLLM3},
+    {.name = "ministral3", .family = PD_MINISTRAL3},
     {.name = "peridot_test", .family = PD_TEST_FAMILY},
 };
 

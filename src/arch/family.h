@@ -9,7 +9,7 @@
 enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
     PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO3, PD_OLMO2, PD_GRANITE, PD_QWEN2, PD_QWEN3, PD_SMOLLM3,
-    PD_TEST_FAMILY, PD_N_FAMILIES
+    PD_MINISTRAL3, PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
 /* Which keys of config.json name the gate's activation. */
@@ -58,6 +58,7 @@ struct pd_family_traits {
     bool output_scales;              /* each layer has a number that multiplies what comes out of it */
     bool local_rope;                 /* layers with windows rotate with a base of their own, and without a divisor */
     bool partial_rope;               /* files may say that a part of a head's columns is rotated */
+    bool query_growth;               /* files may say that queries grow with their position */
     uint32_t no_rope_interval;       /* every n-th layer is not rotated, unless config.json says which; 0: all are */
     /* original_max_position_embeddings where config.json does not say it; 0: that is for the rule of rotation to say */
     uint32_t hf_old_ctx;

@@ -184,13 +184,16 @@ static peridot_status add_ropes(const struct keys *k, const struct pd_config *c)
     const char *type = global->is_long ? "longrope" : yarn ? "yarn" : divides ? "linear" : NULL;
     if (type) pd_gguf_writer_add_string(k->writer, full_key(key, k, "rope.scaling.type"), type);
     if (divides) add_f32(k, "rope.scaling.factor", global->divisor);
-    if (yarn || global->is_long) add_u32(k, "rope.scaling.original_context_length", (uint32_t)global->old_ctx);
+    if (c->query_growth != 0) add_f32(k, "attention.temperature_scale", c->query_growth);
+    if (yarn || global->is_long || c->query_growth != 0)
+        add_u32(k, "rope.scaling.original_context_length", (uint32_t)global->old_ctx);
     if (yarn) {
         add_f32(k, "rope.scaling.yarn_beta_fast", global->beta_fast);
         add_f32(k, "rope.scaling.yarn_beta_slow", global->beta_slow);
+        if (global->yarn_weight != 0) add_f32(k, "rope.scaling.yarn_log_multiplier", global->yarn_weight);
     }
     /* by which readers multiply what they take from the divisor */
-    float attn_factor = (float)(global->attn_factor / (yarn ? pd_rope_mscale(global->divisor, 1) : 1));
+    float attn_factor = (float)(global->attn_factor / (yarn ? pd_rope_yarn_factor(global) : 1));
     if (attn_factor != 1) add_f32(k, "rope.scaling.attn_factor", (double)attn_factor);
     return PERIDOT_OK;
 }
@@ -228,7 +231,7 @@ static peridot_status check_local_rope(const struct pd_config *c)
     const struct pd_rope *global = &c->ropes[PD_ROPE_GLOBAL], *local = &c->ropes[PD_ROPE_LOCAL];
     bool has_rule = local->divisor != 1 || local->factor != 0 || local->beta_fast != 0
         || local->is_long;
-    bool usual = global->attn_factor == (global->beta_fast != 0 ? pd_rope_mscale(global->divisor, 1) : 1);
+    bool usual = global->attn_factor == pd_rope_yarn_factor(global);
     bool ok = pd_families[c->family].local_rope ? !has_rule && usual : pd_rope_equal(local, global);
     if (!pd_layers_largest(c).window || ok) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED,

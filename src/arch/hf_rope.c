@@ -53,8 +53,10 @@ static void read_yarn(struct pd_hf_reader *r, struct pd_rope *rope, struct pd_hf
     rope->beta_fast = optional_number(r, o, PD_NUMBER_BETA_FAST, 32);
     rope->beta_slow = optional_number(r, o, PD_NUMBER_BETA_SLOW, 1);
     double one = optional_number(r, o, PD_NUMBER_MSCALE, 0), all = optional_number(r, o, PD_NUMBER_MSCALE_ALL_DIM, 0);
-    double usual = one != 0 && all != 0 ? pd_rope_mscale(rope->divisor, one) / pd_rope_mscale(rope->divisor, all)
-                                        : pd_rope_mscale(rope->divisor, 1);
+    bool weighted = one != 0 && all != 0;
+    rope->yarn_weight = weighted && one == 1 ? all : 0;   /* GGUF has no key for two */
+    double usual = weighted ? pd_rope_mscale(rope->divisor, one) / pd_rope_mscale(rope->divisor, all)
+                            : pd_rope_mscale(rope->divisor, 1);
     rope->attn_factor = optional_number(r, o, PD_NUMBER_ATTN_FACTOR, usual);
     check_attn_factor(r, o, rope->attn_factor);
     if (truncate && !yyjson_is_bool(truncate) && r->status == PERIDOT_OK)
@@ -206,6 +208,22 @@ static void read_parameters(struct pd_hf_reader *r, struct pd_rope *global, stru
     *local = by_type ? read_rope(r, sliding, *local) : *global;
 }
 
+/* It is among the numbers of the rotation, and goes by the same old context. The family's default, which transformers
+ * has where there are none, is YaRN's with a number of its own. */
+static void read_query_growth(struct pd_hf_reader *r, struct pd_config *out, struct pd_hf_object o)
+{
+    char full[PD_HF_KEY_SIZE];
+    out->query_growth = optional_number(r, o, PD_NUMBER_QUERY_GROWTH, 0);
+    if (r->status != PERIDOT_OK) return;
+    if (r->family->query_growth && !yyjson_obj_size(o.at))
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %srope_parameters is missing in a %s model",
+                            r->config.prefix, r->family->name);
+    if (!r->family->query_growth && out->query_growth != 0)
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: queries of a %s model do not grow",
+                            pd_hf_key(full, o, pd_numbers[PD_NUMBER_QUERY_GROWTH].hf), out->query_growth,
+                            r->family->name);
+}
+
 void pd_hf_read_ropes(struct pd_hf_reader *r, struct pd_config *out)
 {
     const struct pd_family_traits *family = r->family;
@@ -230,6 +248,7 @@ void pd_hf_read_ropes(struct pd_hf_reader *r, struct pd_config *out)
     } else {
         read_parameters(r, &global, &local, parameters);
     }
+    read_query_growth(r, out, parameters.at ? parameters : scaling);
     if (scaling.at && parameters.at && r->status == PERIDOT_OK && !pd_rope_equal(&old, &global))
         r->status = pd_fail(PERIDOT_ERROR_FORMAT,
                             "config.json: rope_scaling and rope_parameters contradict each other");
@@ -242,16 +261,21 @@ static void read_no_rope_layer(struct pd_hf_reader *r, struct pd_layer *layer, y
 {
     layer->no_rope = yyjson_is_uint(v) && yyjson_get_uint(v) == 0;
     if (!yyjson_is_uint(v) || yyjson_get_uint(v) > 1)
-        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %sno_rope_layers[%u] is not 0 or 1", r->config.prefix, i);
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %sno_rope_layers[%u] is not 0 or 1", r->config.prefix,
+                            i);
     else if (layer->no_rope && !r->family->no_rope_interval)
-        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %sno_rope_layers[%u] is 0: all layers of a %s model "
-                            "are rotated", r->config.prefix, i, r->family->name);
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %sno_rope_layers[%u] is 0: all layers of a %s "
+                            "model are rotated", r->config.prefix, i, r->family->name);
 }
 
 peridot_status pd_hf_read_no_rope(struct pd_hf_reader *r, struct pd_config *out)
 {
     yyjson_val *list = pd_hf_member(r->config.at, "no_rope_layers");
     uint32_t n = r->family->no_rope_interval;
+    bool has_windows = n && yyjson_is_true(pd_hf_member(r->config.at, "use_sliding_window"));
+    if (has_windows && pd_hf_member(r->config.at, "sliding_window"))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %suse_sliding_window is true, which is not supported "
+                       "in a %s model", r->config.prefix, r->family->name);
     if (n && !list) n = pd_hf_uint(r, PD_NUMBER_NO_ROPE_INTERVAL, n);
     if (list && !yyjson_is_arr(list)) pd_hf_fail_type(r, r->config, "no_rope_layers", "a list");
     PD_TRY(r->status);

@@ -43,6 +43,7 @@ const struct pd_number_row pd_numbers[PD_N_NUMBERS] = {
     [PD_NUMBER_MSCALE] = {"mscale", NULL, 0, 1e3},   /* 0: none */
     [PD_NUMBER_MSCALE_ALL_DIM] = {"mscale_all_dim", "rope.scaling.yarn_log_multiplier", 0, 1e3},
     [PD_NUMBER_ATTN_FACTOR] = {"attention_factor", "rope.scaling.attn_factor", 1e-3, 1e3},
+    [PD_NUMBER_QUERY_GROWTH] = {"llama_4_scaling_beta", "attention.temperature_scale", 0, 100},   /* 0: none */
     [PD_NUMBER_NO_ROPE_INTERVAL] = {"no_rope_layer_interval", NULL, 1, 1024},
 };
 

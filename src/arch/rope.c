@@ -13,6 +13,12 @@ bool pd_rope_equal(const struct pd_rope *a, const struct pd_rope *b) { return me
 
 double pd_rope_mscale(double divisor, double weight) { return divisor > 1 ? 0.1 * weight * log(divisor) + 1 : 1; }
 
+double pd_rope_yarn_factor(const struct pd_rope *rope)
+{
+    double weighted = rope->yarn_weight != 0 ? pd_rope_mscale(rope->divisor, rope->yarn_weight) : 1;
+    return rope->beta_fast != 0 ? pd_rope_mscale(rope->divisor, 1) / weighted : 1;
+}
+
 peridot_status pd_rope_check_yarn(const struct pd_rope *rope, const char *key)
 {
     if (!(rope->base > 1))

@@ -7,6 +7,9 @@
 bool pd_rope_equal(const struct pd_rope *a, const struct pd_rope *b);
 /* What cos and sin are multiplied by where YaRN divides by `divisor`, by its authors' rule for a weight of 1. */
 double pd_rope_mscale(double divisor, double weight);
+/* What YaRN multiplies cos and sin by where files do not say it: that, divided by the same of the weight that they
+ * have; 1 without YaRN. */
+double pd_rope_yarn_factor(const struct pd_rope *rope);
 /* Whether YaRN's numbers make a rule; `key`: what sentences name. */
 peridot_status pd_rope_check_yarn(const struct pd_rope *rope, const char *key);
 

@@ -48,11 +48,13 @@ static void write_places(const struct pd_input *in, const struct pd_workspace *w
                          const struct pd_pages *pages, uint32_t pos, uint32_t last)
 {
     const struct pd_config *c = &w->model->config;
+    double growth = c->query_growth != 0 ? c->query_growth * log(1 + floor(pos / c->ropes[PD_ROPE_GLOBAL].old_ctx)) : 0;
     for (uint32_t kind = 0; kind < c->n_kinds; kind++) {
         uint32_t window = w->cache->pools[kind].window;
         struct pd_place place = pd_decode_place(pos, window, w->split_pages);
         place.last = last_key(c, window, pos, last);
         place.text = pd_pages_text(w->cache, pages);
+        place.q_growth = (float)growth;
         ((struct pd_place *)in->places.host)[kind * in->n_rows + m] = place;
     }
 }

@@ -147,6 +147,14 @@ static void set_kv_from(struct pd_heads *heads, enum kv_from from)
     heads->shares_kv = from == KV_SHARED;
 }
 
+/* Of tokens: exact in fp32, and none of the first. Queries that are ready have grown. */
+static float growth_of(uint32_t token) { return 0.25f * (float)(token % 3); }
+
+static void grow(float *q, const struct pd_reference_heads *h, uint32_t token)
+{
+    for (uint32_t i = 0; i < h->n_heads * h->head_dim; i++) q[i] *= 1 + growth_of(token);
+}
+
 /* sights: [n_tokens], or NULL where only positions count. */
 static struct pd_trial_buffer *make_places(struct pd_trial *t, uint32_t pos, const struct pd_reference_sight *sights,
                                            uint32_t n_tokens)
@@ -154,7 +162,7 @@ static struct pd_trial_buffer *make_places(struct pd_trial *t, uint32_t pos, con
     struct pd_place *places = pd_trial_zeros(t, n_tokens * sizeof *places);
     for (uint32_t m = 0; m < n_tokens; m++)
         places[m] = (struct pd_place){.pos = pos + m, .last = sights ? sights[m].last : pos + m,
-            .text = TABLE_PAGES * PD_PAGE};
+            .text = TABLE_PAGES * PD_PAGE, .q_growth = growth_of(m)};
     return pd_trial_words(t, places, n_tokens, sizeof *places / 4, sizeof *places / 4);
 }
 
@@ -271,6 +279,7 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, const stru
     struct pd_reference_cache second = {k + sequence_size(&h), v + sequence_size(&h)};
     second = written_cache(t, &second, &h, from);
     pd_reference_rope(qkv, &second, &h, angles, pos, n_tokens);
+    for (uint32_t m = 0; m < n_tokens; m++) grow(qkv + (size_t)m * width, &h, m);
     float *want = device_qkv(t, qkv, &h, from, n_tokens);
     pd_trial_check_rows(t, rows, want, rope_magnitudes(t, want, &h, from, n_tokens), 4e-6);
     struct written written = {type, 1, pos, from == KV_SHARED ? 0 : n_tokens};
@@ -510,6 +519,7 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
         at[m] = pd_decode_place(at[m].pos, p->window, split_pages);
         at[m].text = m * TABLE_PAGES * PD_PAGE;
         at[m].first_split = n_splits;
+        at[m].q_growth = growth_of(m);
         n_splits += at[m].n_splits;
         step.dispatch[kind][1] = (uint32_t)pd_max(step.dispatch[kind][1], at[m].n_splits);
     }
@@ -560,6 +570,7 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
         struct written written = {s->type, m, at[m].pos, n_own};
         float *q = qkv + m * width;
         pd_reference_rope(q, &own, &a.h, angles + m * s->head_dim, at[m].pos, 1);
+        grow(q, &a.h, m);
         check_cache(t, "k", a.k_cache, a.k, &a.h, &written);
         check_cache(t, "v", a.v_cache, a.v, &a.h, &written);
         const struct pd_reference_sight sight = {first_key(p, at[m].pos), at[m].pos};

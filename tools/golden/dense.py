@@ -34,6 +34,10 @@ LONG = dict(rope_type="longrope", short_factor=[1.0, 1.05, 1.1, 1.2, 1.3, 1.5],
 LONG_KEYS = {f"rope_factors_{n}.weight": np.array(LONG[f"{n}_factor"], np.float32) for n in ("short", "long")} | {
     "rope.scaling.original_context_length": 32, "rope.scaling.attn_factor": float(np.sqrt(1 + np.log(16) / np.log(32)))}
 
+# Queries of the last third of a text are multiplied by 1.55.
+GROWING = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=2.0, beta_slow=0.5,
+               mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.5)
+
 # name: (class, what differs from COMMON, old config.json, GGUF architecture, its keys beyond those of all)
 MODELS = {
     "granite": ("Granite", dict(
@@ -60,6 +64,10 @@ MODELS = {
                      {"rope.dimension_count": 8}),
     "smollm3": ("SmolLM3", dict(num_hidden_layers=4, rope_parameters=ROPE, tie_word_embeddings=True), True, "smollm3",
                 {}),
+    "ministral3": ("Ministral3", dict(head_dim=16, rope_parameters=ROPE | GROWING), False, "mistral3", {
+        "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 16,
+        "rope.scaling.yarn_beta_fast": 2.0, "rope.scaling.yarn_beta_slow": 0.5,
+        "rope.scaling.yarn_log_multiplier": 1.0, "attention.temperature_scale": 0.5}),
 }
 # Standard deviations, and those of matrices whose columns' root is divided by: an fp16 cache must stay below 1e-3.
 SPREAD = {"embed_tokens": 2.0, "lm_head": 0.5}
