@@ -54,7 +54,8 @@ static void test_n_params(void **state)
         {"qwen2.5-3b", 3085938688}, {"qwen2.5-7b", 7615616512}, {"qwen2.5-14b", 14770033664},
         {"qwen2.5-32b", 32763876352}, {"qwen3-0.6b", 596049920}, {"qwen3-1.7b", 1720574976},
         {"qwen3-4b", 4022468096}, {"qwen3-8b", 8190735360}, {"qwen3-14b", 14768307200}, {"qwen3-32b", 32762123264},
-        {"granite3.3-2b", 2533539840}, {"granite3.3-8b", 8170864640},
+        {"granite3.3-2b", 2533539840}, {"granite3.3-8b", 8170864640}, {"mistral-7b", 7248023552},
+        {"mistral-nemo-12b", 12247782400}, {"olmo2-7b", 7298617344}, {"smollm3-3b", 3075098624},
     };
     for (size_t i = 0; i < PD_COUNT(published); i++) {
         struct count count = {0};

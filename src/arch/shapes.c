@@ -1,6 +1,7 @@
 #include "arch/shapes.h"
 
 #include "arch/layers.h"
+#include "arch/rope.h"
 #include "base/num.h"
 
 #include <stdio.h>
@@ -82,6 +83,14 @@ static const struct pd_shape shapes[] = {
      GRANITE3, .query_scale = 0.015625f, .logit_divisor = 8},
     {.name = "granite3.3-8b", PD_GRANITE, 40, 4096, 12800, 32, 8, 128,    0, 131072,  0,  49159,  49159,  49159, false,
      GRANITE3, .query_scale = 0.0078125f, .logit_divisor = 16},
+    {.name = "mistral-7b",  PD_MISTRAL, 32, 4096, 14336, 32,  8, 128,    0,  32768,  0,  32768,  32768,  32768, true,
+     .rope_base = 1e6, .eps = 1e-5f},
+    {.name = "mistral-nemo-12b", PD_MISTRAL, 40, 5120, 14336, 32, 8, 128, 0, 131072, 0, 131072, 131072, 131072, true,
+     .rope_base = 1e6, .eps = 1e-5f},
+    {.name = "olmo2-7b",    PD_OLMO2,   32, 4096, 11008, 32, 32, 128,    0,   4096,  0, 100352, 100352, 100278, true,
+     .rope_base = 5e5},
+    {.name = "smollm3-3b",  PD_SMOLLM3, 36, 2048, 11008, 16,  4, 128,    0,  65536,  0, 128256, 128256, 128256, false,
+     .rope_base = 5e6},
     {.name = "tiny-gemma",  PD_GEMMA1,   2,  256,   512,  4,  1,  64,    0,    512,  0,   1024,   1024,   1024, false},
     {.name = "tiny-gemma2", PD_GEMMA2,   4,  256,   512,  4,  2,  64,   32,    512,  0,   1024,   1024,   1024, false},
     {.name = "tiny-gemma3", PD_GEMMA3,   7,  256,   512,  4,  2,  64,   32,    512,  8,   1088,   1024,   1000, false},
@@ -144,6 +153,7 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
         if (s->double_wide && i >= c->n_layers - c->n_shared_kv) l->ffn_dim *= 2;
         if (s->layers) *l = s->layers[i];
         l->kv_layer = i;
+        l->no_rope = pd_rope_is_usually_absent(&pd_families[s->family], i);
         l->query_scale = s->query_scale != 0 ? s->query_scale : pd_layer_usual_scale(c, l);
     }
     return pd_layers_complete(c);
