@@ -3,7 +3,7 @@
 #include "alloc_fixture.h"
 
 #include "api/grammar.h"
-#include "engine/vision/image.h"
+#include "api/handles.h"
 #include "peridot_tools.h"
 #include "base/json.h"
 #include "text/template/template.h"
@@ -99,8 +99,8 @@ static peridot_status encode_images(void)
     static const char json[] = "[{\"role\": \"user\", \"content\": [{\"type\": \"image\"}, "
                                "{\"type\": \"text\", \"text\": \"hello\"}, {\"type\": \"image\"}]}]";
     static int32_t image_ids[] = {INT32_MIN, -2};
-    static struct pd_image image = {.n = PD_COUNT(image_ids), .ids = image_ids};
-    peridot_image *const images[] = {(peridot_image *)&image, (peridot_image *)&image};
+    static struct peridot_image image = {.n_parts = 1, .n_rows = PD_COUNT(image_ids), .ids = image_ids};
+    peridot_image *const images[] = {&image, &image};
     const peridot_chat chat = {.size = sizeof chat, .template_name = "gemma", .json = json,
         .json_size = sizeof json - 1, .images = images, .n_images = PD_COUNT(images)};
     int32_t *ids;

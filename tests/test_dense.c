@@ -26,6 +26,7 @@ static const struct dense {
     bool has_gguf;
 } models[] = {
     {"granite", "granite", true},
+    {"granite4", "granite", false},
     {"mistral", "llama", true},
     {"ministral3", "mistral3", true},
     {"olmo2", "olmo2", true},

@@ -86,6 +86,8 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     bool gguf = pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF;
     PD_TRY(gguf ? pd_config_read_gguf(out, c) : pd_config_read_hf(out, c));
     const struct pd_family_traits *family = &pd_families[out->family];
+    out->fused_qkv = family->fused;
+    out->fused_gate_up = family->fused || (family->hf_shared_unit && !gguf);
     out->bidirectional = family->embeds;
     if (family->embeds) see_both_ways(out, family, gguf);
     out->norm_plus_one = !gguf && family->hf_norm_plus_one;

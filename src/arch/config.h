@@ -86,6 +86,7 @@ struct pd_config {
     bool rope_interleaved;           /* q and k rows of the file are ordered for rotation of neighbours */
     bool norm_plus_one;              /* stored norm weights are centred on zero: add 1 */
     bool tied;                       /* the output matrix is the embedding */
+    bool fused_qkv, fused_gate_up;   /* files have these as one tensor */
     bool bidirectional;              /* a token sees its whole text, not only what is before it */
     uint32_t image_sight;            /* PD_SIGHT_ ...: what an image's rows see of it that causal ones would not */
     struct pd_layer *layers;         /* [n_layers] */

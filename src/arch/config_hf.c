@@ -97,10 +97,29 @@ static peridot_status read_all_windows(struct pd_hf_reader *r, struct pd_config 
     return r->status;
 }
 
+/* Of a family whose layers may be state-space blocks, have experts, or not be rotated: attention in all of them is
+ * known, and no experts. */
+static peridot_status read_hybrid(struct pd_hf_reader *r, struct pd_config *out)
+{
+    yyjson_val *types = pd_hf_member(r->config.at, "layer_types"), *n = pd_hf_member(r->config.at, "num_local_experts");
+    const char *positions = yyjson_get_str(pd_hf_member(r->config.at, "position_embedding_type"));
+    for (uint32_t i = 0; i < out->n_layers; i++) {
+        const char *type = yyjson_get_str(yyjson_arr_get(types, i));
+        if (!type || (strcmp(type, "attention") != 0 && strcmp(type, "full_attention") != 0))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %slayer_types[%u] is not \"attention\": layers with "
+                           "state-space blocks (Mamba) are not computed", r->config.prefix, i);
+        out->layers[i].no_rope = !positions || strcmp(positions, "rope") != 0;
+    }
+    if (yyjson_is_uint(n) && yyjson_get_uint(n) == 0) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %snum_local_experts is not 0: experts beside the shared unit "
+                   "are not computed in a %s model", r->config.prefix, r->family->name);
+}
+
 /* Which layers have a window: by name, all but every n-th, or the last ones. */
 static peridot_status read_windows(struct pd_hf_reader *r, struct pd_config *out)
 {
     if (r->family->hf_all_windows) return read_all_windows(r, out);
+    if (r->family->hf_shared_unit) return read_hybrid(r, out);
     uint32_t first = read_first_window(r);
     struct pd_hf_object types = {pd_hf_member(r->config.at, "layer_types"), ""};
     uint32_t usual = r->family->window_pattern, pattern = types.at ? usual : read_pattern(r);
@@ -177,7 +196,8 @@ static peridot_status read_layer(struct pd_hf_reader *r, struct pd_config *out, 
 {
     const struct pd_hf_defaults *d = &r->family->hf;
     struct pd_layer *l = &out->layers[i];
-    l->ffn_dim = pd_hf_layer_uint(r, PD_NUMBER_FFN_DIM, i, d->ffn_dim);
+    enum pd_number ffn_dim = r->family->hf_shared_unit ? PD_NUMBER_SHARED_DIM : PD_NUMBER_FFN_DIM;
+    l->ffn_dim = pd_hf_layer_uint(r, ffn_dim, i, d->ffn_dim);
     l->n_heads = pd_hf_layer_uint(r, PD_NUMBER_HEADS, i, d->n_heads);
     l->n_kv_heads = pd_hf_layer_uint(r, PD_NUMBER_KV_HEADS, i, d->n_kv_heads ? d->n_kv_heads : l->n_heads);
     if (r->family->sizes_by_window) read_own_sizes(r, out, i);
@@ -437,7 +457,7 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
     r.n_layers = out->n_layers;
     PD_TRY(pd_layers_create(out));
     PD_TRY(read_windows(&r, out));
-    PD_TRY(pd_hf_read_no_rope(&r, out));
+    if (!family->hf_shared_unit) PD_TRY(pd_hf_read_no_rope(&r, out));
     if (family->sizes_by_window) PD_TRY(check_own_sizes(&r, out));
     for (uint32_t i = 0; i < out->n_layers; i++) PD_TRY(read_layer(&r, out, i));
     return PERIDOT_OK;

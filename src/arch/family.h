@@ -8,8 +8,8 @@
 
 enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
-    PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO3, PD_OLMO2, PD_GRANITE, PD_QWEN2, PD_QWEN3, PD_SMOLLM3,
-    PD_MINISTRAL3, PD_TEST_FAMILY, PD_N_FAMILIES
+    PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO3, PD_OLMO2, PD_GRANITE, PD_GRANITE4, PD_QWEN2, PD_QWEN3,
+    PD_SMOLLM3, PD_MINISTRAL3, PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
 /* Which keys of config.json name the gate's activation. */
@@ -47,6 +47,8 @@ struct pd_family_traits {
     uint32_t start_of_turn;          /* id of the marker, which end_of_turn follows; 0: the vocabulary has none */
     bool optional_v;                 /* layers may lack v: their values are the keys as their matrix gives them */
     bool fused;                      /* files have q, k and v as one tensor, and gate and up */
+    /* config.json knows the gated unit as what experts share: gate and up are one tensor there */
+    bool hf_shared_unit;
     bool experts;                    /* layers may have experts beside their gated unit */
     bool per_layer_inputs;           /* layers may get inputs of their own from the token, */
     bool per_layer_projected;        /* made of its embedding alone: there is no table of them */

@@ -17,6 +17,7 @@ const struct pd_number_row pd_numbers[PD_N_NUMBERS] = {
     [PD_NUMBER_RESIDUAL_SCALE] = {"residual_multiplier", "residual_scale", 1e-3, 1e3},
     [PD_NUMBER_LOGIT_DIVISOR] = {"logits_scaling", "logit_scale", 1e-3, 1e3},
     [PD_NUMBER_FFN_DIM] = {"intermediate_size", "feed_forward_length", 1, 1 << 20},
+    [PD_NUMBER_SHARED_DIM] = {"shared_intermediate_size", NULL, 1, 1 << 20},
     [PD_NUMBER_HEADS] = {"num_attention_heads", "attention.head_count", 1, 1024},
     [PD_NUMBER_KV_HEADS] = {"num_key_value_heads", "attention.head_count_kv", 1, 1024},
     [PD_NUMBER_HEAD_DIM] = {"head_dim", "attention.key_length", 4, 512, 4},

@@ -11,9 +11,9 @@ enum size { ONE, D_MODEL, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_H
     PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
     N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS, ANY };
 
-enum when { ALWAYS, PRE_NORMS, FUSED, SPLIT, EXPERTS_FUSED, EXPERTS_SPLIT, UNTIED, HAS_RULE, LONG_ROPE, CLASSIFIES,
-    HAS_KV, HAS_V, QKV_BIASES, QKV_BIASES_AND_KV,
-    QKV_BIASES_AND_V, QK_NORMS, QK_NORMS_AND_KV, POST_NORMS,
+enum when { ALWAYS, PRE_NORMS, FUSED_QKV, HAS_Q, FUSED_GATE_UP, HAS_GATE, EXPERTS_FUSED, EXPERTS_SPLIT, UNTIED,
+    HAS_RULE, LONG_ROPE, CLASSIFIES, HAS_KV, HAS_V, QKV_BIASES, QKV_BIASES_AND_KV, QKV_BIASES_AND_V, QK_NORMS,
+    QK_NORMS_AND_KV, POST_NORMS,
     EXPERTS, PER_LAYER_INPUTS, PER_LAYER_TABLE, OUTPUT_SCALES, DENSE_2, DENSE_3, PROJECTS, DRAFTS };
 
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
@@ -48,9 +48,9 @@ static const struct row {
     [PD_ROLE_ATTN_NORM] = {"blk.%u.attn_norm.weight", "layers.%u.input_layernorm.weight", NULL, ONE, D_MODEL,
         PRE_NORMS},
     [PD_ROLE_QKV] = {"blk.%u.attn_qkv.weight", "layers.%u.self_attn.qkv_proj.weight", NULL,
-        QKV_DIM, D_MODEL, FUSED, PD_MATRIX_QKV},
+        QKV_DIM, D_MODEL, FUSED_QKV, PD_MATRIX_QKV},
     [PD_ROLE_Q] = {"blk.%u.attn_q.weight", "layers.%u.self_attn.q_proj.weight", NULL,
-        Q_DIM, D_MODEL, SPLIT, PD_MATRIX_QKV},
+        Q_DIM, D_MODEL, HAS_Q, PD_MATRIX_QKV},
     [PD_ROLE_K] = {"blk.%u.attn_k.weight", "layers.%u.self_attn.k_proj.weight", NULL,
         KV_DIM, D_MODEL, HAS_KV, PD_MATRIX_QKV},
     [PD_ROLE_V] = {"blk.%u.attn_v.weight", "layers.%u.self_attn.v_proj.weight", NULL,
@@ -72,11 +72,11 @@ static const struct row {
     [PD_ROLE_FFN_NORM] = {"blk.%u.ffn_norm.weight", "layers.%u.post_attention_layernorm.weight",
         "layers.%u.pre_feedforward_layernorm.weight", ONE, D_MODEL, PRE_NORMS},
     [PD_ROLE_GATE_UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.gate_up_proj.weight", NULL, TWO_FFN_DIMS, D_MODEL,
-        FUSED, PD_MATRIX_GATE_UP},
-    [PD_ROLE_GATE] = {"blk.%u.ffn_gate.weight", "layers.%u.mlp.gate_proj.weight", NULL, FFN_DIM, D_MODEL, SPLIT,
+        FUSED_GATE_UP, PD_MATRIX_GATE_UP},
+    [PD_ROLE_GATE] = {"blk.%u.ffn_gate.weight", "layers.%u.mlp.gate_proj.weight", NULL, FFN_DIM, D_MODEL, HAS_GATE,
         PD_MATRIX_GATE_UP},
     [PD_ROLE_UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.up_proj.weight", NULL,
-        FFN_DIM, D_MODEL, SPLIT, PD_MATRIX_GATE_UP},
+        FFN_DIM, D_MODEL, HAS_GATE, PD_MATRIX_GATE_UP},
     [PD_ROLE_DOWN] = {"blk.%u.ffn_down.weight", "layers.%u.mlp.down_proj.weight", NULL,
         D_MODEL, FFN_DIM, ALWAYS, PD_MATRIX_DOWN},
     [PD_ROLE_POST_FFN_NORM] = {"blk.%u.post_ffw_norm.weight", "layers.%u.post_feedforward_layernorm.weight", NULL,
@@ -114,17 +114,19 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
 {
     const struct pd_layer *l = &c->layers[layer];
     bool has_kv = pd_layer_owns_kv(c, layer), projects = c->family == PD_GEMMA_EMBEDDING2;
-    bool fused = pd_families[c->family].fused, qk_norms = l->qk_norms || l->whole_qk_norms;
+    bool qk_norms = l->qk_norms || l->whole_qk_norms;
     switch (when) {
     case UNTIED: return !c->tied && c->head == PERIDOT_HEAD_LANGUAGE;
     case HAS_RULE: return pd_rope_needs_factors(c);
     case LONG_ROPE: return c->ropes[PD_ROPE_GLOBAL].is_long;
     case CLASSIFIES: return c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN;
     case PRE_NORMS: return l->pre_norms;
-    case FUSED: return fused;
-    case SPLIT: return !fused;
-    case HAS_KV: return has_kv && !fused;
-    case HAS_V: return has_kv && l->has_v && !fused;
+    case FUSED_QKV: return c->fused_qkv;
+    case FUSED_GATE_UP: return c->fused_gate_up;
+    case HAS_GATE: return !c->fused_gate_up;
+    case HAS_Q: return !c->fused_qkv;
+    case HAS_KV: return has_kv && !c->fused_qkv;
+    case HAS_V: return has_kv && l->has_v && !c->fused_qkv;
     case QKV_BIASES: return l->qkv_biases;
     case QKV_BIASES_AND_KV: return l->qkv_biases && has_kv;
     case QKV_BIASES_AND_V: return l->qkv_biases && has_kv && l->has_v;
@@ -222,12 +224,21 @@ static void nest_name(char out[PD_TENSOR_NAME_SIZE], const char *format)
     else snprintf(out, PD_TENSOR_NAME_SIZE, "ple.%s", format);
 }
 
+/* Of a unit that experts share, or would. */
+static const char *shared_format(enum pd_role role, const char *format)
+{
+    return role == PD_ROLE_GATE_UP ? "layers.%u.shared_mlp.input_linear.weight"
+        : role == PD_ROLE_DOWN     ? "layers.%u.shared_mlp.output_linear.weight"
+                                   : format;
+}
+
 void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer, enum pd_family family,
                        const char *prefix)
 {
     bool pre_ffn_norm = pd_families[family].post_norms || pd_families[family].hf_pre_ffn_norm;
     const char *format = pre_ffn_norm && table[role].hf_post_norms ? table[role].hf_post_norms : table[role].hf;
     char nested[PD_TENSOR_NAME_SIZE] = "";
+    if (pd_families[family].hf_shared_unit) format = shared_format(role, format);
     /* Output matrices lie outside "model.". */
     bool outside = role == PD_ROLE_SCORE || role == PD_ROLE_SCORE_BIAS || role == PD_ROLE_DENSE_2
         || role == PD_ROLE_DENSE_3 || role == PD_ROLE_PRE_PROJ || role == PD_ROLE_POST_PROJ;

@@ -168,6 +168,7 @@ peridot_status pd_shape_config(struct pd_config *out, const struct pd_shape *s)
         .embed_scale = s->embed_scale != 0 ? s->embed_scale : 1,
         .residual_scale = s->residual_scale != 0 ? s->residual_scale : 1,
         .logit_scale = s->logit_divisor != 0 ? 1 / s->logit_divisor : 1,
+        .fused_qkv = family->fused, .fused_gate_up = family->fused,
         .n_shared_kv = s->n_shared_kv, .per_layer_dim = s->per_layer_dim, .target_dim = s->target_dim};
     out->tied = !s->untied;
     snprintf(out->name, sizeof out->name, "%s random", s->name);

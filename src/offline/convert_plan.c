@@ -92,6 +92,24 @@ static peridot_status add_tensor(struct planner *l, const struct pd_tensor *t, c
     return add_item(l->plan, name, item);
 }
 
+/* The halves of a tensor's rows, which GGUF has as two. */
+static peridot_status add_halves(struct planner *l, const struct pd_tensor *t, const struct pd_plan *plan)
+{
+    static const enum pd_role roles[] = {PD_ROLE_GATE, PD_ROLE_UP};
+    struct pd_tensor *halves = pd_arena_array(&l->plan->arena, 2, sizeof *halves);
+    if (!halves) return pd_fail_alloc(2 * sizeof *halves, "tensors");
+    for (uint32_t i = 0; i < 2; i++) {
+        struct pd_plan half = *plan;
+        half.role = roles[i];
+        halves[i] = *t;
+        halves[i].shape[0] /= 2;
+        halves[i].size /= 2;
+        halves[i].data += i * halves[i].size;
+        PD_TRY(add_tensor(l, &halves[i], &half));
+    }
+    return PERIDOT_OK;
+}
+
 static peridot_status add_role(struct planner *l, enum pd_role role, uint32_t layer)
 {
     const struct pd_tensor *t;
@@ -99,6 +117,7 @@ static peridot_status add_role(struct planner *l, enum pd_role role, uint32_t la
     if (!pd_plan_get(&plan, l->source.config, role, layer)) return PERIDOT_OK;
     if (role == PD_ROLE_PER_LAYER_EMBEDDING) plan.n_rows = l->plan->vocab_size;
     PD_TRY(pd_source_get(&t, &l->source, &plan));
+    if (role == PD_ROLE_GATE_UP && !pd_families[l->source.config->family].fused) return add_halves(l, t, &plan);
     return add_tensor(l, t, &plan);
 }
 

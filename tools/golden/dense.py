@@ -44,6 +44,10 @@ MODELS = {
         embedding_multiplier=12.0, residual_multiplier=0.22, attention_multiplier=0.3, logits_scaling=4.0,
         rope_parameters=ROPE, tie_word_embeddings=True), True, "granite",
         {"embedding_scale": 12.0, "residual_scale": 0.22, "attention.scale": 0.3, "logit_scale": 4.0}),
+    "granite4": ("GraniteMoeHybrid", dict(
+        embedding_multiplier=12.0, residual_multiplier=0.22, attention_multiplier=0.3, logits_scaling=4.0,
+        num_local_experts=0, shared_intermediate_size=48, layer_types=["full_attention"] * 3, mamba_n_heads=4,
+        position_embedding_type="rope", rope_parameters=ROPE, tie_word_embeddings=True), False, None, {}),
     "mistral": ("Mistral", dict(head_dim=16, sliding_window=9, rope_parameters=ROPE), True, "llama",
                 {"attention.sliding_window": 9}),
     "olmo2": ("Olmo2", dict(rope_parameters=ROPE | {"rope_theta": 500000.0}), True, "olmo2",
@@ -72,7 +76,7 @@ MODELS = {
 # Standard deviations, and those of matrices whose columns' root is divided by: an fp16 cache must stay below 1e-3.
 SPREAD = {"embed_tokens": 2.0, "lm_head": 0.5}
 GAIN = {"q_proj": 1.4, "k_proj": 1.4, "qkv_proj": 1.2, "v_proj": 0.8, "o_proj": 0.8, "gate_up_proj": 1.0,
-        "gate_proj": 1.0, "up_proj": 1.0, "down_proj": 1.0}
+        "gate_proj": 1.0, "up_proj": 1.0, "down_proj": 1.0, "input_linear": 1.0, "output_linear": 1.0}
 NEIGHBOURS = ("granite", "llama", "mistral3", "smollm3")     # llama.cpp rotates 2i, 2i + 1 of these
 
 
