@@ -250,10 +250,11 @@ void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_
 }
 
 /* Plain, inside a multimodal model (old and new style), or a base model by itself. */
+static const char *const prefixes[] = {"model.", "language_model.model.", "model.language_model.", "language_model.",
+    ""};
+
 const char *pd_tensor_prefix(const struct pd_checkpoint *c)
 {
-    static const char *const prefixes[] = {"model.", "language_model.model.", "model.language_model.",
-        "language_model.", ""};
     char name[PD_TENSOR_NAME_SIZE];
     if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) return "";
     for (size_t i = 0; i < PD_COUNT(prefixes); i++) {
@@ -261,6 +262,17 @@ const char *pd_tensor_prefix(const struct pd_checkpoint *c)
         if (pd_checkpoint_find(c, name)) return prefixes[i];
     }
     return prefixes[0];
+}
+
+const char *pd_tensor_prefix_of_layers(const struct pd_checkpoint *c, const char *before)
+{
+    char begin[PD_TENSOR_NAME_SIZE];
+    for (size_t i = 0; i < PD_COUNT(prefixes); i++) {
+        int size = snprintf(begin, sizeof begin, "%s%slayers.", before, prefixes[i]);
+        for (size_t t = 0; t < pd_checkpoint_n_tensors(c); t++)
+            if (strncmp(pd_checkpoint_tensor(c, t)->name, begin, (size_t)size) == 0) return prefixes[i];
+    }
+    return NULL;
 }
 
 void pd_tensor_name(char out[PD_TENSOR_NAME_SIZE], const struct pd_checkpoint *c, enum pd_family family,

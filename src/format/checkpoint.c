@@ -20,11 +20,11 @@ static peridot_status open_gguf(struct pd_checkpoint *c)
     return pd_gguf_parts_open(&c->gguf, c->path);
 }
 
-static peridot_status open_hf(struct pd_checkpoint *c, bool with_tensors)
+static peridot_status open_hf(struct pd_checkpoint *c, enum pd_hf_part part)
 {
     c->kind = PD_CHECKPOINT_HF;
     c->tensors = &c->hf.tensors;
-    return pd_hf_open(&c->hf, c->path, with_tensors);
+    return pd_hf_open(&c->hf, c->path, part);
 }
 
 /* Without slashes at the end, so that sentences have one before a file's name. */
@@ -35,19 +35,29 @@ static char *copy_path(const char *path)
     return copy;
 }
 
-peridot_status pd_checkpoint_open(struct pd_checkpoint **out, const char *path, bool with_tensors)
+static peridot_status open_part(struct pd_checkpoint **out, const char *path, enum pd_hf_part part)
 {
     *out = NULL;
     struct pd_checkpoint *c = calloc(1, sizeof *c);
     if (!c) return pd_fail_alloc(sizeof *c, "checkpoint");
     c->path = copy_path(path);
     peridot_status status = !c->path                   ? pd_fail_alloc(strlen(path) + 1, "path")
-                            : pd_is_directory(c->path) ? open_hf(c, with_tensors)
+                            : pd_is_directory(c->path) ? open_hf(c, part)
                                                        : open_gguf(c);
     status = pd_checkpoint_check(status, c);
     if (status == PERIDOT_OK) *out = c;
     else pd_checkpoint_close(c);
     return status;
+}
+
+peridot_status pd_checkpoint_open(struct pd_checkpoint **out, const char *path, bool with_tensors)
+{
+    return open_part(out, path, with_tensors ? PD_HF_MODEL : PD_HF_CONFIG);
+}
+
+peridot_status pd_checkpoint_open_adapter(struct pd_checkpoint **out, const char *path)
+{
+    return open_part(out, path, PD_HF_ADAPTER);
 }
 
 peridot_status pd_checkpoint_check(peridot_status status, const struct pd_checkpoint *c)

@@ -19,6 +19,9 @@ enum pd_checkpoint_kind { PD_CHECKPOINT_GGUF, PD_CHECKPOINT_HF };
  * config.json; its tensors are opened only when with_tensors. There, tensors of the vision tower, which text models
  * ignore, may have any type (PD_DTYPE_OTHER). */
 peridot_status pd_checkpoint_open(struct pd_checkpoint **out, const char *path, bool with_tensors);
+/* The same of an adapter to a model: a .gguf file, or a PEFT directory, whose adapter_config.json is the config
+ * then. */
+peridot_status pd_checkpoint_open_adapter(struct pd_checkpoint **out, const char *path);
 void pd_checkpoint_close(struct pd_checkpoint *c);
 /* What came of reading its files: status, or a failure where a part of one was gone (pd_map_check). */
 peridot_status pd_checkpoint_check(peridot_status status, const struct pd_checkpoint *c);

@@ -235,11 +235,11 @@ static peridot_status open_index(struct pd_hf *h, const char *directory, const c
     return status;
 }
 
-static peridot_status open_single(struct pd_hf *h, const char *directory)
+static peridot_status open_single(struct pd_hf *h, const char *directory, const char *name)
 {
     struct shards s = {0};
     PD_TRY(shards_alloc(&s, h, 1));
-    PD_TRY(add_shard(&s, h, directory, "model.safetensors"));
+    PD_TRY(add_shard(&s, h, directory, name));
     return open_shards(h, &s, directory);
 }
 
@@ -248,7 +248,7 @@ static peridot_status open_tensors(struct pd_hf *h, const char *directory)
 {
     char *single = join(h, directory, "model.safetensors"), *index = join(h, directory, index_name);
     if (!single || !index) return pd_fail_alloc(strlen(directory) + sizeof index_name, "path");
-    if (pd_is_file(single)) PD_TRY(open_single(h, directory));
+    if (pd_is_file(single)) PD_TRY(open_single(h, directory, "model.safetensors"));
     else if (pd_is_file(index)) PD_TRY(open_index(h, directory, index));
     else return pd_fail(PERIDOT_ERROR_IO, "%s: neither model.safetensors nor %s in this folder", directory, index_name);
     return check_types(h);
@@ -274,19 +274,24 @@ static peridot_status open_modules(struct pd_hf *h, const char *directory)
     return path ? read_modules(h, path) : pd_fail_alloc(strlen(directory), "path");
 }
 
-static peridot_status open_all(struct pd_hf *h, const char *directory, bool with_tensors)
+static peridot_status open_all(struct pd_hf *h, const char *directory, enum pd_hf_part part)
 {
-    PD_TRY(pd_json_open_optional(&h->config, directory, "config.json"));
-    if (!h->config) return pd_fail(PERIDOT_ERROR_IO, "%s: no config.json in this folder", directory);
-    if (!with_tensors) return PERIDOT_OK;
+    const char *config = part == PD_HF_ADAPTER ? "adapter_config.json" : "config.json";
+    PD_TRY(pd_json_open_optional(&h->config, directory, config));
+    if (!h->config) return pd_fail(PERIDOT_ERROR_IO, "%s: no %s in this folder", directory, config);
+    if (part == PD_HF_CONFIG) return PERIDOT_OK;
+    if (part == PD_HF_ADAPTER) {
+        PD_TRY(open_single(h, directory, "adapter_model.safetensors"));
+        return check_types(h);
+    }
     PD_TRY(open_modules(h, directory));
     return open_tensors(h, directory);
 }
 
-peridot_status pd_hf_open(struct pd_hf *out, const char *directory, bool with_tensors)
+peridot_status pd_hf_open(struct pd_hf *out, const char *directory, enum pd_hf_part part)
 {
     *out = (struct pd_hf){0};
-    peridot_status status = open_all(out, directory, with_tensors);
+    peridot_status status = open_all(out, directory, part);
     status = pd_hf_check(status, out);
     if (status != PERIDOT_OK) pd_hf_close(out);
     return status;

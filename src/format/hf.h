@@ -18,8 +18,14 @@ struct pd_hf {
     struct pd_tensor_list tensors;   /* file after file, in the order of their data */
 };
 
-/* Without tensors only config.json is opened. On failure *out is empty. */
-peridot_status pd_hf_open(struct pd_hf *out, const char *directory, bool with_tensors);
+enum pd_hf_part {
+    PD_HF_CONFIG,      /* config.json alone */
+    PD_HF_MODEL,       /* with the tensors */
+    PD_HF_ADAPTER      /* adapter_config.json and adapter_model.safetensors: PEFT's */
+};
+
+/* On failure *out is empty. */
+peridot_status pd_hf_open(struct pd_hf *out, const char *directory, enum pd_hf_part part);
 void pd_hf_close(struct pd_hf *h);
 peridot_status pd_hf_check(peridot_status status, const struct pd_hf *h);
 /* Whether a string of a file names something in the model's own folder: with a slash or a drive it could be

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!made) make_shards();
     made = true;
     fuzz_file("model.safetensors.index.json", data, size);
-    if (fuzz_ok(pd_hf_open(&h, fuzz_folder(), true))) {
+    if (fuzz_ok(pd_hf_open(&h, fuzz_folder(), PD_HF_MODEL))) {
         FUZZ_CHECK(h.tensors.n <= 2);
         pd_hf_close(&h);
     }
