@@ -27,6 +27,7 @@ layout(buffer_reference) buffer pd_places;
 layout(buffer_reference) buffer pd_candidates;
 layout(buffer_reference) buffer pd_draws;
 layout(buffer_reference) buffer pd_choices;
+layout(buffer_reference) buffer pd_lora_parts;
 
 #include "params.h"
 
@@ -34,6 +35,7 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer pd_
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer pd_candidates { pd_candidate at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer pd_draws { pd_draw at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer pd_choices { pd_choice at[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer pd_lora_parts { pd_lora_part at[]; };
 
 /* address + index * stride */
 uvec2 address_of(uvec2 address, uint index, uint stride)

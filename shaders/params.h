@@ -80,6 +80,14 @@ struct pd_expert_slot {
     uint32_t expert, n, first, unused;
 };
 
+/* What an adapter adds to rows of a matrix: see struct pd_lora. */
+struct pd_lora_part {
+    uint32_t adapter;        /* its column of the scales */
+    uint32_t first, rank;    /* its columns of t */
+    uint32_t first_row, n_rows;
+    uint32_t b;              /* where its [rank][n_rows] numbers are */
+};
+
 /* How a token is drawn from candidates, best first. A candidate's weight is
  * 2^-((best - logit) scale) 2^PD_WEIGHT_BITS. */
 struct pd_draw {
@@ -254,6 +262,16 @@ struct pd_glu_push {
     PD_PTR(pd_floats) up;         /* [n_tokens][up_stride] */
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride] */
     uint32_t n, gate_stride, up_stride, y_stride;
+};
+
+/* See lora.comp. Grid: [blocks of n_rows, n_tokens]. */
+struct pd_lora_push {
+    PD_PTR(pd_lora_parts) parts;  /* [n_parts] */
+    PD_PTR(pd_floats) b;
+    PD_PTR(pd_floats) t;          /* [n_tokens][t_stride] */
+    PD_PTR(pd_floats) scales;     /* [n_tokens][n_adapters] */
+    PD_PTR(pd_floats) y;          /* [n_tokens][y_stride] */
+    uint32_t n_parts, n_rows, n_adapters, t_stride, y_stride;
 };
 
 /* See route.comp. Grid: [n_tokens]. */

@@ -56,6 +56,7 @@ static void test_matmul(void **state) { (void)state; check_kernels("matmul"); }
 static void test_pack(void **state) { (void)state; check_kernels("pack"); }
 static void test_rmsnorm(void **state) { (void)state; check_kernels("rmsnorm"); }
 static void test_rope(void **state) { (void)state; check_kernels("rope"); }
+static void test_lora(void **state) { (void)state; check_kernels("lora"); }
 static void test_route(void **state) { (void)state; check_kernels("route"); }
 static void test_combine(void **state) { (void)state; check_kernels("combine"); }
 static void test_attention(void **state) { (void)state; check_kernels("attention"); }
@@ -116,7 +117,7 @@ static void test_damage(void **state)
     /* topk and attention also write scratch, which nobody compares */
     static const char *const single[] = {"embed_f32", "matvec_q6_k", "matmul_q8_0", "matmul_dot_q5_1",
         "matmul_dot8_q6_k", "pack_f16", "pack_q16", "pack_q8", "rmsnorm", "rope_f32", "attention_reduce", "glu",
-        "layernorm", "pool", "clamp", "sample", "measure"};
+        "layernorm", "pool", "clamp", "lora", "sample", "measure"};
     check_damage(damage_one, single, PD_COUNT(single), "is ");
 }
 
@@ -147,7 +148,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_embed), cmocka_unit_test(test_matvec), cmocka_unit_test(test_matmul),
-        cmocka_unit_test(test_route), cmocka_unit_test(test_combine), cmocka_unit_test(test_pack),
+        cmocka_unit_test(test_lora), cmocka_unit_test(test_route), cmocka_unit_test(test_combine),
+        cmocka_unit_test(test_pack),
         cmocka_unit_test(test_rmsnorm),
         cmocka_unit_test(test_rope), cmocka_unit_test(test_attention), cmocka_unit_test(test_attention_reduce),
         cmocka_unit_test(test_glu),

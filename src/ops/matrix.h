@@ -19,7 +19,7 @@ struct pd_matrix {
     struct pd_slice *slices;
 };
 
-/* What multiplies rows: y[m] = softcap(w x[m] + bias). */
+/* What multiplies rows: y[m] = softcap(w x[m] + bias), and with adapters y[m] = w x[m] + bias + what they add. */
 struct pd_linear {
     struct pd_matrix w;            /* [n_rows][n_cols] */
     uint64_t bias;                 /* [n_rows] fp32 on the device; 0: none */
@@ -27,6 +27,16 @@ struct pd_linear {
     bool exact;                    /* fp32, whatever the device does faster */
     uint64_t squares;              /* [n_cols] fp32, to which the squares of what it multiplies are added; 0: nowhere */
     uint32_t n_experts;            /* 0: one; else the rows are of so many matrices, one after the other */
+    const struct pd_lora *lora;    /* NULL: no adapter adds anything; else there is no softcap */
+};
+
+/* What low-rank adapters add to rows of a matrix: of each adapter scale[m] B (A x[m]), the scales being those of the
+ * row. The matrices A of all of them are one, below each other. */
+struct pd_lora {
+    struct pd_linear a;            /* [sum of ranks][n_cols] */
+    uint64_t b;                    /* fp32: of each part [rank][n_rows], B turned over */
+    uint64_t parts;                /* [n_parts] struct pd_lora_part */
+    uint32_t n_parts;
 };
 
 /* A matrix that is looked up by row: all of one type, every slice but the last of rows_per_slice rows. */

@@ -153,8 +153,8 @@ uint32_t pd_op_matmul_tokens(const struct pd_recorder *r)
 
 /* x is packed once for all slices that read it packed alike; before it is packed otherwise a barrier waits for
  * those. */
-void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
-                  uint32_t n_tokens)
+static void multiply_slices(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
+                            uint32_t n_tokens)
 {
     const struct pd_matrix *w = &linear->w;
     struct pd_rows packed = {0};
@@ -181,7 +181,26 @@ void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linea
             end_part(r, n * work);
         }
     }
+}
+
+static void add_lora(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, uint32_t n_tokens)
+{
+    const struct pd_lora *l = linear->lora;
+    const struct pd_lora_push push = {.parts = l->parts, .b = l->b, .t = r->lora.address, .scales = r->lora_scales,
+        .y = y.address, .n_parts = l->n_parts, .n_rows = linear->w.n_rows, .n_adapters = r->n_adapters,
+        .t_stride = r->lora.stride, .y_stride = y.stride};
+    dispatch(r, kernel(r, PD_KERNEL_lora, NULL, 0), &push, (uint32_t)pd_div_up(linear->w.n_rows, 64), n_tokens, 1);
+    end_part(r, (uint64_t)n_tokens * linear->w.n_rows * l->a.w.n_rows);
     barrier(r);
+}
+
+void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
+                  uint32_t n_tokens)
+{
+    multiply_slices(r, y, linear, x, n_tokens);
+    if (linear->lora) multiply_slices(r, r->lora, &linear->lora->a, x, n_tokens);
+    barrier(r);
+    if (linear->lora) add_lora(r, y, linear, n_tokens);
 }
 
 /* Where rows from this one on are a matrix; 0 where it is within a group of rows. */

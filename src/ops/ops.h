@@ -9,6 +9,17 @@
 #include "ops/matrix.h"
 #include "ops/variants.h"
 
+/* Activations on the device: rows of fp32, `stride` floats apart, padded with zeros to a multiple of PD_PAD. */
+struct pd_rows {
+    uint64_t address;
+    uint32_t stride;
+};
+
+static inline struct pd_rows pd_rows_at(struct pd_rows rows, uint32_t row, uint32_t column)
+{
+    return (struct pd_rows){rows.address + 4 * ((uint64_t)row * rows.stride + column), rows.stride};
+}
+
 struct pd_recorder {
     struct pd_gpu *gpu;
     /* NULL: kernels are compiled and nothing is recorded; addresses only say whether a buffer exists */
@@ -24,6 +35,11 @@ struct pd_recorder {
     /* Operations are recorded in pieces of about so many multiplications, which can be submitted one by one; 0: one */
     uint64_t piece_work;
     uint64_t work, most_work;  /* of the piece that is recorded, and of the largest one */
+    /* Where the model has adapters: scratch, [tokens][sum of a matrix's ranks], and by how much each of the tokens takes
+     * each of them: [tokens][n_adapters] */
+    struct pd_rows lora;
+    uint64_t lora_scales;
+    uint32_t n_adapters;
     bool decode;               /* some are of decode steps: matrices sum each as if it were alone, however many there
                                   are */
     peridot_status status;
@@ -34,17 +50,6 @@ uint32_t pd_packed_stride(enum pd_kernel_id pack, uint32_t n_cols);
 uint32_t pd_packed_most(uint32_t n_cols);
 /* 0 where columns are never split: on software devices, and where a row's bits may not depend on how many there are. */
 uint64_t pd_split_sums_size(const struct pd_variants *variants, const peridot_device_info *device);
-
-/* Activations on the device: rows of fp32, `stride` floats apart, padded with zeros to a multiple of PD_PAD. */
-struct pd_rows {
-    uint64_t address;
-    uint32_t stride;
-};
-
-static inline struct pd_rows pd_rows_at(struct pd_rows rows, uint32_t row, uint32_t column)
-{
-    return (struct pd_rows){rows.address + 4 * ((uint64_t)row * rows.stride + column), rows.stride};
-}
 
 /* Copies size bytes, from an offset in a span to one in another. */
 void pd_op_copy(struct pd_recorder *r, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset,
@@ -70,7 +75,8 @@ struct pd_norm {
 };
 void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n_tokens);
 
-/* y[m] = linear(x[m]): matvec for few tokens, tiles for more.   x [n_tokens][n_cols], y [n_tokens][n_rows] */
+/* y[m] = linear(x[m]): matvec for few tokens, tiles for more. Where it has adapters, the tokens are
+ * those of lora_scales.   x [n_tokens][n_cols], y [n_tokens][n_rows] */
 void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
                   uint32_t n_tokens);
 /* Experts: each token takes n_used of the matrices of a pd_linear. A pair is a token and one of its experts, and pairs

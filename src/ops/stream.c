@@ -18,10 +18,12 @@ void pd_stream_norm_last(struct pd_stream *s, uint64_t w)
     s->ends = true;
 }
 
-/* Every workgroup norms the row for itself, which is worth a dispatch only if there is one. */
-static bool fuses(const struct pd_recorder *r, const struct pd_stream *s, const struct pd_linear *linear)
+/* Every workgroup norms the row for itself, which is worth a dispatch only if there is one. Adapters and sums of squares
+ * read it, too. */
+static bool fuses(const struct pd_recorder *r, const struct pd_linear *linear, const struct pd_stream *s)
 {
-    return s->w && !linear->squares && s->n_rows == 1 && r->decode && !r->chunk && pd_can_fuse_norm(r->gpu, s->n);
+    bool one_reads = !linear->lora && !linear->squares;
+    return s->w && s->n_rows == 1 && r->decode && !r->chunk && one_reads && pd_can_fuse_norm(r->gpu, s->n);
 }
 
 /* ---- a dispatch for the norm ---- */
@@ -70,7 +72,7 @@ static struct pd_fused_norm fuse(struct pd_stream *s)
 
 void pd_op_linear_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_stream *s)
 {
-    if (fuses(r, s, linear)) {
+    if (fuses(r, linear, s)) {
         const struct pd_fused_norm in = fuse(s);
         pd_op_fused_norm_linear(r, y, linear, &in);
         return;
@@ -81,7 +83,7 @@ void pd_op_linear_stream(struct pd_recorder *r, struct pd_rows y, const struct p
 void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_stream *s,
                         uint32_t activation, struct pd_rows both)
 {
-    if (fuses(r, s, linear)) {
+    if (fuses(r, linear, s)) {
         const struct pd_fused_norm in = fuse(s);
         pd_op_fused_norm_gated(r, y, linear, &in, activation, both);
         return;

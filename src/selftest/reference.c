@@ -151,6 +151,28 @@ static double silu(double x)
     return x / (1 + exp(-x));
 }
 
+void pd_reference_lora(float *y, float *magnitudes, const struct pd_reference_lora *l, const float *t,
+                       uint32_t n_tokens)
+{
+    for (uint32_t i = 0; i < n_tokens * l->n_rows; i++) {
+        uint32_t m = i / l->n_rows, row = i % l->n_rows;
+        double sum = y[i], size = fabs(sum);
+        for (uint32_t k = 0; k < l->n_parts; k++) {
+            const struct pd_lora_part *p = &l->parts[k];
+            double scale = l->scales[m * l->n_adapters + p->adapter];
+            if (scale == 0 || row < p->first_row || row - p->first_row >= p->n_rows) continue;
+            for (uint32_t j = 0; j < p->rank; j++) {
+                double b = l->b[p->b + j * p->n_rows + row - p->first_row];
+                double term = scale * b * t[m * l->n_ranks + p->first + j];
+                sum += term;
+                size += fabs(term);
+            }
+        }
+        y[i] = (float)sum;
+        magnitudes[i] = (float)size;
+    }
+}
+
 void pd_reference_glu(float *y, const float *x, uint32_t n, uint32_t n_tokens, bool is_silu)
 {
     for (uint32_t m = 0; m < n_tokens; m++, x += 2 * (size_t)n, y += n)

@@ -70,6 +70,16 @@ void pd_reference_attention_reduce(float *y, const float *partial, uint32_t n_he
 /* y[m][i] = act(x[m][i]) * x[m][n + i], the activation being SiLU or the tanh form of GELU.   x [n_tokens][2 n] */
 void pd_reference_glu(float *y, const float *x, uint32_t n, uint32_t n_tokens, bool silu);
 
+/* What the parts add to y [n_tokens][n_rows] of t [n_tokens][n_ranks]; scales [n_tokens][n_adapters]. magnitudes: the
+ * sum of the sizes of all terms, y's own among them. */
+struct pd_reference_lora {
+    const struct pd_lora_part *parts;
+    const float *b, *scales;
+    uint32_t n_parts, n_rows, n_ranks, n_adapters;
+};
+void pd_reference_lora(float *y, float *magnitudes, const struct pd_reference_lora *lora, const float *t,
+                       uint32_t n_tokens);
+
 /* The n_used experts of a token, the best first and the lower number first of equals, with the softmax of their logits
  * times their scales; weights are NaN where any logit is no number. */
 void pd_reference_route(struct pd_choice *choices, const float *logits, const float *scale, uint32_t n_experts,

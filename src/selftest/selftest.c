@@ -34,6 +34,7 @@ static const struct kind {
     [PD_KERNELS_attention_tile] = {pd_try_attention, 1, {PD_VARIANT_ATTENTION_TILE}},
     [PD_KERNELS_attention_reduce] = {pd_try_attention_reduce},
     [PD_KERNELS_glu] = {pd_try_glu},
+    [PD_KERNELS_lora] = {pd_try_lora},
     [PD_KERNELS_route] = {pd_try_route},
     [PD_KERNELS_route_group] = {pd_try_route},
     [PD_KERNELS_combine] = {pd_try_combine},

@@ -30,6 +30,8 @@ void pd_try_layernorm(struct pd_trial *t, uint32_t type);
 void pd_try_pool(struct pd_trial *t, uint32_t type);
 void pd_try_clamp(struct pd_trial *t, uint32_t type);
 void pd_try_squares(struct pd_trial *t, uint32_t type);
+/* selftest_lora.c */
+void pd_try_lora(struct pd_trial *t, uint32_t type);
 /* selftest_experts.c */
 void pd_try_route(struct pd_trial *t, uint32_t type);
 void pd_try_combine(struct pd_trial *t, uint32_t type);
