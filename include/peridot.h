@@ -364,6 +364,14 @@ typedef enum peridot_precision {
     PERIDOT_PRECISION_EXACT    /* activations, products and sums are fp32 */
 } peridot_precision;
 
+/* A LoRA adapter to a model: a GGUF file (general.type "adapter"), or a PEFT directory. It adds scale alpha / rank B A
+ * to matrices of the layers; one that adds anything else is refused. */
+typedef struct peridot_adapter_file {
+    const char *path;
+    const char *name;        /* by which sequences take it; NULL: the file's, without ".gguf", or the directory's */
+    float scale;             /* of sequences for which nothing else is said: 1: as it was trained; 0: not taken */
+} peridot_adapter_file;
+
 typedef struct peridot_model_params {
     size_t size;
     const char *device;      /* index, part of the name, UUID or PCI address; NULL: the fastest real GPU */
@@ -395,6 +403,10 @@ typedef struct peridot_model_params {
     /* Where the file of `vision` is damaged or does not fit, the model is opened without it, and who has an image
      * learns why. False: the model is not opened. */
     bool vision_optional;
+    /* [n_adapters], up to 32, of different names: loaded beside the model, whose own weights stay as they are. Where
+     * several ranks hold the layers, all are given the same. */
+    const peridot_adapter_file *adapters;
+    size_t n_adapters;
 } peridot_model_params;
 
 /* What a model turns its final hidden states into. */
@@ -509,6 +521,9 @@ PERIDOT_API const peridot_model_info *peridot_model_get_info(const peridot_model
 /* Name of label i of a classification head as the file has it (peridot_printable is for showing it); NULL past the
  * last, or when the model names none. Borrowed until the model closes. */
 PERIDOT_API const char *peridot_model_label(const peridot_model *model, uint32_t i);
+/* Name of adapter i of those that the model was opened with, and the scale that it was given (NULL is allowed); NULL
+ * past the last. Borrowed until the model closes. */
+PERIDOT_API const char *peridot_model_adapter(const peridot_model *model, uint32_t i, float *scale);
 /* The vector of a text: `pooled` [d_model], what came of its final hidden states, goes through the dense layers that an
  * embedding model has, its first n columns are taken (0: all of embedding_size; models trained so lose little by 512,
  * 256 or 128), and with `normalise` its length is made 1. out [n or embedding_size]. PERIDOT_ERROR_ARGUMENT where n is
@@ -619,6 +634,17 @@ PERIDOT_API peridot_status peridot_sequence_create(peridot_sequence **out, perid
  * from the state that this is in, and can go back where `from` can. PERIDOT_ERROR_ARGUMENT where that cannot go back to
  * n tokens: see peridot_sequence_nearest. */
 PERIDOT_API peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_sequence *from, uint32_t n);
+/* An adapter that a sequence takes, by its name. */
+typedef struct peridot_adapter {
+    const char *name;
+    float scale;
+} peridot_adapter;
+/* The sequence takes these adapters of its model, and no others; one that says nothing takes those of the model by the
+ * scales that these were opened with. Sequences with different ones are evaluated together all the same, and only those
+ * with the same ones share prefixes. PERIDOT_ERROR_ARGUMENT where the sequence has tokens already, of other adapters,
+ * or the model has none of that name; PERIDOT_ERROR_UNSUPPORTED where several ranks hold the layers. */
+PERIDOT_API peridot_status peridot_sequence_set_adapters(peridot_sequence *sequence, const peridot_adapter *adapters,
+                                                         size_t n);
 /* Writes the sequence to a file: tokens, keys and values, the chain's numbers and the generator (biases, stop texts and
  * the grammar are not in it). PERIDOT_ERROR_IO when `path` is a file of the model. Nothing may be
  * at work on it. */
@@ -888,6 +914,10 @@ typedef struct peridot_request_params {
      * `text` gets no calls: its size is 0 for their tokens. NULL: none. */
     const peridot_tools *tools;
     peridot_call call;         /* after `text`; NULL: never */
+    /* [n_adapters]: set as by peridot_sequence_set_adapters, so that n_adapters 0 means none; NULL: the sequence's, or
+     * those that the model was opened with. */
+    const peridot_adapter *adapters;
+    size_t n_adapters;
 } peridot_request_params;
 
 /* Fails where `draft` cannot draft for the model: it is not a language model, or the two vocabularies differ. One of

@@ -201,6 +201,7 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     struct pd_load_params load = {.gpu_memory = p->gpu_memory, .progress = p->progress, .user = p->user};
     PD_TRY(choose_layers(&load, m));
     PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, &load));
+    PD_TRY(pd_adapters_load(&m->adapters, &m->weights, m->gpu, &m->config, p->adapters, p->n_adapters));
     m->hash = pd_checkpoint_hash(m->checkpoint);
     PD_TRY(open_vocab(model, m->checkpoint));
     if (model->target) m->n_pieces = (uint32_t)pd_min(model->target->m.n_pieces, m->weights.n_outputs);
@@ -239,6 +240,7 @@ void peridot_model_close(peridot_model *model)
     pd_tower_free(model->m.tower);
     pd_images_free(model->m.images);
     pd_observed_free(model->observed);
+    pd_adapters_free(&model->m.adapters, &model->m.config);
     if (model->m.gpu) pd_weights_free(&model->m.weights, &model->m.config);
     if (!model->target) pd_gpu_close(model->m.gpu);
     pd_config_free(&model->m.config);
@@ -255,6 +257,13 @@ const peridot_model_info *peridot_model_get_info(const peridot_model *model) { r
 const char *peridot_model_label(const peridot_model *model, uint32_t i)
 {
     return i < model->m.config.n_labels ? model->m.config.labels[i] : NULL;
+}
+
+const char *peridot_model_adapter(const peridot_model *model, uint32_t i, float *scale)
+{
+    const struct pd_adapters *a = &model->m.adapters;
+    if (scale) *scale = i < a->n ? a->scales.of[i] : 0;
+    return i < a->n ? a->at[i].name : NULL;
 }
 
 const peridot_vocab *peridot_model_vocab(const peridot_model *model)

@@ -185,6 +185,7 @@ static peridot_status begin_on_sequence(peridot_request *r, peridot_sequence *se
     if (p->tools && !p->sampling)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a request with tools brings its sampling");
     if (p->sampling) PD_TRY(pd_sampling_set(sequence, p->sampling, p->tools));
+    if (p->adapters) PD_TRY(peridot_sequence_set_adapters(sequence, p->adapters, p->n_adapters));
     PD_TRY(fill_request(r, p, q->pos));
     use_chain(r, q->chain);
     r->r.prompt = (struct pd_prompt){.sequence = q, .tokens = prompt, .n_left = n};
@@ -376,7 +377,10 @@ static peridot_status submit_request(peridot_request *r, const peridot_request_p
     size_t n_before;
     if (p->draft)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a request without a sequence drafts with a session, not with one");
+    const struct pd_session *s = r->session->s;
     PD_TRY(fill_request(r, p, 0));
+    r->r.scales = s->set.scales;
+    if (p->adapters) PD_TRY(pd_session_choose_adapters(&r->r.scales, s, p->adapters, p->n_adapters));
     PD_TRY(pd_sampling_read(&sampling, &bias, p->sampling, p->tools, r->session->model));
     peridot_status status = pd_chain_create(&chain, &sampling);
     free(bias);

@@ -224,6 +224,7 @@ static void narrow(struct pd_forward_args *out, struct pd_scratch *s, const stru
     for (uint32_t k = 0; k < p->config->n_kinds; k++) out->places[k] += row * sizeof(struct pd_place);
     for (uint32_t t = 0; t < p->config->n_rope_tables; t++)
         out->angles[t] += (uint64_t)row * p->config->rope_tables[t].head_dim * sizeof(float);
+    p->recorder->lora_scales = p->lora_scales + (uint64_t)row * p->recorder->n_adapters * sizeof(float);
     out->scratch = s;
     out->n_tokens = n;
     out->n_decode = decode ? n : 0;
@@ -254,6 +255,7 @@ void pd_forward(const struct pd_forward_args *p, const struct pd_rows *logits)
 {
     p->recorder->decode = p->n_decode != 0;
     p->recorder->chunk = p->n_decode < p->n_tokens;
+    p->recorder->lora_scales = p->lora_scales;
     struct pd_stream x = begin_stream(p);
     uint32_t tail = find_tail(p);
     get_per_layer_inputs(p, &x);

@@ -33,6 +33,7 @@ struct pd_scratch {
     struct pd_rows expert_out;       /* [n][n_experts_used][d_model] */
     struct pd_rows experts;          /* [n][d_model]: their weighted sum */
     struct pd_routes routes;
+    struct pd_rows lora;       /* [n][the largest sum of a matrix's ranks]: see pd_recorder; no address: no adapters */
     uint64_t packed;           /* see pd_recorder; 0: no variant needs it */
     uint64_t split_sums;       /* the same */
     uint64_t partial;          /* [splits of all decode rows][n_heads][head_dim + 2]: see pd_attention_reduce_push */
@@ -61,6 +62,7 @@ struct pd_forward_args {
     uint64_t embedded;                 /* [n_tokens] rows as in scratch->x: of PD_EMBEDDED tokens; 0: there are none */
     uint64_t places[PD_MAX_LAYER_KINDS];     /* of each kind of layer, [n_tokens] struct pd_place */
     uint64_t angles[PD_MAX_ROPE_TABLES];   /* [n_tokens][head_dim] each: cos, sin */
+    uint64_t lora_scales;                  /* [n_tokens][n_adapters]; 0: the model has none */
     uint32_t n_tokens;
     uint32_t n_keys;                   /* that the last one may see, where pieces are counted: see pd_recorder */
     uint32_t n_decode;                 /* of them are of a decode step, the first ones: each is the next token of its

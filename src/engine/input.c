@@ -27,6 +27,8 @@ peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w
     if (!tokens.size) PD_TRY(pd_heap_alloc(&in->tokens, w->input_heap, sizeof(uint32_t) * n_rows, "tokens"));
     PD_TRY(pd_heap_alloc(&in->places, w->input_heap, sizeof(struct pd_place) * c->n_kinds * n_rows, "places"));
     PD_TRY(pd_heap_alloc(&in->angles, w->input_heap, angles_size, "RoPE angles"));
+    uint64_t scales_size = (uint64_t)n_rows * w->model->adapters.n * sizeof(float);
+    if (scales_size) PD_TRY(pd_heap_alloc(&in->lora_scales, w->input_heap, scales_size, "the adapters of rows"));
     return w->model->link ? open_rows(in, w) : PERIDOT_OK;
 }
 
@@ -85,6 +87,13 @@ void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uin
     write_angles(in, w, m, pos);
 }
 
+void pd_input_adapt(const struct pd_input *in, const struct pd_workspace *w, uint32_t m,
+                    const struct pd_scales *scales)
+{
+    uint32_t n = w->model->adapters.n;
+    if (n) memcpy((float *)in->lora_scales.host + (size_t)m * n, scales->of, n * sizeof(float));
+}
+
 void pd_input_write_query(const struct pd_input *in, const struct pd_workspace *w, uint32_t m,
                           const struct pd_pages *pages, uint32_t pos)
 {
@@ -139,6 +148,7 @@ struct pd_forward_args pd_input_forward_args(const struct pd_input *in, const st
                            .step = in->step,
                            .tokens = in->tokens.address,
                            .embedded = in->embedded.address,
+                           .lora_scales = in->lora_scales.address,
                            .rows_in = in->rows_in,
                            .rows_out = in->rows_out,
                            .n_tokens = n_rows};

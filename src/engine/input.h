@@ -9,6 +9,7 @@
 struct pd_input {
     struct pd_span step, tokens, places, angles;   /* places: [kinds][n_rows]; angles: of each RoPE table
                                                       [n_rows][head_dim] */
+    struct pd_span lora_scales;                    /* [n_rows][n_adapters]; empty where the model has none */
     uint32_t n_rows;                               /* at most */
     struct pd_input_row {
         uint32_t table, pos, last;
@@ -27,6 +28,9 @@ void pd_input_free(struct pd_input *in);
  * layers have windows, how far it sees is the config's business. */
 void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_pages *pages,
                     uint32_t pos, uint32_t last);
+/* By how much row m takes each of the model's adapters. */
+void pd_input_adapt(const struct pd_input *in, const struct pd_workspace *w, uint32_t m,
+                    const struct pd_scales *scales);
 /* The grids of a decode step of n rows that are written. */
 void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *w, uint32_t n);
 

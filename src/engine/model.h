@@ -3,6 +3,7 @@
 #ifndef PD_ENGINE_MODEL_H
 #define PD_ENGINE_MODEL_H
 
+#include "engine/adapters.h"
 #include "engine/link.h"
 #include "engine/vision/image.h"
 #include "engine/weights.h"
@@ -15,6 +16,7 @@ struct pd_model {
     struct pd_tunings tunings;         /* of which sessions take a copy */
     struct pd_config config;
     struct pd_weights weights;
+    struct pd_adapters adapters;       /* to the weights */
     struct pd_checkpoint *tower_checkpoint;   /* an mmproj file; NULL: there is none */
     struct pd_tower *tower;            /* NULL: the model does not see */
     struct pd_images *images;          /* of pictures for it */

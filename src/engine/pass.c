@@ -64,9 +64,11 @@ peridot_status pd_pass_add(struct pd_pass *p, const struct pd_run *run)
     *r = *run;
     r->row = row;
     s->n_rows += run->n;
-    for (uint32_t m = 0; m < run->n; m++)
+    for (uint32_t m = 0; m < run->n; m++) {
         pd_input_write(&p->input, p->w, row + m, &run->sequence->pages, run->pos + m,
                        run->pos + (whole ? run->n - 1 : last_of_image(run, m)));
+        pd_input_adapt(&p->input, p->w, row + m, &run->sequence->scales);
+    }
     if (run->tokens) {
         memcpy(p->tokens + row, run->tokens, run->n * sizeof *run->tokens);
         memcpy((int32_t *)p->input.tokens.host + row, run->tokens, run->n * sizeof *run->tokens);

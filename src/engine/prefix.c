@@ -78,14 +78,15 @@ static size_t common(const struct pd_sequence *q, const struct pd_request *r, si
     return pd_image_border(r->tokens, (uint32_t)n, (uint32_t)r->n_tokens);
 }
 
-/* *n tokens of it are the request's. NULL: none is worth it. */
+/* *n tokens of it are the request's, with the same adapters. NULL: none is worth it. */
 static struct pd_prefix *find_prefix(size_t *n, struct pd_prefix_cache *c, const struct pd_request *r, size_t most)
 {
     struct pd_prefix *best = NULL;
     *n = PD_PREFIX_WORTH - 1;
     for (uint32_t i = 0; i < PD_MAX_SEQUENCES; i++) {
         struct pd_prefix *p = &c->at[i];
-        size_t same = p->sequence ? common(p->sequence, r, most) : 0;
+        bool may_share = p->sequence && pd_scales_equal(&p->sequence->scales, &r->scales);
+        size_t same = may_share ? common(p->sequence, r, most) : 0;
         if (same < *n || (same == *n && (!best || p->request))) continue;   /* of equals one that is idle */
         *n = same;
         best = p;
@@ -122,6 +123,7 @@ peridot_status pd_prefix_take(struct pd_prefix_cache *c, struct pd_request *r, s
     bool forks = at >= PD_PREFIX_WORTH && pd_session_fork(&q, c->s, best->sequence, at) == PERIDOT_OK;
     if (!forks && best && is_kept(best)) return cut(c, best, r, n);
     if (!forks) PD_TRY(pd_session_add(&q, c->s));
+    q->scales = r->scales;
     place = free_place(c);
     place->sequence = q;
     return take(place, r, 0);

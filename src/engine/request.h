@@ -43,6 +43,7 @@ struct pd_request {
     int32_t *tokens;           /* [n_tokens], malloc: its text when it began last */
     size_t n_tokens, n_replied, share_at;   /* share_at: n_shared of them all */
     peridot_sampling sampling; /* what it points to stays */
+    struct pd_scales scales;   /* of the sequence */
     uint32_t n_cached, n_preempted;    /* see peridot_stats */
     uint32_t n_tries;          /* times that it was preempted before anything was evaluated, since something was */
     struct pd_request *behind; /* that waits next */

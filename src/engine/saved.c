@@ -11,7 +11,7 @@
 
 /* The file: this header, the tokens, the best candidates, then of each layer with keys of its own the pages of its
  * keys, then those of its values. Numbers are little-endian, as on all hosts that Peridot runs on. */
-static const char magic[8] = {'P', 'D', 'S', 'E', 'Q', 0, 0, 2};
+static const char magic[8] = {'P', 'D', 'S', 'E', 'Q', 0, 0, 3};
 
 /* The numbers of a chain: what comes after them is borrowed. */
 #define CHAIN_BEGIN offsetof(peridot_sampling, temperature)
@@ -22,6 +22,8 @@ enum { HAS_LOGITS = 1, LONG_ROPE = 2 };   /* LONG_ROPE: see pd_rope_is_long */
 struct header {
     char magic[8];
     uint64_t model, rng;
+    uint64_t adapters[PD_MAX_ADAPTERS];   /* their hashes; 0: none */
+    float scales[PD_MAX_ADAPTERS];
     uint32_t kv_type, page, n_kinds, pos, flags;
     uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];   /* see pd_pages */
     uint8_t chain[CHAIN_SIZE];
@@ -71,6 +73,10 @@ static struct header make_header(const struct pd_sequence *q, const struct pd_mo
                        .flags = (q->logits_pass != 0 ? HAS_LOGITS : 0) | (q->set->cache.long_rope ? LONG_ROPE : 0)};
     memcpy(h.magic, magic, sizeof magic);
     memcpy(h.chain, (const uint8_t *)&q->sampler.p + CHAIN_BEGIN, CHAIN_SIZE);
+    for (uint32_t i = 0; i < model->adapters.n; i++) {
+        h.scales[i] = q->scales.of[i];
+        h.adapters[i] = q->scales.of[i] != 0 ? model->adapters.at[i].hash : 0;
+    }
     for (uint32_t kind = 0; kind < h.n_kinds; kind++) {
         h.begin[kind] = q->pages.begin[kind];
         h.end[kind] = (uint32_t)pd_min(q->pages.end[kind],
@@ -148,6 +154,25 @@ static peridot_status check_header(const struct header *h, const struct pd_map *
     return PERIDOT_OK;
 }
 
+/* Those that it took may be others of the model's now, or not there any more. */
+static peridot_status read_scales(struct pd_scales *out, const struct header *h, const struct pd_adapters *adapters,
+                                  const char *path)
+{
+    *out = (struct pd_scales){{0}};
+    for (int i = 0; i < PD_MAX_ADAPTERS; i++) {
+        uint32_t k = 0;
+        if (!h->adapters[i]) continue;
+        while (k < adapters->n && adapters->at[k].hash != h->adapters[i]) k++;
+        if (k == adapters->n)
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: it was saved with an adapter that the model was not opened "
+                           "with", path);
+        if (!isfinite(h->scales[i]))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: the scale of an adapter is not a finite number", path);
+        out->of[k] = h->scales[i];
+    }
+    return PERIDOT_OK;
+}
+
 static peridot_status read_tokens(struct pd_sequence *q, const uint8_t *from, uint32_t n, uint32_t vocab_size,
                                   const char *path)
 {
@@ -210,6 +235,7 @@ static peridot_status read_all(struct pd_sequence *q, const struct header *h, co
                   *pages = best + sizeof q->best;
     memcpy((uint8_t *)&q->sampler.p + CHAIN_BEGIN, h->chain, CHAIN_SIZE);
     q->sampler.rng = h->rng;
+    PD_TRY(read_scales(&q->scales, h, &model->adapters, path));
     pd_pages_skip(&q->set->cache, &q->pages, h->begin);
     PD_TRY(pd_sequence_extend(q, h->pos));
     PD_TRY(read_tokens(q, tokens, h->pos, model->weights.vocab_size, path));

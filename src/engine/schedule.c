@@ -113,6 +113,7 @@ static bool evaluates_same_prompt(const struct pd_request *running, const struct
 {
     size_t n = n_prompt(r), n_left = running->prompt.n_left + running->n_rest;
     return n > PD_PREFIX_WORTH && running->scheduled && n_left > 1 && n_drawn(running) == 0 && n_prompt(running) == n
+        && pd_scales_equal(&running->scales, &r->scales)
         && memcmp(running->tokens, r->tokens, n * sizeof *r->tokens) == 0;
 }
 

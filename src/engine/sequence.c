@@ -18,6 +18,7 @@ peridot_status pd_sequence_create(struct pd_sequence **out, struct pd_sequence_s
     struct pd_sequence *q = calloc(1, sizeof *q);
     if (!q) return pd_fail_alloc(sizeof *q, "sequence");
     q->set = set;
+    q->scales = set->scales;
     q->index = q->pages.table = index;
     *out = set->at[index] = q;
     return PERIDOT_OK;
@@ -150,6 +151,7 @@ peridot_status pd_sequence_fork(struct pd_sequence **out, const struct pd_sequen
                        PD_S(n));
     PD_TRY(pd_sequence_create(out, q->set));
     struct pd_sequence *copy = *out;
+    copy->scales = q->scales;
     peridot_status status = share(copy, q, n);
     if (status != PERIDOT_OK) {
         pd_sequence_free(copy);

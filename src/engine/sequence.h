@@ -5,6 +5,7 @@
 #ifndef PD_ENGINE_SEQUENCE_H
 #define PD_ENGINE_SEQUENCE_H
 
+#include "engine/adapters.h"
 #include "engine/cache.h"
 #include "engine/chain.h"
 #include "engine/sampler.h"
@@ -26,6 +27,8 @@ struct pd_sequence {
     void *owner;                           /* the handle that the library's user has */
     uint32_t index;                        /* in the set, of its table of pages and of its row of logits */
     struct pd_pages pages;
+    struct pd_scales scales;               /* of the model's adapters, on which its keys depend: it shares pages with
+                                              sequences of the same ones only */
     uint32_t pos, capacity;
     int32_t *tokens;                       /* [capacity]: the pos tokens so far; rows of images are negative */
     struct pd_sampler sampler;
@@ -40,6 +43,7 @@ struct pd_sequence {
 
 struct pd_sequence_set {
     struct pd_cache cache;
+    struct pd_scales scales;               /* of those that are created */
     uint32_t n_max, ctx, slack;            /* slack: see pd_pages_release */
     struct pd_sequence *at[PD_MAX_SEQUENCES];   /* NULL: free */
 };

@@ -116,6 +116,7 @@ static peridot_status read_params(struct pd_session *s, const peridot_session_pa
                        PD_MAX_SEQUENCES);
     s->set.n_max = (uint32_t)pd_max(p->n_sequences, 1);
     s->set.ctx = s->ctx;
+    s->set.scales = s->model->adapters.scales;
     s->set.slack = (uint32_t)pd_max(rows_of(s), PD_N_STEPS);   /* keys that may be written before older ones are read
                                                                 again */
     return read_draft(s, p->n_draft);
@@ -247,6 +248,15 @@ void pd_session_remove(struct pd_session *s, struct pd_sequence *q)
 {
     pd_decoder_leave(&s->decoder, q);
     pd_sequence_free(q);
+}
+
+peridot_status pd_session_choose_adapters(struct pd_scales *out, const struct pd_session *s,
+                                          const peridot_adapter *adapters, size_t n)
+{
+    PD_TRY(pd_adapters_choose(out, &s->model->adapters, adapters, n));
+    if (!s->model->link || pd_scales_equal(out, &s->set.scales)) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "where several ranks hold the model's layers all sequences take the "
+                                              "adapters that the model was opened with");
 }
 
 peridot_status pd_session_set_sampling(struct pd_session *s, struct pd_sequence *q, const peridot_sampling *p)

@@ -53,6 +53,10 @@ peridot_status pd_session_load(struct pd_sequence **out, struct pd_session *s, c
 peridot_status pd_session_truncate(struct pd_session *s, struct pd_sequence *q, uint32_t n, uint32_t *kept);
 void pd_session_remove(struct pd_session *s, struct pd_sequence *q);
 
+/* The scales of the adapters that are named, alone: see pd_adapters_choose. */
+peridot_status pd_session_choose_adapters(struct pd_scales *out, const struct pd_session *s,
+                                          const peridot_adapter *adapters, size_t n);
+
 /* What an evaluation of prompts hands out, of each prompt. */
 struct pd_eval_params {
     struct pd_row_outputs outputs;     /* `first`, or where `last` is set only the last token */

@@ -210,6 +210,7 @@ static peridot_status fill_pass(struct pd_pass **out, struct worker *k, const st
     for (uint32_t i = 0; i < b->n_rows; i++) {
         pd_input_write(&p->input, w, i, &(struct pd_pages){.table = b->rows[i].table}, b->rows[i].pos,
                        b->rows[i].last);
+        pd_input_adapt(&p->input, w, i, &s->model->adapters.scales);
         ((int32_t *)p->input.tokens.host)[i] = b->rows[i].token;
     }
     *out = p;

@@ -66,6 +66,8 @@ static peridot_status alloc_scratch(struct pd_workspace *w)
         PD_TRY(alloc_rows(&s->per_layer_act, &span, w, n, per_layer));
     }
     if (most.n_experts) PD_TRY(alloc_experts(w, &most));
+    uint32_t most_ranks = w->model->adapters.most_ranks;
+    if (most_ranks) PD_TRY(alloc_rows(&s->lora, &span, w, n, most_ranks));
     uint64_t n_splits = pd_min(PD_MAX_SPLITS, pd_div_up(w->cache->table_pages, w->split_pages));
     PD_TRY(alloc(&s->partial, w, sizeof(float) * w->n_decode * n_splits * (most.q_dim + 2 * most.n_heads),
                  "attention"));
@@ -140,7 +142,8 @@ struct pd_recorder pd_workspace_recorder(const struct pd_workspace *w, struct pd
 {
     return (struct pd_recorder){
         .gpu = w->model->gpu, .variants = w->variants, .packed = w->scratch.packed,
-        .split_sums = w->scratch.split_sums, .commands = commands};
+        .split_sums = w->scratch.split_sums, .commands = commands, .lora = w->scratch.lora,
+        .n_adapters = w->model->adapters.n};
 }
 
 void pd_workspace_select(const struct pd_workspace *w, struct pd_recorder *r, uint32_t row, uint32_t n, uint64_t best)

@@ -18,6 +18,7 @@
 static const struct cmd_option options[] = {
     CMD_MODEL_OPTION,
     CMD_DEVICE_OPTIONS,
+    CMD_LORA_OPTION,
     CMD_KERNEL_OPTION,
     {.name = "system", .metavar = "TEXT", .kind = CMD_TEXT, .offset = offsetof(struct cmd_chat_args, system),
      .help = "The system prompt: what the model is told before the conversation."},

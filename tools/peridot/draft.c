@@ -83,6 +83,7 @@ peridot_status cmd_draft_open(struct cmd_draft *out, const struct cmd_draft_args
     char beside[CMD_PATH_SIZE];
     const char *path;
     own.path = args->name;
+    own.adapters.n = 0;
     if (strcmp(args->name, "assistant") == 0) {
         CMD_TRY(cmd_model_path(&path, model->path));
         CMD_TRY(find_beside(beside, path));

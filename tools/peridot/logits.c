@@ -22,6 +22,7 @@ struct rows_args {
 static const struct cmd_option options[] = {
     CMD_MODEL_OPTION,
     CMD_DEVICE_OPTIONS,
+    CMD_LORA_OPTION,
     CMD_KERNEL_OPTION,
     {.name = "tokens", .metavar = "IDS", .kind = CMD_TEXT, .offset = offsetof(struct rows_args, tokens),
      .required = true,

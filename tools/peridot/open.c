@@ -155,6 +155,43 @@ static void print_placement(const peridot_model_info *info)
             cmd_size_text(info->decode_host_resident_size));
 }
 
+/* ---- adapters ---- */
+
+static peridot_status read_adapter(peridot_adapter_file *out, const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    char *end = NULL;
+    double scale = colon && colon > text ? strtod(colon + 1, &end) : 1;
+    bool scaled = end && end > colon + 1 && !*end;
+    char *path = strdup(text);
+    if (!path) return cmd_fail_alloc(strlen(text), "path");
+    if (scaled) path[colon - text] = 0;
+    cmd_path_clean(path);
+    *out = (peridot_adapter_file){.path = path, .scale = scaled ? (float)scale : 1};
+    return PERIDOT_OK;
+}
+
+peridot_status cmd_adapters_read(struct cmd_adapters *out, const struct cmd_texts *texts)
+{
+    for (out->n = 0; out->n < texts->n; out->n++) CMD_TRY(read_adapter(&out->at[out->n], texts->at[out->n]));
+    return PERIDOT_OK;
+}
+
+void cmd_adapters_free(struct cmd_adapters *a)
+{
+    while (a->n) free((char *)a->at[--a->n].path);
+}
+
+/* ---- opening ---- */
+
+static void print_adapters(const peridot_model *model)
+{
+    const char *name;
+    float scale;
+    for (uint32_t i = 0; (name = peridot_model_adapter(model, i, &scale)) != NULL; i++)
+        cmd_say("adapter: %s, scale %g\n", name, (double)scale);
+}
+
 /* `vision`: see peridot_model_params; a file that was found, and not named, is optional. */
 static peridot_status open_model(peridot_model **out, const char *path, const struct cmd_model_args *args,
                                  const char *vision, peridot_model *target)
@@ -167,11 +204,17 @@ static peridot_status open_model(peridot_model **out, const char *path, const st
                                    .progress = cmd_progress_step, .user = &progress, .target = target,
                                    .vision = vision, .vision_optional = !args->vision,
                                    .image_rows = args->image_rows};
+    struct cmd_adapters adapters;
     CMD_TRY(cmd_ranks_divide(&params.link, &params.device, args));
-    peridot_status status = peridot_model_open(out, path, &params);
+    peridot_status status = cmd_adapters_read(&adapters, &args->adapters);
+    params.adapters = adapters.at;
+    params.n_adapters = adapters.n;
+    if (status == PERIDOT_OK) status = peridot_model_open(out, path, &params);
+    cmd_adapters_free(&adapters);
     cmd_progress_end(&progress);
     if (status == PERIDOT_OK) cmd_ranks_opened(*out);
     if (status == PERIDOT_OK) print_device(peridot_model_get_info(*out), params.device != NULL);
+    if (status == PERIDOT_OK) print_adapters(*out);
     else if (status == PERIDOT_ERROR_DEVICE && !params.device) status = advise_failure(status);
     if (status == PERIDOT_OK && args->gpu_memory) print_placement(peridot_model_get_info(*out));
     return status;

@@ -11,6 +11,7 @@ struct cmd_model_args {
     uint64_t gpu_memory;  /* 0: all weights must fit */
     uint32_t precision;   /* peridot_precision */
     struct cmd_texts kernels;
+    struct cmd_texts adapters;   /* FILE[:SCALE] */
     const char *vision;   /* NULL: the one that is beside the model, if any; "none" */
     uint32_t image_rows;  /* 0: as the model says */
     bool pan_and_scan;    /* of pictures: see peridot_image_params */
@@ -32,6 +33,13 @@ struct cmd_model_args {
      .offset = offsetof(struct cmd_model_args, precision), .fallback = "default", .value = cmd_precision_name, \
      .help = "exact: matrices and attention are computed in fp32 alone; default: as suits the device, whose fastest " \
              "kernels may round activations to fp16 or to integers with a scale."}
+
+#define CMD_LORA_OPTION_HELP \
+    "A LoRA adapter for the model: a .gguf file or a PEFT directory, and by how much it is taken (1 where nothing is " \
+    "said). May be repeated."
+#define CMD_LORA_OPTION \
+    {.name = "lora", .metavar = "FILE[:SCALE]", .kind = CMD_TEXTS, \
+     .offset = offsetof(struct cmd_model_args, adapters), .help = CMD_LORA_OPTION_HELP}
 
 #define CMD_KERNEL_OPTION \
     {.name = "kernel", .metavar = "NAME=VARIANT", .kind = CMD_TEXTS, \
@@ -78,6 +86,14 @@ peridot_status cmd_model_path(const char **path, const char *given);
 peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args);
 /* The same for text alone, of a model that may be a drafter of `target` (NULL: none may). */
 peridot_status cmd_model_open_text(peridot_model **out, const struct cmd_model_args *args, peridot_model *target);
+/* The adapters of --lora options, [n]; their paths go with `at`. The file's name may have colons of its own: a scale is
+ * a number after the last one. */
+struct cmd_adapters {
+    peridot_adapter_file at[CMD_TEXTS_MAX];
+    size_t n;
+};
+peridot_status cmd_adapters_read(struct cmd_adapters *out, const struct cmd_texts *texts);
+void cmd_adapters_free(struct cmd_adapters *adapters);
 /* Says on stderr with which precision and kernels it computes, for commands whose results are numbers. */
 void cmd_model_print_precision(const peridot_model *model);
 

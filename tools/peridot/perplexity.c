@@ -47,6 +47,7 @@ static const char *method_name(size_t i)
 static const struct cmd_option options[] = {
     CMD_MODEL_OPTION,
     CMD_DEVICE_OPTIONS,
+    CMD_LORA_OPTION,
     CMD_KERNEL_OPTION,
     {.letter = 'f', .name = "file", .metavar = "TEXT", .kind = CMD_TEXT,
      .offset = offsetof(struct perplexity_args, file), .help = "The text; - is standard input."},

@@ -34,6 +34,7 @@ struct run_args {
 static const struct cmd_option options[] = {
     CMD_MODEL_OPTION,
     CMD_DEVICE_OPTIONS,
+    CMD_LORA_OPTION,
     CMD_KERNEL_OPTION,
     {.letter = 'n', .name = "length", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct run_args, n),
      .fallback = "256", .help = "Add at most N tokens; the model may stop earlier, and stops at the end of the "

@@ -30,6 +30,7 @@ static const struct cmd_option options[] = {
     {.name = "type", .metavar = "TYPE", .kind = CMD_TEXT, .offset = OFFSET(type),
      .help = "With --shape: type of the matrices, as peridot make takes it; without it, q8_0."},
     CMD_DEVICE_OPTIONS,
+    CMD_LORA_OPTION,
     CMD_KERNEL_OPTION,
     {.letter = 'p', .name = "prompts", .metavar = "LIST", .kind = CMD_TEXT, .offset = OFFSET(prompts),
      .fallback = "512", .help = "Lengths of prompts to read, with commas between them; 0: none."},

@@ -33,6 +33,7 @@ static const struct cmd_option options[] = {
              "folder of models. May be repeated. The first model is loaded at once, others when a request names "
              "them. Without it, the demo model."},
     CMD_DEVICE_OPTIONS,
+    CMD_LORA_OPTION,
     CMD_KERNEL_OPTION,
     CMD_VISION_OPTION,
     {.name = "host", .metavar = "HOST", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, host),
