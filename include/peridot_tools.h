@@ -44,6 +44,9 @@ typedef struct peridot_convert_params {
     /* A file of the importance of columns, as peridot_imatrix or llama.cpp writes it: errors of "q4_k", "q5_k" and
      * "q6_k" count by it. NULL: all columns count alike. */
     const char *imatrix;
+    /* [n_adapters], up to 32: merged into the matrices before these get their type. Their names do not matter. */
+    const peridot_adapter_file *adapters;
+    size_t n_adapters;
 } peridot_convert_params;
 
 typedef struct peridot_convert_stats {

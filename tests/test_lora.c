@@ -143,6 +143,54 @@ static void test_golden(void **state)
     check_model(*state, "/model.gguf", "", &golden[2]);
 }
 
+/* ---- merged ---- */
+
+static void run_merged(struct rows *rows, const char *path, const int32_t *ids)
+{
+    peridot_model *model;
+    peridot_sequence *s;
+    expect(peridot_model_open(&model, path, NULL));
+    expect(open_sequence(&s, model, &(peridot_session_params){.ctx = N, .kv_type = PERIDOT_KV_F32}));
+    evaluate(rows, s, ids, N);
+    close_sequence(s);
+    peridot_model_close(model);
+}
+
+/* A file that adapters were merged into has the logits of the model with them. */
+static void check_merged(const struct base *base, const char *model_name, const char *form)
+{
+    int32_t ids[N];
+    char path[512], names[2][32];
+    peridot_model *model = open_with(base, model_name, form, 0.75f, -0.5f);
+    peridot_sequence *s;
+    struct rows want = new_rows(model), got = new_rows(model);
+    read_ids(ids, base);
+    expect(open_sequence(&s, model, &(peridot_session_params){.ctx = N, .kv_type = PERIDOT_KV_F32}));
+    evaluate(&want, s, ids, N);
+    close_sequence(s);
+    peridot_model_close(model);
+    snprintf(path, sizeof path, PERIDOT_GOLDEN "/%s%s", base->folder, model_name);
+    snprintf(names[0], sizeof names[0], "first%s", form);
+    snprintf(names[1], sizeof names[1], "second%s", form);
+    const peridot_adapter_file adapters[] = {{.path = adapter_path(base->name, names[0]), .scale = 0.75f},
+        {.path = adapter_path(base->name, names[1]), .scale = -0.5f}};
+    expect(peridot_convert(in_folder("merged.gguf"), path, &(peridot_convert_params){
+        .type = "f32", .adapters = adapters, .n_adapters = 2}, NULL));
+    run_merged(&got, in_folder("merged.gguf"), ids);
+    remove(in_folder("merged.gguf"));
+    double error = relative_error(got.at, want.at, N * want.width);
+    print_message("  %s%s, adapters%s, merged: %.1e\n", base->name, model_name, form, error);
+    if (!(error <= 1e-6)) fail_msg("too far");
+    free(want.at);
+    free(got.at);
+}
+
+static void test_merged(void **state)
+{
+    check_merged(*state, "", "");
+    check_merged(*state, "/model.gguf", ".gguf");
+}
+
 /* ---- sequences of their own choice ---- */
 
 static const peridot_adapter first[] = {{"first", 1}}, second[] = {{"second", 1}},
@@ -364,11 +412,14 @@ static int remove_folder(void **state)
 int main(void)
 {
     enum { N_BASES = sizeof bases / sizeof *bases };
-    struct CMUnitTest tests[N_BASES + 5];
+    struct CMUnitTest tests[N_BASES + 8];
     for (size_t i = 0; i < N_BASES; i++)
         tests[i] = (struct CMUnitTest){
             .name = bases[i].name, .test_func = test_golden, .initial_state = (void *)&bases[i]};
     const struct CMUnitTest others[] = {
+        {.name = "merged, llama", .test_func = test_merged, .initial_state = (void *)&bases[0]},
+        {.name = "merged, gemma3", .test_func = test_merged, .initial_state = (void *)&bases[1]},
+        {.name = "merged, phi3", .test_func = test_merged, .initial_state = (void *)&bases[3]},
         {.name = "together, llama", .test_func = test_together, .initial_state = (void *)&bases[0]},
         {.name = "together, gemma3", .test_func = test_together, .initial_state = (void *)&bases[1]},
         {.name = "requests", .test_func = test_requests, .initial_state = (void *)&bases[0]},

@@ -95,7 +95,9 @@ static peridot_status read_part(struct pd_adapter_part *part, const struct reade
                        "%u x %u", part->a->file, part->a->name, part->rank, plan->n_rows, plan->n_cols);
     PD_TRY(check_shape(part->a, part->rank, plan->n_cols));
     PD_TRY(check_shape(part->b, plan->n_rows, part->rank));
-    if (r->gguf && pd_families[r->config->family].gguf_interleaved) part->interleaved = plan->rotated;
+    part->order = pd_head_order_of(r->config, plan->layer);
+    part->order.interleaved = r->gguf && pd_families[r->config->family].gguf_interleaved;
+    part->n_reordered = plan->n_rotated_rows;
     return PERIDOT_OK;
 }
 
@@ -222,7 +224,7 @@ const struct pd_adapter_part *pd_adapter_part(const struct pd_adapter *a, enum p
 void pd_adapter_b_row(float *out, const struct pd_adapter_part *part, uint32_t row)
 {
     const struct pd_tensor *b = part->b;
-    if (part->interleaved) row = pd_interleaved_row(row, part->interleaved);
+    if (row < part->n_reordered) row = pd_head_order_row(&part->order, row);
     pd_dequantize(b->dtype, out, b->data + row * (b->size / b->shape[0]), part->rank);
     for (uint32_t j = 0; j < part->rank; j++) out[j] *= part->scale;
 }

@@ -7,12 +7,14 @@
 #define PD_ARCH_ADAPTER_H
 
 #include "arch/plan.h"
+#include "arch/rope.h"
 
 struct pd_adapter_part {
     const struct pd_tensor *a, *b;   /* [rank][n_cols], [n_rows][rank] */
     uint32_t rank;                   /* 0: nothing is added */
     float scale;
-    uint32_t interleaved;            /* head_dim where rows of b are ordered for rotation of neighbours; else 0 */
+    struct pd_head_order order;      /* of the first rows of b, in the file, */
+    uint32_t n_reordered;            /* so many */
 };
 
 struct pd_adapter {
@@ -25,7 +27,7 @@ peridot_status pd_adapter_open(struct pd_adapter *out, const char *path, const s
 void pd_adapter_close(struct pd_adapter *a);
 /* What is added to a layer's tensor. */
 const struct pd_adapter_part *pd_adapter_part(const struct pd_adapter *a, enum pd_role role, uint32_t layer);
-/* Row `row` of B, [rank], times the scale; rows in the order of rotation of split halves. */
+/* Row `row` of B, [rank], times the scale; rows in the order of the device. */
 void pd_adapter_b_row(float *out, const struct pd_adapter_part *part, uint32_t row);
 
 /* What a PEFT directory's adapter_config.json says of ranks and factors; patterns are of modules' names. */

@@ -49,21 +49,6 @@ struct pd_plan {
 /* The tensor of a role, in a layer where it is one of a layer's; false where there is none. */
 bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role role, uint32_t layer);
 
-/* GGUF's Llama files order the rows of a q or k head for rotation of neighbours (x[2i], x[2i + 1]); kernels and Hugging
- * Face's files rotate split halves (x[i], x[i + head_dim / 2]), so row i of half j comes from row 2 i + j there; and
- * the reverse. */
-static inline uint32_t pd_interleaved_row(uint32_t row, uint32_t head_dim)
-{
-    uint32_t in_head = row % head_dim, half = head_dim / 2;
-    return row - in_head + 2 * (in_head % half) + in_head / half;
-}
-
-static inline uint32_t pd_split_row(uint32_t row, uint32_t head_dim)
-{
-    uint32_t in_head = row % head_dim;
-    return row - in_head + in_head % 2 * (head_dim / 2) + in_head / 2;
-}
-
 enum { PD_TENSOR_NAME_SIZE = 128 };
 
 /* In a GGUF file; `layer` counts only where the name has one. */

@@ -120,6 +120,12 @@ uint32_t pd_head_order_row(const struct pd_head_order *o, uint32_t row)
     return row - in_head + in_file;
 }
 
+uint32_t pd_head_order_split_row(const struct pd_head_order *o, uint32_t row)
+{
+    uint32_t in_head = row % o->head_dim;
+    return in_head < o->n_rotated ? row - in_head + in_head % 2 * (o->n_rotated / 2) + in_head / 2 : row;
+}
+
 /* ---- tables ---- */
 
 /* Of pairs that are not rotated 0. */

@@ -39,6 +39,9 @@ bool pd_head_order_differs(const struct pd_head_order *o);
 /* Where the device's row is in the file, of any number of heads. */
 uint32_t pd_head_order_row(const struct pd_head_order *o, uint32_t row);
 
+/* Where a row of a GGUF file is in a Hugging Face file, whose rows of a pair are apart, not side by side. */
+uint32_t pd_head_order_split_row(const struct pd_head_order *o, uint32_t row);
+
 /* The table of a layer, a new one where no layer before it has the same. */
 peridot_status pd_rope_find_table(struct pd_config *config, struct pd_layer *layer);
 

@@ -1,12 +1,14 @@
 /* Any checkpoint to GGUF. Tensors stream through two buffers, so that memory does not depend on the model: pieces
  * are decoded and encoded by all processors, and the pages of the source that were read are given back. */
 #include "arch/gguf_keys.h"
+#include "arch/plan.h"
 #include "base/num.h"
 #include "base/os.h"
 #include "base/parallel.h"
 #include "format/gguf_write.h"
 #include "offline/convert_plan.h"
 #include "offline/importance.h"
+#include "offline/merge.h"
 #include "offline/offline.h"
 #include "text/tokenizer.h"
 
@@ -23,6 +25,7 @@ enum {
 
 struct job {
     struct pd_gguf_writer *writer;
+    struct pd_merge merge;
     const peridot_convert_params *params;
     const char *path;
     uint64_t done, total;
@@ -34,6 +37,7 @@ struct job {
 struct piece {
     const struct job *job;
     const struct pd_convert_item *item;
+    const struct pd_merge_matrix *merged;
     uint64_t first, n, share;
     const uint8_t *source;
     bool copied;         /* the weights are checked, and stay as they are */
@@ -41,13 +45,6 @@ struct piece {
 };
 
 /* ---- a share of a piece ---- */
-
-/* Where row `row` of a GGUF file is in a Hugging Face file: there the rows of a pair are apart, here side by side. */
-static uint64_t split_row(uint64_t row, const struct pd_head_order *o)
-{
-    uint64_t in_head = row % o->head_dim;
-    return in_head < o->n_rotated ? row - in_head + in_head % 2 * (o->n_rotated / 2) + in_head / 2 : row;
-}
 
 static void decode(float *dst, const struct pd_convert_item *item, uint64_t first, uint64_t n)
 {
@@ -58,7 +55,7 @@ static void decode(float *dst, const struct pd_convert_item *item, uint64_t firs
     }
     uint64_t n_cols = t->shape[1];
     for (uint64_t done = 0; done < n; done += n_cols) {
-        uint64_t row = split_row((first + done) / n_cols, &item->order);
+        uint64_t row = pd_head_order_split_row(&item->order, (uint32_t)((first + done) / n_cols));
         pd_dequantize(t->dtype, dst + done, t->data + pd_row_size(t->dtype, row * n_cols), n_cols);
     }
 }
@@ -100,6 +97,7 @@ static void convert_share(void *user, size_t i)
     float *weights = p->job->weights + at;
     decode(weights, p->item, p->first + at, n);
     for (uint64_t k = 0; p->item->plus_one && k < n; k++) weights[k] += 1;
+    pd_merge_add(weights, p->merged, p->first + at, n);
     uint8_t *blocks = p->job->blocks + pd_row_size(p->item->dtype, at);
     if (!fits(weights, n, p->item->dtype)) atomic_store(&p->bad, true);
     else if (p->copied) memcpy(blocks, p->source + pd_row_size(p->item->dtype, at), pd_row_size(p->item->dtype, n));
@@ -134,15 +132,16 @@ static uint64_t share_of(const struct pd_convert_item *item)
     return item->interleaves ? pd_max(SHARE / n_cols, 1) * n_cols : SHARE;
 }
 
-static peridot_status write_weights(struct job *j, const struct pd_convert_item *item)
+static peridot_status write_weights(struct job *j, const struct pd_convert_item *item,
+                                    const struct pd_merge_matrix *merged)
 {
     const struct pd_tensor *t = item->source;
-    bool copied = t->dtype == item->dtype && !item->plus_one && !item->interleaves;
+    bool copied = t->dtype == item->dtype && !item->plus_one && !item->interleaves && !merged->n_ranks;
     uint64_t n = t->size / pd_dtypes[t->dtype].block_size * pd_dtypes[t->dtype].block_len;
     uint64_t share = share_of(item), most = PIECE / share * share;
     for (uint64_t first = 0; first < n; first += most) {
-        struct piece p = {.job = j, .item = item, .first = first, .n = pd_min(most, n - first), .share = share,
-            .source = t->data + pd_row_size(t->dtype, first), .copied = copied};
+        struct piece p = {.job = j, .item = item, .merged = merged, .first = first, .n = pd_min(most, n - first),
+            .share = share, .source = t->data + pd_row_size(t->dtype, first), .copied = copied};
         atomic_init(&p.bad, false);
         pd_parallel((size_t)pd_div_up(p.n, share), convert_share, &p);
         if (atomic_load(&p.bad)) return fail_bad(item);
@@ -155,8 +154,12 @@ static peridot_status write_weights(struct job *j, const struct pd_convert_item 
 
 static peridot_status write_item(struct job *j, const struct pd_convert_item *item)
 {
+    struct pd_merge_matrix merged;
     if (!item->source) return write_bytes(j, item->made, item->shape[0] * sizeof *item->made);
-    return write_weights(j, item);
+    peridot_status status = pd_merge_find(&merged, &j->merge, item->name);
+    if (status == PERIDOT_OK) status = write_weights(j, item, &merged);
+    pd_merge_matrix_free(&merged);
+    return status;
 }
 
 /* ---- metadata ---- */
@@ -270,7 +273,9 @@ static peridot_status convert(struct job *j, const struct pd_checkpoint *c, stru
     struct pd_convert_plan p;
     if (pd_checkpoint_n_tensors(c) == 0)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: has no tensors", pd_checkpoint_path(c));
-    if (pd_checkpoint_kind(c) == PD_CHECKPOINT_HF) PD_TRY(pd_config_read(config, c));
+    bool merges = j->params->n_adapters != 0;
+    if (pd_checkpoint_kind(c) == PD_CHECKPOINT_HF || merges) PD_TRY(pd_config_read(config, c));
+    if (merges) PD_TRY(pd_merge_open(&j->merge, config, j->params->adapters, j->params->n_adapters));
     peridot_status status = pd_convert_plan_create(&p, c, config, dtype);
     bool has_tokenizer = false;
     if (status == PERIDOT_OK && j->params->imatrix) status = pd_importance_open(&importance, j->params->imatrix);
@@ -307,6 +312,7 @@ peridot_status pd_convert(const char *dst_path, const char *src_path, const peri
     struct job j = {.params = params, .path = dst_path};
     peridot_status status = pd_checkpoint_check_output(c, dst_path);
     if (status == PERIDOT_OK) status = convert(&j, c, &config, dtype, stats);
+    pd_merge_close(&j.merge);
     pd_config_free(&config);
     pd_checkpoint_close(c);
     return status;

@@ -8,6 +8,7 @@
 
 struct convert_args {
     const char *source, *out, *type, *imatrix;
+    struct cmd_texts adapters;
 };
 
 static const struct cmd_option options[] = {
@@ -21,6 +22,9 @@ static const struct cmd_option options[] = {
      .help = "Type of the matrices, in whatever case; Q4_K_M and Q4_K_S, as files are named after, stand for q4_k."},
     {.name = "imatrix", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, imatrix),
      .help = "How much each column of the matrices counts, from peridot imatrix or llama.cpp: for q4_k, q5_k, q6_k."},
+    {.name = "lora", .metavar = "FILE[:SCALE]", .kind = CMD_TEXTS, .offset = offsetof(struct convert_args, adapters),
+     .help = "Merge a LoRA adapter into the matrices, before they get their type: a .gguf file or a PEFT directory, and "
+             "by how much it is taken (1 where nothing is said). May be repeated."},
 };
 
 /* What the file is, and what a person would not expect of it. */
@@ -46,10 +50,15 @@ static int run_convert(const struct cmd_command *command, const void *arguments)
     peridot_convert_params params = {.type = args->type, .progress = cmd_progress_step, .user = &progress,
                                      .imatrix = args->imatrix};
     peridot_convert_stats stats;
+    struct cmd_adapters adapters;
     const char *source;
     cmd_interrupt_watch();
-    peridot_status status = cmd_model_path(&source, args->source);
+    peridot_status status = cmd_adapters_read(&adapters, &args->adapters);
+    params.adapters = adapters.at;
+    params.n_adapters = adapters.n;
+    if (status == PERIDOT_OK) status = cmd_model_path(&source, args->source);
     if (status == PERIDOT_OK) status = peridot_convert(args->out, source, &params, &stats);
+    cmd_adapters_free(&adapters);
     cmd_progress_end(&progress);
     if (status == PERIDOT_ERROR_ARGUMENT) return cmd_usage(command, "%s", peridot_last_error());
     if (status == PERIDOT_OK) print_stats(args->out, &stats);
@@ -66,7 +75,8 @@ const struct cmd_command cmd_convert = {
         "Metadata and tokenizer go along. The model streams through some 50 MB of memory. Ctrl-C leaves nothing "
         "behind.",
     .examples = "peridot convert gemma-2-2b-it -o gemma-2-2b-it-q4_k.gguf --type q4_k\n"
-                "peridot convert model-f16.gguf -o model-q8_0.gguf",
+                "peridot convert model-f16.gguf -o model-q8_0.gguf\n"
+                "peridot convert Llama-3.2-1B -o mine.gguf --lora my-adapter:0.8",
     CMD_ARGUMENTS(options, struct convert_args),
     .run = run_convert,
 };
