@@ -60,11 +60,13 @@ static peridot_status check_shape(const struct pd_tensor *t, uint64_t n_rows, ui
     if (t->dtype >= PD_N_DTYPES)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " has type %s, which is not supported", t->file,
                        t->name, t->type);
-    if (t->n_dims == 2 && t->shape[0] == n_rows && t->shape[1] == n_cols) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " has shape [%llu, %llu] of %u dimensions, but the "
-                   "model and the adapter's rank say [%llu, %llu]", t->file, t->name, (unsigned long long)t->shape[0],
-                   (unsigned long long)t->shape[1], t->n_dims, (unsigned long long)n_rows,
-                   (unsigned long long)n_cols);
+    if (t->n_dims != 2)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " has %u dimensions, not 2", t->file, t->name,
+                       t->n_dims);
+    if (t->shape[0] == n_rows && t->shape[1] == n_cols) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " has shape [%llu, %llu], but the model and its rank "
+                   "say [%llu, %llu]", t->file, t->name, (unsigned long long)t->shape[0],
+                   (unsigned long long)t->shape[1], (unsigned long long)n_rows, (unsigned long long)n_cols);
 }
 
 /* GGUF files say alpha alone: the rank is that of the tensors. */

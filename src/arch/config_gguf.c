@@ -344,8 +344,18 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
                    "(known: %s)", (int)pd_min(name.size, 64), name.data, known);
 }
 
+/* Of the files that are no models. */
+static peridot_status check_type(const struct pd_checkpoint *c)
+{
+    const struct pd_meta *m = pd_checkpoint_find_meta(c, "general.type");
+    struct pd_string s;
+    if (!m || !pd_meta_string(&s, m, 0) || s.size != 7 || memcmp(s.data, "adapter", 7) != 0) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "an adapter, which is given beside its model (--lora)");
+}
+
 peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkpoint *c)
 {
+    PD_TRY(check_type(c));
     PD_TRY(find_family(out, c));
     const struct pd_family_traits *family = &pd_families[out->family];
     struct reader r = {.checkpoint = c, .family = family};

@@ -278,6 +278,10 @@ static peridot_status open_all(struct pd_hf *h, const char *directory, enum pd_h
 {
     const char *config = part == PD_HF_ADAPTER ? "adapter_config.json" : "config.json";
     PD_TRY(pd_json_open_optional(&h->config, directory, config));
+    char *adapter = join(h, directory, "adapter_config.json");
+    if (!h->config && adapter && pd_is_file(adapter))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: an adapter, which is given beside its model (--lora)",
+                       directory);
     if (!h->config) return pd_fail(PERIDOT_ERROR_IO, "%s: no %s in this folder", directory, config);
     if (part == PD_HF_CONFIG) return PERIDOT_OK;
     if (part == PD_HF_ADAPTER) {

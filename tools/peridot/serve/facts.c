@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L   /* strdup */
 #include "facts.h"
+#include "../ranks.h"
 #include "../template.h"
 
 #include <stdlib.h>
@@ -35,6 +36,26 @@ static peridot_status copy_tasks(struct serve_model *m, const peridot_model *mod
     return PERIDOT_OK;
 }
 
+/* Over several ranks all requests take those of the command line. */
+static peridot_status copy_adapters(struct serve_model *m, const peridot_model *model)
+{
+    const char *name;
+    float scale;
+    uint32_t n = 0;
+    while (peridot_model_adapter(model, n, NULL)) n++;
+    if (n == 0 || cmd_ranks_count() > 1) return PERIDOT_OK;
+    m->adapters = calloc(n, sizeof *m->adapters);
+    if (!m->adapters) return cmd_fail_alloc(n * sizeof *m->adapters, "adapters");
+    while ((name = peridot_model_adapter(model, m->n_adapters, &scale)) != NULL) {
+        if (strcmp(name, m->id) == 0)
+            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the model and an adapter are both called %s (--alias)", name);
+        char *copy = strdup(name);
+        if (!copy) return cmd_fail_alloc(strlen(name), "adapters");
+        m->adapters[m->n_adapters++] = (peridot_adapter){copy, scale};
+    }
+    return PERIDOT_OK;
+}
+
 static void copy_info(struct serve_model *m, const peridot_model_info *info)
 {
     m->embedding_size = info->embedding_size;
@@ -54,6 +75,7 @@ peridot_status serve_facts_read(struct serve_server *s, struct serve_model *m, c
     copy_info(m, peridot_model_get_info(model));
     CMD_TRY(choose_template(s, m, model));
     CMD_TRY(copy_tasks(m, model));
+    CMD_TRY(copy_adapters(m, model));
     m->known = true;
     return PERIDOT_OK;
 }
@@ -64,7 +86,10 @@ void serve_facts_free(struct serve_model *m)
         free(m->prefixes[i].task);
         free(m->prefixes[i].prefix);
     }
+    for (uint32_t i = 0; i < m->n_adapters; i++) free((char *)m->adapters[i].name);
     free(m->prefixes);
+    free(m->adapters);
     m->prefixes = NULL;
-    m->n_prefixes = 0;
+    m->adapters = NULL;
+    m->n_prefixes = m->n_adapters = 0;
 }

@@ -24,6 +24,8 @@ struct serve_job *serve_job_new(struct serve_server *server, const struct serve_
     return job;
 }
 
+const char *serve_job_model(const struct serve_job *job) { return job->adapter ? job->adapter : job->model->id; }
+
 void serve_job_own(struct serve_job *job) { job->n_owners++; }
 
 static void free_task(struct serve_task *task)

@@ -28,6 +28,7 @@ enum {
     SERVE_MAX_TOP = 20,        /* alternatives of a token */
     SERVE_MAX_STOPS = 16,
     SERVE_MAX_CHOICES = 16,
+    SERVE_MAX_ADAPTERS = 32,
     SERVE_MAX_TASKS = 2048     /* of a job: its texts times its choices */
 };
 
@@ -126,6 +127,9 @@ struct serve_job {
     size_t n_dropped;          /* messages that were */
     const char *suffix;        /* of the texts of a completion, in the document; NULL: none */
     size_t suffix_size;
+    const char *adapter;       /* the model's that the request names as its model; NULL: none */
+    peridot_adapter adapters[SERVE_MAX_ADAPTERS];   /* [n_adapters]: that it takes, and no others */
+    size_t n_adapters;
     bool other_model;          /* the request names a model that is not here */
     peridot_sampling sampling;
     const char *stops[SERVE_MAX_STOPS];
@@ -159,6 +163,8 @@ void serve_job_own(struct serve_job *job);
 /* Gives up the ownership; the last owner frees it. */
 void serve_job_drop(struct serve_job *job);
 
+/* The name that the answer has for its model. */
+const char *serve_job_model(const struct serve_job *job);
 /* Compiles what response_format asks for, if it asks for anything. */
 bool serve_job_compile(struct serve_job *job, const peridot_vocab *vocab);
 /* The error of a schema, with a status of HTTP. False. */

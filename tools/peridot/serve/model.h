@@ -27,6 +27,8 @@ struct serve_model {
         char *task, *prefix;
     } *prefixes;                       /* [n_prefixes]: the model's tasks */
     uint32_t n_prefixes;
+    peridot_adapter *adapters;         /* [n_adapters]: with the scales of the command line */
+    uint32_t n_adapters;
     const char *template_name;         /* of conversations; NULL: the model's own */
     bool is_cpu;
     bool runs_template;                /* it is a program in the model's files, and may read variables of requests */
@@ -46,5 +48,7 @@ void serve_models_free(struct serve_server *server);
 struct cmd_model_args serve_model_args(const struct serve_server *server, const struct serve_model *model);
 /* The model of that name, with or without Ollama's ":latest"; NULL: there is none. */
 const struct serve_model *serve_models_get(const struct serve_server *server, const char *name);
+/* The first model's adapter that the name NAME or MODEL:NAME stands for, as if it were a model; NULL: there is none. */
+const peridot_adapter *serve_models_get_adapter(const struct serve_server *server, const char *name);
 
 #endif

@@ -119,6 +119,8 @@ peridot_status serve_models_find(struct serve_server *s)
         return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--vision needs a server with one model");
     if (s->n_models > 1 && s->args->alias)
         return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--alias needs a server with one model");
+    if (s->n_models > 1 && s->args->model.adapters.n)
+        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--lora needs a server with one model");
     if (s->args->alias) snprintf(s->models->id, sizeof s->models->id, "%s", s->args->alias);
     return PERIDOT_OK;
 }
@@ -137,11 +139,26 @@ struct cmd_model_args serve_model_args(const struct serve_server *s, const struc
 
 /* ---- in a request ---- */
 
+static bool is_name(const char *name, const char *id)
+{
+    size_t n = strlen(id);
+    return strncmp(name, id, n) == 0 && (!name[n] || strcmp(name + n, ":latest") == 0);
+}
+
 const struct serve_model *serve_models_get(const struct serve_server *s, const char *name)
 {
-    for (const struct serve_model *m = s->models; m < s->models + s->n_models; m++) {
-        size_t n = strlen(m->id);
-        if (strncmp(name, m->id, n) == 0 && (!name[n] || strcmp(name + n, ":latest") == 0)) return m;
-    }
+    for (const struct serve_model *m = s->models; m < s->models + s->n_models; m++)
+        if (is_name(name, m->id)) return m;
+    return NULL;
+}
+
+const peridot_adapter *serve_models_get_adapter(const struct serve_server *s, const char *name)
+{
+    const struct serve_model *m = s->models;
+    size_t n = strlen(m->id);
+    bool nested = strncmp(name, m->id, n) == 0 && name[n] == ':';
+    for (uint32_t i = 0; m->known && i < m->n_adapters; i++)
+        if (is_name(name, m->adapters[i].name) || (nested && is_name(name + n + 1, m->adapters[i].name)))
+            return &m->adapters[i];
     return NULL;
 }

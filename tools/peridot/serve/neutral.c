@@ -108,7 +108,6 @@ static const struct neutral neutrals[] = {
     {"repetition_penalty", WRITES, "1"},           /* V, H: here it is repeat_penalty */
     {"min_keep", WRITES, "0"},                     /* L */
     {"grammar", WRITES, "\"\""},                   /* L */
-    {"lora", WRITES, "[]"},                        /* L */
     {"allowed_token_ids", WRITES, "[]"},           /* V */
     {"bad_words", WRITES, "[]"},                   /* V */
     {"structured_outputs", TEXTS, ONLY_NULL},      /* V: here it is response_format */

@@ -51,13 +51,17 @@ int serve_get_health(struct serve_buffer *out, struct serve_server *server, cons
     return ready ? 200 : 503;
 }
 
-static yyjson_mut_val *model(yyjson_mut_doc *doc, const struct serve_server *server, const struct serve_model *m)
+/* adapter: one of the model's, as if it were a model; NULL: the model itself. */
+static yyjson_mut_val *model(yyjson_mut_doc *doc, const struct serve_server *server, const struct serve_model *m,
+                             const peridot_adapter *adapter)
 {
     yyjson_mut_val *o = yyjson_mut_obj(doc);
-    yyjson_mut_obj_add_val(doc, o, "id", serve_text(doc, m->id, strlen(m->id)));
+    const char *id = adapter ? adapter->name : m->id;
+    yyjson_mut_obj_add_val(doc, o, "id", serve_text(doc, id, strlen(id)));
     yyjson_mut_obj_add_str(doc, o, "object", "model");
     yyjson_mut_obj_add_sint(doc, o, "created", server->created);
     yyjson_mut_obj_add_str(doc, o, "owned_by", "peridot");
+    if (adapter) yyjson_mut_obj_add_val(doc, o, "parent", serve_text(doc, m->id, strlen(m->id)));   /* as in vLLM */
     if (!m->known) return o;
     yyjson_mut_obj_add_uint(doc, o, "max_model_len", m->ctx);
     yyjson_mut_val *modalities = yyjson_mut_arr(doc);   /* as OpenRouter has them */
@@ -74,8 +78,11 @@ int serve_get_models(struct serve_buffer *out, struct serve_server *server, cons
     (void)path;
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "object", "list");
-    for (size_t i = 0; i < server->n_models; i++)
-        yyjson_mut_arr_append(data, model(doc, server, &server->models[i]));
+    for (const struct serve_model *m = server->models; m < server->models + server->n_models; m++) {
+        yyjson_mut_arr_append(data, model(doc, server, m, NULL));
+        for (uint32_t i = 0; m->known && i < m->n_adapters; i++)
+            yyjson_mut_arr_append(data, model(doc, server, m, &m->adapters[i]));
+    }
     yyjson_mut_obj_add_val(doc, root, "data", data);
     serve_put_json(out, doc);
     return 200;
@@ -85,7 +92,8 @@ int serve_get_model(struct serve_buffer *out, struct serve_server *server, const
 {
     const char *id = strstr(path, "/models/") + strlen("/models/");
     const struct serve_model *m = serve_models_get(server, id);
-    if (!m) {
+    const peridot_adapter *adapter = m ? NULL : serve_models_get_adapter(server, id);
+    if (!m && !adapter) {
         struct serve_error error = {0};
         serve_refuse(&error, 404, "model_not_found", "model", "there is no model %.200s: this server has %s%s", id,
                      server->models->id, server->n_models > 1 ? " and others" : "");
@@ -93,7 +101,7 @@ int serve_get_model(struct serve_buffer *out, struct serve_server *server, const
         return 404;
     }
     yyjson_mut_doc *doc = cmd_json_new();
-    yyjson_mut_doc_set_root(doc, model(doc, server, m));
+    yyjson_mut_doc_set_root(doc, model(doc, server, m ? m : server->models, adapter));
     serve_put_json(out, doc);
     return 200;
 }

@@ -60,7 +60,40 @@ static bool read_model(struct serve_job *job, const struct serve_param *p, yyjso
 {
     const char *name = serve_param_text(job, p->name, value);
     if (!name) return false;
-    job->other_model = !serve_models_get(job->server, name);
+    job->other_model = !job->adapter && !serve_models_get(job->server, name);
+    return true;
+}
+
+/* One of a list as llama.cpp's server has it, whose ids are numbers, or by its name. */
+static bool add_adapter(struct serve_job *job, const struct serve_param *p, yyjson_val *each)
+{
+    const struct serve_model *m = job->model;
+    yyjson_val *id = yyjson_obj_get(each, "id"), *name = yyjson_obj_get(each, "name"),
+               *scale = yyjson_obj_get(each, "scale"), *which = id ? id : name;
+    double x = scale ? yyjson_get_num(scale) : 1;
+    uint32_t i = 0;
+    if (!which || (id && name) || yyjson_obj_size(each) != 1u + (scale != NULL))
+        return serve_param_refuse(job, p, "must be a list of {\"name\": ..., \"scale\": ...}");
+    if ((scale && !yyjson_is_num(scale)) || !(fabs(x) <= 1e6))
+        return serve_param_refuse(job, p, "has a scale that is not a number from -1e6 to 1e6");
+    while (i < m->n_adapters && !(yyjson_is_uint(which) ? yyjson_get_uint(which) == i
+                                                        : yyjson_equals_str(which, m->adapters[i].name))) i++;
+    if (i == m->n_adapters) return serve_param_refuse(job, p, "has an adapter that the model does not have");
+    if (job->n_adapters == SERVE_MAX_ADAPTERS) return serve_param_refuse(job, p, "has more than 32 adapters");
+    job->adapters[job->n_adapters++] = (peridot_adapter){m->adapters[i].name, (float)x};
+    return true;
+}
+
+static bool read_lora(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    size_t i, n;
+    yyjson_val *each;
+    if (!yyjson_is_arr(value)) return serve_param_refuse(job, p, "must be a list");
+    if (job->adapter && yyjson_arr_size(value))
+        return serve_param_refuse(job, p, "cannot be given where model names an adapter");
+    yyjson_arr_foreach(value, i, n, each) {
+        if (!add_adapter(job, p, each)) return false;
+    }
     return true;
 }
 
@@ -253,6 +286,7 @@ static bool read_options(struct serve_job *job, const struct serve_param *p, yyj
 
 static const struct serve_param params[] = {
     {"model", OPENAI | ANTHROPIC | OLLAMA | SHOW | TOKENIZE | DETOKENIZE, .read = read_model},
+    {"lora", OPENAI | MESSAGES, .read = read_lora},
     {"messages", CHAT | ANTHROPIC | OLLAMA_CHAT, .read = read_nothing},
     {"name", SHOW, .read = read_model},
     {"prompt", COMPLETIONS | GENERATE | EMBED_ONE, .read = read_nothing},

@@ -40,13 +40,18 @@ static void set_defaults(struct serve_job *job)
     job->think = job->server->args->think;
 }
 
-/* The first model answers where the name is that of none. */
+/* An adapter of the first model is as good as a model; that answers, without any, where the name is that of none. */
 static void choose_model(struct serve_job *job)
 {
     yyjson_val *root = yyjson_doc_get_root(job->document), *name = yyjson_obj_get(root, "model");
     if (!name && job->api->id == SERVE_SHOW) name = yyjson_obj_get(root, "name");
-    const struct serve_model *m = yyjson_is_str(name) ? serve_models_get(job->server, yyjson_get_str(name)) : NULL;
+    const char *text = yyjson_is_str(name) ? yyjson_get_str(name) : "";
+    const struct serve_model *m = serve_models_get(job->server, text);
+    const peridot_adapter *adapter = m ? NULL : serve_models_get_adapter(job->server, text);
     if (m) job->model = m;
+    if (!adapter) return;
+    job->adapter = adapter->name;
+    job->adapters[job->n_adapters++] = *adapter;
 }
 
 static bool parse(struct serve_job *job)

@@ -160,6 +160,8 @@ peridot_status serve_request_submit(struct serve_task *task, peridot_session *se
     peridot_request_params params = {.size = sizeof params, .prompt = task->tokens,
         .n_prompt = task->n_prompt + task->n_reply, .n_replied = task->n_reply, .sampling = &task->sampling,
         .user = task};
+    if (task->job->model->n_adapters) params.adapters = task->job->adapters;
+    params.n_adapters = task->job->n_adapters;
     task->sampling.grammar = task->job->grammar;
     task->counted = false;
     if (task->job->kind == SERVE_VECTORS) want_vector(&params, task);

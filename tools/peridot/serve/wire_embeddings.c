@@ -21,7 +21,7 @@ static doc_t *body(struct serve_job *job)
         yyjson_mut_obj_add_uint(doc, o, "index", i);
         yyjson_mut_obj_add_val(doc, o, "embedding", (job->base64 ? serve_vector_base64 : serve_vector)(doc, task));
     }
-    yyjson_mut_obj_add_val(doc, root, "model", serve_string(doc, job->model->id));
+    yyjson_mut_obj_add_val(doc, root, "model", serve_string(doc, serve_job_model(job)));
     yyjson_mut_obj_add_val(doc, root, "usage", serve_openai_usage(doc, job));
     return doc;
 }

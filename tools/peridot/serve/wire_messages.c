@@ -145,7 +145,7 @@ static val_t *message(doc_t *doc, const struct serve_job *job, bool whole)
     yyjson_mut_obj_add_str(doc, o, "id", job->id);
     yyjson_mut_obj_add_str(doc, o, "type", "message");
     yyjson_mut_obj_add_str(doc, o, "role", "assistant");
-    yyjson_mut_obj_add_val(doc, o, "model", serve_string(doc, job->model->id));
+    yyjson_mut_obj_add_val(doc, o, "model", serve_string(doc, serve_job_model(job)));
     yyjson_mut_obj_add_val(doc, o, "content", content);
     add_stop(doc, o, task);
     yyjson_mut_obj_add_val(doc, o, "usage", usage(doc, job));

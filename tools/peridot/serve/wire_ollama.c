@@ -32,7 +32,7 @@ doc_t *serve_ollama_new(val_t **root, const struct serve_job *job)
     doc_t *doc = cmd_json_new();
     *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, *root);
-    yyjson_mut_obj_add_val(doc, *root, "model", serve_string(doc, job->model->id));
+    yyjson_mut_obj_add_val(doc, *root, "model", serve_string(doc, serve_job_model(job)));
     yyjson_mut_obj_add_val(doc, *root, "created_at", serve_time(doc, (int64_t)time(NULL)));
     return doc;
 }

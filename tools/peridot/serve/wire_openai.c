@@ -31,7 +31,7 @@ void serve_completion_begin(doc_t *doc, val_t **root, val_t **choices, const str
     yyjson_mut_obj_add_str(doc, *root, "id", job->id);
     yyjson_mut_obj_add_str(doc, *root, "object", object);
     yyjson_mut_obj_add_sint(doc, *root, "created", job->created);
-    yyjson_mut_obj_add_val(doc, *root, "model", serve_string(doc, job->model->id));
+    yyjson_mut_obj_add_val(doc, *root, "model", serve_string(doc, serve_job_model(job)));
     yyjson_mut_obj_add_val(doc, *root, "choices", *choices);
 }
 

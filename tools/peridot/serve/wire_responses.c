@@ -188,7 +188,7 @@ static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
     yyjson_mut_obj_add_str(doc, o, "object", "response");
     yyjson_mut_obj_add_sint(doc, o, "created_at", job->created);
     yyjson_mut_obj_add_str(doc, o, "status", whole ? state_name(job) : "in_progress");
-    yyjson_mut_obj_add_val(doc, o, "model", serve_string(doc, job->model->id));
+    yyjson_mut_obj_add_val(doc, o, "model", serve_string(doc, serve_job_model(job)));
     if (whole && job->tasks[0].thought.size) yyjson_mut_arr_append(output, thought_item(doc, job, true));
     if (whole && has_message(job)) yyjson_mut_arr_append(output, response_item(doc, job, true));
     for (size_t i = 0; whole && i < job->tasks[0].n_calls; i++)
