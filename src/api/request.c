@@ -185,7 +185,7 @@ static peridot_status begin_on_sequence(peridot_request *r, peridot_sequence *se
     if (p->tools && !p->sampling)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a request with tools brings its sampling");
     if (p->sampling) PD_TRY(pd_sampling_set(sequence, p->sampling, p->tools));
-    if (p->adapters) PD_TRY(peridot_sequence_set_adapters(sequence, p->adapters, p->n_adapters));
+    if (p->adapters) PD_TRY(pd_session_set_adapters(r->session->s, q, p->adapters, p->n_adapters));
     PD_TRY(fill_request(r, p, q->pos));
     use_chain(r, q->chain);
     r->r.prompt = (struct pd_prompt){.sequence = q, .tokens = prompt, .n_left = n};

@@ -53,14 +53,7 @@ peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_seque
 
 peridot_status peridot_sequence_set_adapters(peridot_sequence *sequence, const peridot_adapter *adapters, size_t n)
 {
-    struct pd_sequence *q = sequence->q;
-    struct pd_scales scales;
-    PD_TRY(pd_session_choose_adapters(&scales, sequence->session->s, adapters, n));
-    if (q->pos && !pd_scales_equal(&scales, &q->scales))
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sequence has %u token%s already, of other adapters", q->pos,
-                       PD_S(q->pos));
-    q->scales = scales;
-    return PERIDOT_OK;
+    return pd_session_set_adapters(sequence->session->s, sequence->q, adapters, n);
 }
 
 peridot_status peridot_sequence_save(const peridot_sequence *sequence, const char *path)

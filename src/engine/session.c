@@ -259,6 +259,18 @@ peridot_status pd_session_choose_adapters(struct pd_scales *out, const struct pd
                                               "adapters that the model was opened with");
 }
 
+peridot_status pd_session_set_adapters(const struct pd_session *s, struct pd_sequence *q,
+                                       const peridot_adapter *adapters, size_t n)
+{
+    struct pd_scales scales;
+    PD_TRY(pd_session_choose_adapters(&scales, s, adapters, n));
+    if (q->pos && !pd_scales_equal(&scales, &q->scales))
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sequence has %u token%s already, of other adapters", q->pos,
+                       PD_S(q->pos));
+    q->scales = scales;
+    return PERIDOT_OK;
+}
+
 peridot_status pd_session_set_sampling(struct pd_session *s, struct pd_sequence *q, const peridot_sampling *p)
 {
     struct pd_chain *chain;

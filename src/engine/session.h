@@ -56,6 +56,9 @@ void pd_session_remove(struct pd_session *s, struct pd_sequence *q);
 /* The scales of the adapters that are named, alone: see pd_adapters_choose. */
 peridot_status pd_session_choose_adapters(struct pd_scales *out, const struct pd_session *s,
                                           const peridot_adapter *adapters, size_t n);
+/* Of a sequence without tokens, or with those that it has. */
+peridot_status pd_session_set_adapters(const struct pd_session *s, struct pd_sequence *q,
+                                       const peridot_adapter *adapters, size_t n);
 
 /* What an evaluation of prompts hands out, of each prompt. */
 struct pd_eval_params {

@@ -57,6 +57,33 @@ class Test(unittest.TestCase):
             for name in set(vars(device)) & set(other) - {"heap_budget", "type"}:
                 self.assertEqual(getattr(device, name), other[name])
 
+    def test_adapters(self):
+        base, lora = golden / "llama/model.gguf", golden / "lora/llama"
+        ids = [int(i) for i in (lora / "tokens.txt").read_text().split(",")]
+
+        def error(rows, name):
+            want = np.fromfile(lora / name, "<f4").reshape(rows.shape)
+            return np.linalg.norm(rows - want) / np.linalg.norm(want)
+
+        with peridot.Model(base, adapters={lora / "first": 1, lora / "second.gguf": 0}) as model:
+            self.assertEqual(model.adapters, {"first": 1.0, "second": 0.0})
+            with peridot.Session(model, kv="f32", n_sequences=4, n_positions=1024) as session:
+                self.assertLess(error(session.sequence().logits(ids), "first.f32"), 1e-4)
+                second = session.sequence(adapters={"second": 1})
+                self.assertLess(error(second.logits(ids), "second.f32"), 1e-4)
+                both = session.sequence(adapters={"first": 0.75, "second": -0.5})
+                self.assertLess(error(both.logits(ids), "both.f32"), 1e-4)
+                with self.assertRaisesRegex(peridot.ArgumentError, "no adapter third; it has: first, second"):
+                    session.sequence(adapters={"third": 1})
+            first = model.generate("abc", 8, greedy).read()
+            self.assertEqual(model.generate("abc", 8, greedy, adapters={"first": 1.0}).read(), first)
+            plain = model.generate("abc", 8, greedy, adapters={}).read()
+        with peridot.Model(base) as model:
+            self.assertEqual(model.adapters, {})
+            self.assertEqual(model.generate("abc", 8, greedy).read(), plain)
+        with peridot.Model(base, adapters=[lora / "first"]) as model:
+            self.assertEqual(model.adapters, {"first": 1.0})
+
     def test_tokens(self):
         text = "Once upon a time,\n there was a füchs ✓"
         ids = self.model.encode(text)

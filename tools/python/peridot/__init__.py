@@ -41,6 +41,9 @@ Floats = npt.NDArray[np.float32]
 Ids = Union[Items[int], npt.NDArray[np.integer[Any]]]
 Progress = Callable[[int, int], object]
 Draft = Union["Model", Literal["ngram"], None]
+Path = Union[str, os.PathLike[str]]
+Adapters = Union[Mapping[Path, float], Items[Path]]
+Taken = Optional[Mapping[str, float]]
 _DRAFT_AUTO = 0xffffffff   # PERIDOT_DRAFT_AUTO
 _THINK_ON = 0xffffffff     # PERIDOT_THINK_ON
 _T = TypeVar("_T")
@@ -263,23 +266,30 @@ class Model(_Handle):
     progress(done, total): bytes loaded. log(message): what the model does by itself. target: for a drafter, which works
     for that model alone (Session's draft). vision: the file with the model's vision tower (mmproj, GGUF), which a
     Hugging Face directory has among its own. image_rows: of a picture at most, where the model leaves it open (Gemma
-    4's 70, 140, 280, 560 or 1120); 0: as its files say. info.image_rows is 0 where the model sees no images."""
+    4's 70, 140, 280, 560 or 1120); 0: as its files say. info.image_rows is 0 where the model sees no images.
+    adapters: LoRA adapters, GGUF files or PEFT directories, with the scales by which sequences take them that say
+    nothing else (1 of a list)."""
 
     def __init__(self, path: Union[str, os.PathLike[str]], *, device: Union[str, int, None] = None, gpu_memory: int = 0,
                  kernels: Items[str] = (), cache_dir: Optional[str] = None, progress: Optional[Progress] = None,
                  log: Callable[[str], object] = _nothing, target: Optional[Model] = None,
                  precision: str = "default", vision: Union[str, os.PathLike[str], None] = None,
-                 image_rows: int = 0) -> None:
+                 image_rows: int = 0, adapters: Adapters = ()) -> None:
         user = ffi.new_handle(_Calls(progress=progress or _nothing, log=log))
         chosen = os.environ.get("PERIDOT_DEVICE", "") if device is None else str(device)
         keep = [string(chosen), string(cache_dir or _cache_dir()), *map(string, kernels)]
         names = ffi.new("char *[]", keep[2:])
         tower = ffi.NULL if vision is None else ffi.new("char[]", os.fsencode(vision))
+        scales = adapters if isinstance(adapters, Mapping) else {each: 1.0 for each in adapters}
+        paths = [ffi.new("char[]", os.fsencode(each)) for each in scales]
+        files = ffi.new("peridot_adapter_file[]", [{"path": each, "scale": scale}
+                                                   for each, scale in zip(paths, scales.values())])
         params = ffi.new("peridot_model_params *", {
             "size": ffi.sizeof("peridot_model_params"), "device": keep[0] if chosen else ffi.NULL, "cache_dir": keep[1],
             "kernels": names, "n_kernels": len(names), "gpu_memory": gpu_memory, "progress": _on_progress,
             "log": _on_log, "user": user, "target": target._p if target is not None else ffi.NULL,
-            "precision": ["default", "exact"].index(precision), "vision": tower, "image_rows": image_rows})
+            "precision": ["default", "exact"].index(precision), "vision": tower, "image_rows": image_rows,
+            "adapters": files, "n_adapters": len(files)})
         out = ffi.new("peridot_model **")
         status = lib.peridot_model_open(out, os.fsencode(path), params)
         super().__init__(out[0], lib.peridot_model_close, None, user)   # also when `log` raised; it takes NULL
@@ -292,6 +302,14 @@ class Model(_Handle):
         if not lib.peridot_model_vocab(self._p):
             raise UnsupportedError(text(lib.peridot_last_error()))
         return self._vocab_pointer
+
+    @property
+    def adapters(self) -> dict[str, float]:
+        """The names of the adapters that it was opened with, and their scales."""
+        scale, names = ffi.new("float *"), {}
+        while name := lib.peridot_model_adapter(self._p, len(names), scale):
+            names[text(name)] = float(scale[0])
+        return names
 
     @property
     def has_chat(self) -> bool:
@@ -398,11 +416,11 @@ class Model(_Handle):
         return Chat(Session(self, draft=draft), **params)
 
     def generate(self, prompt: str, n: int = 256, sampling: Sampling = Sampling(), *,
-                 draft: Draft = None, images: Items[Any] = ()) -> Generation:
+                 draft: Draft = None, images: Items[Any] = (), adapters: Taken = None) -> Generation:
         """What the model adds to a plain text, in a session of its own: Sequence.generate. draft: as of Session.
-        images: pictures before the text, each as Model.image takes it, or what that gave. A model that is tuned to chat
+        adapters: as of Session.sequence. images: pictures before the text, each as Model.image takes it, or what that gave. A model that is tuned to chat
         expects them in a turn: Chat.send."""
-        seen, sequence = self._images(images), Session(self, draft=draft).sequence()
+        seen, sequence = self._images(images), Session(self, draft=draft).sequence(adapters=adapters)
         ids = (self.encode_conversation([_turn(prompt, len(seen))], "plain", images=seen) if seen
                else self.encode(prompt, bos=True))
         return sequence.generate(ids, n, sampling, images=seen)
@@ -504,11 +522,18 @@ class Session(_Handle):
         """Ends the call that is at work on the session, from any thread: it raises Cancelled."""
         lib.peridot_cancel(self._p)
 
-    def sequence(self) -> Sequence:
-        """A new sequence without tokens."""
+    def sequence(self, *, adapters: Taken = None) -> Sequence:
+        """A new sequence without tokens. adapters: the names of those of the model's that it takes, with their scales,
+        and no others; None: all, as the model was opened with them. Sequences with different ones are evaluated
+        together all the same."""
         out = ffi.new("peridot_sequence **")
         check(lib.peridot_sequence_create(out, self._p))
-        return Sequence(self, out[0])
+        sequence = Sequence(self, out[0])
+        if adapters is not None:
+            names = [string(name) for name in adapters]
+            taken = ffi.new("peridot_adapter[]", list(zip(names, adapters.values())))
+            check(lib.peridot_sequence_set_adapters(out[0], taken, len(names)))
+        return sequence
 
     def load(self, path: Union[str, os.PathLike[str]]) -> Sequence:
         """A sequence that Sequence.save wrote, which goes on as that would have."""
@@ -746,11 +771,12 @@ class Chat:
     as they are. think: the model is to think before it answers, or with a number in so many tokens at most, where its
     template has thoughts; a reply's are in its `thought`, and the turns that follow do not see them. tools: functions
     that the model may call, as OpenAI's chat completions have them; a reply's calls are in its `calls`, and `answer`
-    goes on with their results."""
+    goes on with their results. adapters: as of Session.sequence."""
 
     def __init__(self, session: Session, *, system: Optional[str] = None, template: Optional[str] = None,
-                 think: Union[bool, int] = False, tools: Items[Mapping[str, Any]] = ()) -> None:
-        self._sequence = session.sequence()
+                 think: Union[bool, int] = False, tools: Items[Mapping[str, Any]] = (),
+                 adapters: Taken = None) -> None:
+        self._sequence = session.sequence(adapters=adapters)
         self._think = _THINK_ON if think is True else int(think)
         self._template = template or (None if session.model.has_chat else "plain")
         self._messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
