@@ -11,7 +11,11 @@
 #define DIRECTORY PERIDOT_GOLDEN "/gemma2-base"
 #define GGUF PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
 #define GEMMA4 PERIDOT_GOLDEN "/gemma4-small"      /* layers of two kinds, and inputs of layers */
+#define LLAMA PERIDOT_GOLDEN "/llama"
 #define STORIES PERIDOT_MODELS "/stories.gguf"
+
+static const peridot_adapter_file adapters[] = {{.path = PERIDOT_GOLDEN "/lora/llama/first", .scale = 1},
+    {.path = PERIDOT_GOLDEN "/lora/llama/second.gguf", .scale = 1}};
 
 /* What calls are made on. */
 static peridot_vocab *vocab;
@@ -200,17 +204,18 @@ static peridot_status show_gguf(void) { return show(GGUF); }
 static peridot_status show_directory(void) { return show(DIRECTORY); }
 static peridot_status show_shards(void) { return show(PERIDOT_GOLDEN "/gemma2-bf16-shards"); }
 
-static peridot_status convert(const char *source, const char *type)
+static peridot_status convert(const char *source, const char *type, size_t n_adapters)
 {
-    peridot_status status = peridot_convert(in_folder("out.gguf"), source, &(peridot_convert_params){.type = type},
-                                            NULL);
+    peridot_status status = peridot_convert(in_folder("out.gguf"), source, &(peridot_convert_params){
+        .type = type, .adapters = adapters, .n_adapters = n_adapters}, NULL);
     remove(in_folder("out.gguf"));
     return status;
 }
 
-static peridot_status convert_directory(void) { return convert(DIRECTORY, "q8_0"); }
-static peridot_status convert_gemma4(void) { return convert(GEMMA4, "q8_0"); }
-static peridot_status convert_gguf(void) { return convert(GGUF, "f16"); }
+static peridot_status convert_directory(void) { return convert(DIRECTORY, "q8_0", 0); }
+static peridot_status convert_gemma4(void) { return convert(GEMMA4, "q8_0", 0); }
+static peridot_status convert_gguf(void) { return convert(GGUF, "f16", 0); }
+static peridot_status convert_adapted(void) { return convert(LLAMA, "q8_0", PD_COUNT(adapters)); }
 
 static bool stop_progress(void *user, uint64_t done, uint64_t total)
 {
@@ -238,6 +243,7 @@ static void test_files(void **state)
         {.name = "file_open, GGUF", .run = show_gguf}, {.name = "file_open, directory", .run = show_directory},
         {.name = "file_open, shards", .run = show_shards}, {.name = "convert, directory", .run = convert_directory},
         {.name = "convert, GGUF", .run = convert_gguf}, {.name = "convert, Gemma 4", .run = convert_gemma4},
+        {.name = "convert, adapters", .run = convert_adapted},
         {.name = "make", .run = make, .good = PERIDOT_CANCELLED},
     };
     check_calls(calls, PD_COUNT(calls));
@@ -333,16 +339,18 @@ static peridot_status list_devices(void)
     return status;
 }
 
-static peridot_status open_path(const char *path)
+static peridot_status open_path(const char *path, size_t n_adapters)
 {
     peridot_model *m;
-    peridot_status status = peridot_model_open(&m, path, &(peridot_model_params){.cache_dir = in_folder("cache")});
+    peridot_status status = peridot_model_open(&m, path, &(peridot_model_params){.size = sizeof(peridot_model_params),
+        .cache_dir = in_folder("cache"), .adapters = adapters, .n_adapters = n_adapters});
     peridot_model_close(m);
     return status;
 }
 
-static peridot_status open_model(void) { return open_path(DIRECTORY); }
-static peridot_status open_gemma4(void) { return open_path(GEMMA4); }
+static peridot_status open_model(void) { return open_path(DIRECTORY, 0); }
+static peridot_status open_gemma4(void) { return open_path(GEMMA4, 0); }
+static peridot_status open_adapted(void) { return open_path(LLAMA, PD_COUNT(adapters)); }
 
 static peridot_status tune(void)
 {
@@ -377,6 +385,7 @@ static void test_models(void **state)
     static const struct call calls[] = {
         {.name = "devices", .run = list_devices}, {.name = "model_open", .run = open_model, .degrades = true},
         {.name = "model_open, Gemma 4", .run = open_gemma4, .degrades = true},
+        {.name = "model_open, adapters", .run = open_adapted, .degrades = true},
         {.name = "selftest", .run = selftest, .good = PERIDOT_CANCELLED, .degrades = true},
         {.name = "tune", .run = tune, .good = PERIDOT_CANCELLED},
     };

@@ -22,7 +22,8 @@ enum { N = 40 };
 
 static const struct base {
     const char *name, *folder;
-} bases[] = {{"llama", "llama"}, {"gemma3", "gemma3"}, {"granite", "dense/granite"}, {"phi3", "dense/phi3"}};
+} bases[] = {{"llama", "llama"}, {"gemma3", "gemma3"}, {"granite", "dense/granite"}, {"phi3", "dense/phi3"},
+    {"gemma4", "gemma4-small"}};
 
 /* What the golden files are of. */
 static const struct taken {
@@ -225,6 +226,13 @@ static void alone(struct rows *rows, peridot_model *model, const struct choice *
     peridot_session_free(session);
 }
 
+static const float *logits_of(peridot_sequence *s)
+{
+    const float *logits;
+    expect(peridot_logits(&logits, s));
+    return logits;
+}
+
 struct many {
     struct rows rows[N_CHOICES];
     peridot_sequence *sequences[N_CHOICES];
@@ -243,6 +251,30 @@ static void evaluate_all(struct many *m, peridot_session *session, const int32_t
     peridot_prompt prompts[N_CHOICES];
     for (int i = 0; i < N_CHOICES; i++) prompts[i] = (peridot_prompt){m->sequences[i], ids, n};
     expect(peridot_eval(session, prompts, N_CHOICES, &(peridot_eval_params){.logits = keep_one, .user = m}));
+}
+
+/* Of prompts alone, whose last rows have logits; the others need not go through layers that only read keys. */
+static void check_prompts(peridot_model *model, const int32_t *ids)
+{
+    peridot_session *session = new_session(model), *other;
+    peridot_sequence *sequences[N_CHOICES], *s;
+    peridot_prompt prompts[N_CHOICES];
+    for (int i = 0; i < N_CHOICES; i++)
+        prompts[i] = (peridot_prompt){sequences[i] = choose(session, &choices[i]), ids, 20 + (size_t)i};
+    expect(peridot_eval(session, prompts, N_CHOICES, NULL));
+    for (int i = 0; i < N_CHOICES; i++) {
+        other = new_session(model);
+        s = choose(other, &choices[i]);
+        expect(peridot_sequence_eval(s, ids, 20 + (size_t)i, NULL));
+        size_t size = peridot_model_get_info(model)->n_outputs * sizeof(float);
+        float *want = malloc(size);
+        assert_non_null(want);
+        memcpy(want, logits_of(s), size);
+        assert_memory_equal(want, logits_of(sequences[i]), size);
+        free(want);
+        peridot_session_free(other);
+    }
+    peridot_session_free(session);
 }
 
 /* Sequences of one pass have the bits that each has alone; one without adapters those of a model without any. */
@@ -266,6 +298,7 @@ static void test_together(void **state)
         alone(&want, model, &choices[i], ids, 20);
         assert_memory_equal(want.at, m.rows[i].at, N * want.width * sizeof(float));
     }
+    check_prompts(model, ids);
     snprintf(path, sizeof path, PERIDOT_GOLDEN "/%s", base->folder);
     expect(peridot_model_open(&plain, path, NULL));
     alone(&want, plain, &choices[2], ids, 20);
@@ -347,13 +380,6 @@ static void test_requests(void **state)
 
 /* ---- copies of sequences ---- */
 
-static const float *logits_of(peridot_sequence *s)
-{
-    const float *logits;
-    expect(peridot_logits(&logits, s));
-    return logits;
-}
-
 static void test_copies(void **state)
 {
     const struct base *base = *state;
@@ -412,7 +438,7 @@ static int remove_folder(void **state)
 int main(void)
 {
     enum { N_BASES = sizeof bases / sizeof *bases };
-    struct CMUnitTest tests[N_BASES + 8];
+    struct CMUnitTest tests[N_BASES + 11];
     for (size_t i = 0; i < N_BASES; i++)
         tests[i] = (struct CMUnitTest){
             .name = bases[i].name, .test_func = test_golden, .initial_state = (void *)&bases[i]};
@@ -421,8 +447,11 @@ int main(void)
         {.name = "merged, gemma3", .test_func = test_merged, .initial_state = (void *)&bases[1]},
         {.name = "merged, phi3", .test_func = test_merged, .initial_state = (void *)&bases[3]},
         {.name = "together, llama", .test_func = test_together, .initial_state = (void *)&bases[0]},
+        {.name = "merged, gemma4", .test_func = test_merged, .initial_state = (void *)&bases[4]},
+        {.name = "together, gemma4", .test_func = test_together, .initial_state = (void *)&bases[4]},
         {.name = "together, gemma3", .test_func = test_together, .initial_state = (void *)&bases[1]},
-        {.name = "requests", .test_func = test_requests, .initial_state = (void *)&bases[0]},
+        {.name = "requests, llama", .test_func = test_requests, .initial_state = (void *)&bases[0]},
+        {.name = "requests, gemma4", .test_func = test_requests, .initial_state = (void *)&bases[4]},
         {.name = "copies", .test_func = test_copies, .initial_state = (void *)&bases[1]},
         {.name = "names", .test_func = test_names, .initial_state = (void *)&bases[0]}};
     memcpy(tests + N_BASES, others, sizeof others);

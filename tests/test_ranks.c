@@ -84,11 +84,15 @@ static peridot_status receive_bytes(void *user, void *data, size_t size)
 
 /* ---- ranks ---- */
 
+static const peridot_adapter_file adapters[] = {{.path = PERIDOT_GOLDEN "/lora/gemma4/first", .scale = 0.75f},
+    {.path = PERIDOT_GOLDEN "/lora/gemma4/second", .scale = -0.5f}};
+
 struct ranks {
     struct ring ring;
     struct end ends[MAX_RANKS];
     uint32_t n_layers[MAX_RANKS], first_rank_layers;   /* of two ranks; 0: all have as many */
     const char *path, *paths[MAX_RANKS];   /* of ranks that open another file */
+    size_t n_adapters, fewer_adapters;     /* of all, and how many rank 0 lacks of them */
     pthread_t threads[MAX_RANKS];
     peridot_status opened[MAX_RANKS], worked[MAX_RANKS];
     char errors[MAX_RANKS][512];
@@ -103,7 +107,8 @@ static peridot_status open_rank(peridot_model **out, struct ranks *r, uint32_t r
 {
     const peridot_link link = {.size = sizeof link, .rank = rank, .n_ranks = r->ring.n_ranks, .n_layers = r->n_layers,
                                .send = send_bytes, .receive = receive_bytes, .user = &r->ends[rank]};
-    const peridot_model_params params = {.size = sizeof params, .link = &link};
+    const peridot_model_params params = {.size = sizeof params, .link = &link, .adapters = adapters,
+                                         .n_adapters = r->n_adapters - (rank ? 0 : r->fewer_adapters)};
     return peridot_model_open(out, r->paths[rank] ? r->paths[rank] : r->path, &params);
 }
 
@@ -363,17 +368,19 @@ static void check_equal(const struct results *a, const struct results *b, const 
 typedef void (*run_call)(struct results *r, peridot_model *model, peridot_kv_type type);
 
 /* Numbers of ranks from `first` to `last`, as far as the model has layers. */
-static void check_model(const char *path, run_call run, peridot_kv_type type, uint32_t first, uint32_t last)
+static void check_adapted(const char *path, run_call run, peridot_kv_type type, uint32_t first, uint32_t last,
+                          size_t n_adapters)
 {
     struct results *one = results_create();
     peridot_model *model = NULL;
-    assert_int_equal(peridot_model_open(&model, path, NULL), PERIDOT_OK);
+    assert_int_equal(peridot_model_open(&model, path, &(peridot_model_params){
+        .size = sizeof(peridot_model_params), .adapters = adapters, .n_adapters = n_adapters}), PERIDOT_OK);
     run(one, model, type);
     peridot_model_close(model);
     uint32_t division, n_layers = count_layers(&division, path);
     for (uint32_t n_ranks = first; n_ranks <= last && n_ranks <= n_layers; n_ranks++) {
         struct results *r = results_create();
-        struct ranks ranks = {.first_rank_layers = division};
+        struct ranks ranks = {.first_rank_layers = division, .n_adapters = n_adapters};
         peridot_status status = ranks_begin(&model, &ranks, path, n_ranks);
         if (status != PERIDOT_OK) fail_msg("%s", peridot_last_error());
         run(r, model, type);
@@ -383,6 +390,11 @@ static void check_model(const char *path, run_call run, peridot_kv_type type, ui
         results_free(r);
     }
     results_free(one);
+}
+
+static void check_model(const char *path, run_call run, peridot_kv_type type, uint32_t first, uint32_t last)
+{
+    check_adapted(path, run, type, first, last, 0);
 }
 
 static bool test_all(void) { return getenv("PERIDOT_TEST_ALL") != NULL; }
@@ -481,6 +493,34 @@ static void test_images(void **state)
     ranks_end(&ranks, model);
 }
 
+/* Each rank has those of its layers. All sequences take them as the model was opened. */
+static void test_adapters(void **state)
+{
+    peridot_model *model = NULL;
+    peridot_session *s;
+    peridot_sequence *q;
+    const peridot_adapter as_opened[] = {{"first", 0.75f}, {"second", -0.5f}};
+    (void)state;
+    const char *path = golden("gemma4-small");
+    check_adapted(path, run_one, PERIDOT_KV_F32, 2, 2, 2);
+    check_adapted(path, run_many, PERIDOT_KV_F16, 2, 2, 2);
+    struct ranks ranks = {.n_adapters = 2};
+    count_layers(&ranks.first_rank_layers, path);
+    assert_int_equal(ranks_begin(&model, &ranks, path, 2), PERIDOT_OK);
+    assert_int_equal(peridot_session_create(&s, model, NULL), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_create(&q, s), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_set_adapters(q, as_opened, 2), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_set_adapters(q, as_opened, 1), PERIDOT_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(peridot_last_error(), "all sequences take the adapters that the model was opened with"));
+    peridot_session_free(s);
+    ranks_end(&ranks, model);
+
+    struct ranks other = {.n_adapters = 2, .fewer_adapters = 1, .first_rank_layers = ranks.first_rank_layers};
+    assert_int_equal(ranks_begin(&model, &other, path, 2), PERIDOT_ERROR_LINK);
+    assert_non_null(strstr(peridot_last_error(), "the ranks have different adapters"));
+    ranks_end(&other, model);
+}
+
 /* A rank that fails, or cannot load its layers, and another file: rank 0 gets the sentence, and nothing hangs. */
 static void test_failures(void **state)
 {
@@ -528,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_families),
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_images),
+        cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, make_models, remove_models);

@@ -11,7 +11,7 @@
 struct hello {
     char version[16];
     uint64_t order;            /* of bytes */
-    uint64_t file, division;   /* hashes */
+    uint64_t file, division, adapters;   /* hashes */
     uint32_t image_rows, image_sight;  /* at most, and as in pd_config */
     uint64_t session_size;     /* of peridot_session_params */
     uint64_t decode_read_size, weights_size;
@@ -27,6 +27,10 @@ static struct hello hello_of(const struct pd_model *model)
                       .image_rows = model->tower ? pd_tower_config_of(model->tower)->most_rows : 0,
                       .image_sight = model->config.image_sight,
                       .session_size = sizeof(peridot_session_params)};
+    for (uint32_t i = 0; i < model->adapters.n; i++) {
+        h.adapters = pd_hash(h.adapters, &model->adapters.at[i].hash, sizeof h.adapters);
+        h.adapters = pd_hash(h.adapters, &model->adapters.scales.of[i], sizeof *model->adapters.scales.of);
+    }
     return h;
 }
 
@@ -40,6 +44,8 @@ static peridot_status compare_hello(const struct hello *mine, const struct hello
         return pd_fail(PERIDOT_ERROR_LINK, "%s: another rank has a different file under this name", path);
     if (other->division != mine->division)
         return pd_fail(PERIDOT_ERROR_LINK, "the ranks divide the layers differently");
+    if (other->adapters != mine->adapters)
+        return pd_fail(PERIDOT_ERROR_LINK, "the ranks have different adapters, or scales of them");
     if (other->image_rows != mine->image_rows || other->image_sight != mine->image_sight)
         return pd_fail(PERIDOT_ERROR_LINK, "the ranks have different vision towers, or numbers of rows of an image");
     return PERIDOT_OK;

@@ -32,6 +32,7 @@ MODELS = {
     "gemma3": ("gemma3", "gemma3", SPLIT, False),
     "granite": ("dense/granite", "granite", SPLIT, True),
     "phi3": ("dense/phi3", "phi3", FUSED, False),
+    "gemma4": ("gemma4-small", "gemma4", SPLIT, False),
 }
 ADAPTERS = {
     "first": dict(r=4, lora_alpha=8, rank_pattern={"o_proj": 3, "layers.1.mlp.down_proj": 6},
@@ -59,14 +60,14 @@ def save_gguf(path, arch, tensors, scales, interleaved, config):
     w.add_string("adapter.type", "lora")
     w.add_float32("adapter.lora.alpha", alpha)
     names = gguf.get_tensor_name_map({v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}[arch], config.num_hidden_layers)
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     for name, tensor in tensors.items():
         module, half = name.removeprefix("base_model.model.").removesuffix(".weight").rsplit(".", 1)
         array = tensor.double().numpy()
         if half == "lora_B":
             array = array * (scales[module] * array.shape[1] / alpha)
             if interleaved and module.split(".")[-1] in ("q_proj", "k_proj"):
-                array = swap_pairs(array, head_dim)
+                array = swap_pairs(array, array.shape[0] // (config.num_attention_heads if "q_proj" in module
+                                                             else config.num_key_value_heads))
         base = names.get_name(module + ".weight", try_suffixes=(".weight",))
         w.add_tensor(base + "." + half.lower(), np.ascontiguousarray(array.astype(np.float32)))
     w.write_header_to_file()
