@@ -340,11 +340,12 @@ static void test_damaged(void **state)
     static const struct { long at; uint32_t word; const char *sentence;
     } changes[] = {{0, 1, "not a saved sequence"},  {8, 1, "another model"},       {24, 1, "type of KV cache"},
                    {36, 400, "context"},   {36, 64, "lacks pages"},       {44, 1, "lacks pages"},
-                   {76, 5, "lacks pages"}, {152, 99999, "token id 99999"},
+                   {76, 5, "lacks pages"}, {152, 1, "an adapter that the model was not opened with"},
+                   {536, 99999, "token id 99999"},
                    /* candidates, after 70 tokens: NaN, infinity, an id that there is not, 1e30 after the best */
-                   {432, 0x7fc00000, "candidate 0 is not a finite number"},
-                   {440, 0x7f800000, "candidate 1 is not a finite number"},
-                   {436, 99999, "candidate 0 is token id 99999"}, {440, 0x7149f2ca, "candidate 1 is not in order"}};
+                   {816, 0x7fc00000, "candidate 0 is not a finite number"},
+                   {824, 0x7f800000, "candidate 1 is not a finite number"},
+                   {820, 99999, "candidate 0 is token id 99999"}, {824, 0x7149f2ca, "candidate 1 is not in order"}};
     peridot_model *model = open_model(MODEL, NULL);
     peridot_session *s = open_session(model, 2, PERIDOT_KV_F16);
     peridot_sequence *q = add(s), *none;

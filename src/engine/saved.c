@@ -22,11 +22,11 @@ enum { HAS_LOGITS = 1, LONG_ROPE = 2 };   /* LONG_ROPE: see pd_rope_is_long */
 struct header {
     char magic[8];
     uint64_t model, rng;
-    uint64_t adapters[PD_MAX_ADAPTERS];   /* their hashes; 0: none */
-    float scales[PD_MAX_ADAPTERS];
     uint32_t kv_type, page, n_kinds, pos, flags;
     uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];   /* see pd_pages */
     uint8_t chain[CHAIN_SIZE];
+    uint64_t adapters[PD_MAX_ADAPTERS];   /* their hashes; 0: none */
+    float scales[PD_MAX_ADAPTERS];
 };
 
 /* FNV-1a */

@@ -274,15 +274,19 @@ static peridot_status open_modules(struct pd_hf *h, const char *directory)
     return path ? read_modules(h, path) : pd_fail_alloc(strlen(directory), "path");
 }
 
+static peridot_status fail_missing(struct pd_hf *h, const char *directory, const char *config)
+{
+    char *adapter = join(h, directory, "adapter_config.json");
+    if (!adapter) return pd_fail_alloc(strlen(directory), "path");
+    if (!pd_is_file(adapter)) return pd_fail(PERIDOT_ERROR_IO, "%s: no %s in this folder", directory, config);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: an adapter, which is given beside its model (--lora)", directory);
+}
+
 static peridot_status open_all(struct pd_hf *h, const char *directory, enum pd_hf_part part)
 {
     const char *config = part == PD_HF_ADAPTER ? "adapter_config.json" : "config.json";
     PD_TRY(pd_json_open_optional(&h->config, directory, config));
-    char *adapter = join(h, directory, "adapter_config.json");
-    if (!h->config && adapter && pd_is_file(adapter))
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: an adapter, which is given beside its model (--lora)",
-                       directory);
-    if (!h->config) return pd_fail(PERIDOT_ERROR_IO, "%s: no %s in this folder", directory, config);
+    if (!h->config) return fail_missing(h, directory, config);
     if (part == PD_HF_CONFIG) return PERIDOT_OK;
     if (part == PD_HF_ADAPTER) {
         PD_TRY(open_single(h, directory, "adapter_model.safetensors"));
