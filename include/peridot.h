@@ -650,8 +650,8 @@ PERIDOT_API peridot_status peridot_sequence_set_adapters(peridot_sequence *seque
  * at work on it. */
 PERIDOT_API peridot_status peridot_sequence_save(const peridot_sequence *sequence, const char *path);
 /* A new sequence from such a file, which goes on as the one that was saved would have. PERIDOT_ERROR_ARGUMENT when it
- * was saved with another model, type of cache or adapter than there is, or does not fit the context; PERIDOT_ERROR_FORMAT when it is
- * damaged. */
+ * was saved with another model, type of cache or adapter than there is, or does not fit the context;
+ * PERIDOT_ERROR_FORMAT when it is damaged. */
 PERIDOT_API peridot_status peridot_sequence_load(peridot_sequence **out, peridot_session *session, const char *path);
 /* Gives its pages back. Not while a request is on it. NULL is allowed. */
 PERIDOT_API void peridot_sequence_free(peridot_sequence *sequence);

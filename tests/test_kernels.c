@@ -109,8 +109,8 @@ static void test_damage(void **state)
     static const char *const kernels[] = {
         "embed_q4_k", "matvec_q8_0", "matvec_dot_q4_1", "matmul_f16", "matmul_half_q8_0", "matmul_dot_q4_k",
         "matmul_dot8_q4_0", "matmul_reduce", "pack_f16", "pack_half", "pack_q16", "pack_q8", "rmsnorm", "rope_f16",
-        "rope_f32", "rope_q8_0", "attention_f32", "attention_half_f16", "attention_reduce", "glu", "layernorm", "pool",
-        "clamp", "topk", "sample", "measure"};
+        "rope_f32", "rope_q8_0", "attention_f32", "attention_half_f16", "attention_reduce", "glu", "lora", "layernorm",
+        "pool", "clamp", "topk", "sample", "measure"};
     check_damage(damage_numbers, kernels, PD_COUNT(kernels), "is ");
     check_damage(damage_nothing, kernels, PD_COUNT(kernels), "is ");
     check_damage(damage_guard, kernels, PD_COUNT(kernels), "was written, and should not be");

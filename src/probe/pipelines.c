@@ -232,6 +232,25 @@ static peridot_status compile_towers(struct pd_gpu *gpu, struct pd_variants vari
     return PERIDOT_OK;
 }
 
+/* Of decode steps and chunks. */
+static peridot_status compile_adapters(struct pd_gpu *gpu, struct pd_variants variants)
+{
+    static const uint32_t n_tokens[] = {1, 4, 32, 256};
+    struct pd_slice slices[2];
+    const struct pd_lora lora = {.a = {.w = matrix(&slices[0], PD_F32, 16, 2048), .exact = true}, .b = SOMEWHERE,
+        .parts = SOMEWHERE, .n_parts = 1};
+    const struct pd_linear linear = {.w = matrix(&slices[1], PD_F16, 2048, 2048), .lora = &lora};
+    struct pd_recorder recorder = {.gpu = gpu, .variants = variants, .lora = rows(3, 16), .lora_scales = SOMEWHERE,
+        .n_adapters = 1, .split_sums = pd_split_sums_size(&variants, pd_gpu_info(gpu)) ? SOMEWHERE : 0};
+    for (size_t i = 0; i < PD_COUNT(n_tokens); i++)
+        for (int decode = 0; decode < 2; decode++) {
+            recorder.decode = decode;
+            recorder.chunk = !decode;
+            pd_op_linear(&recorder, rows(1, 2048), &linear, rows(2, 2048), n_tokens[i]);
+        }
+    return recorder.status;
+}
+
 /* The defaults, but for the coarse variant of matmul (variants.c) on devices that gain by it. */
 static struct pd_variants other_variants(const struct pd_gpu *gpu)
 {
@@ -256,6 +275,7 @@ peridot_status pd_pipelines_compile(struct pd_gpu *gpu)
         PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_Q8_0, variants));
     }
     PD_TRY(compile_towers(gpu, variants));
+    PD_TRY(compile_adapters(gpu, variants));
     return pd_measure_compile(gpu);
 }
 
