@@ -2,6 +2,7 @@
  * small, else made here. */
 #include "../bpe_fixture.h"   /* sets what it needs of POSIX */
 
+#include "../golden_files.h"
 #include "sequence.h"
 
 #include "bench/bench.h"
@@ -52,7 +53,7 @@ static void seed_golden(const char *harness, const char *pattern)
     FUZZ_CHECK(glob(path, 0, NULL, &found) == 0);
     for (size_t i = 0; i < found.gl_pathc; i++) {
         snprintf(name, sizeof name, "%s", found.gl_pathv[i] + strlen(PERIDOT_GOLDEN) + 1);
-        *strchr(name, '/') = '-';
+        for (char *slash; (slash = strchr(name, '/')) != NULL;) *slash = '-';
         seed_file(harness, name, found.gl_pathv[i]);
     }
     globfree(&found);
@@ -251,6 +252,25 @@ static void seed_towers(void)
         seed_mmproj(name, path);
     }
     seed_mmproj("gemma3-vision-mmproj-q8_0", PERIDOT_GOLDEN "/gemma3-vision/mmproj-q8_0.gguf");
+}
+
+/* Of tests/golden/llama, in both forms. */
+static void seed_adapters(void)
+{
+    static const char *const names[] = {"adapter_config.json", "adapter_model.safetensors"};
+    struct pd_text_buffer b = {0};
+    seed_golden("fuzz_adapter", "lora/llama/*.gguf");
+    for (size_t i = 0; i < PD_COUNT(names); i++) {
+        size_t size;
+        char *data = read_golden("lora/llama/first", names[i], &size);
+        put_text(&b, i ? "\n===\n" : "");
+        put_text(&b, names[i]);
+        put_text(&b, "\n");
+        pd_text_append(&b, data, size);
+        free(data);
+    }
+    seed("fuzz_adapter", "peft", b.data, b.size);
+    free(b.data);
 }
 
 /* ---- vocabularies, texts, conversations ---- */
@@ -516,6 +536,7 @@ int main(int argc, char **argv)
     seed_gguf("q4_0", PD_Q4_0, 32);
     seed_gemma4();
     seed_towers();
+    seed_adapters();
     seed_vocabularies();
     seed_texts();
     seed_chats();
