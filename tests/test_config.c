@@ -86,6 +86,23 @@ static void test_json_wrapped(void **state)
     pd_config_free(&c);
 }
 
+/* Mistral Small's and Ministral's, which say it inside. */
+static void test_json_wraps_any(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"mistral", "ministral3"};
+    static const enum pd_family families[] = {PD_MISTRAL, PD_MINISTRAL3};
+    char json[256];
+    for (size_t i = 0; i < PD_COUNT(types); i++) {
+        snprintf(json, sizeof json, "{\"model_type\": \"mistral3\", \"vision_config\": {\"model_type\": \"pixtral\"}, "
+                 "\"text_config\": {\"model_type\": \"%s\", \"num_hidden_layers\": 2, \"head_dim\": 128}}", types[i]);
+        struct pd_config c = json_config(json);
+        assert_int_equal(c.family, families[i]);
+        assert_int_equal(c.layers[0].head_dim, 128);
+        pd_config_free(&c);
+    }
+}
+
 /* Newer files list layers and give RoPE by their types; what older keys beside them say does not count. */
 static void test_json_new_generation(void **state)
 {
@@ -446,7 +463,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_defaults), cmocka_unit_test(test_json_divisors), cmocka_unit_test(test_json_wrapped),
-        cmocka_unit_test(test_json_new_generation), cmocka_unit_test(test_json_embedding),
+        cmocka_unit_test(test_json_wraps_any), cmocka_unit_test(test_json_new_generation),
+        cmocka_unit_test(test_json_embedding),
         cmocka_unit_test(test_json_llama), cmocka_unit_test(test_json_qwen), cmocka_unit_test(test_json_longrope),
         cmocka_unit_test(test_json_partial), cmocka_unit_test(test_json_no_rope), cmocka_unit_test(test_head_order),
         cmocka_unit_test(test_json_heads), cmocka_unit_test(test_json_gemma4),

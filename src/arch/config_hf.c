@@ -106,13 +106,13 @@ static peridot_status read_hybrid(struct pd_hf_reader *r, struct pd_config *out)
     for (uint32_t i = 0; i < out->n_layers; i++) {
         const char *type = yyjson_get_str(yyjson_arr_get(types, i));
         if (!type || (strcmp(type, "attention") != 0 && strcmp(type, "full_attention") != 0))
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %slayer_types[%u] is not \"attention\": layers with "
-                           "state-space blocks (Mamba) are not computed", r->config.prefix, i);
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %slayer_types[%u] is not \"attention\": layers "
+                           "with state-space blocks (Mamba) are not computed", r->config.prefix, i);
         out->layers[i].no_rope = !positions || strcmp(positions, "rope") != 0;
     }
     if (yyjson_is_uint(n) && yyjson_get_uint(n) == 0) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %snum_local_experts is not 0: experts beside the shared unit "
-                   "are not computed in a %s model", r->config.prefix, r->family->name);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %snum_local_experts is not 0: experts beside the shared "
+                   "unit are not computed in a %s model", r->config.prefix, r->family->name);
 }
 
 /* Which layers have a window: by name, all but every n-th, or the last ones. */
@@ -309,10 +309,12 @@ static peridot_status find_text(struct pd_hf_reader *r, struct pd_config *out, y
     if (!text.at) return PERIDOT_OK;
     inner = type;
     if (yyjson_obj_get(text.at, "model_type")) PD_TRY(find_type(&inner, text));
-    if (!type->wraps || inner->family != (type->wrapped ? type->wrapped : type->family))
+    if (type->wraps_any) out->family = inner->family;
+    else if (!type->wraps || inner->family != (type->wrapped ? type->wrapped : type->family))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: a %s model inside a %s model is not known",
                        pd_families[inner->family].name, r->family->name);
     r->config = text;
+    r->family = &pd_families[out->family];
     r->type = inner;
     return PERIDOT_OK;
 }

@@ -35,8 +35,8 @@ struct pd_recorder {
     /* Operations are recorded in pieces of about so many multiplications, which can be submitted one by one; 0: one */
     uint64_t piece_work;
     uint64_t work, most_work;  /* of the piece that is recorded, and of the largest one */
-    /* Where the model has adapters: scratch, [tokens][sum of a matrix's ranks], and by how much each of the tokens takes
-     * each of them: [tokens][n_adapters] */
+    /* Where the model has adapters: scratch, [tokens][sum of a matrix's ranks], and by how much each of the tokens
+     * takes each of them: [tokens][n_adapters] */
     struct pd_rows lora;
     uint64_t lora_scales;
     uint32_t n_adapters;

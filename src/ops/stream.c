@@ -18,8 +18,8 @@ void pd_stream_norm_last(struct pd_stream *s, uint64_t w)
     s->ends = true;
 }
 
-/* Every workgroup norms the row for itself, which is worth a dispatch only if there is one. Adapters and sums of squares
- * read it, too. */
+/* Every workgroup norms the row for itself, which is worth a dispatch only if there is one. Adapters and sums of
+ * squares read it, too. */
 static bool fuses(const struct pd_recorder *r, const struct pd_linear *linear, const struct pd_stream *s)
 {
     bool one_reads = !linear->lora && !linear->squares;

@@ -283,8 +283,8 @@ static peridot_status check_images(const struct pd_chat *chat, const struct pd_m
         if (!yyjson_mut_is_arr(yyjson_mut_obj_get(message, "content"))) continue;
         PD_TRY(read_role(&role, &named, i));
         if (role == PD_CHAT_SYSTEM)
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "message %zu has an image, for which the chat template \"%s\" has "
-                           "no place in a message of the role %s", i, chat->name, named.role);
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "message %zu has an image, for which the chat template \"%s\" has"
+                           " no place in a message of the role %s", i, chat->name, named.role);
     }
     return PERIDOT_OK;
 }

@@ -23,8 +23,8 @@ static const struct cmd_option options[] = {
     {.name = "imatrix", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, imatrix),
      .help = "How much each column of the matrices counts, from peridot imatrix or llama.cpp: for q4_k, q5_k, q6_k."},
     {.name = "lora", .metavar = "FILE[:SCALE]", .kind = CMD_TEXTS, .offset = offsetof(struct convert_args, adapters),
-     .help = "Merge a LoRA adapter into the matrices, before they get their type: a .gguf file or a PEFT directory, and "
-             "by how much it is taken (1 where nothing is said). May be repeated."},
+     .help = "Merge a LoRA adapter into the matrices, before they get their type: a .gguf file or a PEFT directory, "
+             "and by how much it is taken (1 where nothing is said). May be repeated."},
 };
 
 /* What the file is, and what a person would not expect of it. */
