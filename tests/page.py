@@ -279,6 +279,32 @@ def think(b, url):
     need(b.js("return [...document.querySelectorAll('article.user .thought')].length") == 0, "a user thinks")
 
 
+def set_up(b, **values):
+    """In the settings."""
+    b.click("#open-settings")
+    for key, value in values.items():
+        b.js("document.getElementById(arguments[0]).value = arguments[1]", key, value)
+    b.click("#settings .main")
+
+
+def adapt(b, url):
+    """An adapter of the model is chosen in the settings."""
+    answers = {}
+    b.open(url)
+    b.wait("the model's name", "document.getElementById('model').textContent === 'model'")
+    for i, name in enumerate(["", "first", "second"]):
+        set_up(b, adapter=name, **{"set-temperature": "0", "set-max_tokens": "12"})
+        b.wait("the adapter's name", "document.getElementById('model').textContent === "
+               + json.dumps("model" + (name and " · " + name)))
+        b.click("#new")
+        b.type("#text", "abc\ue007")
+        b.wait("the answer", IDLE + " && " + ARTICLES + " === 2")
+        answers[name] = b.js("return " + LAST)
+    need(len(set(answers.values())) == 3, f"adapters change nothing: {answers}")
+    need(b.js("return [...document.getElementById('adapter').options].map(o => o.value).join()") == ",first,second",
+         "the settings have other adapters")
+
+
 QUESTION = "document.querySelector('.question')"
 STATE = "[...document.querySelectorAll('.call summary .note')].map(n => n.innerText.split(' · ').at(-1)).join()"
 
@@ -458,17 +484,18 @@ def see(b, url, golden, shots):
 
 
 def main():
-    driver, server, thinker, caller, seer, folder = sys.argv[1:7]
+    driver, server, thinker, caller, seer, adapted, folder = sys.argv[1:8]
     with urllib.request.urlopen(server) as response:
         Hostile.page = response.read()
         Hostile.policy = response.headers["Content-Security-Policy"]
     b = Browser(driver)
     try:
-        shots = pathlib.Path(sys.argv[7]) if len(sys.argv) > 7 else None
+        shots = pathlib.Path(sys.argv[8]) if len(sys.argv) > 8 else None
         talk(b, server)
         fill(b, server, shots)
         resist(b, shots)
         think(b, thinker)
+        adapt(b, adapted)
         call_tools(b, caller, pathlib.Path(folder), shots)
         see(b, seer, pathlib.Path(__file__).resolve().parent / "golden/gemma3-vision", shots)
     finally:

@@ -86,7 +86,7 @@ static void expect_refusal(const char *path, const char *part)
 
 static void check_part(const struct pd_adapter *a, enum pd_role role, uint32_t layer, uint32_t rank, float scale)
 {
-    const struct pd_adapter_part *part = pd_adapter_part(a, role, layer);
+    const struct pd_adapter_part *part = pd_adapter_get(a, role, layer);
     assert_int_equal(part->rank, rank);
     if (rank && !(part->scale > scale * 0.999999f && part->scale < scale * 1.000001f))
         fail_msg("a scale of %g, not %g", (double)part->scale, (double)scale);
@@ -117,7 +117,7 @@ static void test_same(void **state)
     assert_int_equal(pd_adapter_open(&a, PERIDOT_GOLDEN "/lora/llama/first", &config), PERIDOT_OK);
     assert_int_equal(pd_adapter_open(&b, PERIDOT_GOLDEN "/lora/llama/first.gguf", &config), PERIDOT_OK);
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
-        const struct pd_adapter_part *p = pd_adapter_part(&a, roles[i], 1), *q = pd_adapter_part(&b, roles[i], 1);
+        const struct pd_adapter_part *p = pd_adapter_get(&a, roles[i], 1), *q = pd_adapter_get(&b, roles[i], 1);
         float x[8], y[8];
         assert_int_equal(p->rank, q->rank);
         for (uint32_t row = 0; row < p->b->shape[0]; row++) {

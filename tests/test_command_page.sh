@@ -35,7 +35,10 @@ caller=$!
 make_seer "$folder/seer"
 "$peridot" serve -m "$folder/seer" --port 0 >"$folder/out" 2>"$folder/sees" &
 seer=$!
-trap 'kill $driver $server $thinker $caller $seer 2>/dev/null; wait; rm -rf "$folder"' EXIT
+"$peridot" serve -m "$source/tests/golden/llama/model.gguf" --lora "$source/tests/golden/lora/llama/first" \
+    --lora "$source/tests/golden/lora/llama/second.gguf" --port 0 >"$folder/out" 2>"$folder/adapts" &
+adapted=$!
+trap 'kill $driver $server $thinker $caller $seer $adapted 2>/dev/null; wait; rm -rf "$folder"' EXIT
 port=$(started driver '.*started successfully on port ([0-9]+).*')
 check "chromedriver starts" [ "$port" ]
 url=$(started err '^serving .* at (http:[^ ]*): .*')
@@ -46,8 +49,10 @@ caller_url=$(started caller '^serving .* at (http:[^ ]*): .*')
 check "and that of one that calls tools" [ "$caller_url" ]
 seer_url=$(started sees '^serving .* at (http:[^ ]*): .*')
 check "and that of one that sees" [ "$seer_url" ]
+adapted_url=$(started adapts '^serving .* at (http:[^ ]*): .*')
+check "and that of one with adapters" [ "$adapted_url" ]
 python3 "$source/tests/page.py" "http://127.0.0.1:$port" "$url/" "$thinker_url/" \
-    "$caller_url/" "$seer_url/" "$folder" \
+    "$caller_url/" "$seer_url/" "$adapted_url/" "$folder" \
     ${PERIDOT_SCREENSHOTS:+"$PERIDOT_SCREENSHOTS"} \
     >"$folder/out" 2>&1
 check "the page works" [ $? = 0 ]

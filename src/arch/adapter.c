@@ -218,7 +218,7 @@ void pd_adapter_close(struct pd_adapter *a)
     *a = (struct pd_adapter){0};
 }
 
-const struct pd_adapter_part *pd_adapter_part(const struct pd_adapter *a, enum pd_role role, uint32_t layer)
+const struct pd_adapter_part *pd_adapter_get(const struct pd_adapter *a, enum pd_role role, uint32_t layer)
 {
     return &a->parts[layer * PD_N_ROLES + role];
 }

@@ -26,7 +26,7 @@ struct pd_adapter {
 peridot_status pd_adapter_open(struct pd_adapter *out, const char *path, const struct pd_config *config);
 void pd_adapter_close(struct pd_adapter *a);
 /* What is added to a layer's tensor. */
-const struct pd_adapter_part *pd_adapter_part(const struct pd_adapter *a, enum pd_role role, uint32_t layer);
+const struct pd_adapter_part *pd_adapter_get(const struct pd_adapter *a, enum pd_role role, uint32_t layer);
 /* Row `row` of B, [rank], times the scale; rows in the order of the device. */
 void pd_adapter_b_row(float *out, const struct pd_adapter_part *part, uint32_t row);
 

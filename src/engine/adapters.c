@@ -50,7 +50,7 @@ static void collect(struct stack *s, const struct walk *k, uint32_t layer, enum 
         if (!pd_plan_get(&plan, k->l.config, role, layer) || plan.n_dims != 2 || plan.matrix != m) continue;
         s->n_cols = plan.n_cols;
         for (uint32_t i = 0; i < k->adapters->n; i++) {
-            const struct pd_adapter_part *part = pd_adapter_part(&k->files[i], role, layer);
+            const struct pd_adapter_part *part = pd_adapter_get(&k->files[i], role, layer);
             if (part->rank) stack_part(s, part, i, first_row, plan.n_rows);
         }
         first_row += plan.n_rows;

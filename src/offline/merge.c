@@ -59,7 +59,7 @@ peridot_status pd_merge_find(struct pd_merge_matrix *out, const struct pd_merge 
     uint32_t first = 0;
     *out = (struct pd_merge_matrix){0};
     if (m->n == 0 || !find_plan(&plan, m->config, name)) return PERIDOT_OK;
-    for (uint32_t i = 0; i < m->n; i++) out->n_ranks += pd_adapter_part(&m->adapters[i], plan.role, plan.layer)->rank;
+    for (uint32_t i = 0; i < m->n; i++) out->n_ranks += pd_adapter_get(&m->adapters[i], plan.role, plan.layer)->rank;
     if (out->n_ranks == 0) return PERIDOT_OK;
     uint64_t n = (uint64_t)out->n_ranks * (plan.n_rows + (uint64_t)plan.n_cols);
     struct pd_head_order order = pd_head_order_of(m->config, plan.layer);
@@ -69,7 +69,7 @@ peridot_status pd_merge_find(struct pd_merge_matrix *out, const struct pd_merge 
     out->b = malloc((size_t)out->n_ranks * plan.n_rows * sizeof *out->b);
     if (!out->a || !out->b) return pd_fail_alloc(n * sizeof *out->a, name);
     for (uint32_t i = 0; i < m->n; i++) {
-        const struct pd_adapter_part *part = pd_adapter_part(&m->adapters[i], plan.role, plan.layer);
+        const struct pd_adapter_part *part = pd_adapter_get(&m->adapters[i], plan.role, plan.layer);
         if (part->rank) put_part(out, part, m->files[i].scale, first, &plan, &order);
         first += part->rank;
     }

@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (uint32_t i = 0; i < config->n_layers; i++)
         for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) {
             struct pd_plan plan;
-            const struct pd_adapter_part *part = pd_adapter_part(&a, role, i);
+            const struct pd_adapter_part *part = pd_adapter_get(&a, role, i);
             if (part->rank && pd_plan_get(&plan, config, role, i)) read_part(part, &plan);
         }
     pd_adapter_close(&a);

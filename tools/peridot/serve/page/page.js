@@ -33,6 +33,7 @@ const keep_if_there = c => { if (localStorage.getItem(PREFIX + c.id) !== null) k
 
 let settings = load("peridot.settings", {});
 let current = conversations().find(c => c.id === load("peridot.current", "")) ?? create();
+let adapters = [];    /* names of the model's */
 let running = null;   /* { abort, conversation, question, call } of the reply that is being written */
 
 /* ---- what is seen ---- */
@@ -174,8 +175,9 @@ function request_of(c) {
     const messages = c.messages.slice(0, -1).flatMap(to_messages);
     if (c.system) messages.unshift({ role: "system", content: c.system });
     const think = settings.think ? { enable_thinking: settings.think === "on" } : {};
-    return { messages, full: "drop", stream: true, stream_options: { include_usage: true }, ...request_tools(), ...think,
-        ...numbers };
+    const model = adapter() ? { model: adapter() } : {};
+    return { messages, full: "drop", stream: true, stream_options: { include_usage: true }, ...request_tools(),
+        ...think, ...model, ...numbers };
 }
 
 async function read_reply(c, reply, signal) {
@@ -297,13 +299,15 @@ $("open-settings").addEventListener("click", () => {
     $("key").value = settings.key ?? "";
     $("think").value = settings.think ?? "";
     $("tools").value = settings.tools ?? "";
+    $("adapter").value = adapter();
     show_tools();
     $("settings").showModal();
 });
 $("settings").addEventListener("close", () => {
     current.system = $("system").value.trim();
     if (current.messages.length) keep(current);
-    settings = { key: $("key").value, think: $("think").value, tools: $("tools").value };
+    settings = { key: $("key").value, think: $("think").value, tools: $("tools").value,
+        adapter: $("adapter").value };
     for (const key of Object.keys(NUMBERS)) {
         const value = $("set-" + key).value;
         if (value !== "") settings[key] = Number(value);
@@ -342,12 +346,22 @@ document.querySelector("main").addEventListener("pointerdown", event => {
 window.addEventListener("storage", show_list);
 window.addEventListener("resize", () => fit($("text")));
 
+/* The one that is chosen, of those that the server has for its model; "": none. */
+const adapter = () => adapters.includes(settings.adapter) ? settings.adapter : "";
+
+function show_adapters() {
+    $("adapter-box").hidden = !adapters.length;
+    $("adapter").replaceChildren(...["", ...adapters].map(id => element("option", { value: id }, id || "None")));
+}
+
 async function find_model() {
     try {
         const response = await fetch("v1/models", { headers: headers() });
         if (!response.ok) return notice(await failure(response));
-        const [model] = (await response.json()).data;
-        $("model").textContent = model.id;
+        const [model, ...others] = (await response.json()).data;
+        adapters = others.filter(each => each.parent === model.id).map(each => each.id);
+        show_adapters();
+        $("model").textContent = model.id + (adapter() && " · " + adapter());
         sees = Boolean(model.architecture?.input_modalities.includes("image"));
         show_images();
         document.title = $("model").textContent + " · Peridot";
