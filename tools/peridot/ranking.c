@@ -1,0 +1,76 @@
+#include "ranking.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The texts of Qwen3-Reranker's model card. */
+static const char system_text[] =
+    "Judge whether the Document meets the requirements based on the Query and the Instruct provided. Note that the "
+    "answer can only be \"yes\" or \"no\".";
+static const char usual_instruct[] = "Given a web search query, retrieve relevant passages that answer the query";
+static const char no_thought[] = "<think>\n\n</think>\n\n";
+
+static peridot_status find_token(int32_t *out, const peridot_vocab *vocab, const char *word)
+{
+    int32_t *ids;
+    size_t n;
+    CMD_TRY(peridot_encode(&ids, &n, vocab, word, strlen(word), 0));
+    if (n == 1) *out = ids[0];
+    peridot_free(ids);
+    if (n == 1) return PERIDOT_OK;
+    return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model is no reranker: \"%s\" is no token of its vocabulary", word);
+}
+
+peridot_status cmd_ranking_begin(struct cmd_ranking *out, const peridot_vocab *vocab, const char *instruct,
+                                 const char *query)
+{
+    const peridot_message message = {"user", ""};
+    int32_t *ids;
+    size_t n;
+    *out = (struct cmd_ranking){.vocab = vocab, .instruct = instruct ? instruct : usual_instruct, .query = query};
+    CMD_TRY(find_token(&out->no, vocab, "no"));
+    CMD_TRY(find_token(&out->yes, vocab, "yes"));
+    if (peridot_encode_messages(&ids, &n, vocab, &message, 1, "chatml") != PERIDOT_OK)
+        return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model is no reranker: its vocabulary lacks ChatML's tokens");
+    peridot_free(ids);
+    return PERIDOT_OK;
+}
+
+/* The conversation, and what the reply begins with. */
+static peridot_status encode(int32_t **ids, size_t *n, const peridot_vocab *vocab, const char *user_text)
+{
+    const peridot_message messages[] = {{"system", system_text}, {"user", user_text}};
+    int32_t *begun, *more;
+    size_t n_begun, n_more;
+    *ids = NULL;
+    CMD_TRY(peridot_encode(&more, &n_more, vocab, no_thought, sizeof no_thought - 1, PERIDOT_ENCODE_SPECIAL));
+    peridot_status status = peridot_encode_messages(&begun, &n_begun, vocab, messages, CMD_COUNT(messages), "chatml");
+    *n = n_begun + n_more;
+    if (status == PERIDOT_OK) *ids = malloc(*n * sizeof **ids);
+    if (status == PERIDOT_OK && !*ids) status = cmd_fail_alloc(*n * sizeof **ids, "prompt");
+    if (status == PERIDOT_OK) {
+        memcpy(*ids, begun, n_begun * sizeof *begun);
+        memcpy(*ids + n_begun, more, n_more * sizeof *more);
+    }
+    peridot_free(begun);
+    peridot_free(more);
+    return status;
+}
+
+peridot_status cmd_ranking_encode(int32_t **ids, size_t *n, const struct cmd_ranking *r, const char *document)
+{
+    static const char form[] = "<Instruct>: %s\n<Query>: %s\n<Document>: %s";
+    size_t size = sizeof form + strlen(r->instruct) + strlen(r->query) + strlen(document);
+    char *text = malloc(size);
+    if (!text) return cmd_fail_alloc(size, "prompt");
+    snprintf(text, size, form, r->instruct, r->query, document);
+    peridot_status status = encode(ids, n, r->vocab, text);
+    free(text);
+    return status;
+}
+
+double cmd_ranking_score(const struct cmd_ranking *r, const float *logits)
+{
+    return 1 / (1 + exp((double)logits[r->no] - (double)logits[r->yes]));
+}
