@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Rerankers: transformers' scores of a tiny Qwen3-Reranker on the command line and from the server, and what is refused.
-. "$(dirname "$0")/command.sh"
+. "$(dirname "$0")/serve.sh"
 
 model=$source/tests/golden/reranker-qwen3
 query=$(cat "$model/query.txt")
@@ -12,6 +12,7 @@ scores_are() {
     [ "$(wc -l <"$folder/got")" = "$(wc -l <"$1")" ] &&
         paste -d ' ' "$folder/got" "$1" | awk '{ if (($1 - $2) ^ 2 > 1e-10) exit 1 }'
 }
+lacks() { ! contains "$1" "$2"; }
 best_first() { awk -F '\t' 'NR > 1 && $1 > before { exit 1 } { before = $1 }' "$folder/out"; }
 # Of the columns that it writes: scores by index.
 by_index() { sort -t $'\t' -k 2n "$folder/out" | cut -f 1 >"$folder/got"; }
@@ -65,6 +66,64 @@ test_refusals() {
         rerank -m "$folder/copy" --query x "$model/documents.txt"
 }
 
+# refused TEXT BODY: an error as OpenAI's clients know it.
+refused() {
+    ask /v1/rerank "$2"
+    check "$2: status $status, not 400" [ "$status" = 400 ]
+    check "$2: an error object" matches out '^\{"error":\{"message":".*","type":"invalid_request_error",'
+    check "$2: says '$1'" contains out "$1"
+}
+
+test_serve() {
+    local documents hi='"query": "x", "documents": ["a"]'
+    documents=$(sed 's/.*/"&"/' "$model/documents.txt" | paste -s -d ,)
+    start --kv f32
+    ask /v1/rerank "{\"query\": \"$query\", \"documents\": [$documents]}"
+    check "an answer is 200" [ "$status" = 200 ]
+    check "it is a list of the model's" matches out '^\{"model":"reranker-qwen3","object":"list","usage":\{'
+    check "with the tokens that were read" \
+        matches out '"usage":\{"prompt_tokens":[1-9][0-9]*,"total_tokens":[1-9][0-9]*\}'
+    check "without documents" lacks out '"document"'
+    json_by_index
+    check "transformers' scores" scores_are "$folder/usual"
+    check "the best is first" contains out '"results":[{"index":4,'
+    get /metrics
+    check "what prompts have in common is read once" \
+        awk '/^peridot_cached_tokens_total/ { n = $2 } END { exit n < 500 }' "$folder/out"
+    ask /rerank "{\"query\": \"$query\", \"instruct\": \"$instruct\", \"model\": null, \"documents\": [$documents]}"
+    json_by_index
+    check "an instruction" scores_are "$folder/own"
+    documents=$(sed 's/.*/{"text": "&"}/' "$model/documents.txt" | paste -s -d ,)
+    ask /v1/rerank "{\"query\": \"$query\", \"documents\": [$documents], \"top_n\": 2, \"return_documents\": true}"
+    check "the best two, with their texts" matches out '"results":\[\{"index":4,"relevance_score":0\.6255[0-9]*,'\
+'"document":\{"text":"the quick[^"]*"\}\},\{"index":2,"relevance_score":0\.2569[0-9]*,"document":\{"text":""\}\}\]\}$'
+    ask /v1/rerank "{$hi, \"top_n\": 5}"
+    check "top_n may be more than there are" matches out '"results":\[\{"index":0,"relevance_score":0\.[0-9]+\}\]'
+    refused 'query' '{"documents": ["a"]}'
+    refused 'query' '{"query": ["x"], "documents": ["a"]}'
+    refused 'documents' '{"query": "x"}'
+    refused 'documents' '{"query": "x", "documents": "a"}'
+    refused 'documents' '{"query": "x", "documents": [3]}'
+    refused 'documents' '{"query": "x", "documents": [{"title": "a"}]}'
+    refused 'documents' '{"query": "x", "documents": ["a\u0000b"]}'
+    refused '1 to 2048' '{"query": "x", "documents": []}'
+    refused 'top_n' "{$hi, \"top_n\": 0}"
+    refused 'return_documents' "{$hi, \"return_documents\": 1}"
+    refused 'Unrecognized request argument' "{$hi, \"rank_fields\": []}"
+    refused 'context_length_exceeded' \
+        "{\"query\": \"x\", \"documents\": [\"a\", \"$(printf 'the lion %.0s' $(seq 600))\"]}"
+    stop
+    model=$source/models/stories.gguf
+    start
+    refused 'the model is no reranker' "{$hi}"
+    stop
+    model=$source/tests/golden/embedding-gemma
+    start
+    refused 'embedding model' "{$hi}"
+    stop
+}
+
 test_scores
 test_refusals
+test_serve
 finish

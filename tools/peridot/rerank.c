@@ -117,7 +117,6 @@ static peridot_status run_requests(peridot_session *session)
     return PERIDOT_OK;
 }
 
-/* The session evaluates what prompts have in common once. */
 static peridot_status score(struct document *documents, size_t n, peridot_session *session,
                             const struct cmd_ranking *ranking)
 {
@@ -143,7 +142,9 @@ static peridot_status score_all(struct documents *d, const struct rerank_args *a
     if (status == PERIDOT_OK)
         params.n_positions = args->ctx ? args->ctx : (uint32_t)cmd_min(peridot_model_get_info(model)->ctx_max, 8192);
     if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
-    for (size_t i = 0; i < d->n && status == PERIDOT_OK; i += N_AT_ONCE)
+    /* what the prompts have in common is evaluated with the first */
+    if (status == PERIDOT_OK) status = score(d->at, 1, session, &ranking);
+    for (size_t i = 1; i < d->n && status == PERIDOT_OK; i += N_AT_ONCE)
         status = score(d->at + i, (size_t)cmd_min(d->n - i, N_AT_ONCE), session, &ranking);
     peridot_session_free(session);
     peridot_model_close(model);
@@ -207,7 +208,7 @@ const struct cmd_command cmd_rerank = {
         "Models whose vocabulary lacks the tokens yes, no, or those of ChatML are refused. Control tokens in documents "
         "have no meaning.",
     .examples = "peridot rerank -m qwen3-reranker-0.6b --query \"Which stones do volcanoes make?\" paragraphs.txt\n"
-                "peridot rerank -m qwen3-reranker-0.6b --query \"How do I rename a branch?\" --top 5 --json < answers.txt",
+                "peridot rerank -m qwen3-reranker-0.6b --query \"How to rename a file?\" --top 5 --json < pages.txt",
     CMD_ARGUMENTS(options, struct rerank_args),
     .run = run_rerank,
 };

@@ -75,11 +75,18 @@ static void refuse_all(struct serve_engine *e, const char *why)
 
 /* ---- a round ---- */
 
+/* Documents are read after the first, as their prompts begin like its. */
+static bool must_wait(const struct serve_task *task)
+{
+    return task->job->kind == SERVE_SCORES && task->index > 0 && task->job->n_ended == 0;
+}
+
 static void submit_some(struct serve_engine *e)
 {
     for (struct serve_task **at = &e->tasks; *at;) {
         struct serve_task *task = *at;
-        peridot_status status = task->request ? PERIDOT_OK : serve_request_submit(task, e->session, e->draft.session);
+        bool submits = !task->request && !must_wait(task);
+        peridot_status status = submits ? serve_request_submit(task, e->session, e->draft.session) : PERIDOT_OK;
         if (status == PERIDOT_OK) {
             at = &task->next;
             continue;
@@ -137,7 +144,7 @@ static bool run_round(struct serve_engine *e)
     if (status == PERIDOT_ERROR_LINK) give_up(e);
     for (struct serve_task **at = &e->tasks; *at;) {
         struct serve_task *task = *at;
-        bool done = peridot_request_done(task->request, &status, NULL);
+        bool done = task->request && peridot_request_done(task->request, &status, NULL);
         lost = lost || (done && status == PERIDOT_ERROR_DEVICE_LOST);
         if (!done || status == PERIDOT_ERROR_DEVICE_LOST) {
             at = &task->next;

@@ -5,6 +5,7 @@
 #define PERIDOT_COMMAND_SERVE_JOB_H
 
 #include "error.h"
+#include "../ranking.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,12 +18,14 @@ struct serve_interface;
 enum serve_api {
     SERVE_CHAT, SERVE_COMPLETIONS, SERVE_RESPONSES, SERVE_EMBEDDINGS, SERVE_TOKENIZE, SERVE_DETOKENIZE, SERVE_MESSAGES,
     SERVE_COUNT_TOKENS, SERVE_OLLAMA_CHAT, SERVE_GENERATE, SERVE_EMBED, SERVE_EMBED_ONE, SERVE_SHOW,
-    SERVE_LIST_TOOLS, SERVE_CALL_TOOL, SERVE_N_APIS
+    SERVE_RERANK, SERVE_LIST_TOOLS, SERVE_CALL_TOOL, SERVE_N_APIS
 };
 
-/* What a job asks for: a reply, the continuation of a text, vectors, what the reader answers without a device, or what
- * needs no model (tools.h). */
-enum serve_kind { SERVE_CONVERSATION, SERVE_TEXT, SERVE_VECTORS, SERVE_AT_ONCE, SERVE_TOOLS };
+/* What a job asks for: a reply, the continuation of a text, vectors, scores of documents, what the reader answers
+ * without a device, or what needs no model (tools.h). */
+enum serve_kind { SERVE_CONVERSATION, SERVE_TEXT, SERVE_VECTORS, SERVE_SCORES, SERVE_AT_ONCE, SERVE_TOOLS };
+
+static inline bool serve_kind_writes(enum serve_kind kind) { return kind == SERVE_CONVERSATION || kind == SERVE_TEXT; }
 
 enum {
     SERVE_MAX_TOP = 20,        /* alternatives of a token */
@@ -81,6 +84,7 @@ struct serve_task {
     size_t row_size;
     double *vector;            /* [vector_size] of an embedding */
     size_t vector_size;
+    double score;              /* of a document */
     enum serve_finish finish;
     const char *stop;          /* the stop text that it ended with; NULL: none */
 };
@@ -119,6 +123,9 @@ struct serve_job {
     bool truncates;            /* what does not fit is left out: a text's end, the oldest messages */
     bool hides_thoughts;       /* where they were is said, but not what they were */
     uint32_t pool, dimensions; /* of vectors: enum peridot_pool; 0: all of them */
+    struct cmd_ranking ranking;   /* of documents; its texts are in the document */
+    uint32_t top_n;            /* of these the best; 0: all */
+    bool returns_documents;
     const char *prefix;        /* of their texts, the server's; NULL: none */
     uint64_t n_max;            /* tokens of a reply, if max_given; more than fit are cut */
     bool max_given;

@@ -11,7 +11,7 @@ enum {
     CHAT = SERVE_SET_CHAT, COMPLETIONS = SERVE_SET_COMPLETIONS, RESPONSES = SERVE_SET_RESPONSES,
     EMBEDDINGS = SERVE_SET_EMBEDDINGS, TOKENIZE = SERVE_SET_TOKENIZE, DETOKENIZE = SERVE_SET_DETOKENIZE,
     WRITES = SERVE_SET_WRITES, OPENAI = SERVE_SET_OPENAI,
-    MESSAGES = SERVE_SET_MESSAGES, ANTHROPIC = SERVE_SET_ANTHROPIC,
+    MESSAGES = SERVE_SET_MESSAGES, ANTHROPIC = SERVE_SET_ANTHROPIC, RERANK = SERVE_SET_RERANK,
     OLLAMA_CHAT = SERVE_SET_OLLAMA_CHAT, GENERATE = SERVE_SET_GENERATE, SHOW = SERVE_SET_SHOW,
     EMBED = SERVE_SET_EMBED, EMBED_ONE = SERVE_SET_EMBED_ONE, OLLAMA = SERVE_SET_OLLAMA, OPTIONS = SERVE_SET_OPTIONS
 };
@@ -354,6 +354,11 @@ static const struct serve_param params[] = {
     {"dimensions", EMBEDDINGS | EMBED, .read = read_dimensions},
     {"pooling", EMBEDDINGS, .read = read_pooling},
     {"task", EMBEDDINGS, .read = read_task},
+    {"query", RERANK, .read = read_text},
+    {"instruct", RERANK, .read = read_text},
+    {"documents", RERANK, .read = read_nothing},
+    {"top_n", RERANK, .read = read_u32, AT(top_n), .min = 1, .max = 1e9},
+    {"return_documents", RERANK, .read = read_bool, AT(returns_documents)},
 };
 
 static const struct serve_param *find(unsigned api, const char *name)

@@ -72,8 +72,8 @@ bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peri
     if (!parse(job)) return false;
     yyjson_val *root = yyjson_doc_get_root(job->document);
     if (!serve_params_read(job, root)) return false;
-    bool writes = job->kind == SERVE_CONVERSATION || job->kind == SERVE_TEXT;
-    if (writes && job->model->only_embeds)
+    bool needs_head = serve_kind_writes(job->kind) || job->kind == SERVE_SCORES;
+    if (needs_head && job->model->only_embeds)
         return serve_refuse(&job->error, 400, "unsupported_parameter", "model",
                             "%s is an embedding model: it writes no text, and has /v1/embeddings",
                             job->model->id);

@@ -66,6 +66,16 @@ void serve_take_token(struct serve_task *task, int32_t token)
     if (task->row) add(task, task->row, task->row_size, token);
 }
 
+/* ---- scores ---- */
+
+bool serve_take_score(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
+{
+    struct serve_task *task = user;
+    (void)sequence, (void)pos, (void)n;
+    task->score = cmd_ranking_score(&task->job->ranking, row);
+    return false;
+}
+
 /* ---- vectors ---- */
 
 peridot_pool serve_pool_of(const struct serve_job *job)

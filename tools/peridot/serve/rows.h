@@ -1,5 +1,5 @@
-/* Rows that the model hands out: logits, from which probabilities of tokens come, and hidden states, which are pooled
- * to vectors. */
+/* Rows that the model hands out: logits, from which probabilities of tokens and scores of documents come, and hidden
+ * states, which are pooled to vectors. */
 #ifndef PERIDOT_COMMAND_SERVE_ROWS_H
 #define PERIDOT_COMMAND_SERVE_ROWS_H
 
@@ -13,6 +13,8 @@ bool serve_take_hidden(void *user, peridot_sequence *sequence, uint32_t pos, con
 peridot_pool serve_pool_of(const struct serve_job *job);
 /* After the last row: what was pooled becomes the task's vector. False, with the job's error: memory is short. */
 bool serve_finish_vector(struct serve_task *task, const peridot_model *model);
+/* The score of the task's document. Ends the request. */
+bool serve_take_score(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);
 /* Of a prompt with echo: adds the probabilities of its tokens. */
 bool serve_take_prompt_logits(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);
 /* Keeps the row for the token that is drawn next. */

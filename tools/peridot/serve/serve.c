@@ -200,9 +200,9 @@ const struct cmd_command cmd_serve = {
     .description =
         "Listens on http://127.0.0.1:8080 and answers GET /v1/models and POST /v1/chat/completions, /v1/completions, "
         "/v1/responses and /v1/embeddings as OpenAI's clients expect, /v1/messages and /v1/messages/count_tokens as "
-        "Anthropic's do, with or without /v1, /api/chat, /api/generate, /api/embed, /api/tags, /api/show and /api/ps "
-        "as Ollama's do, and /tokenize, /detokenize, /health, /metrics (for Prometheus) and /openapi.json, which "
-        "describes them all. GET / is a page to chat with.\n\n"
+        "Anthropic's do, /v1/rerank as Jina's and Cohere's do, with or without /v1, /api/chat, /api/generate, "
+        "/api/embed, /api/tags, /api/show and /api/ps as Ollama's do, and /tokenize, /detokenize, /health, /metrics "
+        "(for Prometheus) and /openapi.json, which describes them all. GET / is a page to chat with.\n\n"
         "Several texts are generated at the same time, and each is what it would be alone with the same seed. They "
         "share one cache: of a conversation that goes on, or a prompt that begins like an earlier one, only the new "
         "part is read. A parameter that is not supported is refused where it would change the answer.\n\n"

@@ -39,8 +39,8 @@ static bool find_room(uint64_t *n_max, struct serve_job *job, size_t n_ids)
     *n_max = cmd_min(rest, job->max_given ? job->n_max : default_length(job, rest));
     if (job->kind == SERVE_AT_ONCE) return true;
     if (n_ids == 0) return serve_refuse(&job->error, 400, "invalid_value", NULL, "the text has no tokens");
-    if (job->kind == SERVE_VECTORS) *n_max = 0;
-    return n_ids < ctx || (n_ids == ctx && job->kind == SERVE_VECTORS) || refuse_length(job, n_ids);
+    if (!serve_kind_writes(job->kind)) *n_max = 0;
+    return n_ids < ctx || (n_ids == ctx && !serve_kind_writes(job->kind)) || refuse_length(job, n_ids);
 }
 
 bool serve_tasks_add(struct serve_job *job, const int32_t *ids, size_t n_ids)

@@ -10,9 +10,9 @@ val_t *serve_openai_usage(doc_t *doc, const struct serve_job *job)
     const struct serve_usage u = serve_usage_of(job);
     val_t *o = yyjson_mut_obj(doc), *details = yyjson_mut_obj(doc);
     yyjson_mut_obj_add_uint(doc, o, "prompt_tokens", u.prompt);
-    if (job->kind != SERVE_VECTORS) yyjson_mut_obj_add_uint(doc, o, "completion_tokens", u.reply);
+    if (serve_kind_writes(job->kind)) yyjson_mut_obj_add_uint(doc, o, "completion_tokens", u.reply);
     yyjson_mut_obj_add_uint(doc, o, "total_tokens", u.prompt + u.reply);
-    if (job->kind == SERVE_VECTORS) return o;
+    if (!serve_kind_writes(job->kind)) return o;
     yyjson_mut_obj_add_uint(doc, details, "cached_tokens", u.cached);
     yyjson_mut_obj_add_val(doc, o, "prompt_tokens_details", details);
     if (u.thought) {

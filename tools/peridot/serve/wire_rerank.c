@@ -1,0 +1,96 @@
+/* POST /v1/rerank, as Jina, Cohere, vLLM and llama.cpp's server have it: how well documents answer a query. */
+#include "params.h"
+#include "server.h"
+#include "tasks.h"
+#include "wire_openai.h"
+
+#include <stdlib.h>
+
+typedef yyjson_mut_doc doc_t;
+typedef yyjson_mut_val val_t;
+
+/* A document is a string, or an object with one. */
+static yyjson_val *text_of(yyjson_val *document)
+{
+    return yyjson_is_obj(document) ? yyjson_obj_get(document, "text") : document;
+}
+
+static bool read_document(struct serve_job *job, yyjson_val *document)
+{
+    int32_t *ids;
+    size_t n;
+    const char *text = serve_param_text(job, job->api->input, text_of(document));
+    if (!text) return false;
+    peridot_status status = cmd_ranking_encode(&ids, &n, &job->ranking, text);
+    if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
+    bool good = serve_tasks_add(job, ids, n);
+    free(ids);
+    return good;
+}
+
+static bool read_documents(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
+                           yyjson_val *root)
+{
+    const char *name = job->api->input, *query = yyjson_get_str(yyjson_obj_get(root, "query"));
+    yyjson_val *documents = yyjson_obj_get(root, name), *each;
+    size_t i, n;
+    (void)out;
+    if (!query) return serve_refuse_type(&job->error, "query", "is required");
+    if (!documents) return serve_refuse_type(&job->error, name, "is required");
+    if (!yyjson_is_arr(documents))
+        return serve_refuse_type(&job->error, name, "must be a list of strings, or of objects with a text");
+    peridot_status status = cmd_ranking_begin(&job->ranking, vocab, yyjson_get_str(yyjson_obj_get(root, "instruct")),
+                                              query);
+    if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
+    if (!serve_tasks_make(job, yyjson_arr_size(documents))) return false;
+    yyjson_arr_foreach(documents, i, n, each) if (!read_document(job, each)) return false;
+    return true;
+}
+
+static int by_score(const void *left, const void *right)
+{
+    const struct serve_task *a = *(const struct serve_task *const *)left, *b = *(const struct serve_task *const *)right;
+    if (a->score != b->score) return a->score > b->score ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static void add_results(doc_t *doc, val_t *results, const struct serve_job *job)
+{
+    const struct serve_task **best = malloc(job->n_tasks * sizeof *best);
+    yyjson_val *documents = yyjson_obj_get(yyjson_doc_get_root(job->document), job->api->input);
+    if (!best) {
+        cmd_json_fail();
+        return;
+    }
+    for (size_t i = 0; i < job->n_tasks; i++) best[i] = &job->tasks[i];
+    qsort(best, job->n_tasks, sizeof *best, by_score);
+    for (size_t i = 0; i < job->n_tasks && (job->top_n == 0 || i < job->top_n); i++) {
+        val_t *o = yyjson_mut_arr_add_obj(doc, results);
+        yyjson_mut_obj_add_uint(doc, o, "index", best[i]->index);
+        yyjson_mut_obj_add_real(doc, o, "relevance_score", best[i]->score);
+        if (!job->returns_documents) continue;
+        val_t *document = yyjson_mut_obj(doc);
+        const char *text = yyjson_get_str(text_of(yyjson_arr_get(documents, best[i]->index)));
+        yyjson_mut_obj_add_val(doc, document, "text", serve_string(doc, text));
+        yyjson_mut_obj_add_val(doc, o, "document", document);
+    }
+    free(best);
+}
+
+static doc_t *body(struct serve_job *job)
+{
+    doc_t *doc = cmd_json_new();
+    val_t *root = yyjson_mut_obj(doc), *results = yyjson_mut_arr(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_val(doc, root, "model", serve_string(doc, job->model->id));
+    yyjson_mut_obj_add_str(doc, root, "object", "list");
+    yyjson_mut_obj_add_val(doc, root, "usage", serve_openai_usage(doc, job));
+    yyjson_mut_obj_add_val(doc, root, "results", results);
+    add_results(doc, results, job);
+    return doc;
+}
+
+const struct serve_interface serve_wire_rerank = {
+    .id = SERVE_RERANK, .path = "/v1/rerank", .kind = SERVE_SCORES, .input = "documents",
+    .errors = &serve_errors_openai, .read = read_documents, .body = body,
+};
