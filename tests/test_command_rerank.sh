@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Rerankers: transformers' scores of a tiny Qwen3-Reranker on the command line and from the server, and what is refused.
+# Rerankers: transformers' scores of a tiny Qwen3-Reranker, by its language head and by a head of its own, on the
+# command line and from the server, and what is refused.
 . "$(dirname "$0")/serve.sh"
 
 model=$source/tests/golden/reranker-qwen3
@@ -28,7 +29,7 @@ test_scores() {
     tail -n "$n" "$model/scores.txt" >"$folder/own"
     run convert "$model" -o "$made" --type bf16
     check "convert succeeds" [ $status = 0 ]
-    for from in "$model" "$made"; do
+    for from in "$model" "$made" "$model/rank.gguf"; do
         run rerank -m "$from" --kv f32 --query "$query" "$model/documents.txt"
         check "${from##*/}: rerank succeeds" [ $status = 0 ]
         check "${from##*/}: the best is first" best_first
@@ -59,6 +60,15 @@ test_refusals() {
     fails_with 1 'the prompt of document 0 has' rerank -m "$model" --query x --ctx 40 "$model/documents.txt"
     fails_with 1 'rerank needs a language model' \
         rerank -m "$source/tests/golden/embedding-gemma" --query x "$model/documents.txt"
+    fails_with 1 'rerank needs a language model, and gemma2-sequence is a classifier' \
+        rerank -m "$source/tests/golden/gemma2-sequence" --query x "$model/documents.txt"
+    fails_with 1 'run needs a language model' run -m "$model/rank.gguf" x
+    LC_ALL=C sed 's/output_labels\(.*\)yes/output_labels\1yea/' "$model/rank.gguf" >"$folder/other.gguf"
+    fails_with 1 'is a classifier of texts (sequence classification): use peridot classify' \
+        rerank -m "$folder/other.gguf" --query x "$model/documents.txt"
+    LC_ALL=C sed 's/cls.output.weight/cls.output.weighs/' "$model/rank.gguf" >"$folder/other.gguf"
+    fails_with 1 'qwen3.pooling_type is not 0, 1, 2 or 3' \
+        rerank -m "$folder/other.gguf" --query x "$model/documents.txt"
     fails_with 1 'the model is no reranker: "no" is no token of its vocabulary' rerank --query x "$model/documents.txt"
     cp -r "$model" "$folder/copy"
     sed -i 's/<|im_start|>/<|im_begin|>/g' "$folder/copy/tokenizer.json"
@@ -112,6 +122,15 @@ test_serve() {
     refused 'Unrecognized request argument' "{$hi, \"rank_fields\": []}"
     refused 'context_length_exceeded' \
         "{\"query\": \"x\", \"documents\": [\"a\", \"$(printf 'the lion %.0s' $(seq 600))\"]}"
+    stop
+    model=$model/rank.gguf
+    start --kv f32
+    ask /v1/rerank "{\"query\": \"$query\", \"documents\": [$documents]}"
+    json_by_index
+    check "a head's scores are the same" scores_are "$folder/usual"
+    ask /v1/completions '{"prompt": "a"}'
+    check "a model with such a head writes no text" matches out 'scores labels: it cannot write text'
+    check "which is 400" [ "$status" = 400 ]
     stop
     model=$source/models/stories.gguf
     start

@@ -520,6 +520,7 @@ static void test_gguf_mutations(void **state)
         {"gemma3", {"attention.causal", .text = "no"}, "gemma3.attention.causal", "not true"},
         {"gemma-embedding", {"attention.causal", .text = "no"}, "gemma-embedding.attention.causal", "not false"},
         {"gemma-embedding", {"pooling_type", .count = 4}, "gemma-embedding.pooling_type", "not 0, 1, 2 or 3"},
+        {"llama", {"pooling_type", .count = 4}, "llama.pooling_type", "not 0, 1, 2 or 3"},   /* without a head for it */
         {"gemma3", {"hidden_activation", .text = "gelu"}, "gemma3.hidden_activation", "\"gelu\""},
         {"llama", {"hidden_activation", .count = 1}, "llama.hidden_activation", "activation"},
     };

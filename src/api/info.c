@@ -6,6 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool has_label(const struct pd_config *c, const char *name)
+{
+    return strcmp(c->labels[0], name) == 0 || strcmp(c->labels[1], name) == 0;
+}
+
 void pd_model_info_begin(peridot_model_info *out, const struct pd_config *c)
 {
     const struct pd_layer_sizes most = pd_layers_largest(c);
@@ -15,7 +20,9 @@ void pd_model_info_begin(peridot_model_info *out, const struct pd_config *c)
         .head = c->head, .problem = c->problem, .cache_size = pd_session_cache_size(c, 0, PERIDOT_KV_F16),
         .whole_texts = c->bidirectional, .pool = c->embedding.pool,
         .embedding_size = pd_embedding_dim(&c->embedding, c->d_model), .is_drafter = c->target_dim != 0,
-        .last_division = pd_layers_last_division(c)};
+        .last_division = pd_layers_last_division(c),
+        .is_reranker = c->head == PERIDOT_HEAD_SEQUENCE && c->n_labels == 2 && has_label(c, "no")
+            && has_label(c, "yes")};
 }
 
 void pd_model_info_types(char *out, size_t size, const uint32_t counts[PD_N_DTYPES])

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct reader {
@@ -18,7 +19,7 @@ struct reader {
     peridot_status status;   /* of the first failure, after which nothing is read */
 };
 
-enum { KEY_SIZE = 128 };
+enum { KEY_SIZE = 128, MAX_LABELS = 65536 };
 
 /* `key`: "metadata key ARCHITECTURE.NAME", for sentences. */
 static const struct pd_meta *find_key(const struct reader *r, const char *name, char key[KEY_SIZE])
@@ -353,6 +354,31 @@ static peridot_status check_type(const struct pd_checkpoint *c)
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "an adapter, which is given beside its model (--lora)");
 }
 
+/* Names of the labels that a reranker's head scores, which is in the place of the output matrix. */
+static peridot_status read_head(struct pd_config *out, const struct reader *r)
+{
+    char key[KEY_SIZE];
+    struct pd_string label;
+    const struct pd_meta *m = find_key(r, "classifier.output_labels", key);
+    if (r->family->embeds || !pd_checkpoint_find(r->checkpoint, "cls.output.weight")) return PERIDOT_OK;
+    out->head = PERIDOT_HEAD_SEQUENCE;
+    out->final_softcap = 0;   /* both belong to the language head */
+    out->logit_scale = 1;
+    if (!m || m->n == 0) return PERIDOT_OK;
+    if (m->n > MAX_LABELS)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s has more than %d labels", key, MAX_LABELS);
+    out->labels = calloc((size_t)m->n, sizeof *out->labels);
+    if (!out->labels) return pd_fail_alloc((size_t)m->n * sizeof *out->labels, "labels");
+    out->n_labels = (uint32_t)m->n;
+    for (uint32_t i = 0; i < out->n_labels; i++) {
+        if (!pd_meta_string(&label, m, i)) return pd_fail(PERIDOT_ERROR_FORMAT, "%s has a label that is no text", key);
+        out->labels[i] = calloc((size_t)label.size + 1, 1);
+        if (!out->labels[i]) return pd_fail_alloc((size_t)label.size + 1, "label");
+        memcpy(out->labels[i], label.data, (size_t)label.size);
+    }
+    return PERIDOT_OK;
+}
+
 peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkpoint *c)
 {
     PD_TRY(check_type(c));
@@ -381,6 +407,7 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     if (family->drafts) out->target_dim = read_uint(&r, PD_NUMBER_TARGET_DIM, -1);
     read_ropes(&r, out);
     PD_TRY(r.status);
+    PD_TRY(read_head(out, &r));
 
     r.n_layers = out->n_layers;
     PD_TRY(pd_layers_create(out));

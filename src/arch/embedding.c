@@ -194,19 +194,21 @@ static peridot_status read_tasks(struct pd_embedding *out, const struct pd_check
 
 /* ---- all ---- */
 
-/* 0 none (for a program that pools by itself), 1 mean, 2 cls, 3 last. */
+/* 0 none (for a program that pools by itself), 1 mean, 2 cls, 3 last; 4 of a reranker: its head reads the last. */
 static peridot_status read_pooling_type(struct pd_embedding *out, const struct pd_checkpoint *c,
                                         const struct pd_family_traits *family)
 {
-    static const peridot_pool pools[] = {PERIDOT_POOL_MEAN, PERIDOT_POOL_MEAN, PERIDOT_POOL_CLS, PERIDOT_POOL_LAST};
+    static const peridot_pool pools[] = {PERIDOT_POOL_MEAN, PERIDOT_POOL_MEAN, PERIDOT_POOL_CLS, PERIDOT_POOL_LAST,
+                                         PERIDOT_POOL_LAST};
+    bool ranks = !family->embeds && pd_checkpoint_find(c, "cls.output.weight");
     char key[64];
     snprintf(key, sizeof key, "%s.pooling_type", family->name);
     const struct pd_meta *m = pd_checkpoint_find_meta(c, key);
     uint64_t type = 0;
-    if (m && (m->type == PD_META_ARRAY || !pd_meta_uint(&type, m, 0) || type >= PD_COUNT(pools)))
+    if (m && (m->type == PD_META_ARRAY || !pd_meta_uint(&type, m, 0) || type >= (ranks ? 5 : 4)))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "metadata key %s is not 0, 1, 2 or 3", key);
     out->pool = pools[type];
-    out->trained = type != 0;
+    out->trained = type != 0 && type != 4;
     return PERIDOT_OK;
 }
 

@@ -17,7 +17,8 @@ enum when { ALWAYS, PRE_NORMS, FUSED_QKV, HAS_Q, FUSED_GATE_UP, HAS_GATE, EXPERT
     EXPERTS, PER_LAYER_INPUTS, PER_LAYER_TABLE, OUTPUT_SCALES, DENSE_2, DENSE_3, PROJECTS, DRAFTS };
 
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
- * else it is the norm before the ffn. Classification heads exist in Hugging Face form only. */
+ * else it is the norm before the ffn. A classification head of GGUF is a
+ * reranker's. */
 static const struct row {
     const char *gguf, *hf, *hf_post_norms;   /* of families with post norms or hf_pre_ffn_norm, if it is another */
     enum size rows, cols;          /* rows ONE: a vector */
@@ -31,8 +32,8 @@ static const struct row {
     [PD_ROLE_ROPE_FREQS] = {"rope_freqs.weight", "", NULL, ONE, HALF_HEAD, HAS_RULE},
     [PD_ROLE_ROPE_SHORT] = {"rope_factors_short.weight", "", NULL, ONE, HALF_HEAD, LONG_ROPE},
     [PD_ROLE_ROPE_LONG] = {"rope_factors_long.weight", "", NULL, ONE, HALF_HEAD, LONG_ROPE},
-    [PD_ROLE_SCORE] = {"", "score.weight", NULL, ANY, D_MODEL, CLASSIFIES},
-    [PD_ROLE_SCORE_BIAS] = {"", "score.bias", NULL, ONE, ANY, CLASSIFIES},
+    [PD_ROLE_SCORE] = {"cls.output.weight", "score.weight", NULL, ANY, D_MODEL, CLASSIFIES},
+    [PD_ROLE_SCORE_BIAS] = {"cls.output.bias", "score.bias", NULL, ONE, ANY, CLASSIFIES},
     [PD_ROLE_DENSE_2] = {"dense_2.weight", "dense_2.weight", NULL, DENSE_2_DIM, D_MODEL, DENSE_2},
     [PD_ROLE_DENSE_3] = {"dense_3.weight", "dense_3.weight", NULL, DENSE_3_DIM, DENSE_2_DIM, DENSE_3},
     [PD_ROLE_EMBEDDING_PROJ] = {"output.weight", "embedding_projection.weight", NULL, DENSE_2_DIM, D_MODEL, PROJECTS},

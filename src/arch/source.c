@@ -101,6 +101,7 @@ static peridot_status fail_shape(const struct pd_tensor *t, const struct pd_plan
 
 peridot_status pd_source_get(const struct pd_tensor **out, struct pd_source *s, const struct pd_plan *plan)
 {
+    bool gguf = pd_checkpoint_kind(s->checkpoint) == PD_CHECKPOINT_GGUF;
     char name[PD_TENSOR_NAME_SIZE];
     pd_tensor_name(name, s->checkpoint, s->config->family, s->prefix, plan->role, plan->layer);
     const struct pd_tensor *t = *out = pd_checkpoint_find(s->checkpoint, name);
@@ -110,8 +111,9 @@ peridot_status pd_source_get(const struct pd_tensor **out, struct pd_source *s, 
                        t->type);
     if (!has_shape(t, plan)) return fail_shape(t, plan);
     if (plan->role == PD_ROLE_SCORE && s->config->n_labels && s->config->n_labels != t->shape[0])
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: id2label has %u labels, but %s has %llu rows",
-                       pd_checkpoint_path(s->checkpoint), s->config->n_labels, t->name,
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: %s has %u labels, but %s has %llu rows",
+                       pd_checkpoint_path(s->checkpoint), gguf ? "classifier.output_labels" : "id2label",
+                       s->config->n_labels, t->name,
                        (unsigned long long)t->shape[0]);
     s->used[t - pd_checkpoint_tensor(s->checkpoint, 0)] = true;
     return PERIDOT_OK;

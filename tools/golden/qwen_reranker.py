@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes tests/golden/reranker-qwen3: a tiny random Qwen3-Reranker, and the scores of documents.
 
-    python3 tools/golden/qwen_reranker.py
+    python3 tools/golden/qwen_reranker.py build/peridot
 
 A Hugging Face directory as those are published: a Qwen3ForCausalLM with tied embeddings, and a tokenizer (that of
 tests/golden/qwen, whose last three merges give way to those of "no" and "yes"). Beside it
@@ -9,12 +9,18 @@ tests/golden/qwen, whose last three merges give way to those of "no" and "yes").
 - scores.txt: the documents' scores with the instruction of Qwen3-Reranker's model card, then those with instruct.txt's
 computed by transformers in float64 with the model card's formula: the prompt in three parts that are encoded by
 themselves, and the softmax over the last position's logits of "no" and "yes".
+- rank.gguf: the same as llama.cpp's converter writes rerankers: what `peridot convert` makes, and a head of the rows of
+  "yes" and "no", the names of these labels, and pooling_type 4.
 """
 import json
 import pathlib
 import shutil
+import subprocess
+import sys
+import tempfile
 import zlib
 
+import gguf
 import numpy as np
 import torch
 import transformers
@@ -65,6 +71,32 @@ def score(model, tokenizer, instruct, document):
     return torch.nn.functional.log_softmax(logits[[no, yes]], dim=0)[1].exp().item()
 
 
+def copy_field(writer, field):
+    if not field.name.startswith("GGUF.") and field.name != gguf.Keys.General.ARCHITECTURE:
+        element = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
+        writer.add_key_value(field.name, field.contents(), field.types[0], element)
+
+
+def save_rank(embedding):
+    head = embedding[[599, 597]].bfloat16().view(torch.uint16).numpy()
+    with tempfile.TemporaryDirectory() as folder:
+        made = pathlib.Path(folder) / "made.gguf"
+        subprocess.run([sys.argv[1], "convert", OUT, "-o", made, "--type", "bf16"], check=True)
+        reader = gguf.GGUFReader(made)
+        writer = gguf.GGUFWriter(OUT / "rank.gguf", "qwen3")
+        for field in reader.fields.values():
+            copy_field(writer, field)
+        writer.add_pooling_type(gguf.PoolingType.RANK)
+        writer.add_classifier_output_labels(["yes", "no"])
+        for t in reader.tensors:
+            writer.add_tensor(t.name, t.data, raw_dtype=t.tensor_type)
+        writer.add_tensor("cls.output.weight", head.view(np.uint8), raw_dtype=gguf.GGMLQuantizationType.BF16)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+
+
 def main():
     transformers.logging.set_verbosity_error()
     shutil.rmtree(OUT, ignore_errors=True)
@@ -90,6 +122,7 @@ def main():
     scores = [score(model, tokenizer, instruct, d) for instruct in (USUAL, INSTRUCT) for d in DOCUMENTS]
     (OUT / "scores.txt").write_text("".join(f"{s:.9f}\n" for s in scores))
     print(*scores)
+    save_rank(weights["model.embed_tokens.weight"])
     for f in OUT.rglob("*"):
         f.chmod(0o644)
         print(f.name, f.stat().st_size)

@@ -290,7 +290,7 @@ static peridot_status check_head(const peridot_model_info *info, unsigned heads,
         [PERIDOT_HEAD_NONE] = {"a base model without a head", "embed"},
     };
     unsigned wanted = 0;
-    if (heads >> info->head & 1) return PERIDOT_OK;
+    if (heads >> info->head & 1 || (info->is_reranker && heads & CMD_HEAD_RERANKER)) return PERIDOT_OK;
     while (!(heads >> wanted & 1)) wanted++;
     return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s needs %s, and %s is %s: use peridot %s", command,
                     table[wanted].kind, info->name, info->whole_texts ? "an embedding model" : table[info->head].kind,

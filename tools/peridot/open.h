@@ -105,7 +105,8 @@ peridot_status cmd_model_tune_once(peridot_model *model);
 /* Before the model is opened: a failure that says what it is and what to use it with, when it has none of the heads
  * that `command` can do with. */
 enum { CMD_HEAD_LANGUAGE = 1 << PERIDOT_HEAD_LANGUAGE, CMD_HEAD_SEQUENCE = 1 << PERIDOT_HEAD_SEQUENCE,
-       CMD_HEAD_TOKEN = 1 << PERIDOT_HEAD_TOKEN, CMD_HEAD_NONE = 1 << PERIDOT_HEAD_NONE };
+       CMD_HEAD_TOKEN = 1 << PERIDOT_HEAD_TOKEN, CMD_HEAD_NONE = 1 << PERIDOT_HEAD_NONE,
+       CMD_HEAD_RERANKER = CMD_HEAD_NONE << 1   /* of sequence classification, with these labels alone */ };
 peridot_status cmd_model_need_head(const struct cmd_model_args *args, unsigned heads, const char *command);
 
 #endif

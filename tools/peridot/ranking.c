@@ -22,15 +22,23 @@ static peridot_status find_token(int32_t *out, const peridot_vocab *vocab, const
     return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model is no reranker: \"%s\" is no token of its vocabulary", word);
 }
 
-peridot_status cmd_ranking_begin(struct cmd_ranking *out, const peridot_vocab *vocab, const char *instruct,
-                                 const char *query)
+void cmd_ranking_labels(int32_t labels[2], const peridot_model *model)
+{
+    bool has = peridot_model_get_info(model)->is_reranker;
+    labels[1] = !has ? -1 : strcmp(peridot_model_label(model, 0), "yes") != 0;
+    labels[0] = !has ? -1 : 1 - labels[1];
+}
+
+peridot_status cmd_ranking_begin(struct cmd_ranking *out, const peridot_vocab *vocab, const int32_t labels[2],
+                                 const char *instruct, const char *query)
 {
     const peridot_message message = {"user", ""};
     int32_t *ids;
     size_t n;
-    *out = (struct cmd_ranking){.vocab = vocab, .instruct = instruct ? instruct : usual_instruct, .query = query};
-    CMD_TRY(find_token(&out->no, vocab, "no"));
-    CMD_TRY(find_token(&out->yes, vocab, "yes"));
+    *out = (struct cmd_ranking){.vocab = vocab, .instruct = instruct ? instruct : usual_instruct, .query = query,
+                                .no = labels[0], .yes = labels[1], .scores_labels = labels[0] >= 0};
+    if (!out->scores_labels) CMD_TRY(find_token(&out->no, vocab, "no"));
+    if (!out->scores_labels) CMD_TRY(find_token(&out->yes, vocab, "yes"));
     if (peridot_encode_messages(&ids, &n, vocab, &message, 1, "chatml") != PERIDOT_OK)
         return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model is no reranker: its vocabulary lacks ChatML's tokens");
     peridot_free(ids);
@@ -70,7 +78,15 @@ peridot_status cmd_ranking_encode(int32_t **ids, size_t *n, const struct cmd_ran
     return status;
 }
 
-double cmd_ranking_score(const struct cmd_ranking *r, const float *logits)
+/* Logits are had with a token, whatever it is: prompts are then evaluated from where they differ. */
+void cmd_ranking_want(peridot_request_params *params, const struct cmd_ranking *r, peridot_row take)
 {
-    return 1 / (1 + exp((double)logits[r->no] - (double)logits[r->yes]));
+    params->n_max = !r->scores_labels;
+    *(r->scores_labels ? &params->prompt_logits : &params->logits) = take;
+    params->prompt_last = true;
+}
+
+double cmd_ranking_score(const struct cmd_ranking *r, const float *row)
+{
+    return 1 / (1 + exp((double)row[r->no] - (double)row[r->yes]));
 }

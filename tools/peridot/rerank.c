@@ -82,13 +82,12 @@ static peridot_status read_documents(struct documents *d, const char *file)
 
 /* ---- scores ---- */
 
-/* No token is wanted of the reply. */
-static bool take_logits(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
+static bool take_row(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
     struct document *document = user;
     (void)sequence, (void)pos, (void)n;
     document->score = cmd_ranking_score(document->ranking, row);
-    return false;
+    return true;
 }
 
 static peridot_status submit(struct document *document, peridot_session *session, const struct cmd_ranking *ranking)
@@ -98,8 +97,8 @@ static peridot_status submit(struct document *document, peridot_session *session
     uint32_t ctx = peridot_session_ctx(session);
     document->ranking = ranking;
     CMD_TRY(cmd_ranking_encode(&ids, &n, ranking, document->text));
-    const peridot_request_params params = {.size = sizeof params, .prompt = ids, .n_prompt = n, .n_max = 1,
-                                           .logits = take_logits, .user = document};
+    peridot_request_params params = {.size = sizeof params, .prompt = ids, .n_prompt = n, .user = document};
+    cmd_ranking_want(&params, ranking, take_row);
     peridot_status status = n <= ctx ? peridot_request_submit(&document->request, session, &params)
         : cmd_fail(PERIDOT_ERROR_ARGUMENT, "the prompt of document %zu has %zu tokens and the context %" PRIu32
                    " positions (--ctx)", document->index, n, ctx);
@@ -136,9 +135,11 @@ static peridot_status score_all(struct documents *d, const struct rerank_args *a
     peridot_model *model = NULL;
     peridot_session *session = NULL;
     const peridot_vocab *vocab = NULL;
+    int32_t labels[2];
     peridot_status status = cmd_model_open_text(&model, &args->model, NULL);
     if (status == PERIDOT_OK && !(vocab = peridot_model_vocab(model))) status = PERIDOT_ERROR_UNSUPPORTED;
-    if (status == PERIDOT_OK) status = cmd_ranking_begin(&ranking, vocab, args->instruct, args->query);
+    if (status == PERIDOT_OK) cmd_ranking_labels(labels, model);
+    if (status == PERIDOT_OK) status = cmd_ranking_begin(&ranking, vocab, labels, args->instruct, args->query);
     if (status == PERIDOT_OK)
         params.n_positions = args->ctx ? args->ctx : (uint32_t)cmd_min(peridot_model_get_info(model)->ctx_max, 8192);
     if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
@@ -185,7 +186,7 @@ static int run_rerank(const struct cmd_command *command, const void *arguments)
     const struct rerank_args *args = arguments;
     struct documents d = {0};
     cmd_interrupt_watch();
-    peridot_status status = cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name);
+    peridot_status status = cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE | CMD_HEAD_RERANKER, command->name);
     if (status == PERIDOT_OK) status = read_documents(&d, args->file);
     if (status == PERIDOT_OK) status = score_all(&d, args);
     if (status == PERIDOT_OK) {

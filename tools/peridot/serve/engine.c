@@ -249,7 +249,7 @@ static peridot_status open_model(struct serve_engine *e)
     const struct cmd_model_args args = serve_model_args(e->server, e->served);
     peridot_status status = PERIDOT_OK;
     pthread_mutex_lock(&e->server->loading);
-    if (!e->vocab) status = cmd_model_need_head(&args, CMD_HEAD_LANGUAGE | CMD_HEAD_NONE, "serve");
+    if (!e->vocab) status = cmd_model_need_head(&args, CMD_HEAD_LANGUAGE | CMD_HEAD_NONE | CMD_HEAD_RERANKER, "serve");
     if (status == PERIDOT_OK) do status = cmd_model_open(&e->model, &args);
     while (status == PERIDOT_ERROR_MEMORY && make_room(e->server, e->served));
     if (status == PERIDOT_OK && !peridot_model_vocab(e->model)) status = PERIDOT_ERROR_UNSUPPORTED;

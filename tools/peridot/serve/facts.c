@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L   /* strdup */
 #include "facts.h"
+#include "../ranking.h"
 #include "../ranks.h"
 #include "../template.h"
 
@@ -73,6 +74,7 @@ static void copy_info(struct serve_model *m, const peridot_model_info *info)
 peridot_status serve_facts_read(struct serve_server *s, struct serve_model *m, const peridot_model *model)
 {
     copy_info(m, peridot_model_get_info(model));
+    cmd_ranking_labels(m->rank_labels, model);
     CMD_TRY(choose_template(s, m, model));
     CMD_TRY(copy_tasks(m, model));
     CMD_TRY(copy_adapters(m, model));

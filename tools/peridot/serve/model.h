@@ -22,6 +22,7 @@ struct serve_model {
     uint64_t n_params, weights_size;
     char family[32], type[32];         /* of most weights: "q4_k" */
     peridot_pool pool;
+    int32_t rank_labels[2];            /* see cmd_ranking_labels */
     bool only_embeds;                  /* it is an embedding model */
     struct serve_prefix {
         char *task, *prefix;

@@ -141,11 +141,9 @@ static void want_vector(peridot_request_params *p, const struct serve_task *task
     p->prompt_last = serve_pool_of(task->job) == PERIDOT_POOL_LAST;
 }
 
-/* The token that is drawn does not matter. */
-static void want_score(peridot_request_params *p)
+static void want_score(peridot_request_params *p, const struct serve_task *task)
 {
-    p->n_max = 1;
-    p->logits = serve_take_score;
+    cmd_ranking_want(p, &task->job->ranking, serve_take_score);
     p->sampling = NULL;
 }
 
@@ -173,7 +171,7 @@ peridot_status serve_request_submit(struct serve_task *task, peridot_session *se
     task->sampling.grammar = task->job->grammar;
     task->counted = false;
     if (task->job->kind == SERVE_VECTORS) want_vector(&params, task);
-    else if (task->job->kind == SERVE_SCORES) want_score(&params);
+    else if (task->job->kind == SERVE_SCORES) want_score(&params, task);
     else want_text(&params, task);
     params.draft_session = serve_kind_writes(task->job->kind) ? draft_session : NULL;
     return peridot_request_submit(&task->request, session, &params);

@@ -73,7 +73,7 @@ bool serve_take_score(void *user, peridot_sequence *sequence, uint32_t pos, cons
     struct serve_task *task = user;
     (void)sequence, (void)pos, (void)n;
     task->score = cmd_ranking_score(&task->job->ranking, row);
-    return false;
+    return true;
 }
 
 /* ---- vectors ---- */

@@ -13,7 +13,7 @@ bool serve_take_hidden(void *user, peridot_sequence *sequence, uint32_t pos, con
 peridot_pool serve_pool_of(const struct serve_job *job);
 /* After the last row: what was pooled becomes the task's vector. False, with the job's error: memory is short. */
 bool serve_finish_vector(struct serve_task *task, const peridot_model *model);
-/* The score of the task's document. Ends the request. */
+/* The score of the task's document. */
 bool serve_take_score(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);
 /* Of a prompt with echo: adds the probabilities of its tokens. */
 bool serve_take_prompt_logits(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);

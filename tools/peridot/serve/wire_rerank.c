@@ -39,8 +39,8 @@ static bool read_documents(struct serve_buffer *out, struct serve_job *job, cons
     if (!documents) return serve_refuse_type(&job->error, name, "is required");
     if (!yyjson_is_arr(documents))
         return serve_refuse_type(&job->error, name, "must be a list of strings, or of objects with a text");
-    peridot_status status = cmd_ranking_begin(&job->ranking, vocab, yyjson_get_str(yyjson_obj_get(root, "instruct")),
-                                              query);
+    const char *instruct = yyjson_get_str(yyjson_obj_get(root, "instruct"));
+    peridot_status status = cmd_ranking_begin(&job->ranking, vocab, job->model->rank_labels, instruct, query);
     if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
     if (!serve_tasks_make(job, yyjson_arr_size(documents))) return false;
     yyjson_arr_foreach(documents, i, n, each) if (!read_document(job, each)) return false;
