@@ -251,6 +251,23 @@ static void test_json_longrope(void **state)
     }
 }
 
+/* Phi 3's, by its older names. */
+static void test_json_old_longrope(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"su", "yarn"};
+    for (size_t i = 0; i < PD_COUNT(names); i++) {
+        char json[512];
+        snprintf(json, sizeof json, "{\"model_type\": \"phi3\", \"hidden_size\": 128, "
+                 "\"max_position_embeddings\": 4096, \"original_max_position_embeddings\": 256, "
+                 "\"rope_scaling\": {\"type\": \"%s\", \"short_factor\": [1, 1.5], \"long_factor\": [2, 4]}}",
+                 names[i]);
+        struct pd_config c = json_config(json);
+        close_to(c.rope_tables[0].long_inv_freq[1], 1e-2 / 4);
+        pd_config_free(&c);
+    }
+}
+
 /* The first columns of a head, by halves of their own; exponents are of these columns. */
 static void test_json_partial(void **state)
 {
@@ -466,7 +483,8 @@ int main(void)
         cmocka_unit_test(test_json_wraps_any), cmocka_unit_test(test_json_new_generation),
         cmocka_unit_test(test_json_embedding),
         cmocka_unit_test(test_json_llama), cmocka_unit_test(test_json_qwen), cmocka_unit_test(test_json_longrope),
-        cmocka_unit_test(test_json_partial), cmocka_unit_test(test_json_no_rope), cmocka_unit_test(test_head_order),
+        cmocka_unit_test(test_json_old_longrope), cmocka_unit_test(test_json_partial),
+        cmocka_unit_test(test_json_no_rope), cmocka_unit_test(test_head_order),
         cmocka_unit_test(test_json_heads), cmocka_unit_test(test_json_gemma4),
         cmocka_unit_test(test_json_gemma4_last), cmocka_unit_test(test_json_gemma4_heads),
         cmocka_unit_test(test_json_gemma4_tail), cmocka_unit_test(test_json_gemma4_rope),

@@ -50,7 +50,7 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
     /* GGUF knows it as Llama, whose row comes first. */
     [PD_MISTRAL] = {.name = "llama", .silu = true, .gguf_interleaved = true, .space_prefix = true, .rope_base = 10000,
         .gguf_all_windows = true, .hf_all_windows = true, .hf = {4096, 14336, 32, 32, 8, 131072, 0}},
-    [PD_PHI3] = {.name = "phi3", .silu = true, .fused = true, .partial_rope = true,
+    [PD_PHI3] = {.name = "phi3", .silu = true, .fused = true, .partial_rope = true, .old_longrope = true,
         .hf_old_ctx = 4096, .rope_base = 10000, .gguf_all_windows = true,
         .hf_all_windows = true, .hf = {3072, 8192, 32, 32, 0, 4096, 0}},
     [PD_OLMO3] = {.name = "olmo2", .gguf_by_window = true, .no_pre_norms = true, .post_norms = true,

@@ -59,6 +59,7 @@ struct pd_family_traits {
     bool drafts;                     /* it reads the cache of the model that it drafts for, and has none of its own */
     bool output_scales;              /* each layer has a number that multiplies what comes out of it */
     bool local_rope;                 /* layers with windows rotate with a base of their own, and without a divisor */
+    bool old_longrope;               /* config.json may call it by other names */
     bool partial_rope;               /* files may say that a part of a head's columns is rotated */
     bool query_growth;               /* files may say that queries grow with their position */
     uint32_t no_rope_interval;       /* every n-th layer is not rotated, unless config.json says which; 0: all are */

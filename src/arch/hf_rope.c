@@ -130,12 +130,14 @@ static void read_default(struct pd_hf_reader *r, struct pd_rope *rope, struct pd
 
 typedef void read_rule(struct pd_hf_reader *, struct pd_rope *, struct pd_hf_object);
 
-/* NULL: not known. */
+/* NULL: not known. Phi 3's older files call LongRoPE "su" or "yarn", as transformers still knows. */
 static read_rule *find_rule(const struct pd_hf_reader *r, const char *type)
 {
     static const struct { const char *type; read_rule *read; } rules[] = {{"default", read_default},
         {"linear", read_linear}, {"dynamic", read_dynamic}, {"llama3", read_llama3}, {"yarn", read_yarn},
         {"longrope", read_longrope}, {"proportional", read_proportional}};
+    bool is_old = strcmp(type, "su") == 0 || strcmp(type, "yarn") == 0;
+    if (r->family->old_longrope && is_old) return read_longrope;
     for (size_t i = 0; i < PD_COUNT(rules); i++)
         if (strcmp(type, rules[i].type) == 0)
             return rules[i].read == read_proportional && r->family->rotated_part == 0 ? NULL : rules[i].read;
