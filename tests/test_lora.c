@@ -23,7 +23,9 @@ enum { N = 40 };
 static const struct base {
     const char *name, *folder;
 } bases[] = {{"llama", "llama"}, {"gemma3", "gemma3"}, {"granite", "dense/granite"}, {"phi3", "dense/phi3"},
-    {"gemma4", "gemma4-small"}};
+    {"gemma4", "gemma4-small"},
+    {"phi3-partial", "dense/phi3-partial"},   /* a part of each head is rotated: its rows lie otherwise on the device */
+    {"smollm3", "dense/smollm3"}};            /* layers without rotation, whose rows GGUF orders all the same */
 
 /* What the golden files are of. */
 static const struct taken {
@@ -438,7 +440,7 @@ static int remove_folder(void **state)
 int main(void)
 {
     enum { N_BASES = sizeof bases / sizeof *bases };
-    struct CMUnitTest tests[N_BASES + 11];
+    struct CMUnitTest tests[N_BASES + 13];
     for (size_t i = 0; i < N_BASES; i++)
         tests[i] = (struct CMUnitTest){
             .name = bases[i].name, .test_func = test_golden, .initial_state = (void *)&bases[i]};
@@ -448,6 +450,8 @@ int main(void)
         {.name = "merged, phi3", .test_func = test_merged, .initial_state = (void *)&bases[3]},
         {.name = "together, llama", .test_func = test_together, .initial_state = (void *)&bases[0]},
         {.name = "merged, gemma4", .test_func = test_merged, .initial_state = (void *)&bases[4]},
+        {.name = "merged, phi3-partial", .test_func = test_merged, .initial_state = (void *)&bases[5]},
+        {.name = "merged, smollm3", .test_func = test_merged, .initial_state = (void *)&bases[6]},
         {.name = "together, gemma4", .test_func = test_together, .initial_state = (void *)&bases[4]},
         {.name = "together, gemma3", .test_func = test_together, .initial_state = (void *)&bases[1]},
         {.name = "requests, llama", .test_func = test_requests, .initial_state = (void *)&bases[0]},

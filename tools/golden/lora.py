@@ -32,6 +32,8 @@ MODELS = {
     "gemma3": ("gemma3", "gemma3", SPLIT, False),
     "granite": ("dense/granite", "granite", SPLIT, True),
     "phi3": ("dense/phi3", "phi3", FUSED, False),
+    "phi3-partial": ("dense/phi3-partial", "phi3", FUSED, False),
+    "smollm3": ("dense/smollm3", "smollm3", SPLIT, True),
     "gemma4": ("gemma4-small", "gemma4", SPLIT, False),
 }
 ADAPTERS = {
