@@ -65,6 +65,7 @@ static void test_glu(void **state) { (void)state; check_kernels("glu"); }
 static void test_layernorm(void **state) { (void)state; check_kernels("layernorm"); }
 static void test_pool(void **state) { (void)state; check_kernels("pool"); }
 static void test_clamp(void **state) { (void)state; check_kernels("clamp"); }
+static void test_squares(void **state) { (void)state; check_kernels("squares"); }
 static void test_topk(void **state) { (void)state; check_kernels("topk"); }
 static void test_sample(void **state) { (void)state; check_kernels("sample"); }
 static void test_measure(void **state) { (void)state; check_kernels("measure"); }
@@ -154,6 +155,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_rope), cmocka_unit_test(test_attention), cmocka_unit_test(test_attention_reduce),
         cmocka_unit_test(test_glu),
         cmocka_unit_test(test_layernorm), cmocka_unit_test(test_pool), cmocka_unit_test(test_clamp),
+        cmocka_unit_test(test_squares),
         cmocka_unit_test(test_topk), cmocka_unit_test(test_sample), cmocka_unit_test(test_measure),
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_coverage),

@@ -285,8 +285,9 @@ void pd_try_rate(struct pd_trial *t, uint32_t type)
 void pd_try_squares(struct pd_trial *t, uint32_t type)
 {
     (void)type;
-    static const struct { uint32_t n, n_rows; } cases[] = {{1, 1}, {36, 3}, {64, 64}, {257, 7}, {2304, 2}};
-    for (size_t k = 0; k < PD_COUNT(cases); k++) {
+    static const struct { uint32_t n, n_rows; } cases[] = {{1, 1}, {36, 3}, {64, 64}, {257, 7}, {2304, 2},
+        {4, 33}, {65, 128}, {100, 1}, {640, 5}, {1152, 12}};   /* the latter five are for tests */
+    for (size_t k = 0; k < (t->thorough ? PD_COUNT(cases) : 5); k++) {
         uint32_t n = cases[k].n, n_rows = cases[k].n_rows;
         pd_trial_begin(t, "squares of %u columns, %u rows", n, n_rows);
         float *x = pd_trial_random(t, (size_t)n_rows * n, 3), *sums = pd_trial_random(t, n, 5);
