@@ -92,10 +92,11 @@ static void test_json_wraps_any(void **state)
     (void)state;
     static const char *const types[] = {"mistral", "ministral3"};
     static const enum pd_family families[] = {PD_MISTRAL, PD_MINISTRAL3};
-    char json[256];
+    char json[512];
     for (size_t i = 0; i < PD_COUNT(types); i++) {
         snprintf(json, sizeof json, "{\"model_type\": \"mistral3\", \"vision_config\": {\"model_type\": \"pixtral\"}, "
-                 "\"text_config\": {\"model_type\": \"%s\", \"num_hidden_layers\": 2, \"head_dim\": 128}}", types[i]);
+                 "\"text_config\": {\"model_type\": \"%s\", \"num_hidden_layers\": 2, \"head_dim\": 128, "
+                 "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 1000000}}}", types[i]);
         struct pd_config c = json_config(json);
         assert_int_equal(c.family, families[i]);
         assert_int_equal(c.layers[0].head_dim, 128);
