@@ -182,7 +182,7 @@ test_refusals() {
     check "each is one sentence" [ "$(grep -c '^peridot: ' "$folder/err")" = 21 ]
     for text in "none.json: No such file" "two.json: message 1: the chat template \"llama2\" needs" \
         'role.json: message 0 has the unknown role "critic"' \
-        "text.json: message 0 has a part that is neither its text nor a picture's file" \
+        "text.json: message 0 has a part that is neither its text nor a picture" \
         "zero.json: message 0 has a zero byte" "cut.json: byte 18: " "object.json: is no list" "/load needs a FILE" \
         "there is no command /hepl (did you mean /help?)" "there is no command /nonsense; /help lists them" \
         "/exit takes no value" "--temp takes a number from 0 to 100, not hot" "--tmep (did you mean --temp?)" \
