@@ -75,8 +75,8 @@ PERIDOT_API const char *peridot_convert_type(size_t i);
  * for "Q4_K_M", a mix of which that is the most common type. NULL: it is not known. */
 PERIDOT_API const char *peridot_type_find(const char *name);
 
-/* How much the columns of a model's matrices count: the mean squares of what they multiply on a text. From begin on, all
- * that the model's sessions evaluate is added up; the model has none yet, and all its layers are here. It is slower
+/* How much the columns of a model's matrices count: the mean squares of what they multiply on a text. From begin on,
+ * all that the model's sessions evaluate is added up; the model has none yet, and all its layers are here. It is slower
  * then. The matrices of experts are left out. */
 PERIDOT_API peridot_status peridot_imatrix_begin(peridot_model *model);
 

@@ -2,8 +2,8 @@
 /* y[m][i] += the sum over parts of scale[m][adapter] * (b[i] . t[m]), t being what the adapters' first matrices made of
  * x: see struct pd_lora. A part is what one adapter adds to some of the rows. One that a row does not use is not read,
  * so that the row's bits are those that it has without it. Grid: [blocks of n_rows, n_tokens].
- *     A loop's body may run once more with no invocation in it, as it does on Mesa 26's llvmpipe: what all of a subgroup
- * read alike is read then, too, and must be there. */
+ *     A loop's body may run once more with no invocation in it, as it does on Mesa 26's llvmpipe: what all of a
+ * subgroup read alike is read then, too, and must be there. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
