@@ -2,7 +2,9 @@
  * most weights are. */
 #include "format/dtype_private.h"
 
-static const int8_t values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+#include "codebooks.h"
+
+static const int8_t values[16] = {PD_IQ4_VALUES};
 
 /* 32 weights from 16 bytes. */
 static void decode_group(float *dst, const uint8_t *nibbles, float scale)
