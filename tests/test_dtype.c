@@ -15,7 +15,10 @@ static void test_table(void **state)
         {PD_Q5_1, "q5_1", 7, 32, 24},
         {PD_Q2_K, "q2_k", 10, 256, 84}, {PD_Q3_K, "q3_k", 11, 256, 110}, {PD_Q4_K, "q4_k", 12, 256, 144},
         {PD_Q5_K, "q5_k", 13, 256, 176}, {PD_Q6_K, "q6_k", 14, 256, 210}, {PD_IQ4_NL, "iq4_nl", 20, 32, 18},
-        {PD_IQ4_XS, "iq4_xs", 23, 256, 136},
+        {PD_IQ4_XS, "iq4_xs", 23, 256, 136}, {PD_TQ1_0, "tq1_0", 34, 256, 54}, {PD_TQ2_0, "tq2_0", 35, 256, 66},
+        {PD_IQ1_S, "iq1_s", 19, 256, 50}, {PD_IQ1_M, "iq1_m", 29, 256, 56}, {PD_IQ2_XXS, "iq2_xxs", 16, 256, 66},
+        {PD_IQ2_XS, "iq2_xs", 17, 256, 74}, {PD_IQ2_S, "iq2_s", 22, 256, 82}, {PD_IQ3_XXS, "iq3_xxs", 18, 256, 98},
+        {PD_IQ3_S, "iq3_s", 21, 256, 110}, {PD_MXFP4, "mxfp4", 39, 32, 17}, {PD_NVFP4, "nvfp4", 40, 64, 36},
     };
     enum pd_dtype t;
     for (size_t i = 0; i < PD_COUNT(rows); i++) {
@@ -26,7 +29,7 @@ static void test_table(void **state)
     }
     assert_true(pd_dtype_by_safetensors(&t, "BF16") && t == PD_BF16);
     assert_false(pd_dtype_by_safetensors(&t, "I64") || pd_dtype_by_name(&t, "q9") || pd_dtype_by_gguf(&t, 4));
-    assert_string_equal(pd_gguf_type_name(16), "iq2_xxs");
+    assert_string_equal(pd_gguf_type_name(41), "q1_0");
     assert_string_equal(pd_gguf_type_name(99), "unknown");
 }
 
@@ -123,7 +126,10 @@ static void test_decoders(void **state)
         {PD_Q5_1, 0xbae42fad},
         {PD_Q2_K, 0x6d3e0299}, {PD_Q3_K, 0xa7ea0df2}, {PD_Q4_K, 0x54ed6658}, {PD_Q5_K, 0x238d99b4},
         {PD_Q6_K, 0x45587ede},
-        {PD_IQ4_NL, 0xb799c2f4}, {PD_IQ4_XS, 0xf850ff34},
+        {PD_IQ4_NL, 0xb799c2f4}, {PD_IQ4_XS, 0xf850ff34}, {PD_TQ1_0, 0xc44406a2}, {PD_TQ2_0, 0xd8c2dadc},
+        {PD_IQ1_S, 0x95fde0ae}, {PD_IQ1_M, 0xc6ccf848}, {PD_IQ2_XXS, 0x269261ef}, {PD_IQ2_XS, 0x1eae5364},
+        {PD_IQ2_S, 0xce36af54}, {PD_IQ3_XXS, 0x012d8f59}, {PD_IQ3_S, 0x4fae260e}, {PD_MXFP4, 0x2fbfe71c},
+        {PD_NVFP4, 0x5f442291},
     };
     enum { N_RANDOM = 500 };
     static float y[N_RANDOM * 256];

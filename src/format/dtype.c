@@ -1,5 +1,5 @@
 /* The table of weight types, and those of single numbers; the others are in dtype_block32.c, dtype_k.c,
- * dtype_k_encode.c and dtype_iq4.c. */
+ * dtype_k_encode.c, dtype_iq4.c, dtype_iq.c, dtype_fp4.c and dtype_tq.c. */
 #include "format/dtype.h"
 
 #include "format/dtype_private.h"
@@ -49,6 +49,17 @@ const struct pd_dtype_info pd_dtypes[PD_N_DTYPES] = {
     [PD_Q6_K] = {"q6_k", NULL, 14, 256, 210, pd_q6_k_decode, q6_k_encode, pd_q6_k_encode},
     [PD_IQ4_NL] = {"iq4_nl", NULL, 20, 32, 18, pd_iq4_nl_decode, NULL},
     [PD_IQ4_XS] = {"iq4_xs", NULL, 23, 256, 136, pd_iq4_xs_decode, NULL},
+    [PD_TQ1_0] = {"tq1_0", NULL, 34, 256, 54, pd_tq1_0_decode, NULL},
+    [PD_TQ2_0] = {"tq2_0", NULL, 35, 256, 66, pd_tq2_0_decode, NULL},
+    [PD_IQ1_S] = {"iq1_s", NULL, 19, 256, 50, pd_iq1_s_decode, NULL},
+    [PD_IQ1_M] = {"iq1_m", NULL, 29, 256, 56, pd_iq1_m_decode, NULL},
+    [PD_IQ2_XXS] = {"iq2_xxs", NULL, 16, 256, 66, pd_iq2_xxs_decode, NULL},
+    [PD_IQ2_XS] = {"iq2_xs", NULL, 17, 256, 74, pd_iq2_xs_decode, NULL},
+    [PD_IQ2_S] = {"iq2_s", NULL, 22, 256, 82, pd_iq2_s_decode, NULL},
+    [PD_IQ3_XXS] = {"iq3_xxs", NULL, 18, 256, 98, pd_iq3_xxs_decode, NULL},
+    [PD_IQ3_S] = {"iq3_s", NULL, 21, 256, 110, pd_iq3_s_decode, NULL},
+    [PD_MXFP4] = {"mxfp4", NULL, 39, 32, 17, pd_mxfp4_decode, NULL},
+    [PD_NVFP4] = {"nvfp4", NULL, 40, 64, 36, pd_nvfp4_decode, NULL},
 };
 
 /* Whether `name` is `own` in whatever case, or a mix that has most of its matrices in that type: "Q4_K_M" of "q4_k". */
@@ -111,10 +122,13 @@ enum pd_dtype pd_dtype_for_row(enum pd_dtype dtype, uint64_t n)
 {
     static const enum pd_dtype smaller_blocks[PD_N_DTYPES] = {
         [PD_Q2_K] = PD_IQ4_NL, [PD_Q3_K] = PD_IQ4_NL, [PD_IQ4_XS] = PD_IQ4_NL,
+        [PD_IQ1_S] = PD_IQ4_NL, [PD_IQ1_M] = PD_IQ4_NL, [PD_IQ2_XXS] = PD_IQ4_NL, [PD_IQ2_XS] = PD_IQ4_NL,
+        [PD_IQ2_S] = PD_IQ4_NL, [PD_IQ3_XXS] = PD_IQ4_NL, [PD_IQ3_S] = PD_IQ4_NL,
+        [PD_TQ1_0] = PD_Q4_0, [PD_TQ2_0] = PD_Q4_0, [PD_NVFP4] = PD_MXFP4,
         [PD_Q4_K] = PD_Q5_0, [PD_Q5_K] = PD_Q5_1, [PD_Q6_K] = PD_Q8_0,
     };
     if (n % pd_dtypes[dtype].block_len == 0) return dtype;
-    return pd_dtypes[dtype].block_len == 256 && n % 32 == 0 ? smaller_blocks[dtype] : PD_F16;
+    return pd_dtypes[dtype].block_len > 32 && n % 32 == 0 ? smaller_blocks[dtype] : PD_F16;
 }
 
 uint64_t pd_row_size(enum pd_dtype dtype, uint64_t n)

@@ -8,6 +8,7 @@
 #include "base/num.h"
 
 static inline uint16_t pd_load_u16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
+static inline uint32_t pd_load_u32(const uint8_t *p) { return pd_load_u16(p) | (uint32_t)pd_load_u16(p + 2) << 16; }
 static inline float pd_load_f16(const uint8_t *p) { return pd_f32_from_f16(pd_load_u16(p)); }
 
 static inline void pd_store_u16(uint8_t *p, uint16_t v)
@@ -52,5 +53,22 @@ void pd_q6_k_encode(uint8_t *dst, const float *src, const float *importance, uin
 /* dtype_iq4.c: quants that are places in a table of unevenly spaced values */
 void pd_iq4_nl_decode(float *dst, const uint8_t *src, uint64_t n);
 void pd_iq4_xs_decode(float *dst, const uint8_t *src, uint64_t n);
+
+/* dtype_iq.c: quants that are entries of codebooks */
+void pd_iq1_s_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_iq1_m_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_iq2_xxs_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_iq2_xs_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_iq2_s_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_iq3_xxs_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_iq3_s_decode(float *dst, const uint8_t *src, uint64_t n);
+
+/* dtype_fp4.c: floats of four bits */
+void pd_mxfp4_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_nvfp4_decode(float *dst, const uint8_t *src, uint64_t n);
+
+/* dtype_tq.c: -1, 0 or 1 */
+void pd_tq1_0_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_tq2_0_decode(float *dst, const uint8_t *src, uint64_t n);
 
 #endif

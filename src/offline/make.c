@@ -220,7 +220,7 @@ static peridot_status find_shape(const struct pd_shape **out, const char *name)
 static peridot_status find_type(enum pd_dtype *out, const char *name)
 {
     if (name && pd_dtype_by_name(out, name)) return PERIDOT_OK;
-    char list[200] = "";
+    char list[400] = "";
     size_t size = 0;
     for (int i = 0; i < PD_N_DTYPES; i++)
         size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", size ? ", " : "", pd_dtypes[i].name);

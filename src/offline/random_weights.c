@@ -56,19 +56,45 @@ static void q8_0_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t n)
     }
 }
 
-/* The other blocks are random bits but for their f16 scale, and a minimum that takes away the mean of the rest. */
+/* The other blocks are random bits but for their scales. Returns random bits to choose these by. */
+static uint64_t fill_block(struct pd_random_weights *w, uint8_t *dst)
+{
+    uint32_t size = pd_dtypes[w->dtype].block_size;
+    uint64_t bits = 0, choice = pd_random_next(&w->random);
+    for (uint32_t i = 0; i < size; i += 8) {
+        bits = pd_random_next(&w->random);
+        memcpy(dst + i, &bits, pd_min(8, size - i));
+    }
+    return choice;
+}
+
+/* A f16 scale, and a minimum that takes away the mean of the rest. */
 static void bits_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t n)
 {
     const struct kind *k = &kinds[w->dtype];
-    uint32_t size = pd_dtypes[w->dtype].block_size;
-    for (uint64_t b = 0; b < n; b++, dst += size) {
-        uint64_t bits = 0, scale = pd_random_next(&w->random) >> 56;
-        for (uint32_t i = 0; i < size; i += 8) {
-            bits = pd_random_next(&w->random);
-            memcpy(dst + i, &bits, pd_min(8, size - i));
-        }
+    for (uint64_t b = 0; b < n; b++, dst += pd_dtypes[w->dtype].block_size) {
+        uint64_t scale = fill_block(w, dst) >> 56;
         memcpy(dst + k->scale_offset, &w->table[scale], 2);
         if (k->minimum != 0) memcpy(dst + k->scale_offset + 2, &w->table[N_SCALES + scale], 2);
+    }
+}
+
+/* The f16 scale is in the upper nibbles of four u16. */
+static void iq1_m_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t n)
+{
+    for (uint64_t b = 0; b < n; b++, dst += 56) {
+        uint16_t scale = w->table[fill_block(w, dst) >> 56];
+        for (int i = 0; i < 4; i++) dst[49 + 2 * i] = (uint8_t)((dst[49 + 2 * i] & 15) | (scale >> 4 * i & 15) << 4);
+    }
+}
+
+/* A byte of scale in MXFP4, four in NVFP4. */
+static void fp4_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t n)
+{
+    int n_scales = w->dtype == PD_MXFP4 ? 1 : 4;
+    for (uint64_t b = 0; b < n; b++, dst += pd_dtypes[w->dtype].block_size) {
+        uint64_t choice = fill_block(w, dst);
+        for (int i = 0; i < n_scales; i++, choice >>= 8) dst[i] = (uint8_t)w->table[choice & 255];
     }
 }
 
@@ -86,12 +112,18 @@ static void bf16_table(struct pd_random_weights *w, const struct kind *k)
         w->table[i] = pd_bf16_from_f32(((float)(2 * i + 1) / PD_RANDOM_TABLE - 1) * w->half_width);
 }
 
-/* Scales differ from block to block, by a factor of 3, so that a kernel that takes a wrong one is found out. */
-static void scale_table(struct pd_random_weights *w, const struct kind *k)
+/* Scale i of N_SCALES. They differ from block to block, by a factor of 3, so that a kernel that takes a wrong one is
+ * found out. */
+static double scale_at(const struct pd_random_weights *w, const struct kind *k, int i)
 {
     double standard_deviation = w->half_width / sqrt(3), spread_rms = sqrt(13.0 / 12);   /* of 0.5 .. 1.5 */
+    return (0.5 + (double)i / (N_SCALES - 1)) * standard_deviation / k->rms / spread_rms;
+}
+
+static void scale_table(struct pd_random_weights *w, const struct kind *k)
+{
     for (int i = 0; i < N_SCALES; i++) {
-        double spread = 0.5 + (double)i / (N_SCALES - 1), scale = spread * standard_deviation / k->rms / spread_rms;
+        double scale = scale_at(w, k, i);
         w->table[i] = pd_f16_from_f32((float)scale);
         w->table[N_SCALES + i] = pd_f16_from_f32((float)(scale * k->minimum));
     }
@@ -103,6 +135,29 @@ static void signed_scale_table(struct pd_random_weights *w, const struct kind *k
 {
     scale_table(w, k);
     for (int i = 1; i < N_SCALES; i += 2) w->table[i] ^= 0x8000;
+}
+
+/* Scales of eight bits are far apart: what rounding down takes off the square of one is added to the next, so that the
+ * mean square is the wanted one. */
+static void fp4_table(struct pd_random_weights *w, const struct kind *k)
+{
+    float values[256], block[64];
+    double left = 0;
+    int last = w->dtype == PD_MXFP4 ? 255 : 126;   /* of those that go up */
+    for (int code = 0; code < 256; code++) {
+        uint8_t ones[36];
+        memset(ones, 0x22, sizeof ones);
+        ones[0] = (uint8_t)code;
+        pd_dequantize(w->dtype, block, ones, pd_dtypes[w->dtype].block_len);
+        values[code] = block[0];
+    }
+    for (int i = 0; i < N_SCALES; i++) {
+        int code = 0;
+        left += scale_at(w, k, i) * scale_at(w, k, i);
+        while (code < last && (double)values[code + 1] * values[code + 1] <= left) code++;
+        w->table[i] = (uint16_t)code;
+        left -= (double)values[code] * values[code];
+    }
 }
 
 static const struct kind kinds[PD_N_DTYPES] = {
@@ -121,6 +176,17 @@ static const struct kind kinds[PD_N_DTYPES] = {
     [PD_Q6_K] = {bits_fill, scale_table, 1365.7, 208, 0},       /* -128 .. 127 times -32 .. 31 */
     [PD_IQ4_NL] = {bits_fill, signed_scale_table, 67.44, 0, 0}, /* one of the 16 values */
     [PD_IQ4_XS] = {bits_fill, scale_table, 1246.3, 0, 0},       /* -32 .. 31 times one of them */
+    [PD_TQ1_0] = {bits_fill, signed_scale_table, 0.8173, 52, 0},   /* -1 .. 1 */
+    [PD_TQ2_0] = {bits_fill, signed_scale_table, 1.2247, 64, 0},   /* -1 .. 2 */
+    [PD_IQ1_S] = {bits_fill, scale_table, 7.201, 0, 0},         /* 1, 3 .. 15 times an entry, less or more an eighth */
+    [PD_IQ1_M] = {iq1_m_fill, scale_table, 7.201, 0, 0},        /* the same */
+    [PD_IQ2_XXS] = {bits_fill, scale_table, 53.40, 0, 0},       /* 1/8, 3/8 .. 31/8 times an entry */
+    [PD_IQ2_XS] = {bits_fill, scale_table, 55.89, 0, 0},        /* the same, as in the next */
+    [PD_IQ2_S] = {bits_fill, scale_table, 56.36, 0, 0},
+    [PD_IQ3_XXS] = {bits_fill, scale_table, 142.1, 0, 0},       /* 1/4, 3/4 .. 31/4 times an entry */
+    [PD_IQ3_S] = {bits_fill, scale_table, 140.2, 0, 0},         /* 1, 3 .. 31 times an entry */
+    [PD_MXFP4] = {fp4_fill, fp4_table, 2.927, 0, 0},            /* one of the 16 values */
+    [PD_NVFP4] = {fp4_fill, fp4_table, 2.927, 0, 0},
 };
 
 void pd_random_weights_init(struct pd_random_weights *w, enum pd_dtype dtype, float standard_deviation, uint64_t seed,

@@ -498,7 +498,7 @@ static void try_tunings(struct pd_trial *t, enum pd_dtype dtype)
     const struct part part = {dtype, 259};
     const struct fused_norm normed = {{dtype, dtype}, 1, 131, cols_of(dtype)[3], 2, true, 0};
     const struct fused_norm gated = {{dtype, dtype}, 1, gated_rows(dtype, 262), cols_of(dtype)[2], 1, true, 1};
-    uint32_t turns = t->thorough ? 8 : PD_N_DTYPES;
+    uint32_t turns = t->thorough ? 8 : PD_N_LOADED_DTYPES;
     enum pd_kernel_id id = pd_variant_kernel(t->variants.of[PD_VARIED_MATVEC], (uint32_t)dtype);
     for (uint32_t at = 0; pd_tuning_at(&tuning, pd_gpu_info(t->gpu), at); at++) {
         uint32_t use = (at + (uint32_t)dtype / turns) % PD_N_USES;
