@@ -1,6 +1,6 @@
 #include "ops/kernels.h"
 
-#include "format/dtype.h"
+#include "ops/layout.h"
 
 /* Ids plus 1, so that 0 is none. */
 static const uint16_t ids[PD_N_KERNEL_KINDS][PD_N_DTYPES] = {
@@ -19,12 +19,13 @@ static const struct place {
 #include "kernels.def"
 };
 
+/* But for TQ1_0 and TQ2_0: see pd_device_dtype. */
 #define COUNT(type, enumerator, name) +1
-_Static_assert(PD_WEIGHTS(COUNT, ) >= PD_N_LOADED_DTYPES, "kernels.def does not list every weight type");
+_Static_assert(PD_WEIGHTS(COUNT, ) + 2 >= PD_N_LOADED_DTYPES, "kernels.def does not list every weight type");
 
 enum pd_kernel_id pd_kernel_of(enum pd_kernel_kind kind, uint32_t type)
 {
-    uint32_t id = ids[kind][type];
+    uint32_t id = ids[kind][pd_device_dtype((enum pd_dtype)type)];   /* types of caches are their own */
     return id ? (enum pd_kernel_id)(id - 1) : PD_N_KERNELS;
 }
 

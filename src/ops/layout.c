@@ -1,165 +1,19 @@
 #include "ops/layout.h"
 
 #include "base/num.h"
+#include "ops/layout_blocks.h"
 
 #include <string.h>
 
-/* A decoded block of a file (32 or 256 weights): a quant per weight, and the scales as the device has them. */
-struct block {
-    uint8_t q[256];
-    uint8_t scale[32];   /* layout.scale bytes per 32 weights */
-    uint8_t super[4];    /* layout.super bytes */
-};
-
-/* ---- the formats of ggml, block by block ---- */
-
-static void nibbles(uint8_t *q, const uint8_t *qs)
+enum pd_dtype pd_device_dtype(enum pd_dtype dtype)
 {
-    for (int j = 0; j < 16; j++) {
-        q[j] = qs[j] & 15;
-        q[j + 16] = qs[j] >> 4;
-    }
+    enum pd_dtype same_as = pd_block_layouts[dtype].same_as;
+    return same_as ? same_as : dtype;
 }
-
-static void add_fifth_bits(uint8_t *q, const uint8_t *qh)
-{
-    for (int j = 0; j < 32; j++) q[j] |= (uint8_t)((qh[j / 8] >> j % 8 & 1) << 4);
-}
-
-static void take_q4_0(struct block *b, const uint8_t *src)   /* iq4_nl as well */
-{
-    memcpy(b->scale, src, 2);
-    nibbles(b->q, src + 2);
-}
-
-static void take_q4_1(struct block *b, const uint8_t *src)
-{
-    memcpy(b->scale, src, 4);
-    nibbles(b->q, src + 4);
-}
-
-static void take_q5_0(struct block *b, const uint8_t *src)
-{
-    memcpy(b->scale, src, 2);
-    nibbles(b->q, src + 6);
-    add_fifth_bits(b->q, src + 2);
-}
-
-static void take_q5_1(struct block *b, const uint8_t *src)
-{
-    memcpy(b->scale, src, 4);
-    nibbles(b->q, src + 8);
-    add_fifth_bits(b->q, src + 4);
-}
-
-/* 2-bit quants of q2_k and q3_k: weight 128 a + 32 j + l is at bits 2j of byte 32 a + l. */
-static void crumbs(uint8_t *q, const uint8_t *qs)
-{
-    for (int e = 0; e < 256; e++) q[e] = qs[e / 128 * 32 + e % 32] >> 2 * (e / 32 % 4) & 3;
-}
-
-static void take_q2_k(struct block *b, const uint8_t *src)
-{
-    memcpy(b->scale, src, 16);
-    crumbs(b->q, src + 16);
-    memcpy(b->super, src + 80, 4);
-}
-
-static void take_q3_k(struct block *b, const uint8_t *src)
-{
-    const uint8_t *hmask = src, *scales = src + 96;
-    crumbs(b->q, src + 32);
-    for (int e = 0; e < 256; e++) b->q[e] |= (uint8_t)((hmask[e % 32] >> e / 32 & 1) << 2);
-    for (int i = 0; i < 16; i++) {   /* 6 bits: four in the first eight bytes, two in the last four */
-        int low = i < 8 ? scales[i] & 15 : scales[i - 8] >> 4, high = scales[8 + i % 4] >> 2 * (i / 4) & 3;
-        b->scale[i] = (uint8_t)((low | high << 4) - 32);
-    }
-    memcpy(b->super, src + 108, 2);
-}
-
-/* The eight scales and minimums of q4_k and q5_k, 6 bits each in 12 bytes, as pairs of bytes. */
-static void pairs_of_six_bits(uint8_t *scale, const uint8_t *s)
-{
-    for (int j = 0; j < 4; j++) {
-        scale[2 * j] = s[j] & 63;
-        scale[2 * j + 1] = s[j + 4] & 63;
-        scale[2 * j + 8] = (uint8_t)((s[j + 8] & 15) | s[j] >> 6 << 4);
-        scale[2 * j + 9] = (uint8_t)(s[j + 8] >> 4 | s[j + 4] >> 6 << 4);
-    }
-}
-
-/* Weights 64 c .. + 31 are the low nibbles of bytes 32 c .. + 31, the next 32 the high ones. */
-static void chunks_of_nibbles(uint8_t *q, const uint8_t *qs)
-{
-    for (int c = 0; c < 4; c++)
-        for (int l = 0; l < 32; l++) {
-            q[64 * c + l] = qs[32 * c + l] & 15;
-            q[64 * c + 32 + l] = qs[32 * c + l] >> 4;
-        }
-}
-
-static void take_q4_k(struct block *b, const uint8_t *src)
-{
-    memcpy(b->super, src, 4);
-    pairs_of_six_bits(b->scale, src + 4);
-    chunks_of_nibbles(b->q, src + 16);
-}
-
-static void take_q5_k(struct block *b, const uint8_t *src)
-{
-    memcpy(b->super, src, 4);
-    pairs_of_six_bits(b->scale, src + 4);
-    chunks_of_nibbles(b->q, src + 48);
-    for (int e = 0; e < 256; e++) b->q[e] |= (uint8_t)((src[16 + e % 32] >> e / 32 & 1) << 4);
-}
-
-static void take_q6_k(struct block *b, const uint8_t *src)
-{
-    const uint8_t *ql = src, *qh = src + 128;
-    for (int e = 0; e < 256; e++) {
-        int half = e / 128, part = e / 32 % 4, l = e % 32;
-        int low = ql[64 * half + 32 * (part % 2) + l] >> 4 * (part / 2) & 15, high = qh[32 * half + l] >> 2 * part & 3;
-        b->q[e] = (uint8_t)(low | high << 4);
-    }
-    memcpy(b->scale, src + 192, 16);
-    memcpy(b->super, src + 208, 2);
-}
-
-static void take_iq4_xs(struct block *b, const uint8_t *src)
-{
-    unsigned scales_h = src[2] | (unsigned)src[3] << 8;
-    memcpy(b->super, src, 2);
-    for (int s = 0; s < 8; s++) {
-        int low = src[4 + s / 2] >> 4 * (s % 2) & 15, high = (int)(scales_h >> 2 * s & 3);
-        b->scale[s] = (uint8_t)((low | high << 4) - 32);
-        nibbles(b->q + 32 * s, src + 8 + 16 * s);
-    }
-}
-
-/* ---- the device's sections ---- */
-
-static const struct layout {
-    uint8_t low, high, scale, super;   /* bytes: of 32 weights, and of 256 */
-    void (*take)(struct block *b, const uint8_t *src);
-} layouts[PD_N_DTYPES] = {
-    [PD_F32] = {.low = 128}, [PD_F16] = {.low = 64}, [PD_BF16] = {.low = 64},
-    [PD_Q8_0] = {.low = 32, .scale = 2},
-    [PD_Q4_0] = {16, 0, 2, 0, take_q4_0},
-    [PD_Q4_1] = {16, 0, 4, 0, take_q4_1},
-    [PD_Q5_0] = {16, 4, 2, 0, take_q5_0},
-    [PD_Q5_1] = {16, 4, 4, 0, take_q5_1},
-    [PD_Q2_K] = {8, 0, 2, 4, take_q2_k},
-    [PD_Q3_K] = {8, 4, 2, 2, take_q3_k},
-    [PD_Q4_K] = {16, 0, 2, 4, take_q4_k},
-    [PD_Q5_K] = {16, 4, 2, 4, take_q5_k},
-    [PD_Q6_K] = {16, 8, 2, 2, take_q6_k},
-    [PD_IQ4_NL] = {16, 0, 2, 0, take_q4_0},
-    [PD_IQ4_XS] = {16, 0, 1, 2, take_iq4_xs},
-};
 
 static uint32_t used_size(enum pd_dtype dtype, uint32_t n)
 {
-    const struct layout *l = &layouts[dtype];
+    const struct pd_block_layout *l = &pd_block_layouts[dtype];
     if (pd_dtypes[dtype].block_len == 1) return n * pd_dtypes[dtype].block_size;
     return n / 32 * (l->low + l->high + l->scale) + n / 256 * l->super;
 }
@@ -167,26 +21,6 @@ static uint32_t used_size(enum pd_dtype dtype, uint32_t n)
 uint32_t pd_device_row_size(enum pd_dtype dtype, uint32_t n)
 {
     return (uint32_t)pd_align(used_size(dtype, n), 16);
-}
-
-/* n bits of each of 32 weights, from bit `shift` on: of the 32 / n weights of a word, weight 4k + j is at bits nk of
- * byte j. */
-static void put_bits(uint8_t *dst, const uint8_t *q, uint32_t n, uint32_t shift)
-{
-    uint32_t mask = 0x01010101u * ((1u << n) - 1);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t word = 0, quad;
-        for (uint32_t k = 0; k < 8 / n; k++, q += 4) {
-            memcpy(&quad, q, 4);
-            word |= (quad >> shift & mask) << n * k;
-        }
-        memcpy(dst + 4 * i, &word, 4);
-    }
-}
-
-static void put_nibbles(uint8_t *dst, const uint8_t *q)
-{
-    for (int j = 0; j < 16; j++) dst[j] = (uint8_t)((q[j] & 15) | (q[j + 16] & 15) << 4);
 }
 
 /* Q8_0's blocks: a fp16 scale, then a byte a weight. */
@@ -200,22 +34,18 @@ static void row_of_bytes(uint8_t *dst, const uint8_t *src, uint32_t n)
 
 static void row_of_blocks(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src, uint32_t n)
 {
-    const struct layout *l = &layouts[dtype];
+    const struct pd_block_layout *l = &pd_block_layouts[dtype];
     uint32_t per_block = pd_dtypes[dtype].block_len / 32, n_blocks = n / 32;
-    uint8_t *low = dst, *high = low + (size_t)n_blocks * l->low, *scale = high + (size_t)n_blocks * l->high,
-            *super = scale + (size_t)n_blocks * l->scale;
-    struct block block;
+    struct pd_block block = {.low = dst};
+    block.high = block.low + (size_t)n_blocks * l->low;
+    block.scale = block.high + (size_t)n_blocks * l->high;
+    block.super = block.scale + (size_t)n_blocks * l->scale;
     for (uint32_t b = 0; b < n_blocks; b += per_block, src += pd_dtypes[dtype].block_size) {
-        l->take(&block, src);
-        for (uint32_t i = 0; i < per_block; i++, low += l->low, high += l->high) {
-            if (l->low == 16) put_nibbles(low, block.q + 32 * i);
-            else put_bits(low, block.q + 32 * i, 2, 0);
-            if (l->high) put_bits(high, block.q + 32 * i, l->high / 4, l->low == 16 ? 4 : 2);
-        }
-        memcpy(scale, block.scale, (size_t)per_block * l->scale);
-        memcpy(super, block.super, l->super);
-        scale += per_block * l->scale;
-        super += l->super;
+        pd_block_put(dtype, &block, src);
+        block.low += per_block * l->low;
+        block.high += per_block * l->high;
+        block.scale += per_block * l->scale;
+        block.super += l->super;
     }
 }
 

@@ -6,6 +6,8 @@
 
 #include "format/dtype.h"
 
+/* The type whose kernels read rows of this one: another's, where they lie as its rows do. */
+enum pd_dtype pd_device_dtype(enum pd_dtype dtype);
 /* Bytes of a row of n weights on the device, a multiple of 16. n must be a multiple of the type's block_len. */
 uint32_t pd_device_row_size(enum pd_dtype dtype, uint32_t n);
 /* Rows of a group: 8 where lanes of a CPU have rows of their own (matvec_rows), which it then reads in order; else

@@ -266,11 +266,12 @@ peridot_status pd_pipelines_compile(struct pd_gpu *gpu)
     for (size_t i = 0; pd_shape_get(i); i++) {
         const struct pd_shape *shape = pd_shape_get(i);
         if (strncmp(shape->name, "tiny", 4) == 0) continue;   /* for tests */
-        for (int dtype = 0; dtype < PD_N_LOADED_DTYPES; dtype++)
-            if (dtype == ONE_TYPE || takes_every_type(shape)) {
-                PD_TRY(compile_shape(gpu, shape, (enum pd_dtype)dtype, PERIDOT_KV_F16, variants));
-                PD_TRY(compile_shape(gpu, shape, (enum pd_dtype)dtype, PERIDOT_KV_F16, other));
-            }
+        for (int i = 0; i < PD_N_LOADED_DTYPES; i++) {
+            enum pd_dtype dtype = (enum pd_dtype)i;
+            if (dtype != ONE_TYPE && !(takes_every_type(shape) && pd_device_dtype(dtype) == dtype)) continue;
+            PD_TRY(compile_shape(gpu, shape, dtype, PERIDOT_KV_F16, variants));
+            PD_TRY(compile_shape(gpu, shape, dtype, PERIDOT_KV_F16, other));
+        }
         PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_F32, variants));
         PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_Q8_0, variants));
     }
