@@ -11,6 +11,7 @@ layout(push_constant) uniform Push { pd_embed_push p; };
 
 void main()
 {
+    prepare_weights();
     uint m = gl_WorkGroupID.y;
     uint token = p.tokens.at[m];
     if (token == PD_EMBEDDED && uvec2(p.embedded) != uvec2(0)) {

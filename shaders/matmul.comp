@@ -200,6 +200,7 @@ void main()
     uint first_row = gl_WorkGroupID.x * TILE_ROWS, first_token = gl_WorkGroupID.y * TILE_TOKENS;
     uint lane = gl_LocalInvocationID.x, my_row = lane % LANE_ROWS, my_token = lane / LANE_ROWS;
     uint block_row = lane / BLOCKS, block = lane % BLOCKS;
+    prepare_weights();
     if (!find_expert(gl_WorkGroupID.z, first_token)) return;
     find_x_rows(first_token);
     pieces_of_x x = pieces_of_x(uvec2(p.x));   /* its rows are padded with zeros to a step */

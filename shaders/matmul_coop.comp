@@ -126,6 +126,7 @@ void main()
     uint first_row = gl_WorkGroupID.x * TILE_ROWS, first_token = gl_WorkGroupID.y * TILE_TOKENS;
     uint part_row = gl_SubgroupID % (TILE_ROWS / PART_ROWS) * PART_ROWS;
     uint part_token = gl_SubgroupID / (TILE_ROWS / PART_ROWS) * PART_TOKENS;
+    prepare_weights();
     if (!find_expert(gl_WorkGroupID.z, first_token)) return;
     find_rows(first_row, first_token);
     [[unroll]] for (uint i = 0; i < PARTS_M * PARTS_N; i++) sums[i] = SUMS(0.0);

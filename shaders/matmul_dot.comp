@@ -10,6 +10,7 @@
 #extension GL_EXT_integer_dot_product : require
 #include "common.glsl"
 #include "dots.glsl"
+#define QUANT_BYTES
 #include "weights.glsl"
 
 layout(local_size_x_id = 0) in;   /* a multiple of 64 */
@@ -115,6 +116,7 @@ void main()
 {
     uint first_row = gl_WorkGroupID.x * TILE_ROWS, first_token = gl_WorkGroupID.y * TILE_TOKENS;
     uint my_row = gl_LocalInvocationID.x % ROW_STEP, my_token = gl_LocalInvocationID.x / ROW_STEP;
+    prepare_weights();
     if (!find_expert(gl_WorkGroupID.z, first_token)) return;
     find_x_rows(first_token);
     find_rows(first_row, first_token);

@@ -12,6 +12,9 @@
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "act.glsl"
+#if defined(DOT)
+#define QUANT_BYTES
+#endif
 #include "weights.glsl"
 #if defined(DOT)
 #extension GL_EXT_integer_dot_product : require
@@ -241,6 +244,7 @@ void write_row(uint first_row, uint token, uint r, uint c)
 void main()
 {
     uint stride = gl_NumWorkGroups.x * gl_NumSubgroups * ROWS_OUT;
+    prepare_weights();
     if (!find_expert(gl_WorkGroupID.y, 0)) return;
     if (NORM_VEC4S != 0) prepare_x();
 #if defined(DOT)

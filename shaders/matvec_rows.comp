@@ -152,6 +152,7 @@ void main()
 {
     uint n_blocks = (p.n_cols + 31) / 32;
     uint per_subgroup = ROWS_OUT * LANES, stride = gl_NumWorkGroups.x * gl_NumSubgroups * per_subgroup;
+    prepare_weights();
     if (!find_expert(gl_WorkGroupID.y, 0)) return;
     if (NORM_VEC4S != 0) prepare_x();
     for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * per_subgroup; first < p.n_rows;

@@ -1,12 +1,14 @@
-/* Weight formats: the one place where kernels meet them. A row of n_cols weights lies at a 16-byte aligned address,
+/* Weight formats: this, with weights_lookup.glsl, is where kernels meet them. A row of n_cols weights lies at a 16-byte aligned address,
  * re-laid at load (src/ops/layout.c) in sections: all low bits of the quants, all high bits, the scales of blocks of
  * 32, then those of superblocks of 256; per block of 32 weights that is LOW, HIGH and SCALE bytes, per superblock SUPER
  * bytes.
  *   LOW 32: a signed byte a weight. LOW 16: byte j has weight j in its low nibble, weight j + 16 in the high one.
+ *   Types whose quants are looked up (LOOKUP): see weights_lookup.glsl.
  *   LOW 8, HIGH 8, HIGH 4: n = 2 or 1 bits a weight, so that a shift and a mask of a word give those of four weights,
  *   in four bytes: of a word's weights 4k + j is at bits nk of byte j.
  * Rows end padded with zeros. ROW_INTERLEAVE rows of blocks take turns, 16 bytes each: 8 where a CPU's lanes take a row
  * each and so read memory in order, else 1. A row is known by the address of its first byte. Defines:
+ *   prepare_weights()           for all invocations of the workgroup to call before any of what follows
  *   row_at(w, i, row_size)      row i of the matrix at w
  *   HALVES, PARTS               whether the two halves of a block have scales of their own; how many do
  *   OFFSET                      whether weights are more than scale * quant
@@ -18,7 +20,8 @@
  *   load_quad_quants(row, q, n_cols)   quants 4q .. 4q + 3 of the row as floats, where a unit at once does not matter
  *   load_unit(row, u, n_cols), load_quad(row, q, n_cols)   the same as weights, those of a unit in unit_w[]
  *   load_quants(q, row, b, n_cols), centred(q)   block b's quants as signed bytes, 16 in each of q[2], for types of
- *                               LOW <= 32; those without CENTRE
+ *                               LOW <= 32; those without CENTRE. Where the includer has defined QUANT_BYTES, and loads
+ *                               quants in no other way
  *   load_bits(row, b, n_cols)   what is worth loading at once of block b (32 weights)
  *   octet_words(bits, row, b, j)   the words of its weights 8j .. 8j + 7, to be loaded for many rows before any is
  *                                decoded:
@@ -35,19 +38,33 @@
 #define UNIT 32
 #endif
 
+#if defined(W_IQ4_NL) || defined(W_IQ4_XS) || defined(W_MXFP4) || defined(W_NVFP4)
+#define LOOKUP
+#elif defined(W_IQ1_S) || defined(W_IQ1_M) || defined(W_IQ2_XXS) || defined(W_IQ2_XS) || defined(W_IQ2_S) \
+    || defined(W_IQ3_XXS) || defined(W_IQ3_S)
+#define LOOKUP
+#define CODEBOOK
+#endif
+
 #if defined(W_F32)
 #define LOW 128
 #elif defined(W_F16) || defined(W_BF16)
 #define LOW 64
-#elif defined(W_Q2_K) || defined(W_Q3_K)
+#elif defined(W_Q2_K) || defined(W_Q3_K) || defined(W_IQ3_XXS) || defined(W_IQ3_S)
 #define LOW 8
+#elif defined(CODEBOOK)
+#define LOW 4
 #elif defined(W_Q8_0)
 #define LOW 32
 #else
 #define LOW 16
 #endif
 
-#if defined(W_Q5_0) || defined(W_Q5_1) || defined(W_Q5_K) || defined(W_Q3_K)
+#if defined(W_IQ1_S)
+#define HIGH 0
+#elif defined(W_IQ1_M)
+#define HIGH 2
+#elif defined(W_Q5_0) || defined(W_Q5_1) || defined(W_Q5_K) || defined(W_Q3_K) || defined(CODEBOOK)
 #define HIGH 4
 #elif defined(W_Q6_K)
 #define HIGH 8
@@ -57,23 +74,20 @@
 
 #if defined(W_Q4_1) || defined(W_Q5_1)
 #define SCALE 4
-#elif defined(W_IQ4_XS)
+#elif defined(W_IQ4_XS) || defined(W_MXFP4) || defined(W_IQ1_M) || defined(W_IQ2_XS)
 #define SCALE 1
+#elif defined(W_IQ2_XXS) || defined(W_IQ3_XXS)
+#define SCALE 0
 #else
 #define SCALE 2
 #endif
 
-#if defined(W_Q2_K) || defined(W_Q3_K) || defined(W_Q6_K)
+#if defined(W_Q2_K) || defined(W_Q3_K) || defined(W_Q6_K) || defined(W_NVFP4) || defined(W_IQ1_M) \
+    || defined(W_IQ2_XS) || defined(W_IQ2_S)
 #define HALVES true
 #else
 #define HALVES false
 #endif
-#if LOW <= 16 && !defined(W_IQ4_NL) && !defined(W_IQ4_XS)
-#define OFFSET true
-#else
-#define OFFSET false
-#endif
-
 /* What a type takes from its quants before it multiplies them. */
 #if defined(W_Q3_K)
 #define CENTRE 4
@@ -83,10 +97,19 @@
 #define CENTRE 16
 #elif defined(W_Q6_K)
 #define CENTRE 32
-#else
+#elif !defined(CODEBOOK) || defined(QUANT_BYTES)
 #define CENTRE 0
+#elif defined(W_IQ1_S) || defined(W_IQ1_M)
+#define CENTRE 16
+#else
+#define CENTRE 64
 #endif
-#define MINIMUM (OFFSET && CENTRE == 0)
+#if defined(W_Q4_1) || defined(W_Q5_1) || defined(W_Q2_K) || defined(W_Q4_K) || defined(W_Q5_K)
+#define MINIMUM true
+#else
+#define MINIMUM false
+#endif
+#define OFFSET (MINIMUM || CENTRE != 0)
 #define PARTS (HALVES ? 2 : 1)   /* of a block, that have scales of their own */
 
 #if LOW <= 32
@@ -140,22 +163,23 @@ uint byte_at(uvec2 row, uint offset) { return word_at(row, offset) >> 8 * (offse
 /* Two bytes in the low half. */
 uint pair_of_bytes_at(uvec2 row, uint offset) { return word_at(row, offset) >> 8 * (offset & 2u); }
 float half_at(uvec2 row, uint offset) { return unpackHalf2x16(pair_of_bytes_at(row, offset)).x; }
+float signed_byte(uint w) { return float(bitfieldExtract(int(w), 0, 8)); }   /* the lowest */
+
+#if defined(LOOKUP)
+#include "weights_lookup.glsl"
+#else
+void prepare_weights() {}
 
 #if LOW > 32
 void load_scales(out vec2 scales[PARTS], uvec2 row, uint b, uint n_cols) { scales[0] = vec2(1.0, 0.0); }
 #else
-vec2 signed_bytes(uint w) { return vec2(bitfieldExtract(int(w), 0, 8), bitfieldExtract(int(w), 8, 8)); }
-
 /* Weight = scale * quant + offset in each part of block b: (scale, offset). */
 void load_scales(out vec2 scales[PARTS], uvec2 row, uint b, uint n_cols)
 {
-#if defined(W_Q8_0) || defined(W_IQ4_NL) || defined(W_Q4_0) || defined(W_Q5_0)
+#if defined(W_Q8_0) || defined(W_Q4_0) || defined(W_Q5_0)
     scales[0] = vec2(1.0, -CENTRE) * half_at(row, scale_at(n_cols) + 2 * b);
 #elif defined(W_Q4_1) || defined(W_Q5_1)
     scales[0] = unpackHalf2x16(word_at(row, scale_at(n_cols) + 4 * b));
-#elif defined(W_IQ4_XS)
-    scales[0] = vec2(half_at(row, super_at(n_cols) + 2 * (b >> 3))
-        * signed_bytes(byte_at(row, scale_at(n_cols) + b)).x, 0.0);
 #elif defined(W_Q4_K) || defined(W_Q5_K)
     vec2 d = unpackHalf2x16(word_at(row, super_at(n_cols) + 4 * (b >> 3)));
     uint pair = pair_of_bytes_at(row, scale_at(n_cols) + 2 * b);
@@ -165,23 +189,11 @@ void load_scales(out vec2 scales[PARTS], uvec2 row, uint b, uint n_cols)
     uint pair = pair_of_bytes_at(row, scale_at(n_cols) + 2 * b);
     [[unroll]] for (uint h = 0; h < 2; h++, pair >>= 8) scales[h] = d * vec2(pair & 15u, -float(pair >> 4 & 15u));
 #elif defined(W_Q3_K) || defined(W_Q6_K)
-    vec2 d = half_at(row, super_at(n_cols) + 2 * (b >> 3))
-        * signed_bytes(pair_of_bytes_at(row, scale_at(n_cols) + 2 * b));
+    uint pair = pair_of_bytes_at(row, scale_at(n_cols) + 2 * b);
+    vec2 d = half_at(row, super_at(n_cols) + 2 * (b >> 3)) * vec2(signed_byte(pair), signed_byte(pair >> 8));
     [[unroll]] for (uint h = 0; h < 2; h++) scales[h] = vec2(1.0, -CENTRE) * d[h];
 #endif
 }
-
-#if defined(W_IQ4_NL) || defined(W_IQ4_XS)
-/* The 16 values that a nibble of IQ4 stands for: -127 -104 -83 -65 -49 -35 -22 -10 1 13 25 38 53 69 89 113, in
- * bytes. */
-uint iq4_byte(uint nibble)
-{
-    const uvec4 values = uvec4(0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u);
-    return values[nibble >> 2] >> 8 * (nibble & 3u) & 0xffu;
-}
-
-float iq4_value(uint nibble) { return float(bitfieldExtract(int(iq4_byte(nibble)), 0, 8)); }
-#endif
 #endif
 
 #if LOW <= 16
@@ -209,16 +221,10 @@ uvec2 high_words(uvec2 row, uint b, uint n_cols)
 /* Quants 4i .. 4i + 3 of a block as bytes, from the words that hold their low and high bits. */
 uint bytes_of(uint i, uint low, uint high)
 {
-#if defined(W_IQ4_NL) || defined(W_IQ4_XS)
-    uint w = low >> (i & 4u);
-    return iq4_byte(w & 15u) | iq4_byte(w >> 8 & 15u) << 8 | iq4_byte(w >> 16 & 15u) << 16
-        | iq4_byte(w >> 24 & 15u) << 24;
-#else
     uint q = LOW == 16 ? low >> (i & 4u) & 0x0f0f0f0fu : low >> 2 * (i & 3u) & 0x03030303u;
     if (HIGH == 4) q |= (high >> i & 0x01010101u) << (LOW == 16 ? 4 : 2);
     if (HIGH == 8) q |= (high >> 2 * (i & 3u) & 0x03030303u) << 4;
     return q;
-#endif
 }
 #endif
 
@@ -228,9 +234,6 @@ vec4 quad_of(uint i, uint low, uint high)
 {
 #if LOW == 32
     return bytes_signed(low);
-#elif defined(W_IQ4_NL) || defined(W_IQ4_XS)
-    uint w = low >> (i & 4u);
-    return vec4(iq4_value(w & 15u), iq4_value(w >> 8 & 15u), iq4_value(w >> 16 & 15u), iq4_value(w >> 24 & 15u));
 #else
     return bytes_unsigned(bytes_of(i, low, high));
 #endif
@@ -238,8 +241,6 @@ vec4 quad_of(uint i, uint low, uint high)
 #endif
 
 #if LOW <= 32
-uvec4 centred(uvec4 q) { return CENTRE == 0 ? q : ((q | 0x80808080u) - CENTRE * 0x01010101u) ^ 0x80808080u; }
-
 void load_quants(out uvec4 q[2], uvec2 row, uint b, uint n_cols)
 {
 #if LOW == 32
@@ -306,7 +307,9 @@ vec4 load_quad_quants(uvec2 row, uint q, uint n_cols)
     return quad_of(i, low, high);
 #endif
 }
+#endif
 
+uvec4 centred(uvec4 q) { return CENTRE == 0 ? q : ((q | 0x80808080u) - CENTRE * 0x01010101u) ^ 0x80808080u; }
 vec4 weights_of(vec4 quants, vec2 scale) { return fma(quants, scale.xxxx, scale.yyyy); }
 
 void load_unit(uvec2 row, uint u, uint n_cols)
@@ -330,6 +333,10 @@ vec4 load_quad(uvec2 row, uint q, uint n_cols)
 
 /* ---- block by block ---- */
 
+#if defined(LOOKUP)
+#define block_bits unit_bits
+block_bits load_bits(uvec2 row, uint b, uint n_cols) { return load_unit_bits(row, b, n_cols); }
+#else
 struct block_bits {
     uvec2 low[LOW <= 16 ? LOW / 8 : 1], high;
 };
@@ -343,6 +350,7 @@ block_bits load_bits(uvec2 row, uint b, uint n_cols)
 #endif
     return bits;
 }
+#endif
 
 #if LOW > 32
 vec4 quad_of_floats(uvec2 row, uint q)
@@ -364,10 +372,10 @@ vec4 quad_of_floats(uvec2 row, uint q)
  * time. So the quant of column i of a block comes out of octet 2^place_of(i) times too large, where no sign is in the
  * way: x is to be as much smaller. And of the signed bytes of a word, all but the last come out with 128 added: so much
  * times the sum of their x is to be taken off. */
-#if LOW > 32 || defined(W_IQ4_NL) || defined(W_IQ4_XS)
-#define IN_PLACE false
+#if LOW > 32 || defined(LOOKUP)
+#define IN_PLACE 0
 #else
-#define IN_PLACE true
+#define IN_PLACE 1
 #endif
 #define NIBBLES (LOW == 16 && HIGH == 0)
 #define SUM_OF_X (OFFSET || LOW == 32)
@@ -375,7 +383,7 @@ vec4 quad_of_floats(uvec2 row, uint q)
 uint place_of(uint i)
 {
     uint place = 8 * (i & 3u) + (NIBBLES ? (i >> 4) * 4 : 0);
-    return IN_PLACE && place < 28 ? place : 0;
+    return IN_PLACE != 0 && place < 28 ? place : 0;
 }
 
 float x_scale_of(uint i) { return uintBitsToFloat((127u - place_of(i)) << 23); }
@@ -384,25 +392,27 @@ bool in_sum_of_x(uint i) { return LOW != 32 || (i & 3u) < 3; }
 /* Of the octets of a part: what their sum of products, and that of x, count. */
 vec2 scale_of_sums(vec2 scale) { return LOW == 32 ? vec2(scale.x, -128.0 * scale.x) : scale; }
 
+#if IN_PLACE
 vec4 quants_in_place(uint i, uint low, uint high)
 {
     const uvec4 bytes = uvec4(0xffu, 0xff00u, 0xff0000u, 0xff000000u);
 #if LOW == 32
     return vec4(ivec4((low ^ 0x808080u) & bytes));
-#elif LOW <= 16
+#else
     if (!NIBBLES) return vec4(ivec4(bytes_of(i, low, high) & bytes));
     uint mask = i >= 4 ? 0xf0u : 0xfu;
     return vec4(low & mask, low & mask << 8, low & mask << 16, i >= 4 ? low >> 28 : low & mask << 24);
-#else
-    return vec4(0);
 #endif
 }
+#endif
 
 /* The words that hold an octet's low bits. */
 uvec2 octet_words(block_bits bits, uvec2 row, uint b, uint j)
 {
 #if LOW == 32
     return pair_at(row, 32 * b + 8 * j);
+#elif defined(LOOKUP)
+    return uvec2(0);
 #elif LOW == 16
     return bits.low[j & 1];
 #elif LOW == 8
@@ -419,10 +429,9 @@ void octet(out vec4 w[2], uvec2 low, block_bits bits, uvec2 row, uint b, uint j,
     uint last = (n_cols - 1) >> 2;
     w[0] = quad_of_floats(row, min(8 * b + 2 * j, last));
     w[1] = quad_of_floats(row, min(8 * b + 2 * j + 1, last));
+#elif defined(LOOKUP)
+    [[unroll]] for (uint k = 0; k < 2; k++) w[k] = quad_of_unit(bits, 2 * j + k);
 #else
-    [[unroll]] for (uint k = 0; k < 2; k++) {
-        uint i = 2 * j + k, high = bits.high[j >> 1];
-        w[k] = IN_PLACE ? quants_in_place(i, low[k], high) : quad_of(i, low[k], high);
-    }
+    [[unroll]] for (uint k = 0; k < 2; k++) w[k] = quants_in_place(2 * j + k, low[k], bits.high[j >> 1]);
 #endif
 }

@@ -40,8 +40,28 @@ uvec4 eight_of_piece(piece w, uint i, uint j)
 
 uint place_of_eight(uint i, uint j) { return i; }
 #else
-/* Half a block: of LOW 16 its bytes 8h .. 8h + 7, and so two eights, 16 weights apart; else weights 16h .. 16h + 15. */
+/* Half a block: of nibbles its bytes 8h .. 8h + 7, and so two eights, 16 weights apart; else weights 16h .. 16h + 15. */
 #define PIECE 16
+#if defined(LOOKUP)
+#define APART false
+struct piece {
+    unit_bits bits;
+    vec2 scales[PARTS];
+};
+
+piece load_piece(uvec2 row, uint first, uint i, uint n_cols)
+{
+    piece w;
+    uint b = min(first / 2 + i / 2, n_cols / 32 - 1);
+    w.bits = load_half_bits(row, b, i % 2, n_cols);
+    load_scales(w.scales, row, b, n_cols);
+    return w;
+}
+
+#define BIAS_OF_BYTES 0
+vec4 quad_of_piece(piece w, uint k) { return quad_of_unit(w.bits, k); }
+#else
+#define APART (LOW == 16)
 struct piece {
     uvec4 low;
     uvec2 high;
@@ -66,7 +86,7 @@ piece load_piece(uvec2 row, uint first, uint i, uint n_cols)
     return w;
 }
 
-/* Quants 4k .. 4k + 3 of the piece, too large by BIAS. */
+/* Quants 4k .. 4k + 3 of the piece, too large by BIAS_OF_BYTES. */
 #define BIAS_OF_BYTES (LOW == 32 ? 128 : 0)
 vec4 quad_of_piece(piece w, uint k)
 {
@@ -78,14 +98,15 @@ vec4 quad_of_piece(piece w, uint k)
     return quad_of(k, w.low.x, w.high.x);
 #endif
 }
+#endif
 
 uvec4 eight_of_piece(piece w, uint i, uint j)
 {
-    vec2 scale = w.scales[HALVES ? (LOW == 16 ? j : i % 2) : 0] * WEIGHT_SCALE;
+    vec2 scale = w.scales[HALVES ? (APART ? j : i % 2) : 0] * WEIGHT_SCALE;
     scale.y -= BIAS_OF_BYTES * scale.x;
     vec4 low = weights_of(quad_of_piece(w, 2 * j), scale), high = weights_of(quad_of_piece(w, 2 * j + 1), scale);
     return packed(low, high);
 }
 
-uint place_of_eight(uint i, uint j) { return LOW == 16 ? i / 2 * 4 + i % 2 + 2 * j : 2 * i + j; }
+uint place_of_eight(uint i, uint j) { return APART ? i / 2 * 4 + i % 2 + 2 * j : 2 * i + j; }
 #endif

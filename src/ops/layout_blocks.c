@@ -28,6 +28,11 @@ static void put_nibbles(uint8_t *dst, const uint8_t *q)
     for (int j = 0; j < 16; j++) dst[j] = (uint8_t)((q[j] & 15) | (q[j + 16] & 15) << 4);
 }
 
+static void put_pairs(uint8_t *dst, const uint8_t *q)
+{
+    for (int j = 0; j < 16; j++) dst[j] = (uint8_t)(q[2 * j] | q[2 * j + 1] << 4);
+}
+
 /* ---- the formats of ggml, block by block ---- */
 
 static void nibbles(uint8_t *q, const uint8_t *qs)
@@ -295,8 +300,8 @@ const struct pd_block_layout pd_block_layouts[PD_N_DTYPES] = {
     [PD_Q4_K] = {16, 0, 2, 4, take_q4_k},
     [PD_Q5_K] = {16, 4, 2, 4, take_q5_k},
     [PD_Q6_K] = {16, 8, 2, 2, take_q6_k},
-    [PD_IQ4_NL] = {16, 0, 2, 0, take_q4_0},
-    [PD_IQ4_XS] = {16, 0, 1, 2, take_iq4_xs},
+    [PD_IQ4_NL] = {16, 0, 2, 0, take_q4_0, .pairs = true},
+    [PD_IQ4_XS] = {16, 0, 1, 2, take_iq4_xs, .pairs = true},
     [PD_TQ1_0] = {8, 0, 2, 4, take_tq1_0, .same_as = PD_Q2_K},
     [PD_TQ2_0] = {8, 0, 2, 4, take_tq2_0, .same_as = PD_Q2_K},
     [PD_IQ1_S] = {4, 0, 2, 2, take_iq1_s, .coded = true},
@@ -306,8 +311,8 @@ const struct pd_block_layout pd_block_layouts[PD_N_DTYPES] = {
     [PD_IQ2_S] = {4, 4, 2, 2, take_iq2_s, .coded = true},
     [PD_IQ3_XXS] = {8, 4, 0, 2, take_iq3_xxs, .coded = true},
     [PD_IQ3_S] = {8, 4, 2, 2, take_iq3_s, .coded = true},
-    [PD_MXFP4] = {16, 0, 1, 0, take_mxfp4},
-    [PD_NVFP4] = {16, 0, 2, 0, take_nvfp4},
+    [PD_MXFP4] = {16, 0, 1, 0, take_mxfp4, .pairs = true},
+    [PD_NVFP4] = {16, 0, 2, 0, take_nvfp4, .pairs = true},
 };
 
 void pd_block_put(enum pd_dtype dtype, struct pd_block *b, const uint8_t *src)
@@ -315,7 +320,8 @@ void pd_block_put(enum pd_dtype dtype, struct pd_block *b, const uint8_t *src)
     const struct pd_block_layout *l = &pd_block_layouts[dtype];
     l->take(b, src);
     for (uint32_t i = 0; !l->coded && i < pd_dtypes[dtype].block_len / 32; i++) {
-        if (l->low == 16) put_nibbles(b->low + 16 * i, b->q + 32 * i);
+        if (l->pairs) put_pairs(b->low + 16 * i, b->q + 32 * i);
+        else if (l->low == 16) put_nibbles(b->low + 16 * i, b->q + 32 * i);
         else put_bits(b->low + l->low * i, b->q + 32 * i, 2, 0);
         if (l->high) put_bits(b->high + l->high * i, b->q + 32 * i, l->high / 4, l->low == 16 ? 4 : 2);
     }

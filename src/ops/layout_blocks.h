@@ -15,6 +15,7 @@ struct pd_block_layout {
     /* Writes scale and super, and q or, of coded types, low and high. NULL: for rows that are no such blocks. */
     void (*take)(struct pd_block *b, const uint8_t *src);
     bool coded;                        /* low and high are not made of quants */
+    bool pairs;                        /* nibbles of a byte are neighbours, as they are looked up together */
     enum pd_dtype same_as;             /* the type whose kernels read these rows; 0: its own */
 };
 
