@@ -9,6 +9,7 @@
 #define PD_GLSL
 
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer pd_words { uint at[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer pd_words_read { uint at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer pd_floats { float at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer pd_addresses { uvec2 at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer pd_uvec2s { uvec2 at[]; };

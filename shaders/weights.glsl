@@ -50,7 +50,7 @@
 #define LOW 128
 #elif defined(W_F16) || defined(W_BF16)
 #define LOW 64
-#elif defined(W_Q2_K) || defined(W_Q3_K) || defined(W_IQ3_XXS) || defined(W_IQ3_S)
+#elif defined(W_Q2_K) || defined(W_Q3_K) || defined(W_IQ2_XS) || defined(W_IQ3_XXS) || defined(W_IQ3_S)
 #define LOW 8
 #elif defined(CODEBOOK)
 #define LOW 4
@@ -60,7 +60,7 @@
 #define LOW 16
 #endif
 
-#if defined(W_IQ1_S)
+#if defined(W_IQ1_S) || defined(W_IQ2_XS)
 #define HIGH 0
 #elif defined(W_IQ1_M)
 #define HIGH 2
@@ -97,7 +97,7 @@
 #define CENTRE 16
 #elif defined(W_Q6_K)
 #define CENTRE 32
-#elif !defined(CODEBOOK) || defined(QUANT_BYTES)
+#elif !defined(CODEBOOK)
 #define CENTRE 0
 #elif defined(W_IQ1_S) || defined(W_IQ1_M)
 #define CENTRE 16
@@ -146,7 +146,12 @@ uint scale_at(uint n_cols) { return (n_cols >> 5) * (LOW + HIGH); }
 uint super_at(uint n_cols) { return (n_cols >> 5) * (LOW + HIGH + SCALE); }
 
 uvec4 words_at(uvec2 row, uint u) { return pd_uvec4s(row).at[ROW_INTERLEAVE * u]; }   /* 16 bytes: unit u of such */
-uint word_at(uvec2 row, uint offset) { return pd_words(row).at[bytes_to(offset) >> 2]; }
+#if defined(CODEBOOK)
+#define words_of_row pd_words_read   /* which are loaded once where they are used twice; others compile better without */
+#else
+#define words_of_row pd_words
+#endif
+uint word_at(uvec2 row, uint offset) { return words_of_row(row).at[bytes_to(offset) >> 2]; }
 
 /* Two words at once; as one of 64 bits where the device loads it as fast as 32. */
 uvec2 pair_at(uvec2 row, uint offset)

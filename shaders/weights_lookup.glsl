@@ -1,10 +1,10 @@
 /* Types whose quants are looked up in a table that prepare_weights puts into shared memory, where lookups of lanes that
  * differ are fast: values of four bits (LOW 16: byte j of a block has weight 2j in its low nibble, weight 2j + 1 in the
  * high one), and codebooks, where an index stands for eight weights (an octet), or with IQ3 four (a quad).
- * Of a block of a codebook's type LOW has the low 8 bits of its indices; HIGH, but with IQ1, has the signs: bit 8j + q
- * is that of weight 4q + j. With 7 stored signs for eight weights, the last being their parity, its bits 25, 27, 29 and
- * 31 hold what else there is: the scale, or bits of indices. SCALE has up to two bytes: a scale of four bits for each
- * half, then bits of indices (bit 8 and on of index i at bit i times their number); with IQ1_S three bits for each
+ * Of a block of a codebook's type LOW has the low 8 bits of its indices, or with IQ2_XS 16 bits for each: 9 of the
+ * index, 7 of signs. HIGH has the signs of octets: 8 bits for each, or 7 and, in the last four bits, the scale. Where 7
+ * are stored, the eighth makes the number of negative weights even. SCALE has up to two bytes: a scale of four bits for
+ * each half, then bits of indices (bit 8 and on of index i at bit i times their number); with IQ1_S three bits for each
  * index, three of the scale and the sign of the deltas. With IQ1_M HIGH has four bits for each index: three of it, and
  * the sign of its delta. */
 #include "codebooks.h"
@@ -99,30 +99,35 @@ void load_scales(out vec2 scales[PARTS], uvec2 row, uint b, uint n_cols)
 const uint codebook[] = uint[](PD_IQ1_GRID);
 #define SCALE_UNIT 0.125
 #elif defined(W_IQ2_XXS)
+#define SIGNS 7
 #define INDEX_WEIGHTS 8
 #define MORE_BITS 0
 #define N_INDICES 256
 const uint codebook[] = uint[](PD_IQ2_XXS_GRID);
 #define SCALE_UNIT 0.125
 #elif defined(W_IQ2_XS)
+#define SIGNS 7
 #define INDEX_WEIGHTS 8
-#define MORE_BITS 2   /* of which one is used */
+#define MORE_BITS 0
 #define N_INDICES 512
 const uint codebook[] = uint[](PD_IQ2_XS_GRID);
 #define SCALE_UNIT 0.125
 #elif defined(W_IQ2_S)
+#define SIGNS 8
 #define INDEX_WEIGHTS 8
 #define MORE_BITS 2
 #define N_INDICES 1024
 const uint codebook[] = uint[](PD_IQ2_S_GRID);
 #define SCALE_UNIT 0.125
 #elif defined(W_IQ3_XXS)
+#define SIGNS 7
 #define INDEX_WEIGHTS 4
 #define MORE_BITS 0
 #define N_INDICES 256
 const uint codebook[] = uint[](PD_IQ3_XXS_GRID);
 #define SCALE_UNIT 0.25
 #else
+#define SIGNS 8
 #define INDEX_WEIGHTS 4
 #define MORE_BITS 1
 #define N_INDICES 512
@@ -160,8 +165,27 @@ entry lookup_entry(uint e)
 
 shared entry lookup[N_INDICES];
 
+#if defined(SIGNS)
+/* By the signs of an octet, what makes CENTRE + m of its bytes CENTRE - m: their complement in these bits, and 1. */
+shared uvec2 flips[1 << SIGNS];
+#define FLIP (2 * CENTRE - 1)
+
+uint flips_of(uint signs) { return ((signs & 15u) * 0x00204081u & BYTES(1)) * FLIP; }
+
+void prepare_flips()
+{
+    for (uint i = gl_LocalInvocationID.x; i < flips.length(); i += gl_WorkGroupSize.x) {
+        uint signs = SIGNS == 7 ? i | (bitCount(i) & 1u) << 7 : i;
+        flips[i] = uvec2(flips_of(signs), flips_of(signs >> 4));
+    }
+}
+#else
+void prepare_flips() {}
+#endif
+
 void prepare_weights()
 {
+    prepare_flips();
     for (uint i = gl_LocalInvocationID.x; i < N_INDICES / 2; i += gl_WorkGroupSize.x) {
         lookup[2 * i] = lookup_entry(codebook[i] & 0xffffu);
         lookup[2 * i + 1] = lookup_entry(codebook[i] >> 16);
@@ -170,43 +194,28 @@ void prepare_weights()
 }
 
 struct unit_bits {
-    uvec2 index;        /* low 8 bits of each */
-    uint more, signs;   /* bits of indices beyond these; signs as in HIGH, with IQ1_S of the deltas */
+    uvec2 index;        /* LOW */
+    uint more, signs;   /* bits of indices beyond their low 8; signs of octets, or with IQ1_S of the deltas */
 };
-
-/* Signs with the eighth of each octet, the parity of the others. */
-uint all_signs(uint w)
-{
-    uint stored = w & 0x55ffffffu, parity = stored ^ stored >> 16;
-    parity ^= parity >> 8;
-    parity ^= parity >> 1;
-    return stored | (parity & 0x55u) << 25;
-}
 
 unit_bits load_unit_bits(uvec2 row, uint b, uint n_cols)
 {
-    unit_bits bits;
+    unit_bits bits = unit_bits(uvec2(0), 0, 0);
 #if LOW == 8
     bits.index = pair_at(row, 8 * b);
 #else
-    bits.index = uvec2(word_at(row, 4 * b));
+    bits.index.x = word_at(row, 4 * b);
 #endif
-    bits.more = 0;
 #if HIGH == 4
     bits.signs = word_at(row, high_at(n_cols) + 4 * b);
-#if defined(W_IQ2_XS)
-    bits.more = bits.signs >> 25;
-#endif
-#if SCALE == 2
-    bits.more = byte_at(row, scale_at(n_cols) + 2 * b + 1);
-#else
-    bits.signs = all_signs(bits.signs);
-#endif
 #elif HIGH == 2
     bits.more = pair_of_bytes_at(row, high_at(n_cols) + 2 * b);
-#else
+#endif
+#if defined(W_IQ1_S)
     bits.more = pair_of_bytes_at(row, scale_at(n_cols) + 2 * b);
-    bits.signs = bits.more >> 15 & 1u;
+    bits.signs = bits.more & 0x8000u;
+#elif SCALE == 2
+    bits.more = pair_of_bytes_at(row, scale_at(n_cols) + 2 * b) >> 8 & 0xffu;
 #endif
     return bits;
 }
@@ -217,41 +226,47 @@ unit_bits load_half_bits(uvec2 row, uint b, uint h, uint n_cols)
     unit_bits bits = load_unit_bits(row, b, n_cols);
     bits.index.x = LOW == 8 ? bits.index[h] : bits.index.x >> 16 * h;
     bits.more >>= MORE_BITS * (16 / INDEX_WEIGHTS) * h;
-    if (HIGH == 4) bits.signs >>= 4 * h;
+#if HIGH == 4
+    bits.signs >>= 2 * SIGNS * h;
+#endif
     return bits;
 }
 
 uint index_of(unit_bits bits, uint i)
 {
+#if defined(W_IQ2_XS)
+    return bits.index[i >> 1] >> 16 * (i & 1u) & N_INDICES - 1;
+#else
     uint low = bits.index[LOW == 8 ? i >> 2 : 0] >> 8 * (i & 3u) & 0xffu;
-    return low | (bits.more >> MORE_BITS * i & N_INDICES / 256 - 1) << 8;
+    return MORE_BITS == 0 ? low : low | (bits.more >> MORE_BITS * i & N_INDICES / 256 - 1) << 8;
+#endif
 }
 
 /* Quants 4i .. 4i + 3 of a unit as bytes, too large by CENTRE. */
 uint bytes_of_unit(unit_bits bits, uint i)
 {
-#if defined(W_IQ1_S) || defined(W_IQ1_M)
+#if !defined(SIGNS)
     /* Eighths: -8, 0 or 8, and a delta of -1 or 1. */
-    uint minus = HIGH == 2 ? bits.more >> (i >> 1) * 4 + 3 & 1u : bits.signs;
+    bool minus = (HIGH == 2 ? bits.more >> (i >> 1) * 4 & 8u : bits.signs) != 0;
     uint q = lookup[index_of(bits, i >> 1)] >> 4 * (i & 1u) & BYTES(15);
-    return CENTRE != 0 ? 8 * q + BYTES(CENTRE - 7) - BYTES(2) * minus
-                       : 8 * q + BYTES(128 - 7) - BYTES(2) * minus ^ BYTES(128);
+    return 8 * q + (minus ? BYTES(CENTRE - 9) : BYTES(CENTRE - 7));
 #else
-    /* Where it is negative m becomes -m, or CENTRE + m CENTRE - m, which is the complement and 1. */
-    uint negative = bits.signs >> i & BYTES(1);
 #if INDEX_WEIGHTS == 8
     uint m = lookup[index_of(bits, i >> 1)][i & 1u];
 #else
     uint m = lookup[index_of(bits, i)];
 #endif
-    return (m ^ negative * (CENTRE != 0 ? 2 * CENTRE - 1 : 255)) + negative;
+#if defined(W_IQ2_XS)
+    uint signs = bits.index[i >> 2] >> 16 * (i >> 1 & 1u) + 9;
+#else
+    uint signs = bits.signs >> SIGNS * (i >> 1);
+#endif
+    uint flip = flips[signs & (1 << SIGNS) - 1][i & 1u];
+    return (m ^ flip) + (flip & BYTES(1));
 #endif
 }
 
-vec4 quad_of_unit(unit_bits bits, uint i)
-{
-    return CENTRE != 0 ? bytes_unsigned(bytes_of_unit(bits, i)) : bytes_signed(bytes_of_unit(bits, i));
-}
+vec4 quad_of_unit(unit_bits bits, uint i) { return bytes_unsigned(bytes_of_unit(bits, i)); }
 
 vec4 load_quad_quants(uvec2 row, uint q, uint n_cols)
 {
@@ -261,9 +276,7 @@ vec4 load_quad_quants(uvec2 row, uint q, uint n_cols)
 void load_scales(out vec2 scales[PARTS], uvec2 row, uint b, uint n_cols)
 {
 #if SCALE == 0
-    uint s = word_at(row, high_at(n_cols) + 4 * b) >> 25 & 0x55u;   /* every second bit */
-    s = (s | s >> 1) & 0x33u;
-    s = (s | s >> 2) & 15u;
+    uint s = word_at(row, high_at(n_cols) + 4 * b) >> 28;
 #elif SCALE == 1
     uint s = byte_at(row, scale_at(n_cols) + b);
 #else

@@ -49,6 +49,21 @@ static void test_names(void **state)
     assert_null(peridot_type_find(NULL));
 }
 
+/* Where rows are no whole blocks. */
+static void test_rows(void **state)
+{
+    (void)state;
+    static const struct { enum pd_dtype dtype; uint64_t n; enum pd_dtype expected; } rows[] = {
+        {PD_Q4_K, 512, PD_Q4_K}, {PD_Q4_K, 96, PD_Q5_0}, {PD_IQ2_S, 96, PD_IQ4_NL}, {PD_IQ1_M, 128, PD_IQ4_NL},
+        {PD_TQ1_0, 32, PD_Q4_0}, {PD_NVFP4, 64, PD_NVFP4}, {PD_NVFP4, 96, PD_MXFP4}, {PD_MXFP4, 96, PD_MXFP4},
+        {PD_IQ3_S, 40, PD_F16}, {PD_NVFP4, 40, PD_F16}, {PD_MXFP4, 40, PD_F16},
+    };
+    for (size_t i = 0; i < PD_COUNT(rows); i++)
+        assert_int_equal(pd_dtype_for_row(rows[i].dtype, rows[i].n), rows[i].expected);
+    for (int t = 0; t < PD_N_DTYPES; t++)   /* every type of larger blocks has one of blocks of 32 */
+        assert_true(pd_dtypes[t].block_len <= 32 || pd_dtypes[pd_dtype_for_row((enum pd_dtype)t, 32)].block_len == 32);
+}
+
 /* All 65536 patterns of a 16-bit float come back, but for the payload of NaN. */
 static void test_halves(void **state)
 {
@@ -289,7 +304,8 @@ static void test_importance(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),     cmocka_unit_test(test_names),    cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_table),     cmocka_unit_test(test_names),    cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_halves),
         cmocka_unit_test(test_half_rounding),
         cmocka_unit_test(test_decoders),  cmocka_unit_test(test_encoders), cmocka_unit_test(test_k_encoders),
         cmocka_unit_test(test_importance),

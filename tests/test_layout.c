@@ -19,23 +19,19 @@ static uint32_t u32_of(const uint8_t *p) { return p[0] | p[1] << 8 | p[2] << 16 
 static double half_of(const uint8_t *p) { return (double)pd_f32_from_f16((uint16_t)(p[0] | p[1] << 8)); }
 static int nibble_of(const uint8_t *bytes, int i) { return bytes[i / 2] >> i % 2 * 4 & 15; }
 
-static int sign_bit(const struct group *g, int w) { return (int)(u32_of(g->high) >> (8 * (w % 4) + w / 4) & 1); }
+static double sign_of(int bits, int j) { return bits >> j & 1 ? -1 : 1; }
 
-/* The eighth sign of an octet is the parity of the seven that are stored. */
-static double seven_stored(const struct group *g, int w)
+/* Of an octet's weight j; the eighth is the parity of the seven that are stored. */
+static double one_of_seven(int bits, int j)
 {
-    int bit = 0;
-    if (w % 8 != 7) return sign_bit(g, w) ? -1 : 1;
-    for (int i = w - 7; i < w; i++) bit ^= sign_bit(g, i);
-    return bit ? -1 : 1;
+    int parity = 0;
+    for (int i = 0; i < 7; i++) parity ^= bits >> i & 1;
+    return sign_of((bits & 127) | parity << 7, j);
 }
 
-static double all_stored(const struct group *g, int w) { return sign_bit(g, w) ? -1 : 1; }
-
-/* What is stored where the eighth signs of the four octets were. */
-static int spare_bits(const struct group *g)
+static double one_of_word(const struct group *g, int w)
 {
-    return sign_bit(g, 7) | sign_bit(g, 15) << 1 | sign_bit(g, 23) << 2 | sign_bit(g, 31) << 3;
+    return one_of_seven((int)(u32_of(g->high) >> w / 8 * 7 & 127), w % 8);
 }
 
 static int place_of(const uint32_t *grid, int index, int bits, int j)
@@ -51,35 +47,35 @@ static const double iq2_magnitudes[] = {PD_IQ2_MAGNITUDES}, iq3_xxs_magnitudes[]
 
 static double iq2_xxs_weight(const struct group *g, int w)
 {
-    double scale = half_of(g->super) * (0.5 + spare_bits(g)) / 4;
-    return scale * iq2_magnitudes[place_of(iq2_xxs_grid, g->low[w / 8], 2, w % 8)] * seven_stored(g, w);
+    double scale = half_of(g->super) * (0.5 + (u32_of(g->high) >> 28)) / 4;
+    return scale * iq2_magnitudes[place_of(iq2_xxs_grid, g->low[w / 8], 2, w % 8)] * one_of_word(g, w);
 }
 
 static double iq2_xs_weight(const struct group *g, int w)
 {
     double scale = half_of(g->super) * (0.5 + nibble_of(g->scale, w / 16)) / 4;
-    int index = g->low[w / 8] | (spare_bits(g) >> w / 8 & 1) << 8;
-    return scale * iq2_magnitudes[place_of(iq2_xs_grid, index, 2, w % 8)] * seven_stored(g, w);
+    int bits = g->low[w / 8 * 2] | g->low[w / 8 * 2 + 1] << 8;
+    return scale * iq2_magnitudes[place_of(iq2_xs_grid, bits & 511, 2, w % 8)] * one_of_seven(bits >> 9, w % 8);
 }
 
 static double iq2_s_weight(const struct group *g, int w)
 {
     double scale = half_of(g->super) * (0.5 + nibble_of(g->scale, w / 16)) / 4;
     int index = g->low[w / 8] | (g->scale[1] >> w / 8 * 2 & 3) << 8;
-    return scale * iq2_magnitudes[place_of(iq2_s_grid, index, 2, w % 8)] * all_stored(g, w);
+    return scale * iq2_magnitudes[place_of(iq2_s_grid, index, 2, w % 8)] * sign_of(g->high[w / 8], w % 8);
 }
 
 static double iq3_xxs_weight(const struct group *g, int w)
 {
-    double scale = half_of(g->super) * (0.5 + spare_bits(g)) / 2;
-    return scale * iq3_xxs_magnitudes[place_of(iq3_xxs_grid, g->low[w / 4], 3, w % 4)] * seven_stored(g, w);
+    double scale = half_of(g->super) * (0.5 + (u32_of(g->high) >> 28)) / 2;
+    return scale * iq3_xxs_magnitudes[place_of(iq3_xxs_grid, g->low[w / 4], 3, w % 4)] * one_of_word(g, w);
 }
 
 static double iq3_s_weight(const struct group *g, int w)
 {
     double scale = half_of(g->super) * (1 + 2 * g->scale[0]);
     int index = g->low[w / 4] | (g->scale[1] >> w / 4 & 1) << 8;
-    return scale * iq3_s_magnitudes[place_of(iq3_s_grid, index, 3, w % 4)] * all_stored(g, w);
+    return scale * iq3_s_magnitudes[place_of(iq3_s_grid, index, 3, w % 4)] * sign_of(g->high[w / 8], w % 8);
 }
 
 static double iq1_s_weight(const struct group *g, int w)
@@ -96,7 +92,7 @@ static double iq1_m_weight(const struct group *g, int w)
     return half_of(g->super) * (1 + 2 * nibble_of(g->scale, w / 16)) * (value + delta);
 }
 
-static double fp4_value(const struct group *g, int w) { return fp4_values[g->low[w % 16] >> w / 16 * 4 & 15]; }
+static double fp4_value(const struct group *g, int w) { return fp4_values[g->low[w / 2] >> w % 2 * 4 & 15]; }
 static double mxfp4_weight(const struct group *g, int w) { return ldexp(fp4_value(g, w), g->scale[0] - 128); }
 
 static double nvfp4_weight(const struct group *g, int w)
@@ -125,7 +121,7 @@ static const struct format {
     {PD_IQ1_S, PD_IQ1_S, 4, 0, 2, 2, iq1_s_weight, 1, 0x3f},
     {PD_IQ1_M, PD_IQ1_M, 4, 2, 1, 2, iq1_m_weight, 55, 0xbf},
     {PD_IQ2_XXS, PD_IQ2_XXS, 4, 4, 0, 2, iq2_xxs_weight, 1, 0xbf},
-    {PD_IQ2_XS, PD_IQ2_XS, 4, 4, 1, 2, iq2_xs_weight, 1, 0xbf},
+    {PD_IQ2_XS, PD_IQ2_XS, 8, 0, 1, 2, iq2_xs_weight, 1, 0xbf},
     {PD_IQ2_S, PD_IQ2_S, 4, 4, 2, 2, iq2_s_weight, 1, 0xbf},
     {PD_IQ3_XXS, PD_IQ3_XXS, 8, 4, 0, 2, iq3_xxs_weight, 1, 0xbf},
     {PD_IQ3_S, PD_IQ3_S, 8, 4, 2, 2, iq3_s_weight, 1, 0xbf},

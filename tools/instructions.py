@@ -234,7 +234,9 @@ INTEL_THREADS = {'skl': 7, 'icl': 7, 'tgl': 7, 'adl': 7}   # of an EU, whatever 
 # What an iteration does, by the constants of a kernel (see the head of its shader).
 
 BITS = {'f32': 32, 'f16': 16, 'bf16': 16, 'q8_0': 8.5, 'q4_0': 4.5, 'q4_1': 5, 'q5_0': 5.5, 'q5_1': 6, 'q2_k': 2.625,
-        'q3_k': 3.5625, 'q4_k': 4.625, 'q5_k': 5.625, 'q6_k': 6.5625, 'iq4_nl': 4.5, 'iq4_xs': 4.3125}   # of a weight
+        'q3_k': 3.5625, 'q4_k': 4.625, 'q5_k': 5.625, 'q6_k': 6.5625, 'iq4_nl': 4.5, 'iq4_xs': 4.3125,
+        'iq1_s': 1.5625, 'iq1_m': 1.8125, 'iq2_xxs': 2.0625, 'iq2_xs': 2.3125, 'iq2_s': 2.5625, 'iq3_xxs': 3.0625,
+        'iq3_s': 3.5625, 'mxfp4': 4.25, 'nvfp4': 4.5}   # of a weight
 
 @functools.cache
 def unit_of(dtype):
@@ -257,9 +259,9 @@ def matvec(kernel, name, dtype):
     weights = (32 if 'dot' in name else unit_of(dtype)) * rows * kernel.spec[8]
     expected = weights * (BITS[dtype] / 8 + (0 if norm else 4 / rows))
     loaded = {frozenset(l): kernel.loaded(l) for l in kernel.inner}
-    enough = [l for l in loaded if loaded[l] > 0.9 * expected]
+    enough = [l for l in loaded if loaded[l] > 0.9 * expected and (not norm or kernel.total(l, ('shared',)) >= 4)]
     hot = min(enough, key=loaded.get) if enough else max(loaded, key=loaded.get, default=())
-    if not 0.9 < kernel.loaded(hot) / expected < 2:
+    if not 0.9 < kernel.loaded(hot) / expected < 3:
         raise ValueError(f'the hot loop loads {kernel.loaded(hot):g} bytes, and should about {expected:g}')
     use = 'experts' if of_experts(kernel.spec) else 'gated' if kernel.spec[6] else 'normed' if norm else 'plain'
     return f'{use},{rows}', [(hot, 1 / weights)]
@@ -355,7 +357,7 @@ def cells(gpu, vendor, rows_path, lines):
     """Of each executable whose loops are counted: the kernel's name, use, Kernel, row of the table, and cell."""
     rows = {tuple(row.split()[:2]): row.split()[2].split('/') for row in open(rows_path)}
     for name, spec, lanes, text in executables(lines):
-        found = re.match(r'(\w+?)_(f32|f16|bf16|q\w+|iq4_\w+)$', name)
+        found = re.match(r'(\w+?)_(f32|f16|bf16|i?q\w+|mxfp4|nvfp4)$', name)
         if not found or found[1] not in KINDS or not lanes.isdigit(): continue
         values = [int(x) for x in spec.split(',')] if spec != '-' else []
         waves = INTEL_THREADS.get(gpu, 8) if vendor == 'intel' else rows[name, spec][4]

@@ -106,7 +106,7 @@ peridot_status pd_source_get(const struct pd_tensor **out, struct pd_source *s, 
     pd_tensor_name(name, s->checkpoint, s->config->family, s->prefix, plan->role, plan->layer);
     const struct pd_tensor *t = *out = pd_checkpoint_find(s->checkpoint, name);
     if (!t) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s is missing", pd_checkpoint_path(s->checkpoint), name);
-    if (t->dtype >= PD_N_LOADED_DTYPES)
+    if (t->dtype == PD_DTYPE_OTHER)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported", t->file, name,
                        t->type);
     if (!has_shape(t, plan)) return fail_shape(t, plan);

@@ -233,7 +233,7 @@ peridot_status pd_tower_find(const struct pd_tensor **out, const struct pd_tower
     *out = hf ? find_hf(name, t, c, role, formatted, suffix) : find_gguf(name, c, formatted, suffix);
     if (!*out)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s is missing", pd_checkpoint_path(c), name);
-    if ((*out)->dtype >= PD_N_LOADED_DTYPES)
+    if ((*out)->dtype == PD_DTYPE_OTHER)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " has type %s, which is not supported",
                        (*out)->file, (*out)->name, (*out)->type);
     if (has_shape(*out, plan, part)) return PERIDOT_OK;

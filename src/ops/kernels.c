@@ -21,7 +21,7 @@ static const struct place {
 
 /* But for TQ1_0 and TQ2_0: see pd_device_dtype. */
 #define COUNT(type, enumerator, name) +1
-_Static_assert(PD_WEIGHTS(COUNT, ) + 2 >= PD_N_LOADED_DTYPES, "kernels.def does not list every weight type");
+_Static_assert(PD_WEIGHTS(COUNT, ) + 2 == PD_N_DTYPES, "kernels.def does not list every weight type");
 
 enum pd_kernel_id pd_kernel_of(enum pd_kernel_kind kind, uint32_t type)
 {

@@ -194,46 +194,18 @@ static void take_tq2_0(struct pd_block *b, const uint8_t *src)
 
 /* ---- the formats with codebooks: bytes of low and high bits are written as they are ---- */
 
-/* Eight groups of signs of 32 weights, from a byte for each octet. */
-static void put_signs(uint8_t *dst, const uint8_t octets[32])
-{
-    uint8_t signs[32];
-    for (int g = 0; g < 8; g++) {
-        for (int e = 0; e < 32; e++) signs[e] = octets[4 * g + e / 8] >> e % 8 & 1;
-        put_bits(dst + 4 * g, signs, 1, 0);
-    }
-}
-
-/* Where the eighth sign of an octet follows from the other seven, another bit takes its place. */
-static uint8_t seven_signs(uint32_t signs, uint32_t other) { return (uint8_t)((signs & 127) | (other & 1) << 7); }
-
-/* A word of a group: four times seven signs, four bits of scale. */
-static void take_signs_and_scale(uint8_t octets[4], const uint8_t *src)
-{
-    uint32_t word;
-    memcpy(&word, src, 4);
-    for (int o = 0; o < 4; o++) octets[o] = seven_signs(word >> 7 * o, word >> (28 + o));
-}
-
 static void take_iq2_xxs(struct pd_block *b, const uint8_t *src)
 {
-    uint8_t octets[32];
     for (int g = 0; g < 8; g++) {
         memcpy(b->low + 4 * g, src + 2 + 8 * g, 4);
-        take_signs_and_scale(octets + 4 * g, src + 6 + 8 * g);
+        memcpy(b->high + 4 * g, src + 6 + 8 * g, 4);
     }
-    put_signs(b->high, octets);
     memcpy(b->super, src, 2);
 }
 
 static void take_iq2_xs(struct pd_block *b, const uint8_t *src)
 {
-    uint8_t octets[32];
-    for (int o = 0; o < 32; o++) {
-        b->low[o] = src[2 + 2 * o];
-        octets[o] = seven_signs(src[3 + 2 * o] >> 1, src[3 + 2 * o]);
-    }
-    put_signs(b->high, octets);
+    memcpy(b->low, src + 2, 64);
     memcpy(b->scale, src + 66, 8);
     memcpy(b->super, src, 2);
 }
@@ -241,7 +213,7 @@ static void take_iq2_xs(struct pd_block *b, const uint8_t *src)
 static void take_iq2_s(struct pd_block *b, const uint8_t *src)
 {
     memcpy(b->low, src + 2, 32);
-    put_signs(b->high, src + 34);
+    memcpy(b->high, src + 34, 32);
     for (int g = 0; g < 8; g++) {
         b->scale[2 * g] = src[74 + g];
         b->scale[2 * g + 1] = src[66 + g];
@@ -251,17 +223,15 @@ static void take_iq2_s(struct pd_block *b, const uint8_t *src)
 
 static void take_iq3_xxs(struct pd_block *b, const uint8_t *src)
 {
-    uint8_t octets[32];
     memcpy(b->low, src + 2, 64);
-    for (int g = 0; g < 8; g++) take_signs_and_scale(octets + 4 * g, src + 66 + 4 * g);
-    put_signs(b->high, octets);
+    memcpy(b->high, src + 66, 32);
     memcpy(b->super, src, 2);
 }
 
 static void take_iq3_s(struct pd_block *b, const uint8_t *src)
 {
     memcpy(b->low, src + 2, 64);
-    put_signs(b->high, src + 74);
+    memcpy(b->high, src + 74, 32);
     for (int g = 0; g < 8; g++) {
         b->scale[2 * g] = src[106 + g / 2] >> g % 2 * 4 & 15;
         b->scale[2 * g + 1] = src[66 + g];
@@ -307,7 +277,7 @@ const struct pd_block_layout pd_block_layouts[PD_N_DTYPES] = {
     [PD_IQ1_S] = {4, 0, 2, 2, take_iq1_s, .coded = true},
     [PD_IQ1_M] = {4, 2, 1, 2, take_iq1_m, .coded = true},
     [PD_IQ2_XXS] = {4, 4, 0, 2, take_iq2_xxs, .coded = true},
-    [PD_IQ2_XS] = {4, 4, 1, 2, take_iq2_xs, .coded = true},
+    [PD_IQ2_XS] = {8, 0, 1, 2, take_iq2_xs, .coded = true},
     [PD_IQ2_S] = {4, 4, 2, 2, take_iq2_s, .coded = true},
     [PD_IQ3_XXS] = {8, 4, 0, 2, take_iq3_xxs, .coded = true},
     [PD_IQ3_S] = {8, 4, 2, 2, take_iq3_s, .coded = true},

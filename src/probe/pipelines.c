@@ -266,8 +266,7 @@ peridot_status pd_pipelines_compile(struct pd_gpu *gpu)
     for (size_t i = 0; pd_shape_get(i); i++) {
         const struct pd_shape *shape = pd_shape_get(i);
         if (strncmp(shape->name, "tiny", 4) == 0) continue;   /* for tests */
-        for (int i = 0; i < PD_N_LOADED_DTYPES; i++) {
-            enum pd_dtype dtype = (enum pd_dtype)i;
+        for (enum pd_dtype dtype = 0; dtype < PD_N_DTYPES; dtype++) {
             if (dtype != ONE_TYPE && !(takes_every_type(shape) && pd_device_dtype(dtype) == dtype)) continue;
             PD_TRY(compile_shape(gpu, shape, dtype, PERIDOT_KV_F16, variants));
             PD_TRY(compile_shape(gpu, shape, dtype, PERIDOT_KV_F16, other));

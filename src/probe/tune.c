@@ -211,7 +211,7 @@ static void report_found(const struct search *s, peridot_tuned_call call, void *
 /* Whether the model has matrices that it multiplies with the kernel. */
 static bool is_for(const struct pd_model *m, int k)
 {
-    for (uint32_t dtype = 0; dtype < PD_N_LOADED_DTYPES; dtype++) {
+    for (uint32_t dtype = 0; dtype < PD_N_DTYPES; dtype++) {
         enum pd_variant v = pd_variant_for_type(m->variants.of[PD_VARIED_MATVEC], dtype);
         if (m->weights.type_counts[dtype] && (int)pd_variant_kernel(v, dtype) == k) return true;
     }

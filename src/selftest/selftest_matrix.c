@@ -35,7 +35,19 @@ static const struct half_places {
     [PD_Q8_0] = {0, 1, 16}, [PD_Q4_0] = {0, 1, 16}, [PD_Q4_1] = {0, 2, 16}, [PD_Q5_0] = {0, 1, 16},
     [PD_Q5_1] = {0, 2, 16}, [PD_Q2_K] = {80, 2, 16}, [PD_Q3_K] = {108, 1, 64}, [PD_Q4_K] = {0, 2, 256},
     [PD_Q5_K] = {0, 2, 256}, [PD_Q6_K] = {208, 1, 256}, [PD_IQ4_NL] = {0, 1, 64}, [PD_IQ4_XS] = {0, 1, 256},
+    [PD_IQ1_S] = {0, 1, 16}, [PD_IQ2_XXS] = {0, 1, 128}, [PD_IQ2_XS] = {0, 1, 128}, [PD_IQ2_S] = {0, 1, 128},
+    [PD_IQ3_XXS] = {0, 1, 512}, [PD_IQ3_S] = {0, 1, 512},
 };
+
+/* Of the types whose scales are no fp16, or not in one place. */
+static void other_scales(uint8_t *dst, enum pd_dtype dtype, float x)
+{
+    uint16_t scale = pd_f16_from_f32(x / 16);
+    if (dtype == PD_MXFP4) dst[0] = (uint8_t)(ilogbf(fabsf(x) + 0x1p-100f) + 127 - 3);
+    for (int i = 0; i < 4 && dtype == PD_NVFP4; i++) dst[i] &= 0x1f;
+    for (int i = 0; i < 4 && dtype == PD_IQ1_M; i++)
+        dst[49 + 2 * i] = (uint8_t)((dst[49 + 2 * i] & 15) | (scale >> 4 * i & 15) << 4);
+}
 
 /* One weight or block of a file: random bits where all bits are numbers (-128 in Q8_0 too), scales of either sign. */
 static void random_block(struct pd_random *random, uint8_t *dst, enum pd_dtype dtype, float amplitude)
@@ -48,6 +60,7 @@ static void random_block(struct pd_random *random, uint8_t *dst, enum pd_dtype d
     for (uint32_t i = 0; i < pd_dtypes[dtype].block_size; i++)
         dst[i] = i % 8 == 3 ? 0x80 : (uint8_t)(pd_random_next(random) >> 32);
     const struct half_places *places = &half_places[dtype];
+    if (places->n == 0) other_scales(dst, dtype, x);
     for (uint32_t i = 0; i < places->n; i++) {
         uint16_t scale = pd_f16_from_f32((i ? 0.7f : 1.f) * x / places->divisor);
         memcpy(dst + places->at + 2 * i, &scale, sizeof scale);
@@ -498,7 +511,7 @@ static void try_tunings(struct pd_trial *t, enum pd_dtype dtype)
     const struct part part = {dtype, 259};
     const struct fused_norm normed = {{dtype, dtype}, 1, 131, cols_of(dtype)[3], 2, true, 0};
     const struct fused_norm gated = {{dtype, dtype}, 1, gated_rows(dtype, 262), cols_of(dtype)[2], 1, true, 1};
-    uint32_t turns = t->thorough ? 8 : PD_N_LOADED_DTYPES;
+    uint32_t turns = t->thorough ? 8 : PD_N_DTYPES;
     enum pd_kernel_id id = pd_variant_kernel(t->variants.of[PD_VARIED_MATVEC], (uint32_t)dtype);
     for (uint32_t at = 0; pd_tuning_at(&tuning, pd_gpu_info(t->gpu), at); at++) {
         uint32_t use = (at + (uint32_t)dtype / turns) % PD_N_USES;
