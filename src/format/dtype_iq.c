@@ -1,5 +1,5 @@
-/* Decoders of the types whose weights are picked from codebooks, eight or four at a time: blocks of 256 in groups of 32,
- * with one f16 scale d. IQ1's entries are -1, 0 and 1, moved by an eighth up or down; those of IQ2 and IQ3 are
+/* Decoders of the types whose weights are picked from codebooks, eight or four at a time: blocks of 256 in groups of
+ * 32, with one f16 scale d. IQ1's entries are -1, 0 and 1, moved by an eighth up or down; those of IQ2 and IQ3 are
  * magnitudes, with signs of their own. */
 #include "format/dtype_private.h"
 
@@ -87,8 +87,8 @@ void pd_iq3_xxs_decode(float *dst, const uint8_t *src, uint64_t n)
     }
 }
 
-/* IQ3_S: f16 d; low bytes of the quads' indices, their ninth bits, a byte of signs for each octet, a nibble of scale for
- * each group. w = d * (1 + 2 scale) * magnitude. */
+/* IQ3_S: f16 d; low bytes of the quads' indices, their ninth bits, a byte of signs for each octet, a nibble of scale
+ * for each group. w = d * (1 + 2 scale) * magnitude. */
 void pd_iq3_s_decode(float *dst, const uint8_t *src, uint64_t n)
 {
     for (uint64_t b = 0; b < n; b++, src += 110, dst += 256) {
