@@ -40,7 +40,10 @@ static void test_names(void **state)
     static const struct { const char *name, *type; } rows[] = {
         {"Q4_K_M", "q4_k"}, {"q4_k_s", "q4_k"}, {"Q3_K_XL", "q3_k"}, {"Q3_K_L", "q3_k"}, {"Q4_K", "q4_k"},
         {"Q8_0", "q8_0"}, {"BF16", "bf16"}, {"F16", "f16"}, {"IQ4_XS", "iq4_xs"}, {"Q8_0_M", NULL}, {"Q4_K_", NULL},
-        {"Q4_K_MM", NULL}, {"Q4", NULL}, {"", NULL}, {"iq3_m", NULL}, {"q4_k_m_and_more_still", NULL}, {"F16_S", NULL},
+        {"Q4_K_MM", NULL}, {"Q4", NULL}, {"", NULL}, {"q4_k_m_and_more_still", NULL}, {"F16_S", NULL},
+        {"IQ2_M", "iq2_s"}, {"IQ2_XS", "iq2_xs"}, {"IQ2_XXS", "iq2_xxs"}, {"IQ3_XS", "iq3_s"}, {"iq3_m", "iq3_s"},
+        {"IQ3_XXS", "iq3_xxs"}, {"IQ1_M", "iq1_m"}, {"TQ2_0", "tq2_0"}, {"MXFP4_MOE", "mxfp4"}, {"NVFP4", "nvfp4"},
+        {"IQ3_L", NULL}, {"IQ4_M", NULL},
     };
     for (size_t i = 0; i < PD_COUNT(rows); i++) {
         const char *type = peridot_type_find(rows[i].name);

@@ -62,26 +62,34 @@ const struct pd_dtype_info pd_dtypes[PD_N_DTYPES] = {
     [PD_NVFP4] = {"nvfp4", NULL, 40, 64, 36, pd_nvfp4_decode, NULL},
 };
 
-/* Whether `name` is `own` in whatever case, or a mix that has most of its matrices in that type: "Q4_K_M" of "q4_k". */
+/* Whether `name` is `own`, or a mix that has most of its matrices in that type: "q4_k_m" of "q4_k". */
 static bool names_type(const char *name, const char *own)
 {
     static const char *const mixes[] = {"", "_s", "_m", "_l", "_xl"};
-    char lower[16];
-    size_t n = strlen(name), size = strlen(own);
-    if (n >= sizeof lower) return false;
-    for (size_t i = 0; i <= n; i++) lower[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] | 0x20) : name[i];
-    if (strncmp(lower, own, size) != 0) return false;
+    size_t size = strlen(own);
+    if (strncmp(name, own, size) != 0) return false;
     bool has_mixes = strcmp(own + size - 2, "_k") == 0;
     for (size_t i = 0; i < (has_mixes ? PD_COUNT(mixes) : 1); i++)
-        if (strcmp(lower + size, mixes[i]) == 0) return true;
+        if (strcmp(name + size, mixes[i]) == 0) return true;
     return false;
 }
 
 bool pd_dtype_by_name(enum pd_dtype *out, const char *name)
 {
+    static const struct { const char *name; enum pd_dtype most; } mixes[] = {
+        {"iq2_m", PD_IQ2_S}, {"iq3_xs", PD_IQ3_S}, {"iq3_m", PD_IQ3_S}, {"mxfp4_moe", PD_MXFP4}};
+    char lower[16];
+    size_t n = strlen(name);
+    if (n >= sizeof lower) return false;
+    for (size_t i = 0; i <= n; i++) lower[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] | 0x20) : name[i];
     for (int i = 0; i < PD_N_DTYPES; i++) {
-        if (!names_type(name, pd_dtypes[i].name)) continue;
+        if (!names_type(lower, pd_dtypes[i].name)) continue;
         *out = (enum pd_dtype)i;
+        return true;
+    }
+    for (size_t i = 0; i < PD_COUNT(mixes); i++) {
+        if (strcmp(lower, mixes[i].name) != 0) continue;
+        *out = mixes[i].most;
         return true;
     }
     return false;

@@ -28,7 +28,7 @@ struct pd_dtype_info {
 extern const struct pd_dtype_info pd_dtypes[PD_N_DTYPES];
 
 /* False when the name or number is not known. Names as options and as names of files have them: "q4_k", "Q4_K",
- * "Q4_K_M". */
+ * "Q4_K_M", "IQ3_M". */
 bool pd_dtype_by_name(enum pd_dtype *out, const char *name);
 bool pd_dtype_by_gguf(enum pd_dtype *out, uint32_t ggml_type);
 bool pd_dtype_by_safetensors(enum pd_dtype *out, const char *name);

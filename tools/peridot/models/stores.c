@@ -35,13 +35,13 @@ const char *cmd_shard(uint32_t *i, uint32_t *n, const char *name)
     return *i >= 1 && *i <= *n ? at : NULL;
 }
 
-/* "Q4_K_M", "IQ3_XXS", "TQ1_0", "MXFP4", "BF16" */
+/* "Q4_K_M", "IQ3_XXS", "TQ1_0", "MXFP4_MOE", "BF16" */
 static bool is_label(const char *text, size_t size)
 {
     static const char *const plain[] = {"bf16", "f16", "fp16", "f32", "fp32"};
     for (size_t i = 0; i < CMD_COUNT(plain); i++)
         if (size == strlen(plain[i]) && strncasecmp(text, plain[i], size) == 0) return true;
-    if (size >= 5 && strncasecmp(text, "mxfp4", 5) == 0) return true;
+    if (size >= 5 && (strncasecmp(text, "mxfp4", 5) == 0 || strncasecmp(text, "nvfp4", 5) == 0)) return true;
     size_t q = size && strchr("iItT", text[0]) ? 1 : 0;
     return size >= q + 4 && (text[q] == 'q' || text[q] == 'Q') && isdigit((unsigned char)text[q + 1])
         && text[q + 2] == '_';
