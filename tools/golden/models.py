@@ -89,6 +89,12 @@ QUANTS = {"token_embd": "Q4_K", "output.weight": "Q6_K",
           "blk.0.ffn_gate": "Q5_K", "blk.0.ffn_up": "Q6_K", "blk.0.ffn_down": "Q5_0",
           "blk.1.attn_q": "IQ4_XS", "blk.1.attn_k": "IQ4_XS", "blk.1.attn_v": "Q6_K", "blk.1.attn_output": "IQ4_NL",
           "blk.1.ffn_gate": "Q3_K", "blk.1.ffn_up": "Q2_K", "blk.1.ffn_down": "Q5_1"}
+CODEBOOKS = {"token_embd": "IQ3_XXS", "output.weight": "IQ2_XS",
+             "blk.0.attn_q": "IQ2_XXS", "blk.0.attn_k": "IQ2_XS", "blk.0.attn_v": "IQ3_XXS",
+             "blk.0.attn_output": "MXFP4", "blk.0.ffn_gate": "IQ1_S", "blk.0.ffn_up": "IQ1_M",
+             "blk.0.ffn_down": "NVFP4",
+             "blk.1.attn_q": "TQ1_0", "blk.1.attn_k": "TQ2_0", "blk.1.attn_v": "IQ2_S", "blk.1.attn_output": "NVFP4",
+             "blk.1.ffn_gate": "IQ3_S", "blk.1.ffn_up": "IQ3_S", "blk.1.ffn_down": "MXFP4"}
 # Heads of 32 and one kv head in global layers, whose values are their keys.
 GEMMA4 = dict(arch="gemma4_text", n_layers=6, n_heads=4, n_kv_heads=2, head_dim=16, ffn_dim=96, vocab_size=272,
               window=12, pattern=3, rope_base=1e6, rope_local=10000.0, final_cap=30.0)
@@ -182,6 +188,12 @@ SHAPES = {
                                       head=0.2),
                           proves="GGUF with Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL and IQ4_XS mixed, "
                                  "blocks of random bytes; q, k and v of three types"),
+    "llama-codebooks": Shape(**(LLAMA | dict(d_model=256, head_dim=32, vocab_size=264)), seed=58, form="", tied="no",
+                             gguf=CODEBOOKS,
+                             spread=dict(embed=4.0, q=0.08, k=0.08, v=0.06, o=0.06, gate=0.05, up=0.05, down=0.1,
+                                         head=0.2),
+                             proves="GGUF with IQ1_S to IQ3_S, TQ1_0, TQ2_0, MXFP4 and NVFP4 mixed, blocks of random "
+                                    "bytes"),
     "qwen2": Shape(**QWEN2, seed=71, form="old", tied="no", gguf={"": "F32"},
                    proves="Qwen 2: biases of q, k and v; untied; old config.json; F32 GGUF, its rows not permuted"),
     "qwen2-window": Shape(**(QWEN2 | dict(n_heads=14)), seed=90, form="hf", dtype="BF16", window=12, n_full=1,
