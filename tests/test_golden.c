@@ -80,6 +80,7 @@ static const struct golden goldens[] = {
     {"llama-linear", "", "llama", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"llama-linear", "/model.gguf", "llama", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"llama-quants", "/model.gguf", "llama", 1e-3f, PERIDOT_HEAD_LANGUAGE},
+    {"llama-codebooks", "/model.gguf", "llama", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"gemma2-base", "", "gemma2", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"gemma2-sequence", "", "gemma2", 1e-3f, PERIDOT_HEAD_SEQUENCE},
     {"gemma2-token", "", "gemma2", 1e-3f, PERIDOT_HEAD_TOKEN},
