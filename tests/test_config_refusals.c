@@ -12,8 +12,8 @@ static void test_json_refusals(void **state)
         {"\"model_type\": \"qwen2\", \"use_sliding_window\": 1", "use_sliding_window", "true or false",
          PERIDOT_ERROR_FORMAT},
         {"\"hidden_size\": 64", "model_type", "missing", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"llama\", \"attention_bias\": true", "attention_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"llama\", \"mlp_bias\": true", "mlp_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"llama\", \"attention_bias\": 1", "attention_bias", "uint", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"smollm3\", \"mlp_bias\": true", "mlp_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"gemma2\", \"use_bidirectional_attention\": true", "use_bidirectional_attention",
          "true", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"llama\", \"hidden_act\": \"relu\"", "relu", "activation", PERIDOT_ERROR_UNSUPPORTED},
@@ -423,7 +423,7 @@ static void test_json_unsupported(void **state)
     };
     REFUSE_MUTATIONS("\"model_type\": \"gemma3\"", wrapped);
     static const char *const fine[] = {"\"attention_bias\": false", "\"mlp_bias\": null",
-        "\"quantization_config\": null"};
+        "\"attention_bias\": true, \"mlp_bias\": true", "\"quantization_config\": null"};
     ACCEPT_MUTATIONS("\"model_type\": \"llama\"", fine);
     struct pd_config c;
     EXPECT_FAILURE(read_json(&c, "{\"model_type\": 3}"), PERIDOT_ERROR_FORMAT, "model_type", "not a string");

@@ -26,7 +26,9 @@ static const struct dense {
     bool has_gguf;
 } models[] = {
     {"granite", "granite", true},
+    {"granite-biases", "granite", true},
     {"granite4", "granite", false},
+    {"llama-biases", "llama", true},
     {"mistral", "llama", true},
     {"ministral3", "mistral3", true},
     {"olmo2", "olmo2", true},

@@ -221,7 +221,7 @@ static bool keep_row_of(void *user, peridot_sequence *q, uint32_t pos, const flo
 
 static void make_tokens(int32_t tokens[N_TOKENS], uint32_t text)
 {
-    for (uint32_t i = 0; i < N_TOKENS; i++) tokens[i] = (int32_t)(i == 0 ? 2 : 3 + (17 * text + 31 * i) % 240);
+    for (uint32_t i = 0; i < N_TOKENS; i++) tokens[i] = (int32_t)(i == 0 ? 2 : 3 + (17 * text + 31 * i) % 90);
 }
 
 /* One sequence: all rows of a prompt, greedy text after it, and other text after going back and after a fork. */
@@ -443,6 +443,7 @@ static const struct {
     {"gemma3", false, {PERIDOT_KV_F32, 2}, {PERIDOT_KV_F16, 3}},
     {"gemma4", false, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},
     {"gemma4-small", false, {PERIDOT_KV_F16, 2}, {PERIDOT_KV_F32, 2}},   /* layers that share keys, and get inputs */
+    {"dense/llama-biases", false, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},   /* of all matrices */
     {"llama2", true, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},
     {"llama3", true, {PERIDOT_KV_F32, 2}, {PERIDOT_KV_F16, 3}},
 };

@@ -21,14 +21,28 @@ static void find_v(struct pd_config *out, const struct pd_checkpoint *c)
     }
 }
 
+static bool has_tensor(const struct pd_checkpoint *c, enum pd_role role, uint32_t layer)
+{
+    char name[PD_TENSOR_NAME_SIZE];
+    pd_tensor_name_gguf(name, role, layer);
+    return pd_checkpoint_find(c, name) != NULL;
+}
+
+/* config.json says it. */
+static void find_biases(struct pd_config *out, const struct pd_checkpoint *c)
+{
+    for (uint32_t i = 0; i < out->n_layers; i++) {
+        out->layers[i].qkv_biases = has_tensor(c, PD_ROLE_Q_BIAS, i);
+        out->layers[i].o_bias = has_tensor(c, PD_ROLE_O_BIAS, i);
+        out->layers[i].ffn_biases = has_tensor(c, PD_ROLE_DOWN_BIAS, i);
+    }
+}
+
 /* As llama.cpp's converter once wrote them. */
 static void find_split_experts(struct pd_config *out, const struct pd_checkpoint *c)
 {
-    char name[PD_TENSOR_NAME_SIZE];
-    for (uint32_t i = 0; i < out->n_layers; i++) {
-        pd_tensor_name_gguf(name, PD_ROLE_EXPERTS_GATE, i);
-        out->layers[i].experts_split = pd_checkpoint_find(c, name) != NULL;
-    }
+    for (uint32_t i = 0; i < out->n_layers; i++)
+        out->layers[i].experts_split = has_tensor(c, PD_ROLE_EXPERTS_GATE, i);
 }
 
 /* Of embeddings with n columns: its root, rounded to bf16 as the published code does. */
@@ -95,6 +109,7 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     if (family->scale_embedding) out->embed_scale = scale_of(out->d_model);
     out->per_layer_scale = scale_of(out->per_layer_dim);
     if (gguf) find_split_experts(out, c);
+    if (gguf && family->optional_biases) find_biases(out, c);
     if (family->optional_v && (gguf || !family->sizes_by_window)) find_v(out, c);
     PD_TRY(pd_embedding_read(&out->embedding, c, family));
     bool headless = !gguf && out->embedding.trained && !out->tied && !pd_checkpoint_find(c, "lm_head.weight");

@@ -58,7 +58,8 @@ struct pd_layer {
     bool no_rope;                    /* none are, whatever the rule */
     uint32_t rope;                   /* index of a table */
     uint32_t kind;                   /* layers of a kind have alike heads and windows */
-    bool qkv_biases;                 /* q, k and v have biases */
+    bool qkv_biases;                 /* q, k and v have biases, */
+    bool o_bias, ffn_biases;         /* the matrix after attention, and those of the gated unit */
     bool qk_norms;                   /* q and k heads are normed before they are rotated, */
     bool whole_qk_norms;             /* or all of them as one vector */
     bool v_norm;                     /* v heads are normed, by no weight */

@@ -197,6 +197,8 @@ static peridot_status read_layer(struct pd_hf_reader *r, struct pd_config *out, 
     const struct pd_hf_defaults *d = &r->family->hf;
     struct pd_layer *l = &out->layers[i];
     enum pd_number ffn_dim = r->family->hf_shared_unit ? PD_NUMBER_SHARED_DIM : PD_NUMBER_FFN_DIM;
+    l->qkv_biases = l->o_bias = yyjson_is_true(yyjson_obj_get(r->config.at, "attention_bias"));
+    l->ffn_biases = yyjson_is_true(yyjson_obj_get(r->config.at, "mlp_bias"));
     l->ffn_dim = pd_hf_layer_uint(r, ffn_dim, i, d->ffn_dim);
     l->n_heads = pd_hf_layer_uint(r, PD_NUMBER_HEADS, i, d->n_heads);
     l->n_kv_heads = pd_hf_layer_uint(r, PD_NUMBER_KV_HEADS, i, d->n_kv_heads ? d->n_kv_heads : l->n_heads);
@@ -250,7 +252,7 @@ static peridot_status check_activations(const struct pd_hf_reader *r)
 
 static peridot_status refuse_unknown(const struct pd_hf_reader *r, yyjson_val *root)
 {
-    enum { BIDIRECTIONAL = 2 };
+    enum { N_BIASES = 2, BIDIRECTIONAL = 2 };
     static const char *const must_be_false[] = {"attention_bias", "mlp_bias",
         [BIDIRECTIONAL] = "use_bidirectional_attention"};
     static const char *const must_be_absent[] = {"quantization_config", "compression_config"};
@@ -260,7 +262,8 @@ static peridot_status refuse_unknown(const struct pd_hf_reader *r, yyjson_val *r
         /* of the tokens of images, which are refused */
         bool vision = yyjson_is_str(v) && strcmp(yyjson_get_str(v), "vision") == 0 && r->family->vision_masks;
         bool both_ways = r->family->embeds && i == BIDIRECTIONAL;   /* always, or what made it this family */
-        if (v && !yyjson_is_false(v) && !vision && !both_ways)
+        bool biases = r->family->optional_biases && i < N_BIASES && yyjson_is_bool(v);
+        if (v && !yyjson_is_false(v) && !vision && !both_ways && !biases)
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %s, which is not supported",
                            pd_hf_key(full, r->config, must_be_false[i]), yyjson_get_type_desc(v));
     }

@@ -45,8 +45,8 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
         .window_pattern = 6, .own_pattern = true, .last_is_global = true, .rope_base = 1000000,
         .rope_base_local = 10000, .unscaled_queries = true, .hf_activation = PD_HF_ACTIVATION,
         .hf = {512, 2048, 24, 4, 2, 262144, 256}},
-    [PD_LLAMA] = {.name = "llama", .silu = true, .gguf_interleaved = true, .space_prefix = true,
-        .rope_base = 10000, .gguf_all_windows = true, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
+    [PD_LLAMA] = {.name = "llama", .optional_biases = true, .silu = true, .gguf_interleaved = true,
+        .space_prefix = true, .rope_base = 10000, .gguf_all_windows = true, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
     /* GGUF knows it as Llama, whose row comes first. */
     [PD_MISTRAL] = {.name = "llama", .silu = true, .gguf_interleaved = true, .space_prefix = true, .rope_base = 10000,
         .gguf_all_windows = true, .hf_all_windows = true, .hf = {4096, 14336, 32, 32, 8, 131072, 0}},
@@ -58,8 +58,8 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
         .rope_base = 500000, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
     [PD_OLMO2] = {.name = "olmo2", .no_pre_norms = true, .post_norms = true, .whole_qk_norms = true, .silu = true,
         .rope_base = 10000, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
-    [PD_GRANITE] = {.name = "granite", .silu = true, .gguf_interleaved = true, .multipliers = true, .rope_base = 10000,
-        .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
+    [PD_GRANITE] = {.name = "granite", .optional_biases = true, .silu = true, .gguf_interleaved = true,
+        .multipliers = true, .rope_base = 10000, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
     /* Without its state-space blocks and experts it is Granite, and GGUF knows it as that. */
     [PD_GRANITE4] = {.name = "granite", .silu = true, .gguf_interleaved = true, .multipliers = true,
         .hf_shared_unit = true, .rope_base = 10000, .hf = {4096, 1024, 32, 32, 0, 2048, 0}},

@@ -32,6 +32,7 @@ struct pd_family_traits {
     bool no_pre_norms;               /* attention and ffn read the residual stream as it is */
     bool post_norms;                 /* attention and ffn outputs are normed before they are added */
     bool qkv_biases;                 /* q, k and v have biases */
+    bool optional_biases;            /* files may have them of all matrices of attention, and of the gated unit */
     bool qk_norms;                   /* every q and k head is normed */
     bool whole_qk_norms;             /* or all q heads as one vector, and all k heads */
     bool v_norms;                    /* every v head is, by no weight */

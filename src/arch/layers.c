@@ -119,7 +119,7 @@ static peridot_status find_cache(struct pd_config *c, uint32_t i)
 /* What a family's layers are built of. */
 static void set_blocks(const struct pd_family_traits *family, struct pd_layer *layer)
 {
-    layer->qkv_biases = family->qkv_biases;
+    layer->qkv_biases = layer->qkv_biases || family->qkv_biases;
     layer->qk_norms = family->qk_norms;
     layer->whole_qk_norms = family->whole_qk_norms;
     layer->v_norm = family->v_norms;

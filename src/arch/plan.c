@@ -12,8 +12,9 @@ enum size { ONE, D_MODEL, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_H
     N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS, ANY };
 
 enum when { ALWAYS, PRE_NORMS, FUSED_QKV, HAS_Q, FUSED_GATE_UP, HAS_GATE, EXPERTS_FUSED, EXPERTS_SPLIT, UNTIED,
-    HAS_RULE, LONG_ROPE, CLASSIFIES, HAS_KV, HAS_V, QKV_BIASES, QKV_BIASES_AND_KV, QKV_BIASES_AND_V, QK_NORMS,
-    QK_NORMS_AND_KV, POST_NORMS,
+    HAS_RULE, LONG_ROPE, CLASSIFIES, HAS_KV, HAS_V,
+    QKV_BIASES, QKV_BIASES_AND_KV, QKV_BIASES_AND_V, O_BIASES, FFN_BIASES,   /* all that are of matrices */
+    QK_NORMS, QK_NORMS_AND_KV, POST_NORMS,
     EXPERTS, PER_LAYER_INPUTS, PER_LAYER_TABLE, OUTPUT_SCALES, DENSE_2, DENSE_3, PROJECTS, DRAFTS };
 
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
@@ -64,6 +65,8 @@ static const struct row {
         ONE, KV_DIM, QKV_BIASES_AND_V, PD_MATRIX_QKV},
     [PD_ROLE_O] = {"blk.%u.attn_output.weight", "layers.%u.self_attn.o_proj.weight", NULL,
         D_MODEL, Q_DIM, ALWAYS, PD_MATRIX_O},
+    [PD_ROLE_O_BIAS] = {"blk.%u.attn_output.bias", "layers.%u.self_attn.o_proj.bias", NULL,
+        ONE, D_MODEL, O_BIASES, PD_MATRIX_O},
     [PD_ROLE_Q_NORM] = {"blk.%u.attn_q_norm.weight", "layers.%u.self_attn.q_norm.weight", NULL,
         ONE, Q_NORM_DIM, QK_NORMS},
     [PD_ROLE_K_NORM] = {"blk.%u.attn_k_norm.weight", "layers.%u.self_attn.k_norm.weight", NULL,
@@ -78,8 +81,14 @@ static const struct row {
         PD_MATRIX_GATE_UP},
     [PD_ROLE_UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.up_proj.weight", NULL,
         FFN_DIM, D_MODEL, HAS_GATE, PD_MATRIX_GATE_UP},
+    [PD_ROLE_GATE_BIAS] = {"blk.%u.ffn_gate.bias", "layers.%u.mlp.gate_proj.bias", NULL,
+        ONE, FFN_DIM, FFN_BIASES, PD_MATRIX_GATE_UP},
+    [PD_ROLE_UP_BIAS] = {"blk.%u.ffn_up.bias", "layers.%u.mlp.up_proj.bias", NULL,
+        ONE, FFN_DIM, FFN_BIASES, PD_MATRIX_GATE_UP},
     [PD_ROLE_DOWN] = {"blk.%u.ffn_down.weight", "layers.%u.mlp.down_proj.weight", NULL,
         D_MODEL, FFN_DIM, ALWAYS, PD_MATRIX_DOWN},
+    [PD_ROLE_DOWN_BIAS] = {"blk.%u.ffn_down.bias", "layers.%u.mlp.down_proj.bias", NULL,
+        ONE, D_MODEL, FFN_BIASES, PD_MATRIX_DOWN},
     [PD_ROLE_POST_FFN_NORM] = {"blk.%u.post_ffw_norm.weight", "layers.%u.post_feedforward_layernorm.weight", NULL,
         ONE, D_MODEL, POST_NORMS},
     [PD_ROLE_POST_DENSE_NORM] = {"blk.%u.post_ffw_norm_1.weight", "layers.%u.post_feedforward_layernorm_1.weight",
@@ -131,6 +140,8 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
     case QKV_BIASES: return l->qkv_biases;
     case QKV_BIASES_AND_KV: return l->qkv_biases && has_kv;
     case QKV_BIASES_AND_V: return l->qkv_biases && has_kv && l->has_v;
+    case O_BIASES: return l->o_bias;
+    case FFN_BIASES: return l->ffn_biases;
     case QK_NORMS: return qk_norms;
     case QK_NORMS_AND_KV: return qk_norms && has_kv;
     case POST_NORMS: return l->post_norms;
@@ -194,7 +205,7 @@ bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role ro
     *out = (struct pd_plan){.role = role, .layer = layer, .n_dims = row->rows == ONE ? 1 : row->each_expert ? 3 : 2,
         .n_experts = row->each_expert ? c->layers[layer].n_experts : 0,
         .n_rows = size_of(c, row->rows, layer), .n_cols = size_of(c, row->cols, layer), .matrix = row->matrix,
-        .is_bias = role == PD_ROLE_Q_BIAS || role == PD_ROLE_K_BIAS || role == PD_ROLE_V_BIAS};
+        .is_bias = row->when >= QKV_BIASES && row->when <= FFN_BIASES};
     out->n_rotated_rows = n_rotated_rows(c, out);
     return is_present(c, row->when, layer);
 }
