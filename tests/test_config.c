@@ -153,6 +153,33 @@ static void check_llama3(const char *rope)
     pd_config_free(&c);
 }
 
+/* Of four layers; windows: '1' for those with one of 512. */
+static void check_windows(const char *type, const char *rest, const char *windows)
+{
+    char json[512];
+    snprintf(json, sizeof json, "{\"model_type\": \"%s\", \"num_hidden_layers\": 4, %s}", type, rest);
+    struct pd_config c = json_config(json);
+    for (uint32_t i = 0; i < 4; i++)
+        if (c.layers[i].window != (windows[i] == '1' ? 512 : 0))
+            fail_msg("%s: layer %u has window %u", json, i, c.layers[i].window);
+    pd_config_free(&c);
+}
+
+/* Ministral's layers have windows where layer_types says so, or all of them; Mistral's have, whatever it says. */
+static void test_json_ministral(void **state)
+{
+    (void)state;
+    static const char types[] = "\"sliding_window\": 512, \"layer_types\": [" FULL ", " LOCAL ", " FULL ", " LOCAL
+        "]";
+    check_windows("ministral", types, "0101");
+    check_windows("mistral", types, "1111");
+    check_windows("ministral", "\"sliding_window\": 512", "1111");
+    check_windows("ministral", "\"sliding_window\": null", "0000");
+    struct pd_config c = json_config("{\"model_type\": \"ministral\"}");
+    assert_true(c.layers[31].window == 4096 && c.layers[0].head_dim == 128 && c.layers[0].n_kv_heads == 8);
+    pd_config_free(&c);
+}
+
 /* Windows only where use_sliding_window says so, from layer max_window_layers on or where layer_types has them. */
 static void test_json_qwen(void **state)
 {
@@ -167,16 +194,8 @@ static void test_json_qwen(void **state)
          ", " FULL ", " LOCAL ", " FULL "]", "1010"},
         {"\"sliding_window\": null, \"layer_types\": [" FULL ", " FULL ", " FULL ", " FULL "]", "0000"},
     };
-    for (size_t i = 0; i < 2 * PD_COUNT(rows); i++) {
-        const char *type = i % 2 ? "qwen3" : "qwen2";
-        char json[512];
-        snprintf(json, sizeof json, "{\"model_type\": \"%s\", \"num_hidden_layers\": 4, %s}", type, rows[i / 2].rest);
-        struct pd_config c = json_config(json);
-        for (uint32_t k = 0; k < 4; k++)
-            if (c.layers[k].window != (rows[i / 2].windows[k] == '1' ? 512 : 0))
-                fail_msg("%s: layer %u has window %u", json, k, c.layers[k].window);
-        pd_config_free(&c);
-    }
+    for (size_t i = 0; i < 2 * PD_COUNT(rows); i++)
+        check_windows(i % 2 ? "qwen3" : "qwen2", rows[i / 2].rest, rows[i / 2].windows);
     struct pd_config c = json_config("{\"model_type\": \"qwen2\", \"num_attention_heads\": 64}");
     expect_shape(&c, (const uint32_t[]){32, 4096, 22016, 64, 32, 64, 0, 32768});
     assert_true(!c.tied && !c.norm_plus_one && c.layers[0].qkv_biases && !c.layers[0].qk_norms && c.embed_scale == 1);
@@ -483,7 +502,8 @@ int main(void)
         cmocka_unit_test(test_json_defaults), cmocka_unit_test(test_json_divisors), cmocka_unit_test(test_json_wrapped),
         cmocka_unit_test(test_json_wraps_any), cmocka_unit_test(test_json_new_generation),
         cmocka_unit_test(test_json_embedding),
-        cmocka_unit_test(test_json_llama), cmocka_unit_test(test_json_qwen), cmocka_unit_test(test_json_longrope),
+        cmocka_unit_test(test_json_llama), cmocka_unit_test(test_json_ministral),
+        cmocka_unit_test(test_json_qwen), cmocka_unit_test(test_json_longrope),
         cmocka_unit_test(test_json_old_longrope), cmocka_unit_test(test_json_partial),
         cmocka_unit_test(test_json_no_rope), cmocka_unit_test(test_head_order),
         cmocka_unit_test(test_json_heads), cmocka_unit_test(test_json_gemma4),

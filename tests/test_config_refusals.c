@@ -11,6 +11,10 @@ static void test_json_refusals(void **state)
          "layer_types[0]", "unless use_sliding_window is true", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"qwen2\", \"use_sliding_window\": 1", "use_sliding_window", "true or false",
          PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"ministral\", \"num_hidden_layers\": 1, \"sliding_window\": null, \"layer_types\": "
+         "[\"sliding_attention\"]", "sliding_window is null", "layer 0 has a window", PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"ministral\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\"]",
+         "1 entries", "2 layers", PERIDOT_ERROR_FORMAT},
         {"\"hidden_size\": 64", "model_type", "missing", PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"llama\", \"attention_bias\": 1", "attention_bias", "uint", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"smollm3\", \"mlp_bias\": true", "mlp_bias", "true", PERIDOT_ERROR_UNSUPPORTED},

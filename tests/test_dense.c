@@ -30,6 +30,7 @@ static const struct dense {
     {"granite4", "granite", false},
     {"llama-biases", "llama", true},
     {"mistral", "llama", true},
+    {"ministral", "llama", false},
     {"ministral3", "mistral3", true},
     {"olmo2", "olmo2", true},
     {"olmo3", "olmo2", true},

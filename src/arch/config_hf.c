@@ -118,7 +118,8 @@ static peridot_status read_hybrid(struct pd_hf_reader *r, struct pd_config *out)
 /* Which layers have a window: by name, all but every n-th, or the last ones. */
 static peridot_status read_windows(struct pd_hf_reader *r, struct pd_config *out)
 {
-    if (r->family->hf_all_windows) return read_all_windows(r, out);
+    bool by_types = r->type->window_types && pd_hf_member(r->config.at, "layer_types");
+    if (r->family->hf_all_windows && !by_types) return read_all_windows(r, out);
     if (r->family->hf_shared_unit) return read_hybrid(r, out);
     uint32_t first = read_first_window(r);
     struct pd_hf_object types = {pd_hf_member(r->config.at, "layer_types"), ""};
@@ -129,7 +130,7 @@ static peridot_status read_windows(struct pd_hf_reader *r, struct pd_config *out
         return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %slayer_types has %zu entries for %u layers",
                        r->config.prefix, yyjson_arr_size(types.at), out->n_layers);
     for (uint32_t i = 0; i < out->n_layers; i++) {
-        bool local = types.at ? read_type(r, yyjson_arr_get(types.at, i), i, usual || first != UINT32_MAX)
+        bool local = types.at ? read_type(r, yyjson_arr_get(types.at, i), i, usual || by_types || first != UINT32_MAX)
             : usual           ? (i + 1) % pattern != 0
                               : i >= first;
         PD_TRY(r->status);

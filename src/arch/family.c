@@ -97,6 +97,7 @@ static const struct pd_hf_type hf_types[] = {
     {.name = "granite", .family = PD_GRANITE}, {.name = "granitemoehybrid", .family = PD_GRANITE4},
     {.name = "qwen2", .family = PD_QWEN2},
     {.name = "qwen3", .family = PD_QWEN3}, {.name = "smollm3", .family = PD_SMOLLM3},
+    {.name = "ministral", .family = PD_MISTRAL, .window = 4096, .window_types = true},
     {.name = "ministral3", .family = PD_MINISTRAL3}, {.name = "mistral3", .family = PD_MISTRAL, .wraps_any = true},
     {.name = "peridot_test", .family = PD_TEST_FAMILY},
 };

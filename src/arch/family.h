@@ -99,7 +99,8 @@ struct pd_hf_type {
     bool wraps;                      /* the text model is in text_config, */
     enum pd_family wrapped;          /* and said to be of another family; 0: of this one, */
     bool wraps_any;                  /* or of whatever family it is said to be */
-    uint32_t window;                 /* the default of sliding_window; 0: 4096, or none with hf_all_windows */
+    uint32_t window;                 /* the default of sliding_window; 0: 4096, or none with hf_all_windows, */
+    bool window_types;               /* where layer_types may say which layers have it */
     uint32_t ctx_max;                /* the default of max_position_embeddings; 0: the family's */
     uint32_t per_layer_dim;          /* the default of hidden_size_per_layer_input */
 };

@@ -149,13 +149,15 @@ static bool windows_differ(const struct pd_config *c, uint32_t window)
     return false;
 }
 
-/* Where layers have windows of several sizes they are written one by one, with 0 for none. */
+/* Where layers have windows of several sizes they are written one by one, with 0 for none, as in families without a
+ * pattern where only some have one: llama.cpp has no window in those. */
 static peridot_status add_windows(const struct keys *k, const struct pd_config *c)
 {
     uint32_t window = pd_layers_largest(c).window;
     const struct pd_family_traits *family = &pd_families[c->family];
-    if (!family->window_pattern && !family->late_windows && window) add_u32(k, "attention.sliding_window", window);
-    if (!family->window_pattern && !(family->late_windows && window)) return PERIDOT_OK;
+    if (!window && !family->window_pattern) return PERIDOT_OK;
+    if (!family->window_pattern && !family->late_windows)
+        return add_layers(k, "attention.sliding_window", c, offsetof(struct pd_layer, window));
     bool differ = windows_differ(c, window), as_it_is = !c->bidirectional && !c->target_dim;   /* see config.h */
     if (differ && !as_it_is)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layers have windows of several sizes %s, for which GGUF has no key",

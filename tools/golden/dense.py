@@ -54,6 +54,9 @@ MODELS = {
     "llama-biases": ("Llama", dict(attention_bias=True, mlp_bias=True, rope_parameters=ROPE), True, "llama", {}),
     "mistral": ("Mistral", dict(head_dim=16, sliding_window=9, rope_parameters=ROPE), True, "llama",
                 {"attention.sliding_window": 9}),
+    "ministral": ("Ministral", dict(
+        head_dim=16, sliding_window=9, layer_types=["full_attention"] + ["sliding_attention"] * 2,
+        rope_parameters=ROPE), False, None, {}),
     "olmo2": ("Olmo2", dict(rope_parameters=ROPE | {"rope_theta": 500000.0}), True, "olmo2",
               {"rope.freq_base": 500000.0}),
     "olmo3": ("Olmo3", dict(
