@@ -1,18 +1,25 @@
 #version 460
-/* y = act(gate) * up, for matrices that matvec cannot do it for; or y = act(gate), where units have no gate. */
+/* y = act(gate) * up, for matrices that matvec cannot do it for; or y = act(gate), where units have no gate. y may be
+ * up. SIGMOID: 1 / (1 + exp(-x)), of gates of attention. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "act.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const bool SILU = false;
+layout(constant_id = 1) const uint ACT = PD_GELU;
 layout(constant_id = 2) const bool GATED = true;
 layout(push_constant) uniform Push { pd_glu_push p; };
+
+float act(float x)
+{
+    if (ACT == PD_SIGMOID) return 1.0 / (1.0 + exp(-clamp(x, -80.0, 80.0)));
+    return ACT == PD_SILU ? silu(x) : gelu(x);
+}
 
 void main()
 {
     uint i = gl_GlobalInvocationID.x, m = gl_WorkGroupID.y;
     if (i >= p.n) return;
     float gate = p.gate.at[m * p.gate_stride + i], up = GATED ? p.up.at[m * p.up_stride + i] : 1.0;
-    p.y.at[m * p.y_stride + i] = (SILU ? silu(gate) : gelu(gate)) * up;
+    p.y.at[m * p.y_stride + i] = act(gate) * up;
 }

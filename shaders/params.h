@@ -28,6 +28,7 @@
 #define PD_MAX_LAYER_KINDS 8 /* kinds of layers that a model may have: alike in heads and window */
 #define PD_GELU 1            /* activations of gated units: see act.glsl */
 #define PD_SILU 2
+#define PD_SIGMOID 3         /* of gates of attention, in glu alone */
 #define PD_NORM_QK 1         /* rope and attention: q and k heads are normed, */
 #define PD_NORM_V 2          /* v heads are, by no weight */
 #define PD_PAD 32            /* rows of activations are padded with zeros to a multiple of this many floats */

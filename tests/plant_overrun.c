@@ -8,7 +8,7 @@ enum { SIZE = 1 << 20, N = 64 };
 
 static peridot_status plant(struct pd_gpu *gpu, struct pd_heap *heap, struct pd_commands *commands)
 {
-    static const uint32_t spec[] = {N, 0};
+    static const uint32_t spec[] = {N, PD_GELU};
     const struct pd_kernel *kernel;
     struct pd_span span;
     PD_TRY(pd_kernel_get(&kernel, gpu, PD_KERNEL_glu, spec, 2));

@@ -137,7 +137,7 @@ static void test_gelus_differ(void **state)
     uint32_t n_apart = 0;
     pd_random_seed(&random, 7, 0);
     for (int i = 0; i < 2 * N; i++) x[i] = pd_random_uniform(&random) * 6;
-    pd_reference_glu(y, x, N, 1, false);
+    pd_reference_glu(y, x, N, 1, PD_GELU);
     for (int i = 0; i < N; i++) {
         double gate = (double)x[i], up = (double)x[N + i];
         n_apart += fabs(gelu_erf(gate) * up - (double)y[i]) > 20e-6 * fabs(gate * up);

@@ -357,7 +357,7 @@ void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struc
 void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows gate, struct pd_rows up, uint32_t n,
                uint32_t n_tokens, uint32_t activation)
 {
-    uint32_t spec[] = {64, activation == PD_SILU, false};
+    uint32_t spec[] = {64, activation, false};
     struct pd_glu_push push = {.gate = gate.address, .up = up.address, .y = y.address, .n = n,
         .gate_stride = gate.stride, .up_stride = up.stride, .y_stride = y.stride};
     dispatch(r, kernel(r, PD_KERNEL_glu, spec, up.address ? 2 : 3), &push, (uint32_t)pd_div_up(n, spec[0]), n_tokens,

@@ -198,7 +198,8 @@ void pd_op_squares(struct pd_recorder *r, uint64_t sums, struct pd_rows x, uint3
 void pd_op_clamp(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_rows, float low,
                  float high);
 
-/* y[m][i] = act(gate[m][i]) * up[m][i] for i < n, act being PD_SILU or PD_GELU; up has no address: act(gate[m][i]) */
+/* y[m][i] = act(gate[m][i]) * up[m][i] for i < n, act being PD_GELU, PD_SILU or PD_SIGMOID; up may be y, or has no
+ * address: act(gate[m][i]) */
 void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows gate, struct pd_rows up, uint32_t n,
                uint32_t n_tokens, uint32_t activation);
 

@@ -173,11 +173,16 @@ void pd_reference_lora(float *y, float *magnitudes, const struct pd_reference_lo
     }
 }
 
-void pd_reference_glu(float *y, const float *x, uint32_t n, uint32_t n_tokens, bool is_silu)
+static double activate(double x, uint32_t activation)
+{
+    return activation == PD_GELU ? gelu(x) : activation == PD_SILU ? silu(x) : 1 / (1 + exp(-x));
+}
+
+void pd_reference_glu(float *y, const float *x, uint32_t n, uint32_t n_tokens, uint32_t activation)
 {
     for (uint32_t m = 0; m < n_tokens; m++, x += 2 * (size_t)n, y += n)
         for (uint32_t i = 0; i < n; i++)
-            y[i] = (float)((is_silu ? silu((double)x[i]) : gelu((double)x[i])) * (double)x[n + i]);
+            y[i] = (float)(activate((double)x[i], activation) * (double)x[n + i]);
 }
 
 static bool before(struct pd_candidate a, struct pd_candidate b)

@@ -331,7 +331,7 @@ static void expect_expert(struct pd_trial *t, const struct experts *c, float *y,
     float *sums = pd_trial_floats(t, c->n_rows);
     const float *largest = dot_magnitudes(t, &own, rounds ? block_largest(t, x, c->n_cols) : x, 1, 0);
     pd_reference_matmul(sums, &reference, x, 1, 0);
-    if (c->glu) pd_reference_glu(y, sums, n, 1, c->glu == PD_SILU);
+    if (c->glu) pd_reference_glu(y, sums, n, 1, (uint32_t)c->glu);
     else memcpy(y, sums, n * sizeof *y);
     /* |act'| stays below 1.2 */
     for (uint32_t i = 0; i < n; i++) magnitudes[i] = c->glu ? largest[i] * largest[n + i] * 1.2f : largest[i];
@@ -477,7 +477,7 @@ static void try_fused_norm(struct pd_trial *t, const struct fused_norm *c, float
     pd_trial_check_rows(t, d.store, c->stores_x ? d.x : d.normed, NULL, 3e-6);
     float *magnitudes = dot_magnitudes(t, &m, takes_dot(t) ? block_largest(t, d.normed, n) : d.normed, 1, softcap);
     pd_reference_matmul(sums, &reference, d.normed, 1, softcap);
-    if (c->glu) pd_reference_glu(y, sums, n_out, 1, c->glu == PD_SILU);
+    if (c->glu) pd_reference_glu(y, sums, n_out, 1, (uint32_t)c->glu);
     /* |act'| stays below 1.2 */
     for (uint32_t i = 0; c->glu && i < n_out; i++) magnitudes[i] *= magnitudes[n_out + i] * 1.2f;
     pd_trial_check_rows(t, y_row, c->glu ? y : sums, magnitudes, (takes_dot(t) ? 2 * Q16_TOLERANCE : 0) + 5e-6);
