@@ -323,6 +323,34 @@ static void test_json_no_rope(void **state)
     }
 }
 
+/* Every fourth layer, counted from the last, sees all and is not rotated; but each of both may be said by itself. */
+static void test_json_muse_glimmer(void **state)
+{
+    (void)state;
+    static const struct { const char *rest, *windows, *rotated; } rows[] = {{"", "101110", "101110"},
+        {", \"layer_rope_theta\": [0, 500000, 500000.0, 0, 0.0, 500000]", "101110", "011001"},
+        {", \"layer_types\": [" FULL ", " LOCAL ", " FULL ", " LOCAL ", " FULL ", " LOCAL "]", "010101", "101110"}};
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        char json[512];
+        snprintf(json, sizeof json, "{\"model_type\": \"muse_glimmer\", \"vision_config\": {}, \"text_config\": "
+                 "{\"num_hidden_layers\": 6, \"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": "
+                 "500000}%s}}", rows[i].rest);
+        struct pd_config c = json_config(json);
+        for (uint32_t k = 0; k < 6; k++) {
+            assert_int_equal(c.layers[k].window, rows[i].windows[k] == '1' ? 2048 : 0);
+            assert_int_equal(c.layers[k].no_rope, rows[i].rotated[k] == '0');
+        }
+        pd_config_free(&c);
+    }
+    struct pd_config c = json_config("{\"model_type\": \"muse_glimmer_text\"}");
+    expect_shape(&c, (const uint32_t[]){52, 6656, 19968, 32, 2, 128, 2048, 131072});
+    assert_true(c.eps == 1e-5f && c.post_eps == 1e-8f && c.q_norm_weight == 3.87f && c.final_softcap == 20);
+    assert_true(!c.tied && c.layers[0].attn_gate && c.layers[0].post_norms && c.layers[0].activation == PD_SILU);
+    assert_int_equal(pd_layer_qkv_dim(&c, 0), (32 + 2 * 2 + 32) * 128);
+    close_to((double)c.logit_scale, sqrt(256.0 / 6656));
+    pd_config_free(&c);
+}
+
 /* Heads of 8: in files of 6 rotated columns, and of all as neighbours. */
 static void test_head_order(void **state)
 {
@@ -505,7 +533,8 @@ int main(void)
         cmocka_unit_test(test_json_llama), cmocka_unit_test(test_json_ministral),
         cmocka_unit_test(test_json_qwen), cmocka_unit_test(test_json_longrope),
         cmocka_unit_test(test_json_old_longrope), cmocka_unit_test(test_json_partial),
-        cmocka_unit_test(test_json_no_rope), cmocka_unit_test(test_head_order),
+        cmocka_unit_test(test_json_no_rope), cmocka_unit_test(test_json_muse_glimmer),
+        cmocka_unit_test(test_head_order),
         cmocka_unit_test(test_json_heads), cmocka_unit_test(test_json_gemma4),
         cmocka_unit_test(test_json_gemma4_last), cmocka_unit_test(test_json_gemma4_heads),
         cmocka_unit_test(test_json_gemma4_tail), cmocka_unit_test(test_json_gemma4_rope),

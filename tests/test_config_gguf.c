@@ -352,6 +352,34 @@ static peridot_status write_config(const char *json)
 }
 
 /* GGUF has no key for a rule of layers with a window, which transformers knows of any layer. */
+static void test_gguf_muse_glimmer(void **state)
+{
+    (void)state;
+    static const char *const windows[] = {"101110", "011101"};
+    for (size_t i = 0; i < PD_COUNT(windows); i++) {
+        struct pd_config c;
+        GGUF_CONFIG(&c, "muse-glimmer", {"logit_scale", .real = 0.25f},
+                    {i ? "attention.sliding_window_pattern" : "unknown", .flags = windows[i]});
+        expect_windows(&c, windows[i]);
+        for (uint32_t k = 0; k < 6; k++) assert_int_equal(c.layers[k].no_rope, windows[i][k] == '0');
+        assert_true(c.logit_scale == 0.25f && c.final_softcap == 20 && c.post_eps == 1e-8f && c.q_norm_weight == 0);
+        assert_true(c.rope_interleaved && !c.norm_plus_one && c.layers[0].qk_norms && c.layers[0].attn_gate);
+        pd_config_free(&c);
+    }
+}
+
+static void test_write_muse_glimmer(void **state)
+{
+    (void)state;
+#define MUSE "{\"model_type\": \"muse_glimmer_text\", \"num_hidden_layers\": 2"
+    EXPECT_OK(write_config(MUSE "}"));
+    EXPECT_OK(write_config(MUSE ", \"qk_scale_factor\": 2, \"layer_rope_theta\": [10000, 0]}"));
+    EXPECT_FAILURE(write_config(MUSE ", \"post_norm_eps\": 1e-6}"), PERIDOT_ERROR_UNSUPPORTED, "an eps of 1e-06",
+                   "no key");
+    EXPECT_FAILURE(write_config(MUSE ", \"layer_rope_theta\": [0, 10000]}"), PERIDOT_ERROR_UNSUPPORTED,
+                   "layer 0 is not rotated", "no key");
+}
+
 static void test_write_ropes(void **state)
 {
     (void)state;
@@ -517,6 +545,9 @@ static void test_gguf_mutations(void **state)
         {"llama", {"vocab_size", .count = 0}, "llama.vocab_size is 0", "not between"},
         {"llama", {"vocab_size", .real = 2.5f}, "llama.vocab_size", "not a count"},
         {"llama", {"logit_scale", .real = 2}, "llama.logit_scale is 2", "only 1"},
+        {"muse-glimmer", {"embedding_scale", .real = 2}, "muse-glimmer.embedding_scale is 2", "only 1"},
+        {"muse-glimmer", {"logit_scale", .real = -2}, "muse-glimmer.logit_scale is -2", "not between"},
+        {"muse-glimmer", {"vocab_size", .count = 96}, "muse-glimmer.logit_scale", "missing"},
         {"gemma3", {"attention.causal", .text = "no"}, "gemma3.attention.causal", "not true"},
         {"gemma-embedding", {"attention.causal", .text = "no"}, "gemma-embedding.attention.causal", "not false"},
         {"gemma-embedding", {"pooling_type", .count = 4}, "gemma-embedding.pooling_type", "not 0, 1, 2 or 3"},
@@ -545,7 +576,8 @@ int main(void)
         cmocka_unit_test(test_gguf_mutations),
         cmocka_unit_test(test_gguf_gemma4), cmocka_unit_test(test_write_gemma4),
         cmocka_unit_test(test_gguf_yarn), cmocka_unit_test(test_gguf_partial),
-        cmocka_unit_test(test_gguf_longrope), cmocka_unit_test(test_write_ropes),
+        cmocka_unit_test(test_gguf_longrope), cmocka_unit_test(test_gguf_muse_glimmer),
+        cmocka_unit_test(test_write_muse_glimmer), cmocka_unit_test(test_write_ropes),
         cmocka_unit_test(test_gguf_gemma4_refusals),
         cmocka_unit_test(test_gguf_embedding),
     };

@@ -256,6 +256,16 @@ static void test_json_rope(void **state)
         {"\"use_sliding_window\": true, \"sliding_window\": 64", "use_sliding_window is true", "smollm3"},
         {"\"no_rope_layer_interval\": 0", "no_rope_layer_interval is 0", "not between"},
     };
+    static const struct mutation bases[] = {
+        {"\"layer_rope_theta\": [0]", "layer_rope_theta has 1 entries", "2 layers"},
+        {"\"layer_rope_theta\": [true, 0]", "layer_rope_theta[0]", "not a number"},
+        {"\"layer_rope_theta\": [0, 500000]", "layer_rope_theta[1] is 500000", "neither 0 nor rope_theta"},
+        {"\"layer_rope_theta\": 0", "layer_rope_theta is uint", "a list"},
+        {"\"attention_bias\": true", "attention_bias", "true"},
+        {"\"post_norm_eps\": 0", "post_norm_eps is 0", "not between"},
+        {"\"qk_scale_factor\": null", "qk_scale_factor is null", "number"},
+        {"\"output_multiplier\": -1", "output_multiplier is -1", "not between"},
+    };
 #define GROWTH "\"rope_parameters\": {\"rope_type\": \"default\", \"llama_4_scaling_beta\": "
     static const struct mutation growth[] = {
         {GROWTH "-0.1}", "rope_parameters.llama_4_scaling_beta is -0.1", "not between"},
@@ -346,6 +356,7 @@ static void test_json_rope(void **state)
     refuse_json(PERIDOT_ERROR_UNSUPPORTED, "{\"model_type\": \"ministral3\"}", "rope_parameters is missing",
                 "mistral3");
     REFUSE_MUTATIONS("\"model_type\": \"smollm3\", \"num_hidden_layers\": 2", no_rope);
+    REFUSE_MUTATIONS("\"model_type\": \"muse_glimmer_text\", \"num_hidden_layers\": 2", bases);
     refuse_json(PERIDOT_ERROR_UNSUPPORTED, "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"no_rope_layers\": "
                 "[1, 0]}", "no_rope_layers[1] is 0", "llama");
     refuse_json(PERIDOT_ERROR_UNSUPPORTED, "{\"model_type\": \"phi3\", \"partial_rotary_factor\": 0.01}",

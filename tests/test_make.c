@@ -56,6 +56,7 @@ static void test_n_params(void **state)
         {"qwen3-4b", 4022468096}, {"qwen3-8b", 8190735360}, {"qwen3-14b", 14768307200}, {"qwen3-32b", 32762123264},
         {"granite3.3-2b", 2533539840}, {"granite3.3-8b", 8170864640}, {"mistral-7b", 7248023552},
         {"mistral-nemo-12b", 12247782400}, {"olmo2-7b", 7298617344}, {"smollm3-3b", 3075098624},
+        {"muse-glimmer-30b", 27854780928},
     };
     for (size_t i = 0; i < PD_COUNT(published); i++) {
         struct count count = {0};

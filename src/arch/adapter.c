@@ -20,8 +20,8 @@ struct reader {
 };
 
 /* Matrices of layers that every row of a pass is multiplied by. */
-static const enum pd_role roles[] = {PD_ROLE_QKV, PD_ROLE_Q, PD_ROLE_K, PD_ROLE_V, PD_ROLE_O, PD_ROLE_GATE_UP,
-    PD_ROLE_GATE, PD_ROLE_UP, PD_ROLE_DOWN};
+static const enum pd_role roles[] = {PD_ROLE_QKV, PD_ROLE_Q, PD_ROLE_K, PD_ROLE_V, PD_ROLE_ATTN_GATE,
+    PD_ROLE_O, PD_ROLE_GATE_UP, PD_ROLE_GATE, PD_ROLE_UP, PD_ROLE_DOWN};
 
 static const char peft_prefix[] = "base_model.model.";
 

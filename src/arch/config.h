@@ -8,6 +8,8 @@
 #include "format/checkpoint.h"
 #include "params.h"
 
+#include <math.h>
+
 /* Rotation. Inverse frequency i of the n columns of a head that are rotated is base^(-2 i / n), or 0 from the rotated
  * part of them on; then Llama 3.1's rule where its factor is set. `divisor` divides all of them, or, by YaRN's rule,
  * those that turn few times in the old context. Last each is divided by a factor of its own where there are some, which
@@ -63,6 +65,7 @@ struct pd_layer {
     bool qk_norms;                   /* q and k heads are normed before they are rotated, */
     bool whole_qk_norms;             /* or all of them as one vector */
     bool v_norm;                     /* v heads are normed, by no weight */
+    bool attn_gate;                  /* what attention gives is multiplied by a sigmoid: see PD_ROLE_ATTN_GATE */
     bool pre_norms;                  /* what branches read is normed */
     bool post_norms;                 /* branches are normed before they are added */
     bool output_scale;               /* a number multiplies what comes out of the layer */
@@ -81,7 +84,9 @@ struct pd_config {
     uint32_t vocab_size;             /* rows of the embedding; 0: only its tensor says */
     float eps, attn_softcap, final_softcap;   /* softcap 0: none */
     float embed_scale;
-    float residual_scale;            /* of branches, before they are added: see pd_stream_eps */
+    float post_eps;                  /* of post norms; 0: eps */
+    float q_norm_weight;             /* the weights of q norms, k's being 1; 0: the file has tensors of them */
+    float residual_scale;            /* of branches, before they are added: see pd_stream_scale */
     float logit_scale;               /* of logits, before their softcap */
     double query_growth;             /* queries are multiplied by 1 + this * ln(1 + floor(position / old_ctx)) */
     bool rope_interleaved;           /* q and k rows of the file are ordered for rotation of neighbours */
@@ -106,13 +111,18 @@ struct pd_config {
     char **labels;                   /* [n_labels] */
 };
 
-/* The residual stream holds x / residual_scale: branches are added as they are, and all that reads it are norms, which
- * differ for it in eps alone. */
+/* The residual stream holds x / this, and all that reads it are norms, which differ for it in eps alone. With
+ * residual_scale branches are added as they are. With a post_eps the norms of the stream have that, too, so that one
+ * eps serves both norms of a kernel, and the weights of post norms are divided by the scale. */
+static inline float pd_stream_scale(const struct pd_config *c)
+{
+    return c->post_eps != 0 ? sqrtf(c->eps / c->post_eps) : c->residual_scale;
+}
 static inline float pd_stream_eps(const struct pd_config *c)
 {
-    return c->eps / (c->residual_scale * c->residual_scale);
+    return c->post_eps != 0 ? c->post_eps : c->eps / (c->residual_scale * c->residual_scale);
 }
-static inline float pd_stream_embed_scale(const struct pd_config *c) { return c->embed_scale / c->residual_scale; }
+static inline float pd_stream_embed_scale(const struct pd_config *c) { return c->embed_scale / pd_stream_scale(c); }
 
 /* Unknown architectures, and keys that change the maths in a way that is not known, are refused by name. */
 peridot_status pd_config_read(struct pd_config *out, const struct pd_checkpoint *c);

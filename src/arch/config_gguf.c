@@ -192,7 +192,7 @@ static peridot_status read_windows(struct reader *r, struct pd_config *out)
     uint32_t pattern = is_array ? 0 : read_uint(r, PD_NUMBER_PATTERN, r->family->window_pattern);
     PD_TRY(r->status);
     for (uint32_t i = 0; i < out->n_layers; i++) {
-        bool local = pattern && (i + 1) % pattern != 0;
+        bool local = pattern && !pd_family_is_nth(r->family, pattern, i, out->n_layers);
         if (is_array && !pd_meta_bool(&local, m, i))
             return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not an array of booleans", key);
         if (!local) continue;
@@ -280,14 +280,15 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
 
 static peridot_status refuse_unknown(struct reader *r)
 {
-    enum { MULTIPLIERS = 6 };   /* from here on */
+    enum { MULTIPLIERS = 6, LOGIT_SCALE = 8 };   /* from here on */
     /* and the one value that changes nothing */
     static const struct { const char *name; double neutral; } numbers[] = {
         {"rope.scale_linear", 1}, {"rope.scaling.yarn_ext_factor", 1}, {"rope.scaling.yarn_attn_factor", 1},
         {"attention.temperature_length", 0}, {"attention.clamp_kqv", 0}, {"attention.max_alibi_bias", 0},
-        [MULTIPLIERS] = {"logit_scale", 1}, {"embedding_scale", 1}, {"residual_scale", 1}};
+        [MULTIPLIERS] = {"embedding_scale", 1}, {"residual_scale", 1}, [LOGIT_SCALE] = {"logit_scale", 1}};
+    size_t n = r->family->multipliers ? MULTIPLIERS : r->family->logit_scale != 0 ? LOGIT_SCALE : PD_COUNT(numbers);
     char key[KEY_SIZE];
-    for (size_t i = 0; i < (r->family->multipliers ? MULTIPLIERS : PD_COUNT(numbers)); i++) {
+    for (size_t i = 0; i < n; i++) {
         double value = read_float(r, numbers[i].name, key);
         PD_TRY(r->status);
         if (find_key(r, numbers[i].name, key) && value != numbers[i].neutral)
@@ -404,6 +405,9 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     out->n_shared_kv = read_uint(&r, PD_NUMBER_SHARED_KV, 0);
     if (family->per_layer_inputs) out->per_layer_dim = read_uint(&r, PD_NUMBER_PER_LAYER_DIM, 0);
     if (family->multipliers) read_multipliers(&r, out);
+    /* As Muse Glimmer's files are described: none was at hand. They have no key for the post norms' eps. */
+    if (family->logit_scale != 0) out->logit_scale = (float)read_number(&r, PD_NUMBER_LOGIT_SCALE, NAN);
+    out->post_eps = (float)family->post_eps;
     if (family->drafts) out->target_dim = read_uint(&r, PD_NUMBER_TARGET_DIM, -1);
     read_ropes(&r, out);
     PD_TRY(r.status);
@@ -412,7 +416,7 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     r.n_layers = out->n_layers;
     PD_TRY(pd_layers_create(out));
     PD_TRY(read_windows(&r, out));
-    for (uint32_t i = 0; i < out->n_layers; i++) out->layers[i].no_rope = pd_rope_is_usually_absent(family, i);
+    for (uint32_t i = 0; i < out->n_layers; i++) out->layers[i].no_rope = pd_rope_is_usually_absent(out, i);
     for (uint32_t i = 0; i < out->n_layers; i++) PD_TRY(read_layer(&r, out, i));
     return PERIDOT_OK;
 }

@@ -131,7 +131,7 @@ static peridot_status read_windows(struct pd_hf_reader *r, struct pd_config *out
                        r->config.prefix, yyjson_arr_size(types.at), out->n_layers);
     for (uint32_t i = 0; i < out->n_layers; i++) {
         bool local = types.at ? read_type(r, yyjson_arr_get(types.at, i), i, usual || by_types || first != UINT32_MAX)
-            : usual           ? (i + 1) % pattern != 0
+            : usual           ? !pd_family_is_nth(r->family, pattern, i, out->n_layers)
                               : i >= first;
         PD_TRY(r->status);
         if (r->family->last_is_global && i + 1 == out->n_layers) local = false;
@@ -425,6 +425,13 @@ static void read_multipliers(struct pd_hf_reader *r, struct pd_config *out)
     out->logit_scale = (float)(1 / pd_hf_number(r, r->config, PD_NUMBER_LOGIT_DIVISOR, 1));
 }
 
+/* Of a family whose post norms have an eps of their own, and whose norms of q and k have no weights. */
+static void read_norms(struct pd_hf_reader *r, struct pd_config *out)
+{
+    out->post_eps = (float)pd_hf_number(r, r->config, PD_NUMBER_POST_EPS, r->family->post_eps);
+    out->q_norm_weight = (float)pd_hf_number(r, r->config, PD_NUMBER_Q_NORM_WEIGHT, r->family->q_norm_weight);
+}
+
 /* It is outside of text_config. */
 static uint32_t read_target_dim(struct pd_hf_reader *r, yyjson_val *root)
 {
@@ -451,9 +458,12 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
     out->n_shared_kv = pd_hf_uint(&r, PD_NUMBER_SHARED_KV, 0);
     if (family->per_layer_inputs) out->per_layer_dim = pd_hf_uint(&r, PD_NUMBER_PER_LAYER_DIM, r.type->per_layer_dim);
     if (family->multipliers) read_multipliers(&r, out);
+    if (family->post_eps != 0) read_norms(&r, out);
+    if (family->logit_scale != 0)
+        out->logit_scale = (float)pd_hf_number(&r, r.config, PD_NUMBER_LOGIT_SCALE, family->logit_scale);
     if (family->drafts) out->target_dim = read_target_dim(&r, root);
     if (yyjson_obj_get(r.config.at, "vocab_size")) out->vocab_size = pd_hf_uint(&r, PD_NUMBER_VOCAB_SIZE, 0);
-    out->eps = (float)pd_hf_number(&r, r.config, PD_NUMBER_EPS, 1e-6);
+    out->eps = (float)pd_hf_number(&r, r.config, PD_NUMBER_EPS, family->hf_eps != 0 ? family->hf_eps : 1e-6);
     out->attn_softcap = read_softcap(&r, PD_NUMBER_ATTN_SOFTCAP, family->attn_softcap, family->attn_softcap != 0);
     out->final_softcap = read_softcap(&r, PD_NUMBER_FINAL_SOFTCAP, family->final_softcap, family->final_softcap_known);
     out->tied = read_tied(&r, root);

@@ -71,6 +71,12 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
         .rope_base = 2000000, .hf = {2048, 11008, 36, 16, 4, 32768, 0}},
     [PD_MINISTRAL3] = {.name = "mistral3", .silu = true, .gguf_interleaved = true, .query_growth = true,
         .rope_base = 1000000, .hf = {4096, 14336, 34, 32, 8, 262144, 128}},
+    [PD_MUSE_GLIMMER] = {.name = "muse-glimmer", .post_norms = true, .qk_norms = true, .q_norm_weight = 3.87,
+        .post_eps = 1e-8, .embed_norm = true, .attn_gate = true, .silu = true, .logit_scale = 0.19611613513818404,
+        .hf_eps = 1e-5, .hf_norm_plus_one = true, .hf_plain_output_norm = true, .gguf_interleaved = true,
+        .no_rope_interval = 4, .windows_rotate = true, .window_pattern = 4, .from_last = true, .rope_base = 10000,
+        .final_softcap = 20, .final_softcap_known = true, .hf_activation = PD_HF_ACTIVATION,
+        .hf = {6656, 19968, 52, 32, 2, 131072, 128}},
     /* For tests: its layers differ in all that layers can differ in. */
     [PD_TEST_FAMILY] = {.name = "peridot-test", .post_norms = true, .qkv_biases = true, .qk_norms = true,
         .v_norms = true, .scale_embedding = true, .tied = true, .start_of_turn = 105, .optional_v = true,
@@ -99,6 +105,8 @@ static const struct pd_hf_type hf_types[] = {
     {.name = "qwen3", .family = PD_QWEN3}, {.name = "smollm3", .family = PD_SMOLLM3},
     {.name = "ministral", .family = PD_MISTRAL, .window = 4096, .window_types = true},
     {.name = "ministral3", .family = PD_MINISTRAL3}, {.name = "mistral3", .family = PD_MISTRAL, .wraps_any = true},
+    {.name = "muse_glimmer", .family = PD_MUSE_GLIMMER, .wraps = true, .window = 2048},
+    {.name = "muse_glimmer_text", .family = PD_MUSE_GLIMMER, .window = 2048},
     {.name = "peridot_test", .family = PD_TEST_FAMILY},
 };
 
@@ -127,6 +135,11 @@ void pd_family_names(char out[PD_NAMES_SIZE])
     *out = 0;
     for (size_t i = 0; i < PD_TEST_FAMILY; i++)
         if (i == 0 || strcmp(pd_families[i].name, pd_families[i - 1].name) != 0) add_name(out, pd_families[i].name);
+}
+
+bool pd_family_is_nth(const struct pd_family_traits *family, uint32_t n, uint32_t i, uint32_t n_layers)
+{
+    return (family->from_last ? n_layers - 1 - i : i + 1) % n == 0;
 }
 
 bool pd_family_has_activation(const struct pd_family_traits *family, const char *name)

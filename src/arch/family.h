@@ -9,7 +9,7 @@
 enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
     PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO3, PD_OLMO2, PD_GRANITE, PD_GRANITE4, PD_QWEN2, PD_QWEN3,
-    PD_SMOLLM3, PD_MINISTRAL3, PD_TEST_FAMILY, PD_N_FAMILIES
+    PD_SMOLLM3, PD_MINISTRAL3, PD_MUSE_GLIMMER, PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
 /* Which keys of config.json name the gate's activation. */
@@ -36,10 +36,19 @@ struct pd_family_traits {
     bool qk_norms;                   /* every q and k head is normed */
     bool whole_qk_norms;             /* or all q heads as one vector, and all k heads */
     bool v_norms;                    /* every v head is, by no weight */
+    /* The weights of q norms, k's being 1: config.json may say another number and has no tensors of them, as GGUF files
+     * have. 0: files of both forms have tensors. */
+    double q_norm_weight;
+    double post_eps;                 /* of post norms, where config.json does not say it; 0: as of the other norms */
+    bool embed_norm;                 /* embeddings are normed, by no weight */
+    bool attn_gate;                  /* what attention gives is gated by rows of a matrix beside q, k and v */
     bool silu;                       /* the gate's activation; else GELU in its tanh form */
     bool scale_embedding;            /* by sqrt(d_model) rounded to bf16, as the published code does */
     bool multipliers;                /* files say what embeddings, scores, branches and logits are multiplied by */
-    bool hf_norm_plus_one;           /* Hugging Face files centre norm weights on zero */
+    double logit_scale;              /* or logits alone, where config.json does not say it; 0: they are not */
+    double hf_eps;                   /* rms_norm_eps where config.json does not say it; 0: 1e-6 */
+    bool hf_norm_plus_one;           /* Hugging Face files centre norm weights on zero, */
+    bool hf_plain_output_norm;       /* but for the last norm's */
     /* their norm before the ffn is named as with post norms, though there are none */
     bool hf_pre_ffn_norm;
     bool gguf_interleaved;           /* GGUF files order q and k rows for rotation of neighbours */
@@ -64,12 +73,14 @@ struct pd_family_traits {
     bool partial_rope;               /* files may say that a part of a head's columns is rotated */
     bool query_growth;               /* files may say that queries grow with their position */
     uint32_t no_rope_interval;       /* every n-th layer is not rotated, unless config.json says which; 0: all are */
+    bool windows_rotate;             /* GGUF files do not rotate layers without a window, and rotate the others */
     /* original_max_position_embeddings where config.json does not say it; 0: that is for the rule of rotation to say */
     uint32_t hf_old_ctx;
     double rotated_part;             /* of the pairs of a head, the first ones, in layers without a window; 0: all */
     bool sizes_by_window;            /* layers without a window have heads and kv heads of their own */
     uint32_t window_pattern;         /* 0: no windows; n: every n-th layer is global */
     bool own_pattern;                /* files may have another pattern */
+    bool from_last;                  /* every n-th layer is counted from the last one backwards */
     /* Files may say a window of all layers: those of GGUF, and config.json (where type->window is the usual one). */
     bool gguf_all_windows, hf_all_windows;
     /* without a pattern: layers from max_window_layers on have windows where use_sliding_window is true */
@@ -115,6 +126,9 @@ void pd_family_names(char out[PD_NAMES_SIZE]);
 /* What a model of this model_type, or GGUF architecture, has that is not computed here.
  * NULL: nothing is known of it. */
 const char *pd_family_obstacle(const char *name, size_t size);
+
+/* Whether layer i is one of every n-th. */
+bool pd_family_is_nth(const struct pd_family_traits *family, uint32_t n, uint32_t i, uint32_t n_layers);
 
 /* Whether a file's name for an activation means the family's. */
 bool pd_family_has_activation(const struct pd_family_traits *family, const char *name);

@@ -123,19 +123,21 @@ static peridot_status add_sizes(const struct keys *k, const struct pd_config *c,
     return PERIDOT_OK;
 }
 
-/* Which layers have the window, if not those of the family's pattern, for which older readers know no key. */
+/* Which layers have the window, if not those of the family's pattern counted from the first layer on, for which older
+ * readers know no key. */
 static peridot_status add_pattern(const struct keys *k, const struct pd_config *c)
 {
     char key[KEY_SIZE];
-    uint32_t pattern = pd_families[c->family].window_pattern;
-    bool usual = true;
+    const struct pd_family_traits *family = &pd_families[c->family];
+    uint32_t pattern = family->window_pattern;
+    bool usual = !family->from_last;
     uint8_t *local = malloc(c->n_layers);
     if (!local) return pd_fail_alloc(c->n_layers, "pattern of windows");
     for (uint32_t i = 0; i < c->n_layers; i++) {
         local[i] = c->layers[i].window != 0;
-        usual = usual && pattern && local[i] == ((i + 1) % pattern != 0);
+        usual = usual && pattern && local[i] == !pd_family_is_nth(family, pattern, i, c->n_layers);
     }
-    if (!usual || pd_families[c->family].sizes_by_window)
+    if (!usual || family->sizes_by_window)
         pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.sliding_window_pattern"), PD_META_BOOL,
                                  c->n_layers, local);
     free(local);
@@ -173,7 +175,7 @@ static peridot_status add_windows(const struct keys *k, const struct pd_config *
 static peridot_status add_ropes(const struct keys *k, const struct pd_config *c)
 {
     for (uint32_t i = 0; i < c->n_layers; i++)
-        if (c->layers[i].no_rope != pd_rope_is_usually_absent(&pd_families[c->family], i))
+        if (c->layers[i].no_rope != pd_rope_is_usually_absent(c, i))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layer %u is %srotated, for which GGUF has no key", i,
                            c->layers[i].no_rope ? "not " : "");
     const struct pd_rope *global = &c->ropes[PD_ROPE_GLOBAL];
@@ -214,6 +216,10 @@ static peridot_status add_attention(const struct keys *k, const struct pd_config
         add_f32(k, "residual_scale", (double)c->residual_scale);
         add_f32(k, "logit_scale", 1 / (double)c->logit_scale);
     }
+    if (family->logit_scale != 0) add_f32(k, "logit_scale", (double)c->logit_scale);
+    if (c->post_eps != (float)family->post_eps)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "post norms have an eps of %g, for which GGUF has no key",
+                       (double)c->post_eps);
     float scale = c->layers[0].query_scale;
     bool usual = true;
     for (uint32_t i = 0; i < c->n_layers; i++)

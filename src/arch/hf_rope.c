@@ -270,23 +270,40 @@ static void read_no_rope_layer(struct pd_hf_reader *r, struct pd_layer *layer, y
                             "model are rotated", r->config.prefix, i, r->family->name);
 }
 
+/* layer_rope_theta: 0 for those that are not rotated; transformers rotates all others by rope_theta. */
+static void read_layer_base(struct pd_hf_reader *r, struct pd_layer *layer, yyjson_val *v, uint32_t i, double base)
+{
+    layer->no_rope = yyjson_is_num(v) && yyjson_get_num(v) == 0;
+    if (!yyjson_is_num(v))
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %slayer_rope_theta[%u] is not a number",
+                            r->config.prefix, i);
+    else if (!layer->no_rope && yyjson_get_num(v) != base)
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %slayer_rope_theta[%u] is %g, neither 0 nor "
+                            "rope_theta", r->config.prefix, i, yyjson_get_num(v));
+}
+
 peridot_status pd_hf_read_no_rope(struct pd_hf_reader *r, struct pd_config *out)
 {
-    yyjson_val *list = pd_hf_member(r->config.at, "no_rope_layers");
+    bool by_base = r->family->windows_rotate;
+    const char *key = by_base ? "layer_rope_theta" : "no_rope_layers";
+    yyjson_val *list = pd_hf_member(r->config.at, key);
     uint32_t n = r->family->no_rope_interval;
     bool has_windows = n && yyjson_is_true(pd_hf_member(r->config.at, "use_sliding_window"));
     if (has_windows && pd_hf_member(r->config.at, "sliding_window"))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %suse_sliding_window is true, which is not supported "
                        "in a %s model", r->config.prefix, r->family->name);
     if (n && !list) n = pd_hf_uint(r, PD_NUMBER_NO_ROPE_INTERVAL, n);
-    if (list && !yyjson_is_arr(list)) pd_hf_fail_type(r, r->config, "no_rope_layers", "a list");
+    if (list && !yyjson_is_arr(list)) pd_hf_fail_type(r, r->config, key, "a list");
     PD_TRY(r->status);
     if (list && yyjson_arr_size(list) != out->n_layers)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %sno_rope_layers has %zu entries for %u layers",
-                       r->config.prefix, yyjson_arr_size(list), out->n_layers);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %s%s has %zu entries for %u layers", r->config.prefix, key,
+                       yyjson_arr_size(list), out->n_layers);
     for (uint32_t i = 0; i < out->n_layers && r->status == PERIDOT_OK; i++) {
-        if (list) read_no_rope_layer(r, &out->layers[i], yyjson_arr_get(list, i), i);
-        else out->layers[i].no_rope = n && (i + 1) % n == 0;
+        struct pd_layer *layer = &out->layers[i];
+        yyjson_val *v = yyjson_arr_get(list, i);
+        if (!list) layer->no_rope = n && pd_family_is_nth(r->family, n, i, out->n_layers);
+        else if (by_base) read_layer_base(r, layer, v, i, out->ropes[PD_ROPE_GLOBAL].base);
+        else read_no_rope_layer(r, layer, v, i);
     }
     return r->status;
 }

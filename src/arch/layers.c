@@ -55,7 +55,7 @@ uint32_t pd_layer_qkv_dim(const struct pd_config *config, uint32_t i)
 {
     const struct pd_layer *layer = &config->layers[i];
     uint32_t n_kv = !pd_layer_owns_kv(config, i) ? 0 : layer->has_v ? 2 : 1;
-    return pd_layer_q_dim(layer) + n_kv * pd_layer_kv_dim(layer);
+    return (layer->attn_gate ? 2 : 1) * pd_layer_q_dim(layer) + n_kv * pd_layer_kv_dim(layer);
 }
 
 static void raise_to(uint32_t *most, uint32_t n) { *most = (uint32_t)pd_max(*most, n); }
@@ -123,6 +123,7 @@ static void set_blocks(const struct pd_family_traits *family, struct pd_layer *l
     layer->qk_norms = family->qk_norms;
     layer->whole_qk_norms = family->whole_qk_norms;
     layer->v_norm = family->v_norms;
+    layer->attn_gate = family->attn_gate;
     layer->pre_norms = !family->no_pre_norms;
     layer->post_norms = family->post_norms;
     layer->output_scale = family->output_scales;

@@ -19,7 +19,7 @@ peridot_status pd_layer_check_experts(const struct pd_layer *layer, const char *
 bool pd_layer_owns_kv(const struct pd_config *config, uint32_t layer);
 /* Ranks may begin with a layer up to this one, as later ones read its keys, which must be on the same rank. */
 uint32_t pd_layers_last_division(const struct pd_config *config);
-/* Columns of all of a layer's heads, and rows of its fused matrix of q, k and v. */
+/* Columns of all of a layer's heads, and rows of its fused matrix of q, k, v and attention's gate. */
 uint32_t pd_layer_q_dim(const struct pd_layer *layer);
 uint32_t pd_layer_kv_dim(const struct pd_layer *layer);
 uint32_t pd_layer_qkv_dim(const struct pd_config *config, uint32_t layer);

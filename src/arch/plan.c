@@ -14,7 +14,7 @@ enum size { ONE, D_MODEL, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_H
 enum when { ALWAYS, PRE_NORMS, FUSED_QKV, HAS_Q, FUSED_GATE_UP, HAS_GATE, EXPERTS_FUSED, EXPERTS_SPLIT, UNTIED,
     HAS_RULE, LONG_ROPE, CLASSIFIES, HAS_KV, HAS_V,
     QKV_BIASES, QKV_BIASES_AND_KV, QKV_BIASES_AND_V, O_BIASES, FFN_BIASES,   /* all that are of matrices */
-    QK_NORMS, QK_NORMS_AND_KV, POST_NORMS,
+    QK_NORMS, QK_NORMS_AND_KV, POST_NORMS, ATTN_GATES,
     EXPERTS, PER_LAYER_INPUTS, PER_LAYER_TABLE, OUTPUT_SCALES, DENSE_2, DENSE_3, PROJECTS, DRAFTS };
 
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
@@ -57,6 +57,8 @@ static const struct row {
         KV_DIM, D_MODEL, HAS_KV, PD_MATRIX_QKV},
     [PD_ROLE_V] = {"blk.%u.attn_v.weight", "layers.%u.self_attn.v_proj.weight", NULL,
         KV_DIM, D_MODEL, HAS_V, PD_MATRIX_QKV},
+    [PD_ROLE_ATTN_GATE] = {"blk.%u.attn_gate.weight", "layers.%u.self_attn.gate_proj.weight", NULL,
+        Q_DIM, D_MODEL, ATTN_GATES, PD_MATRIX_QKV},
     [PD_ROLE_Q_BIAS] = {"blk.%u.attn_q.bias", "layers.%u.self_attn.q_proj.bias", NULL,
         ONE, Q_DIM, QKV_BIASES, PD_MATRIX_QKV},
     [PD_ROLE_K_BIAS] = {"blk.%u.attn_k.bias", "layers.%u.self_attn.k_proj.bias", NULL,
@@ -145,6 +147,7 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
     case QK_NORMS: return qk_norms;
     case QK_NORMS_AND_KV: return qk_norms && has_kv;
     case POST_NORMS: return l->post_norms;
+    case ATTN_GATES: return l->attn_gate;
     case EXPERTS: return l->n_experts != 0;
     case EXPERTS_FUSED: return l->n_experts != 0 && !l->experts_split;
     case EXPERTS_SPLIT: return l->n_experts != 0 && l->experts_split;
@@ -199,6 +202,19 @@ static uint32_t n_rotated_rows(const struct pd_config *c, const struct pd_plan *
     return 0;
 }
 
+/* Hugging Face files centre the weights of norms on zero in some families, all or all but the last. */
+static bool is_centred(const struct pd_config *c, const struct pd_plan *plan)
+{
+    bool norm = plan->n_dims == 1 && !plan->is_bias && plan->role != PD_ROLE_OUTPUT_SCALE;
+    bool plain = plan->role == PD_ROLE_OUTPUT_NORM && pd_families[c->family].hf_plain_output_norm;
+    return c->norm_plus_one && norm && !plain;
+}
+
+static float constant_of(const struct pd_config *c, enum pd_role role)
+{
+    return role == PD_ROLE_Q_NORM ? c->q_norm_weight : role == PD_ROLE_K_NORM && c->q_norm_weight != 0 ? 1 : 0;
+}
+
 bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role role, uint32_t layer)
 {
     const struct row *row = &table[role];
@@ -207,6 +223,8 @@ bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role ro
         .n_rows = size_of(c, row->rows, layer), .n_cols = size_of(c, row->cols, layer), .matrix = row->matrix,
         .is_bias = row->when >= QKV_BIASES && row->when <= FFN_BIASES};
     out->n_rotated_rows = n_rotated_rows(c, out);
+    out->plus_one = is_centred(c, out);
+    out->constant = constant_of(c, role);
     return is_present(c, row->when, layer);
 }
 

@@ -14,7 +14,8 @@ enum pd_role {
     PD_ROLE_PER_LAYER_EMBEDDING, PD_ROLE_PER_LAYER_MODEL_PROJ, PD_ROLE_PER_LAYER_MODEL_NORM,
     PD_ROLE_PRE_PROJ, PD_ROLE_POST_PROJ,   /* a drafter's: from what its target has, and back */
     /* In layers: */
-    PD_ROLE_ATTN_NORM, PD_ROLE_QKV, PD_ROLE_Q, PD_ROLE_K, PD_ROLE_V, PD_ROLE_Q_BIAS, PD_ROLE_K_BIAS, PD_ROLE_V_BIAS,
+    PD_ROLE_ATTN_NORM, PD_ROLE_QKV, PD_ROLE_Q, PD_ROLE_K, PD_ROLE_V, PD_ROLE_ATTN_GATE,
+    PD_ROLE_Q_BIAS, PD_ROLE_K_BIAS, PD_ROLE_V_BIAS,
     PD_ROLE_O, PD_ROLE_O_BIAS, PD_ROLE_Q_NORM, PD_ROLE_K_NORM, PD_ROLE_POST_ATTN_NORM,
     PD_ROLE_FFN_NORM, PD_ROLE_GATE_UP, PD_ROLE_GATE, PD_ROLE_UP, PD_ROLE_GATE_BIAS, PD_ROLE_UP_BIAS, PD_ROLE_DOWN,
     PD_ROLE_DOWN_BIAS, PD_ROLE_POST_FFN_NORM,
@@ -44,6 +45,8 @@ struct pd_plan {
     uint32_t n_rows, n_cols;
     enum pd_layer_matrix matrix;   /* of a layer's matrices */
     bool is_bias;                  /* of that matrix: a number for each row of its tensor */
+    bool plus_one;                 /* 1 is to be added to the tensor's elements */
+    float constant;                /* the file has no such tensor: its elements are all this; 0: it has */
     uint32_t n_rotated_rows;       /* the first ones, of q and k heads, or a vector's elements: see pd_head_order */
 };
 

@@ -95,9 +95,11 @@ void pd_rope_factors(float *out, const struct pd_config *config, uint32_t n)
     }
 }
 
-bool pd_rope_is_usually_absent(const struct pd_family_traits *family, uint32_t layer)
+bool pd_rope_is_usually_absent(const struct pd_config *config, uint32_t layer)
 {
-    return family->no_rope_interval && (layer + 1) % family->no_rope_interval == 0;
+    const struct pd_family_traits *family = &pd_families[config->family];
+    if (family->windows_rotate) return !config->layers[layer].window;
+    return family->no_rope_interval && pd_family_is_nth(family, family->no_rope_interval, layer, config->n_layers);
 }
 
 /* ---- rows ---- */

@@ -23,8 +23,8 @@ bool pd_rope_needs_factors(const struct pd_config *config);
  * and PD_ROPE_STILL for pairs that are not rotated. */
 void pd_rope_factors(float *out, const struct pd_config *config, uint32_t n);
 
-/* Whether the family's GGUF files have no rotation in a layer, for which they have no key. */
-bool pd_rope_is_usually_absent(const struct pd_family_traits *family, uint32_t layer);
+/* Whether GGUF files of the family have no rotation in a layer, for which they have no key. */
+bool pd_rope_is_usually_absent(const struct pd_config *config, uint32_t layer);
 
 /* How rows of q and k are ordered within a head. On the device i is rotated with i + head_dim / 2; files have what is
  * rotated before what is not, and the two of a pair half of it apart, or side by side. */

@@ -91,6 +91,8 @@ static const struct pd_shape shapes[] = {
      .rope_base = 5e5},
     {.name = "smollm3-3b",  PD_SMOLLM3, 36, 2048, 11008, 16,  4, 128,    0,  65536,  0, 128256, 128256, 128256, false,
      .rope_base = 5e6},
+    {.name = "muse-glimmer-30b", PD_MUSE_GLIMMER, 52, 6656, 19968, 32, 2, 128, 2048, 131072, 0, 202048, 202048, 202048,
+     true, .rope_base = 5e5, .eps = 1e-5f},
     {.name = "tiny-gemma",  PD_GEMMA1,   2,  256,   512,  4,  1,  64,    0,    512,  0,   1024,   1024,   1024, false},
     {.name = "tiny-gemma2", PD_GEMMA2,   4,  256,   512,  4,  2,  64,   32,    512,  0,   1024,   1024,   1024, false},
     {.name = "tiny-gemma3", PD_GEMMA3,   7,  256,   512,  4,  2,  64,   32,    512,  8,   1088,   1024,   1000, false},
@@ -144,7 +146,7 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
     PD_TRY(pd_layers_create(c));
     for (uint32_t i = 0; i < c->n_layers; i++) {
         struct pd_layer *l = &c->layers[i];
-        bool local = pattern && (i + 1) % pattern != 0;
+        bool local = pattern && !pd_family_is_nth(&pd_families[s->family], pattern, i, c->n_layers);
         *l = (struct pd_layer){.n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads, .head_dim = s->head_dim,
             .ffn_dim = s->ffn_dim, .window = local ? s->window : 0, .has_v = local || !s->global_kv_heads,
             .n_experts = s->n_experts, .n_experts_used = s->n_experts_used, .expert_dim = s->expert_dim};
@@ -153,7 +155,7 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
         if (s->double_wide && i >= c->n_layers - c->n_shared_kv) l->ffn_dim *= 2;
         if (s->layers) *l = s->layers[i];
         l->kv_layer = i;
-        l->no_rope = pd_rope_is_usually_absent(&pd_families[s->family], i);
+        l->no_rope = pd_rope_is_usually_absent(c, i);
         l->query_scale = s->query_scale != 0 ? s->query_scale : pd_layer_usual_scale(c, l);
     }
     return pd_layers_complete(c);
@@ -167,7 +169,9 @@ peridot_status pd_shape_config(struct pd_config *out, const struct pd_shape *s)
         .final_softcap = s->final_softcap != 0 ? s->final_softcap : (float)family->final_softcap,
         .embed_scale = s->embed_scale != 0 ? s->embed_scale : 1,
         .residual_scale = s->residual_scale != 0 ? s->residual_scale : 1,
-        .logit_scale = s->logit_divisor != 0 ? 1 / s->logit_divisor : 1,
+        .logit_scale = s->logit_divisor != 0 ? 1 / s->logit_divisor
+            : family->logit_scale != 0 ? (float)family->logit_scale : 1,
+        .post_eps = (float)family->post_eps,
         .fused_qkv = family->fused, .fused_gate_up = family->fused,
         .n_shared_kv = s->n_shared_kv, .per_layer_dim = s->per_layer_dim, .target_dim = s->target_dim};
     out->tied = !s->untied;

@@ -167,7 +167,7 @@ static peridot_status count_role(struct pd_source_totals *out, struct pd_source 
 {
     const struct pd_tensor *t;
     struct pd_plan plan;
-    if (!pd_plan_get(&plan, s->config, role, layer)) return PERIDOT_OK;
+    if (!pd_plan_get(&plan, s->config, role, layer) || plan.constant != 0) return PERIDOT_OK;
     if (role == PD_ROLE_SCORE_BIAS && !pd_source_find(s, role, 0)) return PERIDOT_OK;
     if (role == PD_ROLE_SCORE_BIAS) plan.n_cols = out->n_outputs;
     if (role == PD_ROLE_OUTPUT || role == PD_ROLE_PER_LAYER_EMBEDDING) plan.n_rows = out->vocab_size;

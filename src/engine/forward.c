@@ -1,6 +1,6 @@
 /* The forward pass, in the order of the papers. Of rows in any mix, those of decode steps first, it computes
- *   x = embed(tokens), or rows that stand for images
- *   in each layer   x += post(o(attention(rope(qkv(norm(x))))))
+ *   x = embed(tokens), in some families normed, or rows that stand for images
+ *   in each layer   x += post(o(attention(rope(qkv(norm(x)))))), in some with attention's output gated
  *                   x = (x + post(down(act(gate(norm(x))) up(norm(x))))) scale
  *                   and in models whose layers have inputs of their own, before that scale, one more branch
  *   logits = softcap(output(norm(x)))
@@ -35,16 +35,26 @@ static void read_target(const struct pd_forward_args *p)
     pd_op_linear(p->recorder, p->scratch->x, &p->weights->pre_proj, t->in, p->n_tokens);        /* [n][d_model] */
 }
 
+/* x = embed(tokens), or rms of that. */
+static void embed_tokens(const struct pd_forward_args *p)
+{
+    const struct pd_rows x = p->scratch->x;
+    const struct pd_embed embed = {.x = x, .table = &p->weights->lookup, .tokens = p->tokens,
+                                   .embedded = p->embedded, .scale = pd_stream_embed_scale(p->config)};
+    const struct pd_norm norm = {.x = x, .normed = x, .w = p->weights->embed_norm, .n = p->config->d_model,
+                                 .eps = pd_stream_eps(p->config), .x_scale = 1};
+    pd_op_embed(p->recorder, &embed, p->n_tokens);                                        /* [n][d_model] */
+    if (norm.w) pd_op_rmsnorm(p->recorder, &norm, p->n_tokens);
+}
+
 /* From tokens, from a drafter's target, or from the rank that holds the layers before. */
 static struct pd_stream begin_stream(const struct pd_forward_args *p)
 {
     const struct pd_scratch *s = p->scratch;
     uint64_t size = (uint64_t)p->n_tokens * s->x.stride * sizeof(float);
-    const struct pd_embed embed = {.x = s->x, .table = &p->weights->lookup, .tokens = p->tokens,
-                                   .embedded = p->embedded, .scale = pd_stream_embed_scale(p->config)};
     if (p->target) read_target(p);
     else if (p->weights->first_layer) pd_op_copy(p->recorder, s->x_span, 0, p->rows_in, 0, size);
-    else pd_op_embed(p->recorder, &embed, p->n_tokens);
+    else embed_tokens(p);
     return (struct pd_stream){.x = s->x, .x_other = s->x_other, .normed = s->normed, .n_rows = p->n_tokens,
         .n = p->config->d_model, .eps = pd_stream_eps(p->config)};
 }
@@ -105,6 +115,15 @@ static void attend(const struct pd_forward_args *p, uint32_t i)
     if (!chunk.n_tokens) return;
     pd_op_rope(p->recorder, &chunk);
     pd_op_attention(p->recorder, &chunk);
+}
+
+/* att *= sigmoid(gate), which stands behind q, k and v */
+static void gate_attention(const struct pd_forward_args *p, uint32_t i)
+{
+    uint32_t n = pd_layer_q_dim(&p->config->layers[i]);
+    const struct pd_rows att = p->scratch->att,
+                         gate = pd_rows_at(p->scratch->qkv, 0, pd_layer_qkv_dim(p->config, i) - n);
+    pd_op_glu(p->recorder, att, gate, att, n, p->n_tokens, PD_SIGMOID);
 }
 
 /* All q heads are normed as one vector, and all k heads. */
@@ -184,9 +203,10 @@ static void layer(const struct pd_forward_args *p, struct pd_stream *x, uint32_t
     bool has_experts = p->config->layers[i].n_experts != 0;
 
     pd_stream_norm(x, w->norms[PD_ROLE_ATTN_NORM]);                                   /* x [n][d_model] */
-    pd_op_linear_stream(r, s->qkv, &w->linears[PD_MATRIX_QKV], x);                    /* [n][heads of q, k, v] */
+    pd_op_linear_stream(r, s->qkv, &w->linears[PD_MATRIX_QKV], x);                    /* [n][heads of q, k, v, gate] */
     if (p->config->layers[i].whole_qk_norms) norm_whole(p, i);
     attend(p, i);                                                                     /* att [n][n_heads head_dim] */
+    if (p->config->layers[i].attn_gate) gate_attention(p, i);
     pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_O], s->att, n);                  /* [n][d_model] */
     pd_stream_add(x, s->branch, w->norms[PD_ROLE_POST_ATTN_NORM], 1);
     if (has_experts) pd_op_stream_add(r, x);

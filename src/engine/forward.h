@@ -17,7 +17,8 @@ struct pd_scratch {
     struct pd_span x_span, x_other_span;
     struct pd_rows normed;     /* [n][d_model]: what matrices read; at the end the final-norm hidden states */
     struct pd_rows branch;     /* [n][d_model]: output of attention or ffn before it is added */
-    struct pd_rows qkv;        /* [n][(n_heads + 2 n_kv_heads) head_dim]: q, k, v; fewer in layers without k or v */
+    struct pd_rows qkv;        /* [n][(n_heads + 2 n_kv_heads) head_dim]: q, k, v; fewer in layers without k or v, and
+                                  n_heads more, the gate, in those that have one */
     struct pd_rows att;        /* [n][n_heads head_dim] */
     struct pd_rows gate_up;    /* [n][2 ffn_dim]: gate, up */
     struct pd_rows act;        /* [n][ffn_dim] */

@@ -31,7 +31,7 @@ struct pd_loader {
 
 /* Rows of several tensors, one after the other, or those of experts one expert after the other. */
 struct pd_load_rows {
-    const struct pd_tensor *at[3];
+    const struct pd_tensor *at[4];
     uint32_t n;
     uint32_t n_reordered;               /* rows, the first ones, that files order otherwise, */
     struct pd_head_order order;         /* so */
@@ -60,6 +60,8 @@ void pd_load_count(struct pd_loader *l, uint64_t size);
 peridot_status pd_load_matrix(struct pd_loader *l, struct pd_matrix *m, const struct pd_load_rows *parts,
                               uint32_t n_cols);
 peridot_status pd_load_norm(struct pd_loader *l, uint64_t *address, const struct pd_plan *plan);
+/* n numbers that no file has. */
+peridot_status pd_load_constant(struct pd_loader *l, uint64_t *address, float value, uint32_t n);
 /* Of all of a matrix's parts, or of none. */
 peridot_status pd_load_bias(struct pd_loader *l, struct pd_linear *linear, const struct pd_load_rows *biases);
 peridot_status pd_load_output_scale(struct pd_loader *l, float *scale, const struct pd_plan *plan);

@@ -235,12 +235,33 @@ static void read_vector(float *out, const struct pd_loader *l, const struct pd_t
         pd_dequantize(t->dtype, out + i, t->data + pd_row_size(t->dtype, pd_head_order_row(&order, i)), 1);
 }
 
+/* Frees the row. */
+static peridot_status put_vector(struct pd_loader *l, uint64_t *address, struct pd_span span, float *row, uint32_t n)
+{
+    peridot_status status = pd_span_write(l->gpu, span, 0, row, n * sizeof *row);
+    free(row);
+    *address = span.address;
+    return status;
+}
+
+peridot_status pd_load_constant(struct pd_loader *l, uint64_t *address, float value, uint32_t n)
+{
+    struct pd_span span;
+    PD_TRY(alloc(&span, l, NULL, n * sizeof(float), "norm"));
+    if (l->measuring) return PERIDOT_OK;
+    float *row = malloc(n * sizeof *row);
+    if (!row) return pd_fail_alloc(n * sizeof *row, "norm");
+    for (uint32_t i = 0; i < n; i++) row[i] = value;
+    return put_vector(l, address, span, row, n);
+}
+
 peridot_status pd_load_norm(struct pd_loader *l, uint64_t *address, const struct pd_plan *plan)
 {
     const struct pd_tensor *t;
     struct pd_span span;
     float *row;
     uint32_t n = plan->n_cols;
+    if (plan->constant != 0) return pd_load_constant(l, address, plan->constant, n);
     PD_TRY(pd_source_get(&t, &l->source, plan));
     PD_TRY(alloc(&span, l, NULL, n * sizeof *row, t->name));
     if (l->measuring) {
@@ -251,16 +272,16 @@ peridot_status pd_load_norm(struct pd_loader *l, uint64_t *address, const struct
     row = malloc(n * sizeof *row);
     if (!row) return pd_fail_alloc(n * sizeof *row, t->name);
     read_vector(row, l, t, plan);
-    if (l->config->norm_plus_one)
+    if (plan->plus_one)
         for (uint32_t i = 0; i < n; i++) row[i] += 1;
+    bool is_post = plan->role == PD_ROLE_POST_ATTN_NORM || plan->role == PD_ROLE_POST_FFN_NORM;
+    if (is_post && l->config->post_eps != 0)
+        for (uint32_t i = 0; i < n; i++) row[i] /= pd_stream_scale(l->config);
     if (plan->role == PD_ROLE_ROUTER_SCALE)
         for (uint32_t i = 0; i < n; i++) row[i] /= sqrtf((float)n);
     if (plan->role == PD_ROLE_OUTPUT_NORM)   /* the matrix after it may be the embedding */
         for (uint32_t i = 0; i < n; i++) row[i] *= l->config->logit_scale;
-    peridot_status status = pd_span_write(l->gpu, span, 0, row, n * sizeof *row);
-    free(row);
-    PD_TRY(status);
-    *address = span.address;
+    PD_TRY(put_vector(l, address, span, row, n));
     return pd_load_report(l, t->size);
 }
 

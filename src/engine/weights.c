@@ -57,6 +57,8 @@ static peridot_status load_embedding(struct pd_loader *l)
     struct pd_load_rows embedding = {.n = 1};
     PD_TRY(pd_source_get_embedding(&embedding.at[0], &l->source));
     l->w->vocab_size = (uint32_t)embedding.at[0]->shape[0];
+    if (pd_families[l->config->family].embed_norm)
+        PD_TRY(pd_load_constant(l, &l->w->embed_norm, 1 / pd_stream_scale(l->config), l->config->d_model));
     return pd_load_matrix(l, &l->w->embedding, &embedding, l->config->d_model);
 }
 

@@ -26,6 +26,7 @@ struct pd_weights {
     float *dense[PD_MAX_DENSE];    /* [columns][rows] on the host: see peridot_embedding; NULL: no such layer */
     float *output_bias;            /* [n_outputs] on the host, or NULL: only token classification has one */
     struct pd_table lookup;
+    uint64_t embed_norm;           /* [d_model], what rms(embedding) is multiplied by; 0: it is not normed */
     uint64_t output_norm;
     /* What gives layers inputs of their own, where the model has it: a table with a row of all layers for each token,
      * in the host's memory but where memory is unified, and what is added of the token's embedding. */

@@ -76,7 +76,8 @@ uint64_t pd_tensor_n_rows(const struct pd_tensor *t)
 bool pd_tensor_is_unread(const char *name)
 {
     static const char *const prefixes[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
-        "model.multi_modal_projector.", "embed_vision.", "model.embed_vision.", "vision_embedder.",
+        "model.multi_modal_projector.", "model.vision_adapter.", "model.vision_projection.", "embed_vision.",
+        "model.embed_vision.", "vision_embedder.",
         "model.vision_embedder.", "audio_tower.", "embed_audio.", "model.audio_tower.", "model.embed_audio.",
         "masked_embedding."};
     for (size_t i = 0; i < PD_COUNT(prefixes); i++)

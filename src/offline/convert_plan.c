@@ -85,8 +85,7 @@ static peridot_status add_tensor(struct planner *l, const struct pd_tensor *t, c
     struct pd_convert_item item = item_of(t);
     pd_tensor_name_gguf(name, plan->role, plan->layer);
     item.dtype = choose(l->plan, name, t->n_dims, t->shape[t->n_dims - 1]);
-    bool norm = plan->n_dims == 1 && plan->role != PD_ROLE_OUTPUT_SCALE && !plan->is_bias;
-    item.plus_one = norm && l->source.config->norm_plus_one;
+    item.plus_one = plan->plus_one;
     item.interleaves = plan->n_rotated_rows && pd_families[l->source.config->family].gguf_interleaved;
     item.order = pd_head_order_of(l->source.config, plan->layer);
     return add_item(l->plan, name, item);
@@ -110,11 +109,29 @@ static peridot_status add_halves(struct planner *l, const struct pd_tensor *t, c
     return PERIDOT_OK;
 }
 
+/* A vector that the source has no tensor of. */
+static peridot_status add_made(struct planner *l, enum pd_role role, uint32_t layer, const float *made, uint32_t n)
+{
+    char name[PD_TENSOR_NAME_SIZE];
+    pd_tensor_name_gguf(name, role, layer);
+    return add_item(l->plan, name, (struct pd_convert_item){.made = made, .dtype = PD_F32, .n_dims = 1,
+        .shape = {n, 1, 1, 1}});
+}
+
+static peridot_status add_constant(struct planner *l, const struct pd_plan *plan)
+{
+    float *all = pd_arena_array(&l->plan->arena, plan->n_cols, sizeof *all);
+    if (!all) return pd_fail_alloc(plan->n_cols * sizeof *all, "norms");
+    for (uint32_t i = 0; i < plan->n_cols; i++) all[i] = plan->constant;
+    return add_made(l, plan->role, plan->layer, all, plan->n_cols);
+}
+
 static peridot_status add_role(struct planner *l, enum pd_role role, uint32_t layer)
 {
     const struct pd_tensor *t;
     struct pd_plan plan;
     if (!pd_plan_get(&plan, l->source.config, role, layer)) return PERIDOT_OK;
+    if (plan.constant != 0) return add_constant(l, &plan);
     if (role == PD_ROLE_PER_LAYER_EMBEDDING) plan.n_rows = l->plan->vocab_size;
     PD_TRY(pd_source_get(&t, &l->source, &plan));
     if (role == PD_ROLE_GATE_UP && !pd_families[l->source.config->family].fused) return add_halves(l, t, &plan);
@@ -140,7 +157,6 @@ static peridot_status plan_vocabulary(struct planner *l)
 /* Rules of frequencies that GGUF has no keys for are tensors of what each is divided by. */
 static peridot_status plan_rope(struct planner *l, enum pd_role role)
 {
-    char name[PD_TENSOR_NAME_SIZE];
     struct pd_plan plan;
     if (!pd_plan_get(&plan, l->source.config, role, 0)) return PERIDOT_OK;
     float *factors = pd_arena_array(&l->plan->arena, plan.n_cols, sizeof *factors);
@@ -148,9 +164,7 @@ static peridot_status plan_rope(struct planner *l, enum pd_role role)
     const struct pd_rope *rope = &l->source.config->ropes[PD_ROPE_GLOBAL];
     if (role == PD_ROLE_ROPE_FREQS) pd_rope_factors(factors, l->source.config, plan.n_cols);
     else memcpy(factors, rope->factors[role == PD_ROLE_ROPE_LONG], plan.n_cols * sizeof *factors);
-    pd_tensor_name_gguf(name, role, 0);
-    return add_item(l->plan, name, (struct pd_convert_item){.made = factors, .dtype = PD_F32, .n_dims = 1,
-        .shape = {plan.n_cols, 1, 1, 1}});
+    return add_made(l, role, 0, factors, plan.n_cols);
 }
 
 static peridot_status check_head(const struct planner *l)

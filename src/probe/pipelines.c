@@ -101,6 +101,7 @@ static peridot_status outline_create(struct outline *o, const struct pd_shape *s
         status = pd_fail_alloc(shape->n_layers * sizeof *o->weights.layers, "layers");
     if (status != PERIDOT_OK) outline_free(o);
     o->weights.output_norm = SOMEWHERE;
+    if (pd_families[shape->family].embed_norm) o->weights.embed_norm = SOMEWHERE;
     if (status == PERIDOT_OK) o->scratch = scratch(&o->config);
     return status;
 }

@@ -8,6 +8,7 @@ transformers' class has: a family is a row of MODELS.
 A folder has config.json and model.safetensors (bf16), model.gguf where gguf-py knows the architecture (names of its
 tensor map; keys of the row), tokens.txt, and logits.f32 and hidden.f32 of float64 weights and activations.
 """
+import copy
 import pathlib
 import shutil
 import sys
@@ -79,23 +80,39 @@ MODELS = {
         "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 16,
         "rope.scaling.yarn_beta_fast": 2.0, "rope.scaling.yarn_beta_slow": 0.5,
         "rope.scaling.yarn_log_multiplier": 1.0, "attention.temperature_scale": 0.5}),
+    # gguf-py does not know it: the file is as it is described
+    "muse-glimmer": ("MuseGlimmer", dict(
+        num_hidden_layers=3, head_dim=32, num_key_value_heads=1, sliding_window=9, rms_norm_eps=0.05,
+        qk_scale_factor=1.5, output_multiplier=0.7, final_logit_softcapping=4.0, rope_parameters=ROPE), False,
+        "muse-glimmer",
+        {"logit_scale": 0.7, "final_logit_softcapping": 4.0, "attention.sliding_window": 9,
+         "attention.sliding_window_pattern": [True, True, False]} | {
+            f"blk.{i}.attn_{n}_norm.weight": np.full(32, 1.5 if n == "q" else 1.0, np.float32)
+            for i in range(3) for n in "qk"}),
 }
+# Of models that transformers has inside a multimodal one alone: the rest of that one's configuration.
+WRAPPED = {"MuseGlimmer": dict(
+    vision_config=dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, patch_size=2,
+                       pos_emb_height=2, pos_emb_width=2), out_hidden_size=32, projector_hidden_size=8)}
 # Standard deviations, and those of matrices whose columns' root is divided by: an fp16 cache must stay below 1e-3.
 SPREAD = {"embed_tokens": 2.0, "lm_head": 0.5}
 GAIN = {"q_proj": 1.4, "k_proj": 1.4, "qkv_proj": 1.2, "v_proj": 0.8, "o_proj": 0.8, "gate_up_proj": 1.0,
         "gate_proj": 1.0, "up_proj": 1.0, "down_proj": 1.0, "input_linear": 1.0, "output_linear": 1.0}
-NEIGHBOURS = ("granite", "llama", "mistral3", "smollm3")     # llama.cpp rotates 2i, 2i + 1 of these
+# Muse Glimmer's branches are so small that the eps of their norms counts.
+OWN_GAIN = {"muse-glimmer": {"o_proj": 8e-5, "down_proj": 2e-4}}
+NEIGHBOURS = ("granite", "llama", "mistral3", "muse-glimmer", "smollm3")   # llama.cpp rotates 2i, 2i + 1 of these
+NAMED_AS = {"muse-glimmer": ("gemma2", "afmoe")}   # architectures that gguf-py knows, with such names
 
 
-def draw(name, shape, seed):
+def draw(name, shape, seed, mean, gain):
     rng = np.random.Generator(np.random.PCG64([seed, zlib.crc32(name.encode())]))
     values = rng.standard_normal(shape)
     kind = name.removesuffix(".weight").split(".")[-1]
     if name.endswith(".bias"):
         return 0.3 * values
     if len(shape) == 1:
-        return 1 + 0.3 * values
-    return values * (SPREAD[kind] if kind in SPREAD else GAIN[kind] / np.sqrt(shape[1]))
+        return mean + 0.3 * values
+    return values * (SPREAD[kind] if kind in SPREAD else gain.get(kind, 1.0) / np.sqrt(shape[1]))
 
 
 def swap_pairs(array, head_dim):
@@ -103,7 +120,16 @@ def swap_pairs(array, head_dim):
     return np.ascontiguousarray(rows.swapaxes(1, 2).reshape(array.shape))
 
 
-def save_gguf(path, arch, keys, config, tensors):
+def gguf_name(arch, n_layers, hf):
+    for known in NAMED_AS.get(arch, (arch,)):
+        names = gguf.get_tensor_name_map({v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}[known], n_layers)
+        name = names.get_name(hf.replace(".language_model.", "."), try_suffixes=(".weight", ".bias"))
+        if name:
+            return name
+    raise KeyError(hf)
+
+
+def save_gguf(path, arch, keys, config, tensors, centred):
     w = gguf.GGUFWriter(path, arch)
     w.add_name(path.parent.name)
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -123,13 +149,13 @@ def save_gguf(path, arch, keys, config, tensors):
             w.add_tensor(key, value)
         else:
             add[type(value)](f"{arch}.{key}", value)
-    names = gguf.get_tensor_name_map({v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}[arch], config.num_hidden_layers)
     for hf, tensor in tensors.items():
-        array = tensor.float().numpy()
+        if "vision" in hf:
+            continue
+        array = tensor.float().numpy() + (hf in centred)
         if arch in NEIGHBOURS and hf.split(".")[-2] in ("q_proj", "k_proj"):
             array = swap_pairs(array, head_dim)
-        name = names.get_name(hf, try_suffixes=(".weight", ".bias"))
-        assert name, hf
+        name = gguf_name(arch, config.num_hidden_layers, hf)
         half = array.ndim > 1
         w.add_tensor(name, gguf.quants.quantize(array, gguf.GGMLQuantizationType.BF16) if half else array,
                      raw_dtype=gguf.GGMLQuantizationType.BF16 if half else None)
@@ -156,15 +182,22 @@ def make(name, folder):
     seed = zlib.crc32(name.encode())
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    config = getattr(transformers, family + "Config")(**COMMON | own)
-    config.architectures = [family + "ForCausalLM"]
+    numbers = copy.deepcopy(COMMON | own)     # transformers writes into what it gets
+    if family in WRAPPED:
+        numbers = {"text_config": numbers, "tie_word_embeddings": False} | WRAPPED[family]
+    config = getattr(transformers, family + "Config")(**numbers)
+    text = config.get_text_config()
+    architecture = family + ("ForConditionalGeneration" if family in WRAPPED else "ForCausalLM")
+    config.architectures = [architecture]
     config._attn_implementation = "eager"
-    model = getattr(transformers, family + "ForCausalLM")(config).double().eval()
+    model = getattr(transformers, architecture)(config).double().eval()
     state, tensors = model.state_dict(), {}
+    centred = {n + ".weight" for n, module in model.named_modules() if "Centered" in type(module).__name__}
     for n, t in state.items():
-        if n == "lm_head.weight" and config.tie_word_embeddings:
+        if n == "lm_head.weight" and text.tie_word_embeddings:
             continue
-        tensors[n] = torch.from_numpy(draw(n, tuple(t.shape), seed)).to(torch.bfloat16)
+        gain = GAIN | OWN_GAIN.get(name, {})
+        tensors[n] = torch.from_numpy(draw(n, tuple(t.shape), seed, n not in centred, gain)).to(torch.bfloat16)
     model.load_state_dict({n: t.double() for n, t in tensors.items()}, strict=False)
     model.tie_weights()
     if old:
@@ -174,18 +207,18 @@ def make(name, folder):
         config.save_pretrained(folder)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     if arch:
-        save_gguf(folder / "model.gguf", arch, keys, config, tensors)
+        save_gguf(folder / "model.gguf", arch, keys, text, tensors, centred)
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
-    ids = [1] + [int(i) for i in rng.integers(3, config.vocab_size, N_TOKENS - 1)]
+    ids = [1] + [int(i) for i in rng.integers(3, text.vocab_size, N_TOKENS - 1)]
     (folder / "tokens.txt").write_text(",".join(map(str, ids)) + "\n")
     seen = []
-    model.model.norm.register_forward_hook(lambda module, args, out: seen.append(out[0]))
+    model.model.get_decoder().norm.register_forward_hook(lambda module, args, out: seen.append(out[0]))
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0]
     logits.numpy().astype("<f4").tofile(folder / "logits.f32")
     seen[0].numpy().astype("<f4").tofile(folder / "hidden.f32")
-    again = getattr(transformers, family + "ForCausalLM").from_pretrained(folder, dtype=torch.float64,
-                                                                          attn_implementation="eager")
+    again = getattr(transformers, architecture).from_pretrained(folder, dtype=torch.float64,
+                                                                attn_implementation="eager")
     with torch.no_grad():
         assert torch.equal(again(input_ids=torch.tensor([ids]), use_cache=False).logits[0], logits), name
     for f in folder.iterdir():
