@@ -25,7 +25,8 @@ static const struct base {
 } bases[] = {{"llama", "llama"}, {"gemma3", "gemma3"}, {"granite", "dense/granite"}, {"phi3", "dense/phi3"},
     {"gemma4", "gemma4-small"},
     {"phi3-partial", "dense/phi3-partial"},   /* a part of each head is rotated: its rows lie otherwise on the device */
-    {"smollm3", "dense/smollm3"}};            /* layers without rotation, whose rows GGUF orders all the same */
+    {"smollm3", "dense/smollm3"},             /* layers without rotation, whose rows GGUF orders all the same */
+    {"muse-glimmer", "dense/muse-glimmer"}};  /* attention's gate beside q, k and v */
 
 /* What the golden files are of. */
 static const struct taken {

@@ -35,7 +35,9 @@ MODELS = {
     "phi3-partial": ("dense/phi3-partial", "phi3", FUSED, False),
     "smollm3": ("dense/smollm3", "smollm3", SPLIT, True),
     "gemma4": ("gemma4-small", "gemma4", SPLIT, False),
+    "muse-glimmer": ("dense/muse-glimmer", "muse-glimmer", SPLIT, True),     # attention's gate is a gate_proj, too
 }
+NAMED_AS = {"muse-glimmer": "afmoe"}     # which gguf-py knows, and whose matrices have these names
 ADAPTERS = {
     "first": dict(r=4, lora_alpha=8, rank_pattern={"o_proj": 3, "layers.1.mlp.down_proj": 6},
                   alpha_pattern={"self_attn.o_proj": 5}),
@@ -57,11 +59,13 @@ def draw(name, shape, seed):
 def save_gguf(path, arch, tensors, scales, interleaved, config):
     """One alpha for all: what is left of a module's own factor goes into its B."""
     w = gguf.GGUFWriter(path, arch)
+    config = config.get_text_config()
     alpha = 8.0
     w.add_type("adapter")
     w.add_string("adapter.type", "lora")
     w.add_float32("adapter.lora.alpha", alpha)
-    names = gguf.get_tensor_name_map({v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}[arch], config.num_hidden_layers)
+    known = {v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}[NAMED_AS.get(arch, arch)]
+    names = gguf.get_tensor_name_map(known, config.num_hidden_layers)
     for name, tensor in tensors.items():
         module, half = name.removeprefix("base_model.model.").removesuffix(".weight").rsplit(".", 1)
         array = tensor.double().numpy()
@@ -70,6 +74,7 @@ def save_gguf(path, arch, tensors, scales, interleaved, config):
             if interleaved and module.split(".")[-1] in ("q_proj", "k_proj"):
                 array = swap_pairs(array, array.shape[0] // (config.num_attention_heads if "q_proj" in module
                                                              else config.num_key_value_heads))
+        module = module.replace(".language_model.", ".")
         base = names.get_name(module + ".weight", try_suffixes=(".weight",))
         w.add_tensor(base + "." + half.lower(), np.ascontiguousarray(array.astype(np.float32)))
     w.write_header_to_file()
@@ -86,9 +91,12 @@ def make(name):
     ids = [int(i) for i in (HERE / base / "tokens.txt").read_text().replace(",", " ").split()][:N_TOKENS]
     (folder / "tokens.txt").write_text(",".join(map(str, ids)) + "\n")
 
+    said = json.loads((HERE / base / "config.json").read_text())
+    architecture, excluded = said["architectures"][0], ".*vision_tower.*" if "vision_config" in said else None
+
     def load():
-        return transformers.AutoModelForCausalLM.from_pretrained(HERE / base, dtype=torch.float64,
-                                                                 attn_implementation="eager").eval()
+        return getattr(transformers, architecture).from_pretrained(HERE / base, dtype=torch.float64,
+                                                                   attn_implementation="eager").eval()
 
     def logits(model):
         with torch.no_grad():
@@ -97,7 +105,8 @@ def make(name):
     merged, plain = load(), logits(load())
     for adapter, rules in ADAPTERS.items():
         targets = modules if adapter == "first" else modules[0::2]
-        config = peft.LoraConfig(task_type="CAUSAL_LM", target_modules=sorted(targets), **rules)
+        config = peft.LoraConfig(task_type="CAUSAL_LM", target_modules=sorted(targets),
+                                 exclude_modules=excluded, **rules)
         model = peft.get_peft_model(load(), config)
         model.save_pretrained(folder / adapter)
         (folder / adapter / "README.md").unlink(missing_ok=True)
