@@ -6,7 +6,8 @@
  * are stored, the eighth makes the number of negative weights even. SCALE has up to two bytes: a scale of four bits for
  * each half, then bits of indices (bit 8 and on of index i at bit i times their number); with IQ1_S three bits for each
  * index, three of the scale and the sign of the deltas. With IQ1_M HIGH has four bits for each index: three of it, and
- * the sign of its delta. */
+ * the sign of its delta.
+ * A row of NVFP4 has a scale of its own (fp32) where others have those of superblocks. */
 #include "codebooks.h"
 
 #if !defined(CODEBOOK)
@@ -86,7 +87,8 @@ void load_scales(out vec2 scales[PARTS], uvec2 row, uint b, uint n_cols)
     scales[0] = vec2(uintBitsToFloat((max(exponent, 1u) - 1) << 23), 0.0);   /* half, as values are doubled */
 #else
     uint pair = pair_of_bytes_at(row, scale_at(n_cols) + 2 * b);
-    [[unroll]] for (uint h = 0; h < 2; h++) scales[h] = vec2(half_of_ue4m3(pair >> 8 * h & 0x7fu), 0.0);
+    float of_row = uintBitsToFloat(word_at(row, super_at(n_cols)));
+    [[unroll]] for (uint h = 0; h < 2; h++) scales[h] = vec2(of_row * half_of_ue4m3(pair >> 8 * h & 0x7fu), 0.0);
 #endif
 }
 #else

@@ -99,7 +99,9 @@ static double nvfp4_weight(const struct group *g, int w)
 {
     int exponent = g->scale[w / 16] >> 3 & 15, mantissa = g->scale[w / 16] & 7;
     double scale = exponent ? ldexp(8 + mantissa, exponent - 10) : ldexp(mantissa, -9);
-    return scale / 2 * fp4_value(g, w);
+    float of_row;
+    memcpy(&of_row, g->super, sizeof of_row);
+    return scale / 2 * fp4_value(g, w) * (double)of_row;
 }
 
 /* Of quants of 2 bits in 8 bytes, those of weights 16 i + 4 k + j of a word i are at bits 2k of byte j. */
@@ -146,17 +148,19 @@ static struct group group_of(const uint8_t *row, const struct format *f, int b)
     return (struct group){row + b * f->low, high + b * f->high, scale + b * f->scale, super + b / 8 * f->super, b % 8};
 }
 
-static void check_row(const uint8_t *row, const struct format *f, const uint8_t *blocks)
+static void check_row(const uint8_t *row, const struct format *f, const uint8_t *blocks, float scale)
 {
     static float expected[N];
     pd_dequantize(f->dtype, expected, blocks, N);
     for (int i = 0; i < N; i++) {
         struct group g = group_of(row, f, i / 32);
         float weight = (float)f->weight(&g, i % 32);
+        if (f->dtype == PD_NVFP4) expected[i] *= scale;
         if (weight != expected[i])
             fail_msg("%s: weight %d is %g, not %g", pd_dtypes[f->dtype].name, i, (double)weight, (double)expected[i]);
     }
     uint32_t used = (uint32_t)(N / 32 * (f->low + f->high + f->scale) + N / 256 * f->super);
+    if (f->dtype == PD_NVFP4) used += sizeof scale;
     for (uint32_t i = used; i < pd_device_row_size(f->dtype, N); i++) assert_int_equal(row[i], 0);
 }
 
@@ -168,6 +172,8 @@ static void read_row(uint8_t *row, const uint8_t *rows, uint32_t row_size, uint3
         memcpy(row + at, group + at * row_interleave + i % row_interleave * 16, 16);
 }
 
+static float scale_of_row(uint32_t r) { return 1.5f + (float)r; }
+
 static void check_format(const struct format *f, uint32_t row_interleave)
 {
     static uint8_t blocks[N_ROWS][N * 2], scratch[N * 2], row[N * 2], rows[16 * N * 2];
@@ -177,11 +183,11 @@ static void check_format(const struct format *f, uint32_t row_interleave)
     assert_true(pd_device_rows_size(row_size, N_ROWS, row_interleave) <= sizeof rows);
     for (uint32_t r = 0; r < N_ROWS; r++) {
         fill(blocks[r], f, &seed);
-        pd_device_put_row(&layout, rows, r, blocks[r], scratch);
+        pd_device_put_row(&layout, rows, r, blocks[r], scale_of_row(r), scratch);
     }
     for (uint32_t r = 0; r < N_ROWS; r++) {
         read_row(row, rows, row_size, r, row_interleave);
-        check_row(row, f, blocks[r]);
+        check_row(row, f, blocks[r], scale_of_row(r));
     }
 }
 

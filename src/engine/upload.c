@@ -69,7 +69,7 @@ static void put_band(void *user, size_t i)
     const struct piece *p = user;
     uint32_t begin = (uint32_t)i * p->band, end = (uint32_t)pd_min(begin + p->band, p->n_rows);
     for (uint32_t row = begin; row < end; row++)
-        pd_device_put_row(&p->layout, p->dst, row, part_row(p->parts, p->slice->first_row + p->row + row),
+        pd_device_put_row(&p->layout, p->dst, row, part_row(p->parts, p->slice->first_row + p->row + row), 1,
                           p->scratch + i * p->slice->row_size);
 }
 

@@ -15,7 +15,7 @@ static uint32_t used_size(enum pd_dtype dtype, uint32_t n)
 {
     const struct pd_block_layout *l = &pd_block_layouts[dtype];
     if (pd_dtypes[dtype].block_len == 1) return n * pd_dtypes[dtype].block_size;
-    return n / 32 * (l->low + l->high + l->scale) + n / 256 * l->super;
+    return n / 32 * (l->low + l->high + l->scale) + n / 256 * l->super + l->row_scale;
 }
 
 uint32_t pd_device_row_size(enum pd_dtype dtype, uint32_t n)
@@ -49,9 +49,10 @@ static void row_of_blocks(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src,
     }
 }
 
-static void put_row(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src, uint32_t n)
+static void put_row(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src, float scale, uint32_t n)
 {
     uint32_t used = used_size(dtype, n);
+    if (pd_block_layouts[dtype].row_scale) memcpy(dst + used - sizeof scale, &scale, sizeof scale);
     if (pd_dtypes[dtype].block_len == 1) memcpy(dst, src, used);
     else if (dtype == PD_Q8_0) row_of_bytes(dst, src, n);
     else row_of_blocks(dtype, dst, src, n);
@@ -69,11 +70,11 @@ uint64_t pd_device_rows_size(uint32_t row_size, uint32_t n_rows, uint32_t row_in
 }
 
 void pd_device_put_row(const struct pd_row_layout *layout, uint8_t *dst, uint32_t i, const uint8_t *src,
-                       uint8_t *scratch)
+                       float scale, uint8_t *scratch)
 {
     uint32_t row_size = pd_device_row_size(layout->dtype, layout->n), row_interleave = layout->row_interleave;
     uint8_t *to = dst + (size_t)(i - i % row_interleave) * row_size + (size_t)16 * (i % row_interleave);
-    put_row(layout->dtype, row_interleave == 1 ? to : scratch, src, layout->n);
+    put_row(layout->dtype, row_interleave == 1 ? to : scratch, src, scale, layout->n);
     for (uint32_t at = 0; row_interleave > 1 && at < row_size; at += 16)
         memcpy(to + (size_t)at * row_interleave, scratch + at, 16);
 }

@@ -20,9 +20,9 @@ struct pd_row_layout {
     enum pd_dtype dtype;
     uint32_t n, row_interleave;   /* weights of a row; rows of a group */
 };
-/* Re-lays a row of a file as row i of the matrix at dst; its end is padded with zeros. scratch:
- * [pd_device_row_size]. */
+/* Re-lays a row of a file as row i of the matrix at dst; its end is padded with zeros. scale: what all its weights are
+ * multiplied by, where the type has room for that (NVFP4). scratch: [pd_device_row_size]. */
 void pd_device_put_row(const struct pd_row_layout *layout, uint8_t *dst, uint32_t i, const uint8_t *src,
-                       uint8_t *scratch);
+                       float scale, uint8_t *scratch);
 
 #endif

@@ -282,7 +282,7 @@ const struct pd_block_layout pd_block_layouts[PD_N_DTYPES] = {
     [PD_IQ3_XXS] = {8, 4, 0, 2, take_iq3_xxs, .coded = true},
     [PD_IQ3_S] = {8, 4, 2, 2, take_iq3_s, .coded = true},
     [PD_MXFP4] = {16, 0, 1, 0, take_mxfp4, .pairs = true},
-    [PD_NVFP4] = {16, 0, 2, 0, take_nvfp4, .pairs = true},
+    [PD_NVFP4] = {16, 0, 2, 0, take_nvfp4, .pairs = true, .row_scale = 4},
 };
 
 void pd_block_put(enum pd_dtype dtype, struct pd_block *b, const uint8_t *src)

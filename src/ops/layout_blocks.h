@@ -16,6 +16,7 @@ struct pd_block_layout {
     void (*take)(struct pd_block *b, const uint8_t *src);
     bool coded;                        /* low and high are not made of quants */
     bool pairs;                        /* nibbles of a byte are neighbours, as they are looked up together */
+    uint8_t row_scale;                 /* bytes of a scale of the row, at its end */
     enum pd_dtype same_as;             /* the type whose kernels read these rows; 0: its own */
 };
 

@@ -82,7 +82,7 @@ static void add_slice(struct pd_trial *t, struct matrix *m, enum pd_dtype dtype,
         for (uint64_t at = 0; at < file_row_size; at += block_size)
             random_block(&t->random, row + at, dtype, amplitude);
         pd_dequantize(dtype, m->w + (size_t)(m->m.n_rows + r) * n_cols, row, n_cols);
-        pd_device_put_row(&layout, rows, r, row, scratch);
+        pd_device_put_row(&layout, rows, r, row, 1, scratch);
     }
     struct pd_trial_buffer *b = pd_trial_words(t, rows, 1, (uint32_t)size / 4, (uint32_t)size / 4);
     m->slices[m->m.n_slices++] = (struct pd_slice){
