@@ -21,6 +21,9 @@ struct json_parts {
                        "\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
 #define SPLIT(pattern) \
     "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" pattern "\"}, \"behavior\": \"Isolated\", \"invert\": false}"
+#define REMOVED(pattern, invert) \
+    "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" pattern "\"}, \"behavior\": \"Removed\", " \
+    "\"invert\": " invert "}"
 #define BYTE_LEVEL(regex) \
     "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, \"use_regex\": " regex "}"
 #define PRE(split) "{\"type\": \"Sequence\", \"pretokenizers\": [" split ", " BYTE_LEVEL("false") "]}"

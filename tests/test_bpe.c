@@ -100,6 +100,11 @@ static void test_patterns(void **state)
     v = open_parts(&p);
     expect(v, "hello 12", 0, "he|ll|o| |1|2|");
     peridot_vocab_close(v);
+    p.pre_tokenizer = PRE(REMOVED("l+|\\\\p{N}", "true"));   /* what it does not match is gone */
+    v = open_parts(&p);
+    expect(v, "hello 12", 0, "ll|1|2|");
+    expect(v, "hello<b>he", 0, "ll|<b>|");
+    peridot_vocab_close(v);
 }
 
 /* Of DeepSeek's distills: no text makes the mark of a turn, whatever the file calls it. */
@@ -488,12 +493,29 @@ static void test_directory(void **state)
     char *model = pd_path_join(directory, "tokenizer.model");
     write_file(model, "IQ== 0\nIg== 1\n", 14);   /* tiktoken's format */
     peridot_vocab_close(open_vocab(directory));
+    struct pd_text_buffer pieces = {0};
+    struct tiny t;
+    tiny_make(&t);
+    tiny_model(&pieces, &t);
+    write_file(model, pieces.data, pieces.size);
+    v = open_vocab(directory);
+    assert_int_equal(peridot_vocab_size(v), t.n);
+    peridot_vocab_close(v);
+    char added[128];   /* past tokenizer.model's: what has them is tokenizer.json */
+    int n = snprintf(added, sizeof added, "{\"added_tokens_decoder\": {\"2\": {}, \"%u\": {}}}", (unsigned)t.n);
+    write_file(config, added, (size_t)n);
+    v = open_vocab(directory);
+    assert_int_equal(peridot_vocab_size(v), 284);
+    peridot_vocab_close(v);
+    free(pieces.data);
     write_file(model, "damaged", 7);
     assert_int_equal(peridot_vocab_open(&v, directory), PERIDOT_ERROR_FORMAT);
     assert_non_null(strstr(peridot_last_error(), "tokenizer.model"));
     remove(model);
     remove(config);
     remove(json);
+    assert_int_equal(peridot_vocab_open(&v, directory), PERIDOT_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(peridot_last_error(), "as Mistral's tekken.json"));
     assert_int_equal(remove(directory), 0);
     free(model);
     free(b.data);

@@ -19,6 +19,7 @@ struct spoilt {
 #define FORMAT PERIDOT_ERROR_FORMAT
 #define UNSUPPORTED PERIDOT_ERROR_UNSUPPORTED
 #define SEQUENCE(list, item) "{\"type\": \"Sequence\", \"" list "\": [" item "]}"
+#define DIGITS "{\"type\": \"Digits\", \"individual_digits\": true}"
 
 static const struct spoilt spoilt_bytes[] = {
     {PART(model), "\"type\": \"Unigram\",", UNSUPPORTED, "the model \"Unigram\" is not supported"},
@@ -34,8 +35,13 @@ static const struct spoilt spoilt_bytes[] = {
     {PART(normalizer), "7", UNSUPPORTED, "no type"},
     {PART(normalizer), ESCAPE, UNSUPPORTED, "byte-level"},
     {PART(pre_tokenizer), "null", UNSUPPORTED, "neither is byte-level"},
-    {PART(pre_tokenizer), "{\"type\": \"Digits\", \"individual_digits\": true}", UNSUPPORTED,
-     "the pre_tokenizer \"Digits\""},
+    {PART(pre_tokenizer), "{\"type\": \"Punctuation\"}", UNSUPPORTED, "the pre_tokenizer \"Punctuation\""},
+    {PART(pre_tokenizer), "{\"type\": \"Digits\", \"individual_digits\": false}", UNSUPPORTED, "\"Digits\" has"},
+    {PART(pre_tokenizer), SEQUENCE("pretokenizers", DIGITS ", " SPLIT("a")), UNSUPPORTED, "\"Split\" has"},
+    {PART(pre_tokenizer), SEQUENCE("pretokenizers", DIGITS ", " BYTE_LEVEL("false")), UNSUPPORTED,
+     "\"ByteLevel\" has"},
+    {PART(pre_tokenizer), SEQUENCE("pretokenizers", SPLIT("a") ", " DIGITS), UNSUPPORTED, "\"Digits\" has"},
+    {PART(pre_tokenizer), REMOVED("a", "false"), UNSUPPORTED, "\"Split\" has"},
     {PART(pre_tokenizer), "{\"type\": \"ByteLevel\", \"add_prefix_space\": true}", UNSUPPORTED, "settings"},
     {PART(pre_tokenizer), PRE(SPLIT("a") ", " SPLIT("b")), UNSUPPORTED, "\"Split\" has settings"},
     {PART(pre_tokenizer), SPLIT("a"), UNSUPPORTED, "neither is byte-level"},
@@ -80,10 +86,8 @@ static const struct spoilt spoilt_bytes[] = {
     {PART(added), "{\"id\": 256}", FORMAT, "no content"},
     {PART(added), "{\"content\": \"x\"}", FORMAT, "piece \"x\""},
     {PART(added), "7", FORMAT, "no content"},
-    {PART(added), "{\"id\": 280, \"content\": \"x\", \"lstrip\": true}", UNSUPPORTED,
-     "added token \"x\" is \"lstrip\""},
-    {PART(added), "{\"id\": 280, \"content\": \"x\", \"rstrip\": true}", UNSUPPORTED, "\"rstrip\""},
-    {PART(added), "{\"id\": 280, \"content\": \"x\", \"single_word\": true}", UNSUPPORTED, "\"single_word\""},
+    {PART(added), "{\"id\": 280, \"content\": \"x\", \"single_word\": true}", UNSUPPORTED,
+     "added token \"x\" is \"single_word\""},
     {PART(added), ADDED("281", "x", "true", "false"), FORMAT, "no id"},
 };
 
@@ -130,6 +134,19 @@ static void test_spoilt_json(void **state)
     (void)state;
     check_spoilt(&byte_parts, spoilt_bytes, PD_COUNT(spoilt_bytes));
     check_spoilt(&char_parts, spoilt_characters, PD_COUNT(spoilt_characters));
+}
+
+/* Mistral's own form is told from what is no tokenizer at all. */
+static void test_tekken(void **state)
+{
+    (void)state;
+    static const char tekken[] = "{\"config\": {\"pattern\": \"a\", \"version\": \"v3\"}, \"vocab\": []}";
+    peridot_vocab *v;
+    write_file(in_folder("tiny.json"), tekken, sizeof tekken - 1);
+    assert_int_equal(peridot_vocab_open(&v, in_folder("tiny.json")), UNSUPPORTED);
+    assert_non_null(strstr(peridot_last_error(), "this is Mistral's tekken.json"));
+    write_file(in_folder("tiny.json"), "{}", 2);
+    assert_int_equal(peridot_vocab_open(&v, in_folder("tiny.json")), FORMAT);
 }
 
 static void test_twice(void **state)
@@ -400,7 +417,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spoilt_json), cmocka_unit_test(test_gemma4), cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_normalized), cmocka_unit_test(test_slow_pattern),
+        cmocka_unit_test(test_tekken), cmocka_unit_test(test_normalized), cmocka_unit_test(test_slow_pattern),
         cmocka_unit_test(test_damaged_json), cmocka_unit_test(test_gguf), cmocka_unit_test(test_spoilt_gguf),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

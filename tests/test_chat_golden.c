@@ -7,14 +7,6 @@
 
 #include "base/utf8.h"
 
-static yyjson_doc *open_golden(void)
-{
-    yyjson_read_err e;
-    yyjson_doc *doc = yyjson_read_file(PERIDOT_GOLDEN "/chat.json", 0, NULL, &e);
-    if (!doc) fail_msg("chat.json: %s at byte %zu", e.msg, e.pos);
-    return doc;
-}
-
 static const char *string_of(yyjson_val *object, const char *key)
 {
     const char *s = yyjson_get_str(yyjson_obj_get(object, key));
@@ -33,17 +25,6 @@ static size_t read_messages(peridot_message messages[8], yyjson_val *list)
     return n;
 }
 
-static char *golden_list(yyjson_val *ids)
-{
-    struct pd_ids want = {0};
-    yyjson_val *id;
-    size_t i, n;
-    yyjson_arr_foreach(ids, i, n, id) pd_ids_append(&want, &(int32_t){yyjson_get_int(id)}, 1);
-    char *made = list(want.data, want.n);
-    free(want.data);
-    return made;
-}
-
 /* `name` NULL: the model's own template. */
 static void check_conversation(const peridot_vocab *v, yyjson_val *conversation, const char *name)
 {
@@ -54,10 +35,7 @@ static void check_conversation(const peridot_vocab *v, yyjson_val *conversation,
     peridot_chat chat = {.template_name = name, .messages = messages, .n_messages = n,
                          .think = thinks ? PERIDOT_THINK_ON : PERIDOT_THINK_OFF};
     if (peridot_encode_turns(&ids, &n_ids, v, &chat) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
-    char *made = list(ids, n_ids), *want = golden_list(yyjson_obj_get(conversation, "ids"));
-    assert_string_equal(made, want);
-    free(made);
-    free(want);
+    expect_ids(ids, n_ids, yyjson_obj_get(conversation, "ids"));
     peridot_free(ids);
 }
 
@@ -148,7 +126,7 @@ static void check_rows(const char *model, const char *file, const char *name)
     size_t i, n, k, n_conversations, n_rows = 0;
     uint32_t n_turns = 0;
     skip_without_data();
-    yyjson_doc *doc = open_golden();
+    yyjson_doc *doc = open_golden("chat.json");
     yyjson_arr_foreach(yyjson_doc_get_root(doc), i, n, row) {
         if (strcmp(string_of(row, "model"), model) != 0) continue;
         peridot_vocab *v = file ? open_with_template(row, shared_path(path, "tokenizers/%s", file), name)
@@ -198,10 +176,7 @@ static void check_images(const peridot_vocab *v, yyjson_val *conversation, const
         assert_non_null(strstr(peridot_last_error(), " of the role system"));
     } else {
         if (status != PERIDOT_OK) fail_msg("%s", peridot_last_error());
-        char *made = list(ids, n), *want = golden_list(golden);
-        assert_string_equal(made, want);
-        free(made);
-        free(want);
+        expect_ids(ids, n, golden);
     }
     free(ids);
     free(json);

@@ -118,6 +118,7 @@ static void write_merges(bool gemma4)
     int at = snprintf(json, sizeof json,
         "{\"added_tokens\":[{\"id\":0,\"content\":\"<unk>\",\"special\":true},"
         "{\"id\":1,\"content\":\"%s\",\"special\":true}%s],"
+        "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"%s\"}}]},"
         "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[%s"
         "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xe2\x96\x81\"}]},\"pre_tokenizer\":null,"
         "\"decoder\":{\"type\":\"Sequence\",\"decoders\":["
@@ -127,7 +128,7 @@ static void write_merges(bool gemma4)
         "\"vocab\":{\"<unk>\":0,\"%s\":1", gemma4 ? "<bos>" : "<s>",
         gemma4 ? ",{\"id\":268,\"content\":\"<|turn>\",\"special\":true},{\"id\":269,\"content\":\"<turn|>\","
                  "\"special\":true},{\"id\":270,\"content\":\"<|tool_response>\",\"special\":true}" : "",
-        gemma4 ? "" : "{\"type\":\"Prepend\",\"prepend\":\"\xe2\x96\x81\"},",
+        gemma4 ? "<bos>" : "<s>", gemma4 ? "" : "{\"type\":\"Prepend\",\"prepend\":\"\xe2\x96\x81\"},",
         gemma4 ? "" : ",{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}", gemma4 ? "<bos>" : "<s>");
     for (int i = 0; i < 256; i++) at += snprintf(json + at, sizeof json - (size_t)at, ",\"<0x%02X>\":%d", i, i + 2);
     for (size_t i = 0; i < PD_COUNT(pieces); i++)

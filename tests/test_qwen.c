@@ -5,16 +5,6 @@
 #include "grammar/calls/calls.h"
 #include "text/nfc.h"
 
-static yyjson_doc *open_golden(const char *name)
-{
-    char path[512];
-    yyjson_read_err e;
-    snprintf(path, sizeof path, PERIDOT_GOLDEN "/qwen/%s", name);
-    yyjson_doc *doc = yyjson_read_file(path, 0, NULL, &e);
-    if (!doc) fail_msg("%s: %s at byte %zu", path, e.msg, e.pos);
-    return doc;
-}
-
 /* The same pieces with the steps that the name stands for. */
 static peridot_vocab *open_gguf(const char *pre)
 {
@@ -38,32 +28,12 @@ static peridot_vocab *open_converted(void)
     return open_vocab(in_folder("tiny.gguf"));
 }
 
-static char *golden_list(yyjson_val *ids)
-{
-    struct pd_ids want = {0};
-    yyjson_val *id;
-    size_t i, n;
-    yyjson_arr_foreach(ids, i, n, id)
-        assert_int_equal(pd_ids_append(&want, &(int32_t){yyjson_get_int(id)}, 1), PERIDOT_OK);
-    char *made = list(want.data, want.n);
-    free(want.data);
-    return made;
-}
-
-static void expect_ids(const int32_t *ids, size_t n, yyjson_val *golden)
-{
-    char *made = list(ids, n), *want = golden_list(golden);
-    assert_string_equal(made, want);
-    free(made);
-    free(want);
-}
-
 /* ---- texts ---- */
 
 /* What is decoded is the text in form C, less its control tokens. */
 static void check_texts(peridot_vocab *v)
 {
-    yyjson_doc *doc = open_golden("texts.json");
+    yyjson_doc *doc = open_golden("qwen/texts.json");
     yyjson_val *row;
     size_t i, n_rows;
     yyjson_arr_foreach(yyjson_doc_get_root(doc), i, n_rows, row) {
@@ -205,7 +175,7 @@ static void check_conversation(const peridot_vocab *v, yyjson_val *conversation,
 static void test_chats(void **state)
 {
     (void)state;
-    yyjson_doc *doc = open_golden("chats.json");
+    yyjson_doc *doc = open_golden("qwen/chats.json");
     yyjson_val *root = yyjson_doc_get_root(doc), *row, *conversation;
     size_t i, n, k, n_conversations;
     yyjson_arr_foreach(root, i, n, row) {

@@ -51,6 +51,38 @@ static inline char *list(const int32_t *ids, size_t n)
     return b.data;
 }
 
+/* ---- golden data ---- */
+
+static inline yyjson_doc *open_golden(const char *name)
+{
+    char path[512];
+    yyjson_read_err e;
+    snprintf(path, sizeof path, PERIDOT_GOLDEN "/%s", name);
+    yyjson_doc *doc = yyjson_read_file(path, 0, NULL, &e);
+    if (!doc) fail_msg("%s: %s at byte %zu", path, e.msg, e.pos);
+    return doc;
+}
+
+static inline char *golden_list(yyjson_val *ids)
+{
+    struct pd_ids want = {0};
+    yyjson_val *id;
+    size_t i, n;
+    yyjson_arr_foreach(ids, i, n, id)
+        assert_int_equal(pd_ids_append(&want, &(int32_t){yyjson_get_int(id)}, 1), PERIDOT_OK);
+    char *made = list(want.data, want.n);
+    free(want.data);
+    return made;
+}
+
+static inline void expect_ids(const int32_t *ids, size_t n, yyjson_val *golden)
+{
+    char *made = list(ids, n), *want = golden_list(golden);
+    assert_string_equal(made, want);
+    free(made);
+    free(want);
+}
+
 /* ---- sentencepiece's pieces in other forms ---- */
 
 /* Spaces instead of U+2581 in user-defined pieces. */

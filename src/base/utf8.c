@@ -101,9 +101,9 @@ const char *pd_utf8_shown(char out[PD_SHOWN_SIZE], const char *text, size_t size
     return out;
 }
 
-static bool is_space(uint32_t c)
+bool pd_utf8_is_space(uint32_t c)
 {
-    return (c >= 9 && c <= 13) || (c >= 28 && c <= 32) || c == 0x85 || c == 0xa0 || c == 0x1680 ||
+    return (c >= 9 && c <= 13) || c == 32 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
            (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
@@ -115,7 +115,7 @@ void pd_utf8_trim(const char **text, size_t *size)
     const char *start = *text;
     for (size_t i = 0; i < *size; i += length) {
         enum pd_utf8_state state = pd_utf8_next(&code, &length, *text + i, *size - i);
-        if (state == PD_UTF8_CHARACTER && is_space(code)) continue;
+        if (state == PD_UTF8_CHARACTER && (pd_utf8_is_space(code) || (code >= 28 && code <= 31))) continue;
         if (!begun) start = *text + i;
         begun = true;
         end = i + length;

@@ -32,6 +32,8 @@ size_t pd_utf8_escape_next(char out[PD_ESCAPED_MAX], size_t *length, const char 
 enum { PD_SHOWN_SIZE = 48 };
 const char *pd_utf8_shown(char out[PD_SHOWN_SIZE], const char *text, size_t size);
 
+/* White space to Unicode. */
+bool pd_utf8_is_space(uint32_t code);
 /* Text without the white space at its ends, as Python's str.strip (and so the chat templates' trim filter) sees it. */
 void pd_utf8_trim(const char **text, size_t *size);
 

@@ -152,6 +152,7 @@ static peridot_status encode_pattern(struct work *w, const char *text, size_t si
     peridot_status status = pd_split_begin(&run, w->b->split, text, size);
     for (size_t at = 0, end; at < size && status == PERIDOT_OK; at = end) {
         status = pd_split_next(&end, &run, at);
+        if (w->b->pieces->drops_between && at < run.match_begin) continue;
         if (status == PERIDOT_OK) status = encode_word(w, text + at, end - at);
     }
     pd_split_end(&run);
@@ -209,8 +210,10 @@ static peridot_status encode_text(struct work *w, const char *text, size_t size,
         int32_t id;
         length = pd_special_match(&id, &w->b->user, w->b->pieces, text + i, size - i);
         if (length) {
-            PD_TRY(encode_stretch(w, text + begin, i - begin, first && begin == 0));
+            size_t n = i - begin - pd_special_before(w->b->pieces, id, text + begin, i - begin);
+            PD_TRY(encode_stretch(w, text + begin, n, first && begin == 0));
             PD_TRY(pd_ids_append(w->out, &id, 1));
+            length += pd_special_after(w->b->pieces, id, text + i + length, size - i - length);
             begin = i + length;
         } else {
             length = 1;

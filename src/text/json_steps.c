@@ -57,18 +57,25 @@ static bool read_split(struct pd_json_steps *out, yyjson_val *step)
     yyjson_val *pattern = yyjson_obj_get(step, "pattern"), *regex = yyjson_obj_get(pattern, "Regex");
     if (is_str(pattern, "String", " ")) return out->escape;
     if (out->pattern || out->byte_level || !yyjson_is_str(regex) ||
-        strlen(yyjson_get_str(regex)) != yyjson_get_len(regex))
+        strlen(yyjson_get_str(regex)) != yyjson_get_len(regex) || out->digits)
         return false;
     out->pattern = yyjson_get_str(regex);
-    return is_str(step, "behavior", "Isolated");
+    out->drops_between = is_str(step, "behavior", "Removed") && flag(step, "invert", false);
+    return out->drops_between || is_str(step, "behavior", "Isolated");
+}
+
+static bool read_digits(struct pd_json_steps *out, yyjson_val *step)
+{
+    if (out->pattern || out->byte_level) return false;
+    return out->digits = flag(step, "individual_digits", false);
 }
 
 static bool read_byte_level(struct pd_json_steps *out, yyjson_val *step)
 {
     bool regex = flag(step, "use_regex", true);
-    if (flag(step, "add_prefix_space", true) || (regex && out->pattern)) return false;
+    if (flag(step, "add_prefix_space", true) || (regex ? out->pattern != NULL : out->digits)) return false;
     out->byte_level = true;
-    if (regex) out->pattern = pd_split_gpt2;
+    if (regex) out->pattern = out->digits ? pd_split_digits : pd_split_gpt2;
     return true;
 }
 
@@ -91,7 +98,8 @@ static bool read_metaspace(struct pd_json_steps *out, yyjson_val *step)
 }
 
 static const struct step pre_tokenizers[] = {
-    {"Split", read_split}, {"ByteLevel", read_byte_level}, {"Metaspace", read_metaspace}, {NULL, NULL},
+    {"Split", read_split}, {"Digits", read_digits}, {"ByteLevel", read_byte_level}, {"Metaspace", read_metaspace},
+    {NULL, NULL},
 };
 
 /* ---- decoder ---- */

@@ -15,6 +15,8 @@ struct pd_json_steps {
     bool prefix, prefix_each, prefix_unless_space, split_spaces, strip_prefix;   /* as in pd_pieces */
     bool byte_decoder, space_decoder;
     const char *pattern;         /* that splits words; NULL: none */
+    bool digits;                 /* taken out one by one before that */
+    bool drops_between;          /* as in pd_pieces */
     const char *bos;             /* the piece that the template begins with; NULL: none */
     const char *end;             /* and that it ends with */
 };

@@ -37,6 +37,7 @@ struct pd_piece {
     uint32_t size;
     float score;             /* of NORMAL: the highest merges first; where there are merges: none */
     uint8_t type;            /* enum pd_piece_type */
+    bool lstrip, rstrip;     /* where it is matched, it takes the white space before it, and after it */
     bool stop;               /* generation ends with it */
     bool suppressed;         /* generation never draws it */
 };
@@ -63,6 +64,7 @@ struct pd_pieces {
     bool split_spaces;       /* CHAR_MERGES: nothing merges across the start of a space */
     bool nfc;                /* BYTE_MERGES: text is brought into Unicode's form C first (nfc.h) */
     char *pattern;           /* BYTE_MERGES: the words, a regular expression; NUL-terminated */
+    bool drops_between;      /* what it does not match is no word, and dropped */
 };
 
 /* From the bytes of a sentencepiece ModelProto (tokenizer.model), from tokenizer.ggml.* of a GGUF, and from the bytes

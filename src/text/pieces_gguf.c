@@ -12,6 +12,17 @@
 #define KEY(name) "tokenizer.ggml." name
 #define LLAMA3_BOS "<|begin_of_text|>"
 
+static bool has_string(const struct pd_checkpoint *c, const char *key, struct pd_string *out)
+{
+    const struct pd_meta *m = pd_checkpoint_find_meta(c, key);
+    return m && m->type == PD_META_STRING && pd_meta_string(out, m, 0);
+}
+
+static bool is(struct pd_string s, const char *name)
+{
+    return s.size == strlen(name) && memcmp(s.data, name, s.size) == 0;
+}
+
 static peridot_status find_array(const struct pd_meta **out, const struct pd_checkpoint *c, const char *key, uint64_t n)
 {
     *out = pd_checkpoint_find_meta(c, key);
@@ -78,6 +89,18 @@ static peridot_status restore_unknown(struct pd_pieces *p, const struct pd_check
     return PERIDOT_OK;
 }
 
+/* Phi's files know no flags of tokens: those whose tokenizer.json has "rstrip". */
+static void restore_rstrip(struct pd_pieces *p, const struct pd_checkpoint *c)
+{
+    static const char *const names[] = {"</s>", "<|assistant|>", "<|end|>", "<|system|>", "<|user|>"};
+    struct pd_string family;
+    if (!has_string(c, "general.architecture", &family) || !is(family, "phi3")) return;
+    for (size_t i = 0; i < PD_COUNT(names); i++) {
+        int32_t id = pd_pieces_find_control(p, names[i], strlen(names[i]));
+        if (id >= 0) p->piece[id].rstrip = true;
+    }
+}
+
 /* Ids beyond the pieces are ignored, as those of stops are. */
 static peridot_status read_suppressed(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
@@ -114,18 +137,8 @@ static peridot_status read_ids(struct pd_pieces *out, const struct pd_checkpoint
     pd_pieces_mark_stop(out, id);
     PD_TRY(read_flag(&ends, c, KEY("add_eos_token"), false));
     if (ends) out->end = out->eos;
+    restore_rstrip(out, c);
     return read_suppressed(out, c);
-}
-
-static bool has_string(const struct pd_checkpoint *c, const char *key, struct pd_string *out)
-{
-    const struct pd_meta *m = pd_checkpoint_find_meta(c, key);
-    return m && m->type == PD_META_STRING && pd_meta_string(out, m, 0);
-}
-
-static bool is(struct pd_string s, const char *name)
-{
-    return s.size == strlen(name) && memcmp(s.data, name, s.size) == 0;
 }
 
 /* Gemma 4's scores are all the same, so that its merges count; files that Ollama makes tell it from "llama" by
@@ -168,7 +181,7 @@ static peridot_status read_pattern(struct pd_pieces *out, const struct pd_checkp
 {
     struct pd_string pre = {"default", 7};
     bool prefix, bos;
-    char known[256];
+    char known[512];
     has_string(c, KEY("pre"), &pre);
     if (is(pre, "default")) {
         bool llama3 = pd_pieces_find(out, LLAMA3_BOS, strlen(LLAMA3_BOS)) >= 0;

@@ -17,10 +17,11 @@ struct entry {
     const char *text;    /* NULL: not seen yet */
     size_t size;
     uint8_t type;
+    bool lstrip, rstrip;
 };
 
 struct json {
-    yyjson_val *model, *vocab, *added;
+    yyjson_val *model, *vocab, *added, *config;
     struct pd_json_steps steps;
     struct entry *entries;
     uint64_t n;           /* of ids: 0 .. n-1 */
@@ -36,6 +37,9 @@ static peridot_status check_model(const struct json *j)
 {
     static const char *const unknown[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix"};
     yyjson_val *type = yyjson_obj_get(j->model, "type");
+    if (!yyjson_is_obj(j->model) && yyjson_obj_get(j->config, "pattern"))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                       "this is Mistral's tekken.json, which is not supported; the model's tokenizer.json is");
     if (!yyjson_is_obj(j->model)) return pd_fail(PERIDOT_ERROR_FORMAT, "not a tokenizer.json: it has no \"model\"");
     if (type && !yyjson_equals_str(type, "BPE"))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model \"%s\" is not supported; \"BPE\" is",
@@ -91,7 +95,7 @@ static peridot_status read_vocab(struct json *j)
             return pd_fail(PERIDOT_ERROR_FORMAT, "pieces \"%s\" and \"%s\" of the vocabulary have one id, %llu",
                            SHOWN(e->text), SHOWN(text), (unsigned long long)yyjson_get_uint(id));
         bool byte = bytes && pd_pieces_is_byte_name(text, size);
-        *e = (struct entry){text, size, byte ? PD_PIECE_BYTE : PD_PIECE_NORMAL};
+        *e = (struct entry){.text = text, .size = size, .type = byte ? PD_PIECE_BYTE : PD_PIECE_NORMAL};
         if (has_name(text, size, unknown)) e->type = PD_PIECE_UNKNOWN;
     }
     return PERIDOT_OK;
@@ -101,11 +105,9 @@ static peridot_status read_vocab(struct json *j)
  * put spaces before it. Control tokens are ours to find. */
 static peridot_status check_added(const struct json *j, yyjson_val *token, const char *text, bool special)
 {
-    static const char *const unknown[] = {"single_word", "lstrip", "rstrip"};
-    for (size_t i = 0; i < PD_COUNT(unknown); i++)
-        if (!is_off(yyjson_obj_get(token, unknown[i])))
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "added token \"%s\" is \"%s\", which is not supported",
-                           SHOWN(text), unknown[i]);
+    if (!is_off(yyjson_obj_get(token, "single_word")))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "added token \"%s\" is \"single_word\", which is not supported",
+                       SHOWN(text));
     bool changes = j->steps.prefix && !j->steps.prefix_unless_space;
     if (special || !changes || is_off(yyjson_obj_get(token, "normalized"))) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "added token \"%s\" is \"normalized\", which is not supported",
@@ -126,7 +128,9 @@ static peridot_status read_added(struct json *j, yyjson_val *token)
         return pd_fail(PERIDOT_ERROR_FORMAT, "added token \"%s\" has the id of piece \"%s\"", SHOWN(text),
                        SHOWN(e->text));
     bool unknown = e->text && e->type == PD_PIECE_UNKNOWN;
-    *e = (struct entry){text, size, unknown ? PD_PIECE_UNKNOWN : special ? PD_PIECE_CONTROL : PD_PIECE_USER};
+    *e = (struct entry){text, size, unknown ? PD_PIECE_UNKNOWN : special ? PD_PIECE_CONTROL : PD_PIECE_USER,
+                        yyjson_is_true(yyjson_obj_get(token, "lstrip")),
+                        yyjson_is_true(yyjson_obj_get(token, "rstrip"))};
     return PERIDOT_OK;
 }
 
@@ -137,6 +141,8 @@ static peridot_status add_entries(struct pd_pieces *out, const struct json *j)
         if (!e->text)
             return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no piece with id %llu", (unsigned long long)i);
         PD_TRY(pd_pieces_add(out, e->text, e->size, 0, e->type));
+        out->piece[i].lstrip = e->lstrip;
+        out->piece[i].rstrip = e->rstrip;
     }
     return PERIDOT_OK;
 }
@@ -196,6 +202,8 @@ static peridot_status use_steps(struct pd_pieces *out, const struct pd_json_step
     out->split_spaces = s->split_spaces;
     out->strip_prefix = s->strip_prefix;
     out->nfc = s->nfc;
+    out->drops_between = s->drops_between;
+    out->no_bos = !s->bos;
     out->bos = find_control(out, s->bos, (const char *const[]){"<bos>", "<s>", "<|begin_of_text|>"});
     out->end = s->end ? pd_pieces_find_control(out, s->end, strlen(s->end)) : -1;
     out->eos = find_control(out, NULL, (const char *const[]){"<eos>", "</s>", "<|end_of_text|>"});
@@ -207,6 +215,7 @@ static peridot_status read_root(struct pd_pieces *out, struct json *j, yyjson_va
     j->model = yyjson_obj_get(root, "model");
     j->vocab = yyjson_obj_get(j->model, "vocab");
     j->added = yyjson_obj_get(root, "added_tokens");
+    j->config = yyjson_obj_get(root, "config");
     PD_TRY(check_model(j));
     PD_TRY(pd_json_steps_read(&j->steps, root));
     out->algorithm = j->steps.byte_level ? PD_ALGORITHM_BYTE_MERGES : PD_ALGORITHM_CHAR_MERGES;

@@ -6,12 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of names that stand for the same, the first is written. */
+/* Of names that stand for the same, the first is written. The names, and what goes without saying with them, are
+ * llama.cpp's. */
 static const struct pd_pre rows[] = {
     {.name = "llama-bpe", .pattern = pd_split_llama3, .whole_words = true},
     {.name = "llama3", .pattern = pd_split_llama3, .whole_words = true},
     {.name = "llama-v3", .pattern = pd_split_llama3, .whole_words = true},
+    {.name = "dbrx", .pattern = pd_split_llama3, .no_bos = true},        /* OLMo 2 and 3, Granite 4, Phi 4 */
+    {.name = "smaug-bpe", .pattern = pd_split_llama3, .no_bos = true},   /* SmolLM3 */
     {.name = "gpt-2", .pattern = pd_split_gpt2},
+    {.name = "granite-docling", .pattern = pd_split_gpt2, .no_bos = true},
+    {.name = "olmo", .pattern = pd_split_gpt2, .nfc = true, .no_bos = true},
+    {.name = "refact", .pattern = pd_split_digits, .no_bos = true},      /* Granite 3 */
+    {.name = "starcoder", .pattern = pd_split_digits, .no_bos = true},
+    {.name = "smollm", .pattern = pd_split_digits, .no_bos = true},
+    {.name = "tekken", .pattern = pd_split_tekken, .whole_words = true},
+    {.name = "gpt-4o", .pattern = pd_split_gpt4o, .no_bos = true},       /* Phi-4-mini */
+    {.name = "llama4", .pattern = pd_split_gpt4o, .no_bos = true},
     {.name = "qwen2", .pattern = pd_split_qwen2, .nfc = true, .no_bos = true},
     {.name = "deepseek-r1-qwen", .pattern = pd_split_qwen2, .nfc = true},
 };

@@ -1,6 +1,7 @@
 #include "text/special.h"
 
 #include "base/num.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,32 @@ size_t pd_special_match(int32_t *id, const struct pd_special *s, const struct pd
         *id = (int32_t)s->ids[lo];
     }
     return longest;
+}
+
+static bool is_space(const struct pd_pieces *p, size_t *length, const char *text, size_t size)
+{
+    uint32_t code;
+    if (pd_utf8_next(&code, length, text, size) != PD_UTF8_CHARACTER) return false;
+    return pd_utf8_is_space(code) || (code == 0x2581 && p->algorithm == PD_ALGORITHM_CHAR_MERGES);
+}
+
+size_t pd_special_after(const struct pd_pieces *p, int32_t id, const char *text, size_t size)
+{
+    size_t n = 0, length;
+    while (p->piece[id].rstrip && n < size && is_space(p, &length, text + n, size - n)) n += length;
+    return n;
+}
+
+size_t pd_special_before(const struct pd_pieces *p, int32_t id, const char *text, size_t size)
+{
+    size_t n = 0, length;
+    while (p->piece[id].lstrip && n < size) {
+        size_t at = size - n - 1;
+        while (at && (text[at] & 0xc0) == 0x80) at--;
+        if (!is_space(p, &length, text + at, size - n - at) || length != size - n - at) break;
+        n += length;
+    }
+    return n;
 }
 
 int32_t pd_special_find(const struct pd_special *s, const struct pd_pieces *p, const char *name)

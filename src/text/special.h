@@ -20,6 +20,10 @@ void pd_special_free(struct pd_special *s);
 /* The longest piece that the text begins with: its size, and *id; 0 when there is none. */
 size_t pd_special_match(int32_t *id, const struct pd_special *s, const struct pd_pieces *p, const char *text,
                         size_t size);
+/* Bytes of white space at the end of the text before a matched piece, and at the start of that after it, which the
+ * piece takes. Where spaces became U+2581, that is white space, too. */
+size_t pd_special_before(const struct pd_pieces *p, int32_t id, const char *text, size_t size);
+size_t pd_special_after(const struct pd_pieces *p, int32_t id, const char *text, size_t size);
 /* The id of the piece with this very text; -1 when there is none. */
 int32_t pd_special_find(const struct pd_special *s, const struct pd_pieces *p, const char *name);
 

@@ -7,11 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define BEFORE_LETTERS "[^\\r\\n\\p{L}\\p{N}]?"
+#define SPACES "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+/* Words by case: capitals before small letters, and at least one of either. */
+#define CAPITALS "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define SMALL "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define CASED(end) BEFORE_LETTERS CAPITALS "*" SMALL "+" end "|" BEFORE_LETTERS CAPITALS "+" SMALL "*" end
+
 const char pd_split_gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
-const char pd_split_qwen2[] = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
-                              " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
-const char pd_split_llama3[] = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|"
-                               " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+const char pd_split_digits[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+|"
+                               "\\s+(?![^\\s\\p{N}])|\\s+";
+const char pd_split_qwen2[] = CONTRACTIONS "|" BEFORE_LETTERS "\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" SPACES;
+const char pd_split_llama3[] = CONTRACTIONS "|" BEFORE_LETTERS "\\p{L}+|\\p{N}{1,3}|"
+                               " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" SPACES;
+const char pd_split_tekken[] = CASED("") "|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" SPACES;
+const char pd_split_gpt4o[] = CASED(CONTRACTIONS "?") "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" SPACES;
 
 /* Of a whole text: parts of the pattern tried, and characters that they went through. Published patterns take up to 25
  * steps for a byte. */

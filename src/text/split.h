@@ -6,8 +6,10 @@
 
 #include "base/status.h"
 
-/* The patterns of GPT-2, of Llama 3 and of Qwen 2. */
-extern const char pd_split_gpt2[], pd_split_llama3[], pd_split_qwen2[];
+/* The patterns of GPT-2, of GPT-2 after digits were taken out one by one (as in StarCoder), of Llama 3, of Qwen 2, of
+ * Mistral's tekken and of GPT-4o. */
+extern const char pd_split_gpt2[], pd_split_digits[], pd_split_llama3[], pd_split_qwen2[], pd_split_tekken[],
+    pd_split_gpt4o[];
 
 struct pd_split;
 

@@ -82,8 +82,10 @@ static peridot_status encode_special(struct pd_ids *out, const struct pd_tokeniz
         int32_t id;
         length = pd_special_match(&id, &t->special, &t->pieces, text + i, size - i);
         if (length) {
-            PD_TRY(pd_tokenizer_encode_plain(out, t, text + begin, i - begin, begin == 0));
+            size_t n = i - begin - pd_special_before(&t->pieces, id, text + begin, i - begin);
+            PD_TRY(pd_tokenizer_encode_plain(out, t, text + begin, n, begin == 0));
             PD_TRY(pd_ids_append(out, &id, 1));
+            length += pd_special_after(&t->pieces, id, text + i + length, size - i - length);
             begin = i + length;
         } else {
             length = 1;

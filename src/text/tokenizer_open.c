@@ -196,7 +196,7 @@ static void use_config(struct pd_pieces *p, yyjson_doc *config)
     read_named(&p->eos, p, config, "eos_token");
     pd_pieces_mark_stop(p, p->eos);
     yyjson_val *add = yyjson_obj_get(yyjson_doc_get_root(config), "add_bos_token");
-    p->no_bos = yyjson_is_false(add) && !gemma4;
+    p->no_bos = (p->no_bos || yyjson_is_false(add)) && !gemma4;
     bool ends = yyjson_is_true(yyjson_obj_get(yyjson_doc_get_root(config), "add_eos_token"));
     if (ends && p->end < 0) p->end = p->eos;
 }
@@ -211,19 +211,36 @@ static bool is_tiktoken(const char *path)
     return is;
 }
 
-static peridot_status read_vocabulary(struct pd_tokenizer *t, const char *directory, const char *model,
-                                      const char *json)
+/* The configuration names added tokens past the pieces of tokenizer.model: Phi 3's, and those of other models that were
+ * tuned from Llama 2 or Mistral 7B. */
+static bool adds_tokens(const struct pd_pieces *p, yyjson_doc *config)
 {
-    if (pd_is_file(model) && !(pd_is_file(json) && is_tiktoken(model))) return read_pieces(t, model, false);
-    if (pd_is_file(json)) return read_pieces(t, json, true);
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                   "%s: neither tokenizer.model nor tokenizer.json (no other tokenizer is supported)", directory);
+    yyjson_val *id, *token;
+    size_t i, n;
+    yyjson_obj_foreach(yyjson_obj_get(yyjson_doc_get_root(config), "added_tokens_decoder"), i, n, id, token)
+        if (strtoul(yyjson_get_str(id), NULL, 10) >= p->n) return true;
+    return false;
 }
 
-static peridot_status find_vocabulary(struct pd_tokenizer *t, const char *directory)
+static peridot_status read_vocabulary(struct pd_tokenizer *t, const char *directory, const char *model,
+                                      const char *json, yyjson_doc *config)
+{
+    bool has_json = pd_is_file(json);
+    if (pd_is_file(model) && !(has_json && is_tiktoken(model))) {
+        PD_TRY(read_pieces(t, model, false));
+        if (!has_json || !adds_tokens(&t->pieces, config)) return PERIDOT_OK;
+        pd_pieces_free(&t->pieces);
+    }
+    if (has_json) return read_pieces(t, json, true);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                   "%s: neither tokenizer.model nor tokenizer.json (no other tokenizer is supported, as Mistral's "
+                   "tekken.json)", directory);
+}
+
+static peridot_status find_vocabulary(struct pd_tokenizer *t, const char *directory, yyjson_doc *config)
 {
     char *model = pd_path_join(directory, "tokenizer.model"), *json = pd_path_join(directory, "tokenizer.json");
-    peridot_status status = model && json ? read_vocabulary(t, directory, model, json)
+    peridot_status status = model && json ? read_vocabulary(t, directory, model, json, config)
                                           : pd_fail_alloc(strlen(directory), "file name");
     free(model);
     free(json);
@@ -233,10 +250,10 @@ static peridot_status find_vocabulary(struct pd_tokenizer *t, const char *direct
 static peridot_status read_directory(struct pd_tokenizer *t, const char *directory)
 {
     yyjson_doc *config;
-    PD_TRY(find_vocabulary(t, directory));
     PD_TRY(pd_json_open_optional(&config, directory, "tokenizer_config.json"));
-    use_config(&t->pieces, config);
-    peridot_status status = build_at(t, directory);
+    peridot_status status = find_vocabulary(t, directory, config);
+    if (status == PERIDOT_OK) use_config(&t->pieces, config);
+    if (status == PERIDOT_OK) status = build_at(t, directory);
     if (status == PERIDOT_OK) status = read_generation(t, directory);
     if (status == PERIDOT_OK) status = read_chat(t, directory, config);
     yyjson_doc_free(config);

@@ -39,6 +39,8 @@ struct encoding {
 /* A control token, or an image where it marks one. */
 static peridot_status put_control(struct encoding *e, int32_t id)
 {
+    const struct pd_pieces *p = &e->t->pieces;
+    if (e->plain.size) e->plain.size -= pd_special_before(p, id, e->plain.data, e->plain.size);
     bool is_image = id == e->marks.marker && e->n_images < e->prompt->messages->n_images;
     if (is_image) {
         PD_TRY(pd_tokenizer_put_image(e->out, &e->plain, e->t, &e->marks, &e->prompt->images[e->n_images++], e->first));
@@ -47,7 +49,7 @@ static peridot_status put_control(struct encoding *e, int32_t id)
         PD_TRY(pd_ids_append(e->out, &id, 1));
         e->plain.size = 0;
     }
-    e->first = id == e->t->pieces.bos;
+    e->first = id == p->bos;
     return PERIDOT_OK;
 }
 
@@ -79,10 +81,11 @@ static peridot_status encode_bytes(struct encoding *e, size_t begin)
         if (length) {
             PD_TRY(pd_text_append(&e->plain, text->text + begin, i - begin));
             PD_TRY(put_control(e, id));
+            length += pd_special_after(&e->t->pieces, id, text->text + i + length, text->size - i - length);
             begin = i + length;
         }
         i += length ? length : 1;
-        n_own -= n_own ? length ? length : 1 : 0;
+        n_own -= pd_min(n_own, length ? length : 1);
     }
     PD_TRY(pd_text_append(&e->plain, text->text + begin, text->size - begin));
     PD_TRY(pd_tokenizer_encode_plain(e->out, e->t, e->plain.data, e->plain.size, e->first));
