@@ -4,10 +4,23 @@
 
 #include "format_fixture.h"
 
+#include "grammar/calls/format.h"
 #include "grammar/calls/parser.h"
 #include "grammar/walk.h"
 
-enum { ALL_MARKS = 0x1ff };
+/* The control tokens that a format's calls have. */
+static inline unsigned marks_of(const char *format)
+{
+    const struct pd_call_format *f = pd_call_format_find(format);
+    unsigned marks = 0;
+    for (size_t i = 0; pd_call_mark(i); i++) {
+        bool has = strstr(f->middle, pd_call_mark(i)) || (f->delimiter && strcmp(f->delimiter, pd_call_mark(i)) == 0);
+        for (const struct pd_call_shape *s = f->shapes; s->begin; s++)
+            has = has || strstr(s->begin, pd_call_mark(i)) || strstr(s->end, pd_call_mark(i));
+        marks |= (unsigned)has << i;
+    }
+    return marks;
+}
 
 static const char weather_tools[] =
     "[{\"type\":\"function\",\"function\":{\"name\":\"get_weather\",\"description\":\"Of a \\\"city\\\"\","
@@ -26,7 +39,7 @@ static inline size_t put_marks(char *out, const char *text, size_t size, unsigne
         for (size_t k = 0; pd_call_mark(k); k++) {
             size_t n_mark = strlen(pd_call_mark(k));
             if (!(marks >> k & 1) || n_mark > size - i || memcmp(text + i, pd_call_mark(k), n_mark) != 0) continue;
-            out[n] = (char)(PD_CALL_MARK + k);
+            out[n] = pd_call_mark_byte(marks, k);
             length = n_mark;
         }
         n++;

@@ -80,7 +80,7 @@ static const struct reply hermes[] = {
     {B "call:ping{:1}" E, "{{ping {:1}" E, NONE}, \
     {B "call:ping{a<b:1}" E, "{{ping {\"a<b:1}" E, NONE}, \
     {B "call:ping{a:[1}}" E, "{{ping {\"a\":[1}}" E, NONE}, \
-    {B "call:ping{a:" Q "x\xfe" Q "}" E, "{{ping {\"a\":\"x<|python_tag|>" Q "}" E, NONE}, \
+    {B "call:ping{a:" Q "x\xfe" Q "}" E, "{{ping {\"a\":\"x\xfe" Q "}" E, NONE}, \
     {B "call:ping{ a:1}" E, "{{ping { \"a\":1}}}", NONE}
 
 static const struct reply gemma4[] = {DELIMITED("<|tool_call>", "<|\"|>", "<tool_call|>")};
@@ -143,13 +143,57 @@ static const struct reply gemma3[] = {
     {"```json\n" OBJECT("ping", "{}") "\nDone.", "{{ping {}}}}\nDone.", NONE},
 };
 
+#define ARGUED(name, arguments) "{\"name\": \"" name "\", \"arguments\": " arguments "}"
+
+static const struct reply mistral[] = {
+    {"", "", TEXT},
+    {"It rains.", NULL, TEXT},
+    {"[TOOL_CALL", NULL, TEXT},
+    {"[TOOL_CALLS]ping[ARGS]{}", "{{ping {}}}", CALLS},
+    {"I look.[TOOL_CALLS]ping[ARGS]{}", "I look.{{ping {}}}", TEXT},
+    {"[TOOL_CALLS]get_weather[ARGS]{\"city\": \"K\xc3\xb6ln\", \"days\": 2}",
+     "{{get_weather {\"city\": \"K\xc3\xb6ln\", \"days\": 2}}}", CALLS},
+    {"[TOOL_CALLS]ping[ARGS]{}[TOOL_CALLS]a.b/c:d-1[ARGS]{\"x\": 1}", "{{ping {}}}{{a.b/c:d-1 {\"x\": 1}}}", SEVERAL},
+    {"[TOOL_CALLS]pong[ARGS]{}", NULL, NONE},
+    {"[TOOL_CALLS]ping{}", NULL, NONE},
+    {"[TOOL_CALLS][ARGS]{}", NULL, NONE},
+    {"[TOOL_CALLS]", NULL, NONE},
+    {"[TOOL_CALLS]ping[ARGS]{} more", "{{ping {}}}more", NONE},
+    {"[TOOL_CALLS]get_weather[ARGS]{\"days\": 2}", "{{get_weather {\"days\": 2}}}", NONE},
+};
+
+/* LISTED(begin, end): replies of the formats with a list after a token. */
+#define LISTED(B, E) \
+    {"", "", TEXT}, \
+    {"It rains.", NULL, TEXT}, \
+    {"[" ARGUED("ping", "{}") "]", NULL, TEXT}, \
+    {B "[" ARGUED("ping", "{}") "]" E, "{{ping {}}}", CALLS}, \
+    {B " [\n    " ARGUED("ping", "{}") "\n]" E "\n", "{{ping {}}}", CALLS}, \
+    {"I look." B "[" ARGUED("ping", "{}") "]" E, "I look.{{ping {}}}", TEXT}, \
+    {B "[" ARGUED("ping", "{}") "," ARGUED("ping", "{}") "]" E, "{{ping {}}}{{ping {}}}", SEVERAL}, \
+    {B "[" ARGUED("get_weather", "{\"city\": \"x\"}") ", " ARGUED("ping", "{}") "]" E, \
+     "{{get_weather {\"city\": \"x\"}}}{{ping {}}}", SEVERAL}, \
+    {B "[]" E, NULL, NONE}, \
+    {B "[" ARGUED("pong", "{}") "]" E, NULL, NONE}, \
+    {B " [", NULL, NONE}
+
+static const struct reply mistral_v3[] = {LISTED("[TOOL_CALLS]", "")};
+static const struct reply phi4[] = {LISTED("<|tool_call|>", "<|/tool_call|>")};
+static const struct reply granite[] = {
+    LISTED("<|tool_call|>", ""),
+    {"<tool_call>[" ARGUED("ping", "{}") "]", "{{ping {}}}", CALLS},
+    {"<tool_call>[", NULL, NONE},
+};
+
 #define TABLE(format, replies) {format, replies, PD_COUNT(replies)}
 static const struct {
     const char *format;
     const struct reply *replies;
     size_t n;
 } tables[] = {TABLE("hermes", hermes), TABLE("generic", hermes), TABLE("gemma4", gemma4),
-              TABLE("functiongemma", functiongemma), TABLE("llama3", llama3), TABLE("gemma3", gemma3)};
+              TABLE("functiongemma", functiongemma), TABLE("llama3", llama3), TABLE("gemma3", gemma3),
+              TABLE("mistral", mistral), TABLE("mistral-v3", mistral_v3), TABLE("phi4", phi4),
+              TABLE("granite", granite)};
 
 static yyjson_doc *read_tools(struct pd_calls *c, const char *tools)
 {
@@ -201,8 +245,9 @@ static void test_replies(void **state)
     yyjson_doc *doc = read_tools(&c, weather_tools);
     for (size_t i = 0; i < PD_COUNT(tables); i++)
         for (size_t k = 0; k < tables[i].n; k++)
-            for (c.marks = 0; c.marks <= ALL_MARKS; c.marks += ALL_MARKS) {
+            for (int with = 0; with < 2; with++) {
                 char bytes[1000];
+                c.marks = with ? marks_of(tables[i].format) : 0;
                 const struct reply *reply = &tables[i].replies[k];
                 if (c.marks && ends_with(reply->text, "</tool")) continue;   /* a mark is there or not */
                 size_t size = put_marks(bytes, reply->text, strlen(reply->text), c.marks);
@@ -401,7 +446,7 @@ static void test_depth(void **state)
         while (text.data[--text.size] != '{');
         pd_walk_begin(&w, &r);
         assert_true(pd_walk_take(&w, &r, text.data, text.size));
-        bool json = strstr(text.data, "\"ping\"");
+        bool json = !pd_call_delimiter(c.format, 0);
         for (; pd_walk_take(&w, &r, json ? begin : "{a:", json ? 5 : 3); depth++)
             EXPECT_OK(pd_text_append(&text, json ? begin : "{a:", json ? 5 : 3));
         assert_in_range(depth, 55, PD_MAX_CALLS);
@@ -429,6 +474,10 @@ static void test_formats(void **state)
         {"{{- '<|tool_call>call:' + function['name'] + '{' -}} {{ '<tool_call>' }}", "gemma4"},
         {"{{- '<start_function_call>call:' + function['name'] -}}", "functiongemma"},
         {"{{- '{\"name\": \"' + tool_call.name + '\", ' }}{{- '\"parameters\": ' }} role == \"ipython\"", "llama3"},
+        {"{{- '[TOOL_CALLS]' + tool['function']['name'] + '[ARGS]' + arguments }}", "mistral"},
+        {"{{- '[TOOL_CALLS] [' }}", "mistral-v3"},
+        {"'<|tool|>' + message['tools'] + '<|/tool|>'", "phi4"},
+        {"respond only with <|tool_call|> followed by a JSON list of tools used.", "granite"},
         {"{{ bos_token }}{% for message in messages %}", NULL},
         {"", NULL},
     };

@@ -14,8 +14,8 @@ enum { MAX_REPLY = 700, MAX_CALLS = 200, N_MODES = 1, N_REPLIES = 4 };
 static const char *const tokens[] = {
     "\"", "}", "]", "0", "1", ":", ",", "a", "e", "<|\"|>", "<escape>", "<tool_call|>", "<end_function_call>",
     "</tool_call>", "```", "\n", "<|tool_call>", "<start_function_call>", "<tool_call>", "<|python_tag|>",
-    "```json\n", "{\"name\": \"", "[", "call:", "; ", "\"}", "}}", "{\"type\": \"function\", \"name\": \"", "true",
-    "t"};
+    "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|/tool_call|>", "```json\n", "{\"name\": \"", "[", "call:", "; ",
+    "\"}", "}}", "{\"type\": \"function\", \"name\": \"", "true", "t"};
 
 static uint32_t draw(uint64_t *seed)
 {
@@ -199,18 +199,32 @@ static void expect_delimited_call(const struct found *f, size_t i, const char **
     free(json.data);
 }
 
+/* NAME[ARGS]{...} */
+static void expect_named_call(const struct found *f, size_t i, const char **at)
+{
+    assert_true(take(at, f->calls[i].name) && (take(at, "[ARGS]") || take(at, "\xf7")));
+    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)*at, strlen(*at), YYJSON_READ_STOP_WHEN_DONE, NULL, NULL);
+    if (!doc) fail_msg("no JSON: %s", *at);
+    char *json = yyjson_write(doc, 0, NULL);
+    expect_same(json, f->calls[i].arguments.data, f->calls[i].arguments.size);
+    *at += yyjson_doc_get_read_size(doc);
+    free(json);
+    yyjson_doc_free(doc);
+}
+
 static void expect_calls(const struct found *f, const struct pd_calls *c, const char *reply)
 {
     static const char *const wrappers[] = {
-        " ", "\n", "```json", "```", "[", "]", ",", ";", "<tool_call>", "</tool_call>", "<|tool_call>", "<tool_call|>",
-        "<start_function_call>", "<end_function_call>", "<|python_tag|>", "\xf6", "\xf7", "\xf8", "\xf9",
-        "\xfb", "\xfc", "\xfe"};
+        " ", "\n", "```json", "```", "[TOOL_CALLS]", "[", "]", ",", ";", "<tool_call>", "</tool_call>", "<|tool_call>",
+        "<tool_call|>", "<start_function_call>", "<end_function_call>", "<|python_tag|>", "<|tool_call|>",
+        "<|/tool_call|>", "\xf6", "\xf7"};
     const char *at = reply + f->text.size, *delimiter = pd_call_delimiter(c->format, c->marks);
     assert_memory_equal(reply, f->text.size ? f->text.data : "", f->text.size);
     for (size_t i = 0; i < f->n; i++) {
         size_t k = 0;
         while (k < PD_COUNT(wrappers)) k = take(&at, wrappers[k]) ? 0 : k + 1;
         if (delimiter) expect_delimited_call(f, i, &at, delimiter);
+        else if (!*c->format->before) expect_named_call(f, i, &at);
         else expect_json_call(f, i, &at);
         assert_true(f->calls[i].ended);
     }
@@ -296,8 +310,9 @@ static void check_schema(struct counts *n, yyjson_val *schema, uint64_t *seed)
     yyjson_doc *doc = yyjson_read(list, strlen(list), 0);
     assert_non_null(doc);
     for (size_t i = 0; pd_call_format_name_at(i); i++)
-        for (unsigned marks = 0; marks <= ALL_MARKS; marks += ALL_MARKS) {
-            struct pd_calls c = {.format = pd_call_format_find(pd_call_format_name_at(i)), .marks = marks};
+        for (int with = 0; with < 2; with++) {
+            const char *name = pd_call_format_name_at(i);
+            struct pd_calls c = {.format = pd_call_format_find(name), .marks = with ? marks_of(name) : 0};
             c.tools = yyjson_doc_get_root(doc);
             check_format(n, &c, yyjson_obj_get(yyjson_arr_get_first(c.tools), "parameters"), seed);
         }
@@ -390,8 +405,9 @@ static void test_masks(void **state)
     make_spellings(&s);
     for (size_t i = 0; pd_call_format_name_at(i); i++)
         for (unsigned mode = 0; mode < 4; mode++) {
-            struct pd_calls c = {.format = pd_call_format_find(pd_call_format_name_at(i)), .parallel = true,
-                                 .marks = mode & 1 ? ALL_MARKS : 0, .tools = yyjson_doc_get_root(doc),
+            const char *name = pd_call_format_name_at(i);
+            struct pd_calls c = {.format = pd_call_format_find(name), .parallel = true,
+                                 .marks = mode & 1 ? marks_of(name) : 0, .tools = yyjson_doc_get_root(doc),
                                  .choice = mode & 2 ? PD_CALL_REQUIRED : PD_CALL_AUTO};
             struct pd_rules r;
             peridot_grammar *g;

@@ -9,6 +9,7 @@
 #define SAID "{{get_weather {\"city\":\"K\xc3\xb6ln \\\"\\n\",\"days\":2}}}{{ping {}}}"
 #define TAGGED(name, arguments) \
     "<tool_call>\n{\"name\": \"" name "\", \"arguments\": " arguments "}\n</tool_call>"
+#define ARGUED(name, arguments) "{\"name\": \"" name "\", \"arguments\": " arguments "}"
 #define NAMED(name, arguments) "{\"name\": \"" name "\", \"parameters\": " arguments "}"
 #define DELIMITED(Q) "call:get_weather{city:" Q "K\xc3\xb6ln \"\n" Q ",days:2}"
 
@@ -22,6 +23,10 @@ static const struct {
     {"functiongemma", "<start_function_call>" DELIMITED("<escape>") "<end_function_call>"
                       "<start_function_call>call:ping{}<end_function_call>", SAID},
     {"llama3", NAMED("get_weather", JSON) "; " NAMED("ping", "{}"), SAID_JSON},
+    {"mistral", "[TOOL_CALLS]get_weather[ARGS]" JSON "[TOOL_CALLS]ping[ARGS]{}", SAID_JSON},
+    {"mistral-v3", "[TOOL_CALLS] [" ARGUED("get_weather", JSON) ", " ARGUED("ping", "{}") "]", SAID_JSON},
+    {"phi4", "<|tool_call|>[" ARGUED("get_weather", JSON) ", " ARGUED("ping", "{}") "]<|/tool_call|>", SAID_JSON},
+    {"granite", "<|tool_call|>[" ARGUED("get_weather", JSON) ", " ARGUED("ping", "{}") "]", SAID_JSON},
     {"gemma3", "```json\n" NAMED("get_weather", JSON) "\n```\n```json\n" NAMED("ping", "{}") "\n```", SAID_JSON},
 };
 
@@ -58,7 +63,8 @@ static void test_written(void **state)
     const struct pd_call calls[] = {{"get_weather", yyjson_doc_get_root(arguments)}, {"ping", NULL}};
     struct pd_calls c = {.tools = yyjson_doc_get_root(tools), .parallel = true};
     for (size_t i = 0; i < PD_COUNT(written); i++)
-        for (c.marks = 0; c.marks <= ALL_MARKS; c.marks += ALL_MARKS) {
+        for (int with = 0; with < 2; with++) {
+            c.marks = with ? marks_of(written[i].format) : 0;
             c.format = pd_call_format_find(written[i].format);
             expect_written(&c, calls, PD_COUNT(calls), i);
         }
@@ -110,6 +116,9 @@ static void test_results(void **state)
     (void)state;
     static const char *const results[][2] = {
         {"hermes", "<tool_response>\n\1\2\n</tool_response>"}, {"llama3", "\1\2"},
+        {"mistral", "[TOOL_RESULTS]\1\2[/TOOL_RESULTS]"}, {"granite", "\1\2"},
+        {"mistral-v3", "[TOOL_RESULTS] {\"content\": \1\2}[/TOOL_RESULTS]"},
+        {"phi4", "<|tool_response|>\1\2<|/tool_response|>"},
         {"gemma3", "```tool_output\n\1\2\n```"},
         {"gemma4", "<|tool_response>response:ping{value:<|\"|>\1\2<|\"|>}<tool_response|>"},
         {"functiongemma",

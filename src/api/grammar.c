@@ -14,21 +14,28 @@ static int32_t find_mark(const struct pd_tokenizer *t, size_t i)
     return pd_tokenizer_is_stop(t, id) ? -1 : id;
 }
 
+static unsigned find_marks(const struct pd_tokenizer *t)
+{
+    unsigned marks = 0, n = 0;
+    for (size_t i = 0; pd_call_mark(i) && n < PD_MAX_CALL_MARKS; i++) {
+        unsigned is_there = find_mark(t, i) >= 0;
+        marks |= is_there << i;
+        n += is_there;
+    }
+    return marks;
+}
+
 static peridot_status add_marks(struct pd_spellings *s, const struct pd_tokenizer *t)
 {
-    for (size_t i = 0; pd_call_mark(i); i++) {
-        int32_t id = find_mark(t, i);
-        if (id >= 0) PD_TRY(pd_spellings_add(s, (uint32_t)id, &(char){(char)(PD_CALL_MARK + i)}, 1));
+    unsigned marks = find_marks(t);
+    for (size_t i = 0; marks >> i; i++) {
+        char byte = pd_call_mark_byte(marks, i);
+        if (marks >> i & 1) PD_TRY(pd_spellings_add(s, (uint32_t)find_mark(t, i), &byte, 1));
     }
     return PERIDOT_OK;
 }
 
-unsigned pd_api_call_marks(const peridot_vocab *vocab)
-{
-    unsigned marks = 0;
-    for (size_t i = 0; pd_call_mark(i); i++) marks |= (unsigned)(find_mark(vocab->tokenizer, i) >= 0) << i;
-    return marks;
-}
+unsigned pd_api_call_marks(const peridot_vocab *vocab) { return find_marks(vocab->tokenizer); }
 
 static peridot_status read_pieces(struct pd_spellings *s, const struct pd_tokenizer *t)
 {

@@ -4,7 +4,9 @@
 #include "api/params.h"
 #include "base/json.h"
 #include "base/os.h"
+#include "grammar/calls/format.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,19 +148,37 @@ static peridot_status write_calls(struct pd_text_buffer *out, yyjson_mut_val *li
 struct writer {
     struct pd_messages *m;
     const struct pd_calls *calls;
+    const struct pd_tokenizer *tokenizer;   /* whose control tokens the calls have; NULL: they have none */
     struct pd_text_buffer part, text;
     yyjson_mut_val *results;       /* the user's message that `run` is to be the content of; NULL: there is none */
     struct pd_text_buffer run;     /* the results of the last calls, and what the user said then: */
     yyjson_mut_val *parts;         /* what is before it, where there are images; NULL: there are none */
 };
 
+/* The text with its control tokens as messages have them. */
+static peridot_status append_marked(struct writer *w, const struct pd_text_buffer *from)
+{
+    char marked[sizeof w->m->mark + PD_MARKED_ID];
+    for (size_t i = 0; i < from->size; i++) {
+        const char *name = pd_call_mark(pd_call_mark_index(w->calls->marks, from->data[i]));
+        int32_t id = name && w->tokenizer ? pd_tokenizer_find_control(w->tokenizer, name) : -1;
+        if (id < 0) PD_TRY(pd_text_append(&w->text, &from->data[i], 1));
+        else PD_TRY(pd_text_append(&w->text, marked, (size_t)snprintf(marked, sizeof marked, "%s%0*x", w->m->mark,
+                                                                      PD_MARKED_ID, (unsigned)id)));
+    }
+    return PERIDOT_OK;
+}
+
 static peridot_status write_reply(struct writer *w, yyjson_mut_val *message)
 {
     yyjson_mut_val *calls = yyjson_mut_obj_get(message, "tool_calls");
+    const char *content = member(message, "content");
     if (!calls) return PERIDOT_OK;
     w->part.size = 0;
     PD_TRY(write_calls(&w->part, calls, w->calls));
-    PD_TRY(append_after(&w->text, member(message, "content"), &w->part));
+    PD_TRY(pd_text_append(&w->text, content, strlen(content)));
+    if (*content) PD_TRY(pd_text_append(&w->text, "\n\n", 2));
+    PD_TRY(append_marked(w, &w->part));
     yyjson_mut_obj_remove_key(message, "tool_calls");
     return set_content(w->m, message, &w->text);
 }
@@ -239,19 +259,58 @@ static peridot_status write_all(struct writer *w)
     return end_results(w);
 }
 
+/* The first message, where it is the system's, else a new one before it. */
+static yyjson_mut_val *system_message(struct pd_messages *m)
+{
+    yyjson_mut_val *first = yyjson_mut_arr_get_first(m->list);
+    if (has_role(first, "system") || has_role(first, "developer")) return first;
+    first = yyjson_mut_obj(m->doc);
+    bool good = first && yyjson_mut_obj_add_str(m->doc, first, "role", "system") &&
+                yyjson_mut_obj_add_str(m->doc, first, "content", "") && yyjson_mut_arr_prepend(m->list, first);
+    return good ? first : NULL;
+}
+
 static peridot_status describe(struct writer *w)
 {
-    yyjson_mut_val *first = yyjson_mut_arr_get_first(w->m->list);
+    yyjson_mut_val *first = system_message(w->m);
     w->part.size = 0;
     PD_TRY(pd_calls_describe(&w->part, w->calls));
-    if (!has_role(first, "system") && !has_role(first, "developer")) {
-        first = yyjson_mut_obj(w->m->doc);
-        if (!first || !yyjson_mut_obj_add_str(w->m->doc, first, "role", "system") ||
-            !yyjson_mut_arr_prepend(w->m->list, first))
-            return fail_memory();
-    }
+    if (!first) return fail_memory();
     PD_TRY(append_after(&w->text, member(first, "content"), &w->part));
     return set_content(w->m, first, &w->text);
+}
+
+static peridot_status put_tools(struct writer *w)
+{
+    yyjson_mut_val *first = system_message(w->m);
+    PD_TRY(pd_calls_list(&w->text, w->calls));
+    bool good = first && yyjson_mut_obj_add_strncpy(w->m->doc, first, "tools", w->text.data, w->text.size);
+    return good ? PERIDOT_OK : fail_memory();
+}
+
+static peridot_status write_replies(struct writer *w)
+{
+    yyjson_mut_val *message;
+    size_t i, n;
+    yyjson_mut_arr_foreach(w->m->list, i, n, message) PD_TRY(write_reply(w, message));
+    return PERIDOT_OK;
+}
+
+static void writer_free(struct writer *w)
+{
+    free(w->part.data);
+    free(w->text.data);
+    free(w->run.data);
+}
+
+peridot_status pd_tools_suit_template(struct pd_messages *m, const struct pd_calls *calls,
+                                      const struct pd_tokenizer *t, const char *program)
+{
+    struct writer w = {.m = m, .calls = calls, .tokenizer = t};
+    peridot_status status = strstr(program, "tool_calls") ? PERIDOT_OK : write_replies(&w);
+    if (status == PERIDOT_OK && calls->tools && calls->format->in_system) status = put_tools(&w);
+    writer_free(&w);
+    return status;
 }
 
 peridot_status pd_tools_write_messages(struct pd_messages *m, const struct pd_calls *calls)
@@ -260,8 +319,6 @@ peridot_status pd_tools_write_messages(struct pd_messages *m, const struct pd_ca
     peridot_status status = write_all(&w);
     if (status == PERIDOT_OK && calls->tools) status = describe(&w);
     m->has_calls = false;
-    free(w.part.data);
-    free(w.text.data);
-    free(w.run.data);
+    writer_free(&w);
     return status;
 }

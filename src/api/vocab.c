@@ -153,8 +153,12 @@ static peridot_status add_tools(struct pd_chat_prompt *prompt, yyjson_doc **tool
     bool has_format = pd_tools_find_format(&calls, vocab, chat->template_name);
     if (chat->tools && (has_format || !chat->n_ids))   /* else the beginning told of them */
         PD_TRY(pd_tools_read(tools, &calls, chat->tools, chat->tools_size));
-    if (has_format) prompt->tools = calls.tools;
-    else if (calls.tools || prompt->messages->has_calls)
+    if (has_format) {
+        prompt->tools = calls.tools;
+        return pd_tools_suit_template(prompt->messages, &calls, vocab->tokenizer,
+                                      pd_tokenizer_tools_program(vocab->tokenizer, chat->template_name));
+    }
+    if (calls.tools || prompt->messages->has_calls)
         PD_TRY(pd_tools_write_messages(prompt->messages, &calls));
     return PERIDOT_OK;
 }

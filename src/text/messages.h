@@ -9,12 +9,16 @@
 
 #include "base/json.h"
 
+enum { PD_MARKED_ID = 8 };
+
 struct pd_messages {
     yyjson_mut_doc *doc;
     yyjson_mut_val *list;
     bool has_calls;          /* some message has tool calls, or is a tool's */
     size_t n_images;
-    char mark[40];           /* what stands for an image in pd_messages_to_array: nobody who writes messages knows it */
+    /* What stands for an image in pd_messages_to_array; before PD_MARKED_ID hexadecimal digits in a content, for the
+     * control token of that id. Nobody who writes messages knows it. */
+    char mark[40];
 };
 
 /* From an array; its strings stay the caller's, and must outlive *out. */

@@ -33,7 +33,8 @@ const char *pd_tokenizer_template_error(const struct pd_tokenizer *t) { return t
 const char *pd_tokenizer_tools_program(const struct pd_tokenizer *t, const char *template_name)
 {
     bool runs = t->program && (!template_name || strcmp(template_name, PD_CHAT_PROGRAM) == 0);
-    return runs && pd_template_reads(t->program, "tools") ? t->jinja.data : NULL;
+    bool reads = runs && (pd_template_reads(t->program, "tools") || strstr(t->jinja.data, "message['tools']"));
+    return reads ? t->jinja.data : NULL;
 }
 
 bool pd_tokenizer_is_stop(const struct pd_tokenizer *t, int32_t id)

@@ -70,6 +70,18 @@ static peridot_status fail_images(const struct encoding *e)
                    n_images, PD_S(n_images), *roles ? ": it has no place for all in messages of the role " : "", roles);
 }
 
+/* A control token of a call in the content of a message. */
+static size_t match_marked(int32_t *id, const struct encoding *e, size_t i)
+{
+    char digits[PD_MARKED_ID + 1] = "";
+    const char *mark = e->prompt->messages->mark, *text = e->text->text + i;
+    size_t n = strlen(mark);
+    if (!n || e->text->size - i < n + PD_MARKED_ID || memcmp(text, mark, n) != 0) return 0;
+    memcpy(digits, text + n, PD_MARKED_ID);
+    *id = (int32_t)strtoul(digits, NULL, 16);
+    return n + PD_MARKED_ID;
+}
+
 static peridot_status encode_bytes(struct encoding *e, size_t begin)
 {
     const struct pd_template_output *text = e->text;
@@ -77,7 +89,8 @@ static peridot_status encode_bytes(struct encoding *e, size_t begin)
     while (i < text->size) {
         int32_t id;
         if (!n_own) n_own = count_own(text, i);
-        size_t length = n_own ? pd_special_match(&id, &e->t->special, &e->t->pieces, text->text + i, n_own) : 0;
+        size_t length = n_own ? pd_special_match(&id, &e->t->special, &e->t->pieces, text->text + i, n_own)
+                              : match_marked(&id, e, i);
         if (length) {
             PD_TRY(pd_text_append(&e->plain, text->text + begin, i - begin));
             PD_TRY(put_control(e, id));
@@ -122,6 +135,29 @@ static void rename_developer(yyjson_mut_val *list)
     }
 }
 
+/* Mistral's programs want ids of nine letters or digits; other ids become such. */
+static bool shorten(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key)
+{
+    char made[16];
+    const char *id = yyjson_mut_get_str(yyjson_mut_obj_get(object, key));
+    if (!id || strlen(id) == 9) return true;
+    snprintf(made, sizeof made, "%09llx", (unsigned long long)(pd_hash(0, id, strlen(id)) & 0xfffffffff));
+    return yyjson_mut_obj_put(object, yyjson_mut_str(doc, key), yyjson_mut_strcpy(doc, made));
+}
+
+static bool shorten_ids(yyjson_mut_doc *doc, yyjson_mut_val *list)
+{
+    bool good = true;
+    yyjson_mut_val *message, *call;
+    size_t i, k, n, n_calls;
+    yyjson_mut_arr_foreach(list, i, n, message) {
+        good = good && shorten(doc, message, "tool_call_id");
+        yyjson_mut_arr_foreach(yyjson_mut_obj_get(message, "tool_calls"), k, n_calls, call)
+            good = good && shorten(doc, call, "id");
+    }
+    return good;
+}
+
 static bool add_others(yyjson_mut_doc *doc, yyjson_mut_val *root, yyjson_val *variables)
 {
     bool good = true;
@@ -150,7 +186,8 @@ static peridot_status make_variables(yyjson_doc **out, const struct pd_tokenizer
     yyjson_mut_doc *doc = c->messages->doc;
     yyjson_mut_val *root = yyjson_mut_obj(doc), *list = c->messages->list;
     if (!mentions(t, "developer")) rename_developer(list);
-    bool good = yyjson_mut_obj_add_val(doc, root, "messages", list) &&
+    bool good = (!mentions(t, "length != 9") || shorten_ids(doc, list)) &&
+                yyjson_mut_obj_add_val(doc, root, "messages", list) &&
                 yyjson_mut_obj_add_bool(doc, root, "add_generation_prompt", opens) &&
                 (!c->tools || yyjson_mut_obj_add_val(doc, root, "tools", yyjson_val_mut_copy(doc, c->tools))) &&
                 (!pd_template_reads(t->program, "enable_thinking") ||

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_REPLY = 2000, MAX_WORK = 20000000, ALL_MARKS = 0x1ff };
+enum { MAX_REPLY = 2000, MAX_WORK = 20000000, FIRST_MARKS = 0x1ff, LAST_MARKS = 0x1e01 };
 
 struct heard {
     struct pd_text_buffer all, arguments;
@@ -148,7 +148,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n_formats = 0;
     while (pd_call_format_name_at(n_formats)) n_formats++;
     struct pd_calls c = {.format = pd_call_format_find(pd_call_format_name_at((data[0] >> 3) % n_formats)),
-                         .marks = data[0] & 1 ? ALL_MARKS : 0, .choice = data[0] & 2 ? PD_CALL_REQUIRED : PD_CALL_AUTO,
+                         .marks = !(data[0] & 1) ? 0 : data[0] & 128 ? LAST_MARKS : FIRST_MARKS,
+                         .choice = data[0] & 2 ? PD_CALL_REQUIRED : PD_CALL_AUTO,
                          .parallel = data[0] & 4};
     fuzz_next_part(&tools, &input);
     fuzz_next_part(&reply, &input);

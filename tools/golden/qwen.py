@@ -20,7 +20,7 @@ import tempfile
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, trainers
 from transformers import Qwen2Tokenizer
 
-from texts import CORPUS, PLAIN, UNICODE, random_texts
+from texts import CORPUS, PLAIN, TOOLS, UNICODE, random_texts
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
@@ -49,14 +49,6 @@ def make_tokenizer():
 # ---- conversations ----
 
 S, U, A, T = "system", "user", "assistant", "tool"
-TOOLS = [{"type": "function", "function": {
-    "name": "get_weather", "description": "Tells of the weather in a city, e.g. <Z\u00fcrich> & \"Paris\".",
-    "parameters": {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-                   "required": ["city"]}}},
-    {"type": "function", "function": {"name": "now", "description": "The time.", "parameters": {"type": "object",
-                                                                                              "properties": {}}}}]
-
-
 def call(name, arguments):
     return {"type": "function", "function": {"name": name, "arguments": arguments}}
 

@@ -1,5 +1,5 @@
-"""Texts that tokenizers are tried on: what a small vocabulary is trained on, what Unicode's form C changes and must not,
-and what patterns of words split."""
+"""Texts that tokenizers are tried on: what a small vocabulary is trained on, what Unicode's form C changes and
+must not, and what patterns of words split. And the tools of conversations."""
 import random
 
 CORPUS = (
@@ -53,3 +53,11 @@ def random_texts(n):
         "\U0001f600", "'s", "  ", "\r\n", "the", " The", "<think>", "<|im_end|>",
     ]
     return ["".join(r.choice(parts) for _ in range(r.randint(1, 24))) for _ in range(n)]
+
+
+TOOLS = [{"type": "function", "function": {
+    "name": "get_weather", "description": "Tells of the weather in a city, e.g. <Z\u00fcrich> & \"Paris\".",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+                   "required": ["city"]}}},
+    {"type": "function", "function": {"name": "now", "description": "The time.", "parameters": {"type": "object",
+                                                                                              "properties": {}}}}]

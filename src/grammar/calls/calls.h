@@ -2,9 +2,9 @@
  * of a request come the grammar of replies (compile.c), the parser of replies (parser.c), and the texts that tell a
  * model of tools, past calls and results where its chat template does not (write.c).
  *
- * Texts of calls, as grammar and parser see them, are bytes of UTF-8 and marks: a byte PD_CALL_MARK + i, which no UTF-8
- * has, stands for control token i of the formats. Where a vocabulary has such a token as ordinary text, or not at all,
- * it is its text: `marks` says which are control tokens (bit i). */
+ * Texts of calls, as grammar and parser see them, are bytes of UTF-8 and marks: bytes from PD_CALL_MARK on, which no
+ * UTF-8 has, stand for control tokens of the formats. Where a vocabulary has such a token as ordinary text, or not at
+ * all, it is its text: `marks` says which are control tokens (bit i), and in their order the bytes stand for them. */
 #ifndef PD_GRAMMAR_CALLS_H
 #define PD_GRAMMAR_CALLS_H
 
@@ -14,9 +14,13 @@
 #include <yyjson.h>
 
 #define PD_CALL_MARK 0xf6
-#define PD_N_CALL_MARKS 10
+#define PD_MAX_CALL_MARKS 10       /* of a vocabulary: there are no more bytes */
+#define PD_N_CALL_MARKS 15
 /* The text of control token i, i < PD_N_CALL_MARKS; NULL past the last. */
 const char *pd_call_mark(size_t i);
+/* The byte of control token i, one of `marks`; and the token that a byte stands for, SIZE_MAX: none. */
+char pd_call_mark_byte(unsigned marks, size_t i);
+size_t pd_call_mark_index(unsigned marks, char byte);
 
 struct pd_call_format;
 /* By its name; NULL: there is none. */
@@ -57,6 +61,8 @@ peridot_status pd_calls_compile_within(struct pd_rules *out, uint64_t max_work, 
 
 /* What tells a model of the tools and how to call them: for its system's message. */
 peridot_status pd_calls_describe(struct pd_text_buffer *out, const struct pd_calls *c);
+/* The tools as a list in JSON. */
+peridot_status pd_calls_list(struct pd_text_buffer *out, const struct pd_calls *c);
 /* Call number i of a message that the model wrote, and the result of one, of format and marks. `arguments` is an
  * object, NULL for an empty one. The calls of a message, one after another, are a text that the grammar allows. */
 struct pd_call {

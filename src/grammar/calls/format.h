@@ -27,6 +27,7 @@ struct pd_call_format {
     const char *delimiter;         /* arguments are of the dialect of values.h; NULL: JSON */
     const char *separator;         /* between blocks, where they are written */
     const char *result;            /* "\1" stands for the name, "\2" for the content */
+    bool in_system;                /* templates read the tools from the system's message, as text */
 };
 
 /* What a literal is where `marks` are control tokens; its size. */

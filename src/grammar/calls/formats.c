@@ -4,13 +4,15 @@
 
 #include <string.h>
 
-static const char *const marks[] = {"<tool_call>", "</tool_call>", "<|tool_call>", "<tool_call|>", "<|\"|>",
-                                    "<start_function_call>", "<end_function_call>", "<escape>", "<|python_tag|>"};
+static const char *const texts[] = {"<tool_call>", "</tool_call>", "<|tool_call>", "<tool_call|>", "<|\"|>",
+                                    "<start_function_call>", "<end_function_call>", "<escape>", "<|python_tag|>",
+                                    "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|/tool_call|>"};
 
 #define TAGGED_JSON \
     .shapes = {{.begin = "<tool_call>\n", .end = "\n</tool_call>", .commits = true}}, \
-    .before = "{\t\"name\": \"", .middle = "\", \"arguments\": ", .after = "\t}", .separator = "\n", \
-    .result = "<tool_response>\n\2\n</tool_response>"
+    NAME_AND_ARGUMENTS, .separator = "\n", .result = "<tool_response>\n\2\n</tool_response>"
+#define NAME_AND_ARGUMENTS \
+    .before = "{\t\"name\": \"", .middle = "\", \"arguments\": ", .after = "\t}"
 #define NAME_AND_PARAMETERS \
     .before = "{\t\"name\": \"", .middle = "\", \"parameters\": ", .after = "\t}"
 #define LLAMA3_TYPED "{\t\"type\": \"function\", \"name\": \""
@@ -43,6 +45,30 @@ static const struct pd_call_format formats[] = {
         NAME_AND_PARAMETERS, .separator = "; ", .result = "\2",
     },
     {
+        /* Of Mistral's models since 2025: each call by itself. */
+        .name = "mistral", .templates = {"[TOOL_CALLS]", "[ARGS]"},
+        .shapes = {{.begin = "[TOOL_CALLS]", .end = "", .commits = true}},
+        .before = "", .middle = "[ARGS]", .after = "", .separator = "", .result = "[TOOL_RESULTS]\2[/TOOL_RESULTS]",
+    },
+    {
+        /* Of those before. Their templates write an "id" after the arguments, which such models leave out. */
+        .name = "mistral-v3", .templates = {"[TOOL_CALLS]"},
+        .shapes = {{.begin = "[TOOL_CALLS] [\t", .end = "\t]", .between = ", ", .commits = true}},
+        NAME_AND_ARGUMENTS, .separator = "", .result = "[TOOL_RESULTS] {\"content\": \2}[/TOOL_RESULTS]",
+    },
+    {
+        .name = "phi4", .templates = {"<|tool|>"}, .in_system = true,   /* Phi-4-mini's */
+        .shapes = {{.begin = "<|tool_call|>\t[\t", .end = "\t]<|/tool_call|>", .between = ", ", .commits = true}},
+        NAME_AND_ARGUMENTS, .separator = "", .result = "<|tool_response|>\2<|/tool_response|>",
+    },
+    {
+        /* Granite 3's; some of its models write the tag of Hermes. */
+        .name = "granite", .templates = {"<|tool_call|>"},
+        .shapes = {{.begin = "<|tool_call|>\t[\t", .end = "\t]", .between = ", ", .commits = true},
+                   {.begin = "<tool_call>\t[\t", .end = "\t]", .between = ", ", .commits = true}},
+        NAME_AND_ARGUMENTS, .separator = "", .result = "\2",
+    },
+    {
         /* The object is that of Google's guide to function calling with Gemma 3, which has no token for it: such models
          * like to write it in a fence. */
         .name = "gemma3",
@@ -56,7 +82,7 @@ static const struct pd_call_format formats[] = {
     {.name = "generic", TAGGED_JSON},
 };
 
-const char *pd_call_mark(size_t i) { return i < PD_COUNT(marks) ? marks[i] : NULL; }
+const char *pd_call_mark(size_t i) { return i < PD_COUNT(texts) ? texts[i] : NULL; }
 const char *pd_call_format_name(const struct pd_call_format *f) { return f->name; }
 const char *pd_call_format_name_at(size_t i) { return i < PD_COUNT(formats) ? formats[i].name : NULL; }
 
@@ -65,6 +91,22 @@ const struct pd_call_format *pd_call_format_find(const char *name)
     for (size_t i = 0; i < PD_COUNT(formats); i++)
         if (strcmp(formats[i].name, name) == 0) return &formats[i];
     return NULL;
+}
+
+static bool has(unsigned marks, size_t i) { return marks >> i & 1; }
+
+char pd_call_mark_byte(unsigned marks, size_t i)
+{
+    unsigned n = 0;
+    for (size_t k = 0; k < i; k++) n += has(marks, k);
+    return (char)(PD_CALL_MARK + n);
+}
+
+size_t pd_call_mark_index(unsigned marks, char byte)
+{
+    for (size_t i = 0; i < PD_COUNT(texts); i++)
+        if (has(marks, i) && pd_call_mark_byte(marks, i) == byte) return i;
+    return SIZE_MAX;
 }
 
 static bool contains(const char *text, size_t size, const char *what)
@@ -87,24 +129,25 @@ const struct pd_call_format *pd_call_format_of_template(const char *jinja, size_
     return NULL;
 }
 
-size_t pd_call_literal(char out[PD_CALL_LITERAL], const char *literal, unsigned of_vocabulary)
+size_t pd_call_literal(char out[PD_CALL_LITERAL], const char *literal, unsigned marks)
 {
     size_t n = 0;
     while (*literal) {
         size_t i = 0;
-        while (i < PD_COUNT(marks) && !(of_vocabulary >> i & 1 && strncmp(literal, marks[i], strlen(marks[i])) == 0))
-            i++;
-        out[n++] = i < PD_COUNT(marks) ? (char)(PD_CALL_MARK + i) : *literal;
-        literal += i < PD_COUNT(marks) ? strlen(marks[i]) : 1;
+        while (i < PD_COUNT(texts) && !(has(marks, i) && strncmp(literal, texts[i], strlen(texts[i])) == 0)) i++;
+        out[n++] = i < PD_COUNT(texts) ? pd_call_mark_byte(marks, i) : *literal;
+        literal += i < PD_COUNT(texts) ? strlen(texts[i]) : 1;
     }
     out[n] = 0;
     return n;
 }
 
-const char *pd_call_delimiter(const struct pd_call_format *f, unsigned of_vocabulary)
+const char *pd_call_delimiter(const struct pd_call_format *f, unsigned marks)
 {
-    static const char bytes[][2] = {"\xf6", "\xf7", "\xf8", "\xf9", "\xfa", "\xfb", "\xfc", "\xfd", "\xfe"};
-    for (size_t i = 0; f->delimiter && i < PD_COUNT(marks); i++)
-        if (of_vocabulary >> i & 1 && strcmp(f->delimiter, marks[i]) == 0) return bytes[i];
+    static const char bytes[PD_MAX_CALL_MARKS][2] = {"\xf6", "\xf7", "\xf8", "\xf9", "\xfa", "\xfb", "\xfc", "\xfd",
+                                                     "\xfe", "\xff"};
+    for (size_t i = 0; f->delimiter && i < PD_COUNT(texts); i++)
+        if (has(marks, i) && strcmp(f->delimiter, texts[i]) == 0)
+            return bytes[(uint8_t)pd_call_mark_byte(marks, i) - PD_CALL_MARK];
     return f->delimiter;
 }

@@ -130,7 +130,7 @@ static void drop(struct pd_call_parser *p, size_t n)
 
 static void put_text(struct parsing *g, char byte)
 {
-    const char *mark = (uint8_t)byte >= PD_CALL_MARK ? pd_call_mark((uint8_t)byte - PD_CALL_MARK) : NULL;
+    const char *mark = pd_call_mark(pd_call_mark_index(g->p->marks, byte));
     if (mark) pd_call_put(&g->text, mark, strlen(mark));
     else pd_call_put(&g->text, &byte, 1);
 }

@@ -138,7 +138,21 @@ static peridot_status put_tool(struct pd_text_buffer *out, const struct pd_tool 
     if (tool->description) PD_TRY(put_json(out, tool->description));
     if (tool->parameters) PD_TRY(put(out, ", \"parameters\": "));
     if (tool->parameters) PD_TRY(put_json(out, tool->parameters));
-    return put(out, "}\n");
+    return put(out, "}");
+}
+
+peridot_status pd_calls_list(struct pd_text_buffer *out, const struct pd_calls *c)
+{
+    size_t i, n;
+    yyjson_val *value;
+    PD_TRY(put(out, "["));
+    yyjson_arr_foreach(c->tools, i, n, value) {
+        struct pd_tool tool;
+        PD_TRY(pd_tool_read(&tool, value, i));
+        if (i) PD_TRY(put(out, ", "));
+        PD_TRY(put_tool(out, &tool));
+    }
+    return put(out, "]");
 }
 
 static peridot_status put_example(struct pd_text_buffer *out, const struct pd_calls *c)
@@ -162,6 +176,7 @@ peridot_status pd_calls_describe(struct pd_text_buffer *out, const struct pd_cal
         struct pd_tool tool;
         PD_TRY(pd_tool_read(&tool, value, i));
         PD_TRY(put_tool(out, &tool));
+        PD_TRY(put(out, "\n"));
     }
     PD_TRY(put(out, "To call one, end your reply with its name and its arguments in this form:\n"));
     PD_TRY(put_example(out, c));

@@ -283,6 +283,15 @@ peridot_status pd_dict_view(struct pd_value *out, struct pd_render *r, const str
 
 /* ---- JSON ---- */
 
+/* Of letters alone, it spells no control token by itself. */
+static bool is_role(yyjson_val *key, yyjson_val *member)
+{
+    bool letters = yyjson_equals_str(key, "role") && yyjson_is_str(member);
+    for (const char *c = letters ? yyjson_get_str(member) : ""; *c; c++)
+        letters = letters && ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z'));
+    return letters && strlen(yyjson_get_str(member)) == yyjson_get_len(member);
+}
+
 static peridot_status dict_from_json(struct pd_value *out, struct pd_render *r, yyjson_val *json)
 {
     size_t i, n;
@@ -292,6 +301,7 @@ static peridot_status dict_from_json(struct pd_value *out, struct pd_render *r, 
         struct pd_value name, value;
         PD_TRY(pd_value_from_json(&name, r, key));
         PD_TRY(pd_value_from_json(&value, r, member));
+        if (is_role(key, member)) value.text.own = pd_all_own;
         PD_TRY(pd_dict_put(r, out->dict, &name, &value));
     }
     return PERIDOT_OK;

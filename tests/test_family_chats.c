@@ -1,0 +1,136 @@
+/* Families' template programs: conversations as transformers renders them (tools/golden/chats.py made
+ * tests/golden/chats.json), from folders with a small vocabulary and the family's tokens; and which format their calls
+ * have. */
+#include "text_shared.h"
+
+#include "api/tools.h"
+
+static const char *member(yyjson_val *object, const char *key) { return yyjson_get_str(yyjson_obj_get(object, key)); }
+
+static void write_json(const char *name, yyjson_mut_doc *doc, yyjson_mut_val *root)
+{
+    size_t size;
+    yyjson_mut_doc_set_root(doc, root);
+    char *text = yyjson_mut_write(doc, 0, &size);
+    assert_non_null(text);
+    write_file(in_folder(name), text, size);
+    free(text);
+    yyjson_mut_doc_free(doc);
+}
+
+static void add_token(yyjson_mut_doc *doc, yyjson_mut_val *list, uint64_t id, const char *text, bool rstrip)
+{
+    yyjson_mut_val *token = yyjson_mut_arr_add_obj(doc, list);
+    yyjson_mut_obj_add_uint(doc, token, "id", id);
+    yyjson_mut_obj_add_str(doc, token, "content", text);
+    yyjson_mut_obj_add_bool(doc, token, "special", true);
+    yyjson_mut_obj_add_bool(doc, token, "rstrip", rstrip);
+}
+
+/* The steps of the first of tests/golden/splits, with the family's tokens. */
+static void write_tokenizer(yyjson_val *family)
+{
+    yyjson_doc *splits = open_golden("splits/families.json"), *vocabularies = open_golden("splits/vocabularies.json");
+    yyjson_val *model = yyjson_obj_get(yyjson_doc_get_root(vocabularies), "bytes"), *text;
+    yyjson_val *parts = yyjson_obj_get(yyjson_arr_get_first(yyjson_doc_get_root(splits)), "parts");
+    const char *bos = member(family, "bos"), *eos = member(family, "eos");
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_val_mut_copy(doc, parts), *list = yyjson_mut_arr(doc);
+    uint64_t id = yyjson_obj_size(yyjson_obj_get(model, "vocab"));
+    size_t i, n;
+    add_token(doc, list, id++, bos, false);
+    if (strcmp(bos, eos) != 0) add_token(doc, list, id++, eos, false);
+    yyjson_arr_foreach(yyjson_obj_get(family, "added"), i, n, text) {
+        if (!yyjson_equals_str(text, eos)) add_token(doc, list, id++, yyjson_get_str(text), yyjson_obj_get(family, "rstrip"));
+    }
+    yyjson_mut_obj_put(root, yyjson_mut_str(doc, "added_tokens"), list);
+    yyjson_mut_obj_put(root, yyjson_mut_str(doc, "post_processor"), yyjson_mut_null(doc));
+    yyjson_mut_obj_add_val(doc, root, "model", yyjson_val_mut_copy(doc, model));
+    write_json("tokenizer.json", doc, root);
+    yyjson_doc_free(splits);
+    yyjson_doc_free(vocabularies);
+}
+
+static peridot_vocab *open_family(yyjson_val *family)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_obj_add_str(doc, root, "bos_token", member(family, "bos"));
+    yyjson_mut_obj_add_str(doc, root, "eos_token", member(family, "eos"));
+    yyjson_mut_obj_add_str(doc, root, "chat_template", member(family, "jinja"));
+    write_json("tokenizer_config.json", doc, root);
+    write_tokenizer(family);
+    return open_vocab(folder);
+}
+
+/* What the program writes is what the text is to the tokenizer, control tokens and all. */
+static void check_conversation(const peridot_vocab *v, yyjson_val *conversation, yyjson_val *tools)
+{
+    static const char date[] = "{\"date_string\": \"05 July 2025\"}";
+    peridot_chat chat = {.variables = date, .variables_size = sizeof date - 1};
+    int32_t *ids, *want;
+    size_t n, n_want;
+    yyjson_val *text = yyjson_obj_get(conversation, "text");
+    char *messages = yyjson_val_write(yyjson_obj_get(conversation, "messages"), 0, &chat.json_size), *list_of_tools = NULL;
+    if (yyjson_is_true(yyjson_obj_get(conversation, "tools")))
+        list_of_tools = yyjson_val_write(tools, 0, &chat.tools_size);
+    chat.json = messages;
+    chat.tools = list_of_tools;
+    chat.think = yyjson_is_true(yyjson_obj_get(conversation, "think")) ? PERIDOT_THINK_ON : PERIDOT_THINK_OFF;
+    if (peridot_encode_turns(&ids, &n, v, &chat) != PERIDOT_OK) fail_msg("%s\n%s", messages, peridot_last_error());
+    assert_int_equal(peridot_encode(&want, &n_want, v, yyjson_get_str(text), yyjson_get_len(text),
+                                    PERIDOT_ENCODE_SPECIAL), PERIDOT_OK);
+    char *made = list(ids, n), *wanted = list(want, n_want), *shown;
+    if (strcmp(made, wanted) != 0) {
+        size_t size;
+        assert_int_equal(peridot_decode(&shown, &size, v, ids, n), PERIDOT_OK);
+        fail_msg("%s\n--- rather than\n%s", shown, yyjson_get_str(text));
+    }
+    free(made);
+    free(wanted);
+    peridot_free(ids);
+    peridot_free(want);
+    free(messages);
+    free(list_of_tools);
+}
+
+static void check_format(const peridot_vocab *v, const char *name)
+{
+    struct pd_calls calls = {0};
+    assert_int_equal(pd_tools_find_format(&calls, v, NULL), name != NULL);
+    if (name) assert_string_equal(pd_call_format_name(calls.format), name);
+}
+
+static void test_families(void **state)
+{
+    (void)state;
+    yyjson_doc *doc = open_golden("chats.json");
+    yyjson_val *root = yyjson_doc_get_root(doc), *family, *conversation;
+    size_t i, n, k, n_conversations;
+    yyjson_arr_foreach(root, i, n, family) {
+        if (i == 0) continue;   /* the tools */
+        const char *name = member(family, "name");
+        print_message("%s\n", name ? name : "");
+        peridot_vocab *v = open_family(family);
+        check_format(v, member(family, "calls"));
+        yyjson_arr_foreach(yyjson_obj_get(family, "conversations"), k, n_conversations, conversation)
+            check_conversation(v, conversation, yyjson_arr_get_first(root));
+        assert_true(n_conversations >= 3);
+        peridot_vocab_close(v);
+    }
+    assert_true(n > 10);
+    yyjson_doc_free(doc);
+}
+
+static int remove_files(void **state)
+{
+    static const char *const names[] = {"tokenizer.json", "tokenizer_config.json"};
+    for (size_t i = 0; i < PD_COUNT(names); i++) remove(in_folder(names[i]));
+    return remove_folder(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_families)};
+    return cmocka_run_group_tests_name("family_chats", tests, make_folder, remove_files);
+}

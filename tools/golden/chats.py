@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Makes tests/golden/chats.json: what transformers makes of conversations by families' template programs.
+
+    python3 tools/golden/chats.py
+
+The programs, chats/*.jinja, write what those of the published models write; where those ask for today's date, they take
+`date_string` first. Needs transformers 5 and tokenizers.
+"""
+import json
+import pathlib
+
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast
+
+from texts import TOOLS
+
+HERE = pathlib.Path(__file__).resolve().parent
+OUT = HERE.parents[1] / "tests" / "golden" / "chats.json"
+
+S, U, A, T = "system", "user", "assistant", "tool"
+
+# `calls`: the format of calls, where the program has tools. `added`: tokens beside bos and eos. `spells`: calls as text of
+# messages, where the program does not read them; `each` of them, with `between`.
+MISTRAL = ["[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_CALLS]", "[TOOL_RESULTS]",
+           "[/TOOL_RESULTS]"]
+GRANITE = ["<|start_of_role|>", "<|end_of_role|>"]
+CHATML = ["<|im_start|>", "<|im_end|>"]
+FAMILIES = [
+    {"name": "mistral-v1", "bos": "<s>", "eos": "</s>", "added": []},
+    {"name": "mistral-v3", "calls": "mistral-v3", "bos": "<s>", "eos": "</s>", "added": MISTRAL},
+    {"name": "mistral-v3-tekken", "calls": "mistral-v3", "bos": "<s>", "eos": "</s>", "added": MISTRAL},
+    {"name": "mistral-v13", "calls": "mistral", "bos": "<s>", "eos": "</s>",
+     "added": [*MISTRAL, "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[ARGS]", "[IMG]"]},
+    {"name": "granite3", "calls": "granite", "spells": "<|tool_call|>[%s]", "between": ", ", "bos": "<|end_of_text|>", "eos": "<|end_of_text|>",
+     "added": [*GRANITE, "<|tool_call|>"]},
+    {"name": "granite4", "calls": "hermes", "bos": "<|end_of_text|>", "eos": "<|end_of_text|>",
+     "added": [*GRANITE, "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]},
+    {"name": "phi3", "bos": "<s>", "eos": "<|endoftext|>", "added": ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>"],
+     "rstrip": True},
+    {"name": "phi4-mini", "calls": "phi4", "spells": "<|tool_call|>[%s]<|/tool_call|>", "between": ", ",
+     "bos": "<|endoftext|>", "eos": "<|endoftext|>",
+     "added": ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<|/tool|>"], "rstrip": True},
+    {"name": "olmo2", "bos": "<|endoftext|>", "eos": "<|endoftext|>", "added": []},
+    {"name": "olmo3", "bos": "<|endoftext|>", "eos": "<|im_end|>",
+     "added": [*CHATML, "<functions>", "</functions>", "<function_calls>", "</function_calls>"]},
+    {"name": "smollm3", "calls": "hermes", "spells": "%s", "between": "\n", "each": "<tool_call>\n%s\n</tool_call>",
+     "thinks": True, "bos": "<|begin_of_text|>", "eos": "<|im_end|>",
+     "added": [*CHATML, "<think>", "</think>", "<tool_call>", "</tool_call>"]},
+]
+
+
+def call(id, name, arguments):
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+TURNS = [
+    [{"role": U, "content": " Why is the sky blue?\n"}],
+    [{"role": S, "content": "You are terse.\n"}, {"role": U, "content": "  cafe\u0301 \u4f60\u597d <b> 12345"}],
+    [{"role": U, "content": "One"}, {"role": A, "content": "Two\n"}, {"role": U, "content": "\nThree"},
+     {"role": A, "content": "Four"}, {"role": U, "content": "And then?"}],
+]
+CALLS = [
+    [{"role": U, "content": "Weather?"},
+     {"role": A, "content": "", "tool_calls": [call("abcDEF123", "get_weather", {"city": "Z\u00fcrich", "days": 3})]},
+     {"role": T, "tool_call_id": "abcDEF123", "content": "{\"sky\": \"blue\"}"}],
+    [{"role": S, "content": "Rules."}, {"role": U, "content": "Both?"},
+     {"role": A, "content": "Let me see.", "tool_calls": [
+         call("000000001", "get_weather", {"city": "Paris"}), call("000000002", "now", {})]},
+     {"role": T, "tool_call_id": "000000001", "content": "rain"},
+     {"role": T, "tool_call_id": "000000002", "content": "12:30"},
+     {"role": A, "content": "Rain at 12:30."}, {"role": U, "content": "Thanks"}],
+]
+
+
+def spelled(family, message):
+    """A message whose calls are text."""
+    if "spells" not in family or "tool_calls" not in message:
+        return message
+    calls = [json.dumps({"name": c["function"]["name"], "arguments": c["function"]["arguments"]}, ensure_ascii=False)
+             for c in message["tool_calls"]]
+    text = family["spells"] % family["between"].join(family.get("each", "%s") % c for c in calls)
+    return {"role": A, "content": "\n\n".join(x for x in (message["content"], text) if x)}
+
+
+def list_of(tools):
+    """As Peridot writes it: the schemas without white space."""
+    texts = []
+    for f in (x["function"] for x in tools):
+        schema = json.dumps(f["parameters"], ensure_ascii=False, separators=(",", ":"))
+        texts.append("{\"name\": %s, \"description\": %s, \"parameters\": %s}" % (
+            json.dumps(f["name"]), json.dumps(f["description"], ensure_ascii=False), schema))
+    return "[" + ", ".join(texts) + "]"
+
+
+def with_tools(messages, tools):
+    """Phi-4-mini reads them from the system's message."""
+    system = messages[0] if messages[0]["role"] == S else {"role": S, "content": ""}
+    return [system | {"tools": list_of(tools)}, *messages[messages[0]["role"] == S:]]
+
+
+def text_of(t, jinja, messages, **options):
+    return t.apply_chat_template(messages, chat_template=jinja, add_generation_prompt=True, tokenize=False,
+                                 date_string="05 July 2025", **options)
+
+
+def rows_of(family, t, jinja):
+    thinks = [{"enable_thinking": x} for x in (False, True)] if "thinks" in family else [{}]
+    for messages in TURNS + (CALLS if "calls" in family else []):
+        for tools in (None, TOOLS) if "calls" in family else (None,):
+            if not tools and messages in CALLS:
+                continue
+            for think in thinks:
+                told = [spelled(family, m) for m in messages]
+                if tools and family["name"] == "phi4-mini":
+                    told = with_tools(told, tools)
+                yield {"messages": messages, "tools": tools is not None, "think": think.get("enable_thinking", False),
+                       "text": text_of(t, jinja, told, tools=tools, **think)}
+
+
+def main():
+    rows = [TOOLS]
+    for f in FAMILIES:
+        jinja = (HERE / "chats" / f"{f['name']}.jinja").read_text()
+        t = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE()), bos_token=f["bos"], eos_token=f["eos"])
+        rows.append(f | {"jinja": jinja, "conversations": list(rows_of(f, t, jinja))})
+    OUT.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+    OUT.chmod(0o644)
+    print(OUT.name, OUT.stat().st_size)
+
+
+main()
