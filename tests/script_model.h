@@ -181,4 +181,59 @@ static inline void script_write_caller_gemma4(const char *path)
     script_write(path, &t, steps, PD_COUNT(steps));
 }
 
+/* The others' formats of calls: what they say, and what of it are control tokens, as in the families' vocabularies; the
+ * templates read tools and calls as the families' do. */
+#define SCRIPT_END "\n{% endfor %}{{ 'b' if messages[-1].role == 'tool' else 'a' }}"
+#define SCRIPT_TURN "{{ bos_token }}{% if tools %}{{ tools | tojson }}{% endif %}" \
+                    "{% for m in messages %}{{ m.role }}: {{ m.content }}"
+#define SCRIPT_CALLS(before, after) \
+    SCRIPT_TURN "{% for c in m.tool_calls %}" before "{{ c.function.name }}" after "{% endfor %}" SCRIPT_END
+#define SCRIPT_LIST(begin) begin "[{\"name\":\u2581\"add\",", "\u2581\"arguments\":\u2581{\"a\":\u25812,", \
+                    "\u2581\"b\":\u258140}}", "]"
+static const struct script_caller {
+    const char *name, *jinja, *said[7], *marks[4];
+} script_callers[] = {
+    {"mistral", SCRIPT_CALLS("[TOOL_CALLS]", "[ARGS]{{ c.function.arguments | tojson }}"),
+     {"[TOOL_CALLS]", "add", "[ARGS]", "{\"a\":\u25812,", "\u2581\"b\":\u258140}"}, {"[TOOL_CALLS]", "[ARGS]"}},
+    {"mistral-v3", SCRIPT_CALLS("[TOOL_CALLS]{% if c.id|length != 9 %}{{ raise_exception('nine') }}{% endif %}", ""),
+     {"[TOOL_CALLS]", SCRIPT_LIST("\u2581")}, {"[TOOL_CALLS]"}},
+    {"granite", "<|tool_call|> {{ documents }}" SCRIPT_TURN SCRIPT_END, {"<|tool_call|>", SCRIPT_LIST("")},
+     {"<|tool_call|>"}},
+    {"phi4", "{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content'] }}"
+             "{% if 'tools' in message %}<|tool|>{{ message['tools'] }}<|/tool|>{% endif %}" SCRIPT_END,
+     {"<|tool_call|>", SCRIPT_LIST(""), "<|/tool_call|>"},
+     {"<|tool_call|>", "<|/tool_call|>", "<|tool|>", "<|/tool|>"}},
+    {"hermes", SCRIPT_CALLS("<tool_call>{\"name\": ", "\"arguments\": </tool_call>"),
+     {"<tool_call>", "\n{\"name\":\u2581\"add\",", "\u2581\"arguments\":\u2581{\"a\":\u25812,",
+      "\u2581\"b\":\u258140}}", "\n", "</tool_call>"}, {"<tool_call>", "</tool_call>"}},
+};
+
+static inline void script_add(struct tiny *t, const char *piece, int32_t type)
+{
+    for (uint64_t i = 0; i < t->n; i++)
+        if (t->text[i].size == strlen(piece) && memcmp(t->text[i].data, piece, t->text[i].size) == 0) return;
+    tiny_add(t, piece, -1000, type);
+}
+
+static inline void script_write_caller_of(const char *path, const struct script_caller *c)
+{
+    struct script_step steps[PD_COUNT(c->said) + 4] = {{"b", "hello"}, {"hello", "\u2581model"},
+        {"\u2581model", "<eos>"}};
+    struct tiny t;
+    size_t n = 3;
+    const char *last = "a";
+    tiny_make(&t);
+    for (size_t i = 0; i < PD_COUNT(c->marks) && c->marks[i]; i++) script_add(&t, c->marks[i], 3);
+    script_add(&t, "\u2581model", 1);
+    for (size_t i = 0; i < PD_COUNT(c->said) && c->said[i]; i++) {
+        script_add(&t, c->said[i], 1);
+        steps[n++] = (struct script_step){last, c->said[i]};
+        last = c->said[i];
+    }
+    steps[n++] = (struct script_step){last, "<eos>"};
+    t.name = c->name;
+    t.jinja = c->jinja;
+    script_write(path, &t, steps, n);
+}
+
 #endif

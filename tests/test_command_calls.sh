@@ -170,7 +170,9 @@ PY
 }
 
 test_caller caller.gguf
-test_caller caller-gemma4.gguf
+for format in gemma4 mistral mistral-v3 granite phi4 hermes; do
+    test_caller caller-$format.gguf
+done
 test_plain
 test_forced
 finish

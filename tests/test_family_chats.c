@@ -41,7 +41,8 @@ static void write_tokenizer(yyjson_val *family)
     add_token(doc, list, id++, bos, false);
     if (strcmp(bos, eos) != 0) add_token(doc, list, id++, eos, false);
     yyjson_arr_foreach(yyjson_obj_get(family, "added"), i, n, text) {
-        if (!yyjson_equals_str(text, eos)) add_token(doc, list, id++, yyjson_get_str(text), yyjson_obj_get(family, "rstrip"));
+        bool rstrip = yyjson_obj_get(family, "rstrip") != NULL;
+        if (!yyjson_equals_str(text, eos)) add_token(doc, list, id++, yyjson_get_str(text), rstrip);
     }
     yyjson_mut_obj_put(root, yyjson_mut_str(doc, "added_tokens"), list);
     yyjson_mut_obj_put(root, yyjson_mut_str(doc, "post_processor"), yyjson_mut_null(doc));
@@ -71,7 +72,8 @@ static void check_conversation(const peridot_vocab *v, yyjson_val *conversation,
     int32_t *ids, *want;
     size_t n, n_want;
     yyjson_val *text = yyjson_obj_get(conversation, "text");
-    char *messages = yyjson_val_write(yyjson_obj_get(conversation, "messages"), 0, &chat.json_size), *list_of_tools = NULL;
+    char *list_of_tools = NULL;
+    char *messages = yyjson_val_write(yyjson_obj_get(conversation, "messages"), 0, &chat.json_size);
     if (yyjson_is_true(yyjson_obj_get(conversation, "tools")))
         list_of_tools = yyjson_val_write(tools, 0, &chat.tools_size);
     chat.json = messages;
@@ -122,6 +124,37 @@ static void test_families(void **state)
     yyjson_doc_free(doc);
 }
 
+/* What Mistral's programs want of ids is not what the server's clients send. */
+static void test_ids(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {
+        "\"id\": \"call_0123456789abcdef\"", "\"tool_call_id\": \"call_0123456789abcdef\"",
+        "\"type\": \"function\"", "\"name\": \"f\""};
+    yyjson_doc *doc = open_golden("chats.json");
+    peridot_vocab *v = open_family(yyjson_arr_get(yyjson_doc_get_root(doc), 3));
+    for (size_t i = 0; i < PD_COUNT(ids); i += 2) {
+        char messages[512], *text;
+        int32_t *made;
+        size_t n, size;
+        snprintf(messages, sizeof messages,
+                 "[{\"role\": \"user\", \"content\": \"a\"}, "
+                 "{\"role\": \"assistant\", \"tool_calls\": [{%s, \"function\": {\"name\": \"f\"}}]}, "
+                 "{\"role\": \"tool\", %s, \"content\": \"b\"}]", ids[i], ids[i + 1]);
+        peridot_chat chat = {.json = messages, .json_size = strlen(messages)};
+        if (peridot_encode_turns(&made, &n, v, &chat) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+        assert_int_equal(peridot_decode(&text, &size, v, made, n), PERIDOT_OK);
+        const char *id = strstr(text, "\"id\": \""), *of_result = strstr(text, "\"call_id\": \"");
+        assert_true(id && of_result);
+        assert_memory_equal(id + strlen("\"id\": \""), of_result + strlen("\"call_id\": \""), 10);
+        assert_int_equal(strcspn(id + strlen("\"id\": \""), "\""), 9);
+        peridot_free(text);
+        peridot_free(made);
+    }
+    peridot_vocab_close(v);
+    yyjson_doc_free(doc);
+}
+
 static int remove_files(void **state)
 {
     static const char *const names[] = {"tokenizer.json", "tokenizer_config.json"};
@@ -131,6 +164,6 @@ static int remove_files(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_families)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_families), cmocka_unit_test(test_ids)};
     return cmocka_run_group_tests_name("family_chats", tests, make_folder, remove_files);
 }

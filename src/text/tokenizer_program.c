@@ -135,13 +135,15 @@ static void rename_developer(yyjson_mut_val *list)
     }
 }
 
-/* Mistral's programs want ids of nine letters or digits; other ids become such. */
-static bool shorten(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key)
+/* Mistral's programs want ids of nine letters or digits; other ids become such, and where there is none, call and
+ * result have their number. */
+static bool shorten(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, unsigned number)
 {
     char made[16];
     const char *id = yyjson_mut_get_str(yyjson_mut_obj_get(object, key));
-    if (!id || strlen(id) == 9) return true;
-    snprintf(made, sizeof made, "%09llx", (unsigned long long)(pd_hash(0, id, strlen(id)) & 0xfffffffff));
+    if (id && strlen(id) == 9) return true;
+    uint64_t value = id ? pd_hash(0, id, strlen(id)) & 0xfffffffff : number;
+    snprintf(made, sizeof made, "%09llx", (unsigned long long)value);
     return yyjson_mut_obj_put(object, yyjson_mut_str(doc, key), yyjson_mut_strcpy(doc, made));
 }
 
@@ -149,11 +151,13 @@ static bool shorten_ids(yyjson_mut_doc *doc, yyjson_mut_val *list)
 {
     bool good = true;
     yyjson_mut_val *message, *call;
-    size_t i, k, n, n_calls;
+    unsigned n_calls = 0, n_results = 0;
+    size_t i, k, n, n_of_message;
     yyjson_mut_arr_foreach(list, i, n, message) {
-        good = good && shorten(doc, message, "tool_call_id");
-        yyjson_mut_arr_foreach(yyjson_mut_obj_get(message, "tool_calls"), k, n_calls, call)
-            good = good && shorten(doc, call, "id");
+        if (yyjson_mut_equals_str(yyjson_mut_obj_get(message, "role"), "tool"))
+            good = good && shorten(doc, message, "tool_call_id", n_results++);
+        yyjson_mut_arr_foreach(yyjson_mut_obj_get(message, "tool_calls"), k, n_of_message, call)
+            good = good && shorten(doc, call, "id", n_calls++);
     }
     return good;
 }

@@ -19,11 +19,12 @@ OUT = HERE.parents[1] / "tests" / "golden" / "chats.json"
 
 S, U, A, T = "system", "user", "assistant", "tool"
 
-# `calls`: the format of calls, where the program has tools. `added`: tokens beside bos and eos. `spells`: calls as text of
-# messages, where the program does not read them; `each` of them, with `between`.
+# `calls`: the format of calls, where the program has tools. `added`: tokens beside bos and eos. `spells`: calls as text
+# of messages, where the program does not read them; `each` of them, with `between`.
 MISTRAL = ["[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_CALLS]", "[TOOL_RESULTS]",
            "[/TOOL_RESULTS]"]
 GRANITE = ["<|start_of_role|>", "<|end_of_role|>"]
+PHI = ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]
 CHATML = ["<|im_start|>", "<|im_end|>"]
 FAMILIES = [
     {"name": "mistral-v1", "bos": "<s>", "eos": "</s>", "added": []},
@@ -31,15 +32,14 @@ FAMILIES = [
     {"name": "mistral-v3-tekken", "calls": "mistral-v3", "bos": "<s>", "eos": "</s>", "added": MISTRAL},
     {"name": "mistral-v13", "calls": "mistral", "bos": "<s>", "eos": "</s>",
      "added": [*MISTRAL, "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[ARGS]", "[IMG]"]},
-    {"name": "granite3", "calls": "granite", "spells": "<|tool_call|>[%s]", "between": ", ", "bos": "<|end_of_text|>", "eos": "<|end_of_text|>",
-     "added": [*GRANITE, "<|tool_call|>"]},
+    {"name": "granite3", "calls": "granite", "spells": "<|tool_call|>[%s]", "between": ", ",
+     "bos": "<|end_of_text|>", "eos": "<|end_of_text|>", "added": [*GRANITE, "<|tool_call|>"]},
     {"name": "granite4", "calls": "hermes", "bos": "<|end_of_text|>", "eos": "<|end_of_text|>",
      "added": [*GRANITE, "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]},
-    {"name": "phi3", "bos": "<s>", "eos": "<|endoftext|>", "added": ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>"],
-     "rstrip": True},
+    {"name": "phi3", "bos": "<s>", "eos": "<|endoftext|>", "added": PHI, "rstrip": True},
     {"name": "phi4-mini", "calls": "phi4", "spells": "<|tool_call|>[%s]<|/tool_call|>", "between": ", ",
      "bos": "<|endoftext|>", "eos": "<|endoftext|>",
-     "added": ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<|/tool|>"], "rstrip": True},
+     "added": [*PHI, "<|tool|>", "<|/tool|>", "<|tool_call|>", "<|/tool_call|>"], "rstrip": True},
     {"name": "olmo2", "bos": "<|endoftext|>", "eos": "<|endoftext|>", "added": []},
     {"name": "olmo3", "bos": "<|endoftext|>", "eos": "<|im_end|>",
      "added": [*CHATML, "<functions>", "</functions>", "<function_calls>", "</function_calls>"]},
