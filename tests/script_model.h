@@ -203,6 +203,8 @@ static const struct script_caller {
              "{% if 'tools' in message %}<|tool|>{{ message['tools'] }}<|/tool|>{% endif %}" SCRIPT_END,
      {"<|tool_call|>", SCRIPT_LIST(""), "<|/tool_call|>"},
      {"<|tool_call|>", "<|/tool_call|>", "<|tool|>", "<|/tool|>"}},
+    {"olmo", SCRIPT_CALLS("<function_calls>", "()</function_calls>"),
+     {"<function_calls>", "add(a=2,", "\u2581b=40)", "</function_calls>"}, {"<function_calls>", "</function_calls>"}},
     {"hermes", SCRIPT_CALLS("<tool_call>{\"name\": ", "\"arguments\": </tool_call>"),
      {"<tool_call>", "\n{\"name\":\u2581\"add\",", "\u2581\"arguments\":\u2581{\"a\":\u25812,",
       "\u2581\"b\":\u258140}}", "\n", "</tool_call>"}, {"<tool_call>", "</tool_call>"}},

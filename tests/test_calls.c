@@ -177,6 +177,28 @@ static const struct reply mistral[] = {
     {B "[" ARGUED("pong", "{}") "]" E, NULL, NONE}, \
     {B " [", NULL, NONE}
 
+static const struct reply olmo[] = {
+    {"", "", TEXT},
+    {"It rains.", NULL, TEXT},
+    {"ping()", NULL, TEXT},
+    {"<function_calls>ping()</function_calls>", "{{ping {}}}", CALLS},
+    {"I look.<function_calls>\nping( )\n</function_calls>\n", "I look.{{ping { }}}", TEXT},
+    {"<function_calls>get_weather(city=\"a)=,}\", days= 2)</function_calls>",
+     "{{get_weather {\"city\":\"a)=,}\", \"days\": 2}}}", CALLS},
+    {"<function_calls>get_weather(city=\"x\" )</function_calls>", "{{get_weather {\"city\":\"x\" }}}", CALLS},
+    {"<function_calls>ping(a={\"b\": [1, {}]}, c=true)</function_calls>",
+     "{{ping {\"a\":{\"b\": [1, {}]}, \"c\":true}}}", CALLS},
+    {"<function_calls>ping()\na.b/c:d-1(x=1)</function_calls>", "{{ping {}}}{{a.b/c:d-1 {\"x\":1}}}", SEVERAL},
+    /* near misses */
+    {"<function_calls>pong()</function_calls>", NULL, NONE},
+    {"<function_calls>ping{}</function_calls>", NULL, NONE},
+    {"<function_calls>ping(a=1}</function_calls>", "{{ping {\"a\":1}</function_calls>", NONE},
+    {"<function_calls>ping(\"a\"=1)</function_calls>", "{{ping {\"a\"=1)</function_calls>", NONE},
+    {"<function_calls>ping(a=b)</function_calls>", "{{ping {\"a\":b)</function_calls>", NONE},
+    {"<function_calls>ping(a=[1)</function_calls>", "{{ping {\"a\":[1)</function_calls>", NONE},
+    {"<function_calls>", NULL, NONE},
+};
+
 static const struct reply mistral_v3[] = {LISTED("[TOOL_CALLS]", "")};
 static const struct reply phi4[] = {LISTED("<|tool_call|>", "<|/tool_call|>")};
 static const struct reply granite[] = {
@@ -193,7 +215,7 @@ static const struct {
 } tables[] = {TABLE("hermes", hermes), TABLE("generic", hermes), TABLE("gemma4", gemma4),
               TABLE("functiongemma", functiongemma), TABLE("llama3", llama3), TABLE("gemma3", gemma3),
               TABLE("mistral", mistral), TABLE("mistral-v3", mistral_v3), TABLE("phi4", phi4),
-              TABLE("granite", granite)};
+              TABLE("granite", granite), TABLE("olmo", olmo)};
 
 static yyjson_doc *read_tools(struct pd_calls *c, const char *tools)
 {
@@ -443,12 +465,16 @@ static void test_depth(void **state)
         EXPECT_OK(pd_calls_compile(&r, &c));
         EXPECT_OK(pd_calls_write(&text, &c, &(struct pd_call){"ping", NULL}, 1));
         EXPECT_OK(pd_text_terminate(&text));
-        while (text.data[--text.size] != '{');
+        bool keywords = c.format->keywords;
+        while (text.data[--text.size] != (keywords ? '(' : '{'));
         pd_walk_begin(&w, &r);
         assert_true(pd_walk_take(&w, &r, text.data, text.size));
         bool json = !pd_call_delimiter(c.format, 0);
-        for (; pd_walk_take(&w, &r, json ? begin : "{a:", json ? 5 : 3); depth++)
-            EXPECT_OK(pd_text_append(&text, json ? begin : "{a:", json ? 5 : 3));
+        for (;; depth++) {
+            const char *next = keywords && depth == 0 ? "(a=" : json ? begin : "{a:";
+            if (!pd_walk_take(&w, &r, next, strlen(next))) break;
+            EXPECT_OK(pd_text_append(&text, next, strlen(next)));
+        }
         assert_in_range(depth, 55, PD_MAX_CALLS);
         struct transcript t;
         parse(&t, &c, text.data, text.size, 0);   /* what the grammar allows is not too deep for the parser */
@@ -478,6 +504,7 @@ static void test_formats(void **state)
         {"{{- '[TOOL_CALLS] [' }}", "mistral-v3"},
         {"'<|tool|>' + message['tools'] + '<|/tool|>'", "phi4"},
         {"respond only with <|tool_call|> followed by a JSON list of tools used.", "granite"},
+        {"{{- '<function_calls>' -}}{%- for tool_call in message['tool_calls'] %}", "olmo"},
         {"{{ bos_token }}{% for message in messages %}", NULL},
         {"", NULL},
     };

@@ -14,8 +14,9 @@ enum { MAX_REPLY = 700, MAX_CALLS = 200, N_MODES = 1, N_REPLIES = 4 };
 static const char *const tokens[] = {
     "\"", "}", "]", "0", "1", ":", ",", "a", "e", "<|\"|>", "<escape>", "<tool_call|>", "<end_function_call>",
     "</tool_call>", "```", "\n", "<|tool_call>", "<start_function_call>", "<tool_call>", "<|python_tag|>",
-    "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|/tool_call|>", "```json\n", "{\"name\": \"", "[", "call:", "; ",
-    "\"}", "}}", "{\"type\": \"function\", \"name\": \"", "true", "t"};
+    "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|/tool_call|>", "<function_calls>", "</function_calls>", "(", ")",
+    "=", "```json\n", "{\"name\": \"", "[", "call:", "; ", "\"}", "}}", "{\"type\": \"function\", \"name\": \"",
+    "true", "t"};
 
 static uint32_t draw(uint64_t *seed)
 {
@@ -199,17 +200,52 @@ static void expect_delimited_call(const struct found *f, size_t i, const char **
     free(json.data);
 }
 
+/* Of the JSON that begins there. */
+static void take_json(struct pd_text_buffer *out, const char **at)
+{
+    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)*at, strlen(*at), YYJSON_READ_STOP_WHEN_DONE, NULL, NULL);
+    if (!doc) fail_msg("no JSON: %s", *at);
+    add(out, *at, yyjson_doc_get_read_size(doc));
+    *at += yyjson_doc_get_read_size(doc);
+    yyjson_doc_free(doc);
+}
+
+static void expect_arguments(const struct found *f, size_t i, struct pd_text_buffer *json)
+{
+    EXPECT_OK(pd_text_terminate(json));
+    expect_same(json->data, f->calls[i].arguments.data, f->calls[i].arguments.size);
+    free(json->data);
+}
+
 /* NAME[ARGS]{...} */
 static void expect_named_call(const struct found *f, size_t i, const char **at)
 {
+    struct pd_text_buffer json = {0};
     assert_true(take(at, f->calls[i].name) && (take(at, "[ARGS]") || take(at, "\xf7")));
-    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)*at, strlen(*at), YYJSON_READ_STOP_WHEN_DONE, NULL, NULL);
-    if (!doc) fail_msg("no JSON: %s", *at);
-    char *json = yyjson_write(doc, 0, NULL);
-    expect_same(json, f->calls[i].arguments.data, f->calls[i].arguments.size);
-    *at += yyjson_doc_get_read_size(doc);
-    free(json);
-    yyjson_doc_free(doc);
+    take_json(&json, at);
+    expect_arguments(f, i, &json);
+}
+
+/* NAME(name=value, ...) */
+static void expect_keywords_call(const struct found *f, size_t i, const char **at)
+{
+    struct pd_text_buffer json = {0};
+    assert_true(take(at, f->calls[i].name) && take(at, "("));
+    add(&json, "{", 1);
+    for (bool first = true; !take(at, ")"); first = false) {
+        *at += strspn(*at, " \n");
+        if (take(at, ")")) break;
+        if (!first) assert_true(take(at, ","));
+        if (!first) add(&json, ",", 1);
+        *at += strspn(*at, " \n");
+        size_t n = strcspn(*at, "=");
+        add_quoted(&json, *at, n);
+        add(&json, ":", 1);
+        *at += n + 1;
+        take_json(&json, at);
+    }
+    add(&json, "}", 1);
+    expect_arguments(f, i, &json);
 }
 
 static void expect_calls(const struct found *f, const struct pd_calls *c, const char *reply)
@@ -217,13 +253,14 @@ static void expect_calls(const struct found *f, const struct pd_calls *c, const 
     static const char *const wrappers[] = {
         " ", "\n", "```json", "```", "[TOOL_CALLS]", "[", "]", ",", ";", "<tool_call>", "</tool_call>", "<|tool_call>",
         "<tool_call|>", "<start_function_call>", "<end_function_call>", "<|python_tag|>", "<|tool_call|>",
-        "<|/tool_call|>", "\xf6", "\xf7"};
+        "<|/tool_call|>", "<function_calls>", "</function_calls>", "\xf6", "\xf7"};
     const char *at = reply + f->text.size, *delimiter = pd_call_delimiter(c->format, c->marks);
     assert_memory_equal(reply, f->text.size ? f->text.data : "", f->text.size);
     for (size_t i = 0; i < f->n; i++) {
         size_t k = 0;
         while (k < PD_COUNT(wrappers)) k = take(&at, wrappers[k]) ? 0 : k + 1;
         if (delimiter) expect_delimited_call(f, i, &at, delimiter);
+        else if (c->format->keywords) expect_keywords_call(f, i, &at);
         else if (!*c->format->before) expect_named_call(f, i, &at);
         else expect_json_call(f, i, &at);
         assert_true(f->calls[i].ended);

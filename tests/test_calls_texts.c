@@ -26,6 +26,8 @@ static const struct {
     {"mistral", "[TOOL_CALLS]get_weather[ARGS]" JSON "[TOOL_CALLS]ping[ARGS]{}", SAID_JSON},
     {"mistral-v3", "[TOOL_CALLS] [" ARGUED("get_weather", JSON) ", " ARGUED("ping", "{}") "]", SAID_JSON},
     {"phi4", "<|tool_call|>[" ARGUED("get_weather", JSON) ", " ARGUED("ping", "{}") "]<|/tool_call|>", SAID_JSON},
+    {"olmo", "<function_calls>get_weather(city=\"K\xc3\xb6ln \\\"\\n\", days=2)\nping()</function_calls>",
+     "{{get_weather {\"city\":\"K\xc3\xb6ln \\\"\\n\", \"days\":2}}}{{ping {}}}"},
     {"granite", "<|tool_call|>[" ARGUED("get_weather", JSON) ", " ARGUED("ping", "{}") "]", SAID_JSON},
     {"gemma3", "```json\n" NAMED("get_weather", JSON) "\n```\n```json\n" NAMED("ping", "{}") "\n```", SAID_JSON},
 };

@@ -170,7 +170,7 @@ PY
 }
 
 test_caller caller.gguf
-for format in gemma4 mistral mistral-v3 granite phi4 hermes; do
+for format in gemma4 mistral mistral-v3 granite phi4 olmo hermes; do
     test_caller caller-$format.gguf
 done
 test_plain

@@ -35,7 +35,7 @@ static bool are_same(const struct pd_nodes *a, const struct pd_nodes *b)
 
 static bool is_same_job(const struct pd_compiler_job *a, const struct pd_compiler_job *b)
 {
-    return a->constant == b->constant && are_same(&a->nodes, &b->nodes);
+    return a->constant == b->constant && a->keywords == b->keywords && are_same(&a->nodes, &b->nodes);
 }
 
 static peridot_status add_job(uint32_t *rule, struct pd_compiler *c, const struct pd_compiler_job *job)
@@ -55,11 +55,23 @@ static peridot_status add_job(uint32_t *rule, struct pd_compiler *c, const struc
     return PERIDOT_OK;
 }
 
-peridot_status pd_compiler_rule(uint32_t *rule, struct pd_compiler *c, const struct pd_nodes *nodes)
+static peridot_status find_failed(const struct pd_compiler *c, const struct pd_nodes *nodes)
 {
     for (uint32_t i = 0; i < c->n_failed; i++)
         if (are_same(&c->failed[i].nodes, nodes)) return pd_fail(c->failed[i].status, "%s", c->failed[i].sentence);
+    return PERIDOT_OK;
+}
+
+peridot_status pd_compiler_rule(uint32_t *rule, struct pd_compiler *c, const struct pd_nodes *nodes)
+{
+    PD_TRY(find_failed(c, nodes));
     return add_job(rule, c, &(struct pd_compiler_job){.nodes = *nodes});
+}
+
+peridot_status pd_compiler_root(uint32_t *rule, struct pd_compiler *c, const struct pd_nodes *nodes)
+{
+    PD_TRY(find_failed(c, nodes));
+    return add_job(rule, c, &(struct pd_compiler_job){.nodes = *nodes, .keywords = c->keywords});
 }
 
 peridot_status pd_compiler_constant(uint32_t *rule, struct pd_compiler *c, yyjson_val *value)

@@ -14,6 +14,8 @@ struct counts {
     bool open;                     /* there is no limit */
 };
 
+static char colon(const struct pd_object *o) { return o->c->values.keywords ? '=' : ':'; }
+
 /* Before the name of a member after which k are written: nothing is written yet, or a comma follows what is. */
 static uint32_t begin_member(struct pd_object *o, const struct counts *s, uint32_t k)
 {
@@ -32,7 +34,7 @@ static void write_property(struct pd_object *o, struct counts *s, const struct p
     for (uint32_t k = 1; k <= s->last && pd_rules_work(r, 1); k++) {
         uint32_t after = pd_nfa_state(r);
         pd_write_name(&o->c->values, begin_member(o, s, k), p->name.text, p->name.size, after);
-        pd_nfa_call(r, pd_write_mark(&o->c->values, after, ':'), p->rule, s->next[k]);
+        pd_nfa_call(r, pd_write_mark(&o->c->values, after, colon(o)), p->rule, s->next[k]);
     }
     for (uint32_t k = 0; k <= s->last && presence != PD_REQUIRED && pd_rules_work(r, 1); k++)
         pd_nfa_skip(r, s->now[k], s->next[k]);
@@ -52,7 +54,7 @@ static void write_others(struct pd_object *o, const struct counts *s)
             uint32_t after = pd_nfa_state(r);
             bool any = o->n == 0 && !o->limited && o->n_patterns == 0;
             pd_write_names(&o->c->values, name, any ? NULL : &kind->names, after);
-            pd_nfa_call(r, pd_write_mark(&o->c->values, after, ':'), kind->rule, s->now[k]);
+            pd_nfa_call(r, pd_write_mark(&o->c->values, after, colon(o)), kind->rule, s->now[k]);
         }
     }
 }
@@ -67,14 +69,15 @@ static peridot_status write_members(struct pd_object *o, const enum pd_presence 
     if (!states) return pd_fail_alloc(2 * ((size_t)s.last + 1) * sizeof *states, "properties");
     s.now = states;
     s.next = states + s.last + 1;
-    s.now[0] = pd_write_mark(&o->c->values, PD_NFA_START, '{');
+    const char *end = o->c->values.keywords ? ")" : "}";
+    s.now[0] = pd_write_mark(&o->c->values, PD_NFA_START, o->c->values.keywords ? '(' : '{');
     for (uint32_t k = 1; k <= s.last; k++) s.now[k] = pd_nfa_state(r);
     for (size_t i = 0; i < o->n && r->status == PERIDOT_OK; i++)
         if (presence[i] != PD_ABSENT) write_property(o, &s, &o->properties[i], presence[i]);
     write_others(o, &s);
-    if (o->min == 0) pd_nfa_any_of(r, s.now[0], "}", PD_NFA_END);
+    if (o->min == 0) pd_nfa_any_of(r, s.now[0], end, PD_NFA_END);
     for (uint32_t k = (uint32_t)pd_max(o->min, 1); k <= s.last && r->status == PERIDOT_OK; k++)
-        pd_nfa_any_of(r, pd_write_space(&o->c->values, s.now[k]), "}", PD_NFA_END);
+        pd_nfa_any_of(r, pd_write_space(&o->c->values, s.now[k]), end, PD_NFA_END);
     free(states);
     return r->status;
 }

@@ -127,6 +127,9 @@ static peridot_status write_alternative(struct pd_compiler *c, const struct pd_n
     bool given;
     PD_TRY(pd_nodes_types(&types, &c->d, of));
     peridot_status status = pd_constants_find(&constants, &given, &c->d, of, types);
+    if (status == PERIDOT_OK && constants.n && c->values.keywords)
+        status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "arguments that are constants are not supported in this format of "
+                         "calls");
     for (size_t i = 0; i < constants.n && status == PERIDOT_OK && c->r->status == PERIDOT_OK; i++)
         pd_write_constant(&c->values, PD_NFA_START, constants.at[i], PD_NFA_END);
     bool found = constants.n > 0;
@@ -169,6 +172,7 @@ static peridot_status write_rule(struct pd_compiler *c, const struct pd_compiler
     peridot_status status = PERIDOT_OK;
     pd_rules_begin(c->r);
     c->n_together = job->nodes.n;
+    c->values.keywords = job->keywords;
     if (job->constant) pd_write_constant(&c->values, PD_NFA_START, job->constant, PD_NFA_END);
     else status = pd_alternatives_find(&a, &c->d, &job->nodes);
     if (status == PERIDOT_OK) status = write_alternatives(c, &a);
@@ -210,7 +214,7 @@ static peridot_status write_rules(struct pd_compiler *c, uint32_t text_rule)
     uint32_t value_rule;
     if (wants_object(c)) root.at[root.n++] = (struct pd_node){(yyjson_val *)object, "#"};   /* nobody writes to it */
     pd_values_begin(&c->values, c->r, c->delimiter);
-    PD_TRY(pd_compiler_rule(&value_rule, c, &root));
+    PD_TRY(pd_compiler_root(&value_rule, c, &root));
     for (; c->n_done < c->n_jobs; c->n_done++) {
         const struct pd_compiler_job job = c->jobs[c->n_done];   /* they move when there are more */
         PD_TRY(write_rule(c, &job));
@@ -258,9 +262,9 @@ peridot_status pd_schema_compile(struct pd_rules *out, const char *schema, size_
 }
 
 peridot_status pd_schema_compile_arguments(struct pd_rules *out, struct pd_work *work, const char *delimiter,
-                                           const char *schema, size_t size)
+                                           bool keywords, const char *schema, size_t size)
 {
-    struct pd_compiler c = {.r = out, .arguments = true, .delimiter = delimiter};
+    struct pd_compiler c = {.r = out, .arguments = true, .keywords = keywords, .delimiter = delimiter};
     *out = (struct pd_rules){.work = *work};
     peridot_status status = compile_schema(&c, schema, size);
     *work = out->work;

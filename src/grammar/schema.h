@@ -8,9 +8,9 @@
 peridot_status pd_schema_compile(struct pd_rules *out, const char *schema, size_t size);
 /* With a budget of its own. */
 peridot_status pd_schema_compile_within(struct pd_rules *out, uint64_t max_work, const char *schema, size_t size);
-/* The arguments of a tool call: an object, without white space around it; in the dialect of values.h where there is a
- * delimiter. `work` is charged. */
+/* The arguments of a tool call: an object, without white space around it; in the dialects of values.h where there is a
+ * delimiter, or they are keywords. `work` is charged. */
 peridot_status pd_schema_compile_arguments(struct pd_rules *out, struct pd_work *work, const char *delimiter,
-                                           const char *schema, size_t size);
+                                           bool keywords, const char *schema, size_t size);
 
 #endif

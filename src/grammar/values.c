@@ -327,25 +327,35 @@ int pd_name_compare(const char *a, size_t a_size, const char *b, size_t b_size)
 
 bool pd_is_name_char(uint32_t c) { return c > ' ' && c != 0x7f && (c >= 0x80 || !strchr("\"\\,:{}[]<>", (int)c)); }
 
+bool pd_is_keyword_char(uint32_t c) { return pd_is_name_char(c) && (c >= 0x80 || !strchr("=()'#", (int)c)); }
+
+static bool has_quotes(const struct pd_values *v) { return !v->delimiter && !v->keywords; }
+static bool is_inner(const struct pd_values *v, uint32_t c) { return c == ' ' && !v->keywords; }
+
+static bool is_outer(const struct pd_values *v, uint32_t c)
+{
+    return v->keywords ? pd_is_keyword_char(c) : pd_is_name_char(c);
+}
+
 bool pd_is_name(const struct pd_values *v, const char *text, size_t size)
 {
-    if (!v->delimiter) return true;
+    if (has_quotes(v)) return true;
     for (size_t i = 0; i < size; i++) {
         bool inner = i > 0 && i + 1 < size;
-        if (!pd_is_name_char((uint8_t)text[i]) && !(inner && text[i] == ' ')) return false;
+        if (!is_outer(v, (uint8_t)text[i]) && !(inner && is_inner(v, (uint8_t)text[i]))) return false;
     }
     return size > 0;
 }
 
 /* Those that pd_is_name takes. */
-static void find_names(struct pd_chars *out, struct pd_work *work)
+static void find_names(struct pd_chars *out, const struct pd_values *v)
 {
-    pd_chars_begin(out, work);
+    pd_chars_begin(out, &v->rules->work);
     uint32_t inner = pd_chars_state(out);
-    pd_chars_edge(out, inner, ' ', ' ', inner);
+    if (is_inner(v, ' ')) pd_chars_edge(out, inner, ' ', ' ', inner);
     for (uint32_t c = 0x21, high; c <= PD_LAST_CHAR; c = high + 1) {
         high = c < 0x80 ? c : PD_LAST_CHAR;
-        if (!pd_is_name_char(c)) continue;
+        if (!is_outer(v, c)) continue;
         pd_chars_edge(out, PD_CHARS_START, c, high, inner);
         pd_chars_edge(out, PD_CHARS_START, c, high, PD_CHARS_END);
         pd_chars_edge(out, inner, c, high, inner);
@@ -355,7 +365,7 @@ static void find_names(struct pd_chars *out, struct pd_work *work)
 
 void pd_write_name(struct pd_values *v, uint32_t from, const char *text, size_t size, uint32_t to)
 {
-    if (!v->delimiter) {
+    if (has_quotes(v)) {
         pd_write_text(v, from, text, size, to);
         return;
     }
@@ -367,10 +377,10 @@ void pd_write_name(struct pd_values *v, uint32_t from, const char *text, size_t 
 void pd_write_names(struct pd_values *v, uint32_t from, const struct pd_chars *names, uint32_t to)
 {
     struct pd_chars all;
-    if (!v->delimiter && names) pd_write_strings(v, from, names, to);
-    if (!v->delimiter && !names) pd_write_length(v, from, 0, UINT32_MAX, to);
-    if (!v->delimiter) return;
-    find_names(&all, &v->rules->work);
+    if (has_quotes(v) && names) pd_write_strings(v, from, names, to);
+    if (has_quotes(v) && !names) pd_write_length(v, from, 0, UINT32_MAX, to);
+    if (has_quotes(v)) return;
+    find_names(&all, v);
     keep_failure(v, all.status);
     if (v->rules->status == PERIDOT_OK && names) write_both(v, from, names, &all, to);
     if (v->rules->status == PERIDOT_OK && !names) write_automaton(v, from, &all, to);

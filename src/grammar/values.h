@@ -2,7 +2,8 @@
  * string is not free, each of its characters has one spelling: itself, or the shortest escape where it needs one.
  *
  * Arguments of tool calls have a dialect beside it: strings are as they are between two delimiters, which are not in
- * them, names of members are as they are, and there is no white space. */
+ * them, names of members are as they are, and there is no white space. Another has JSON's values, but the arguments
+ * themselves are keywords: (name=value, ...). */
 #ifndef PD_GRAMMAR_VALUES_H
 #define PD_GRAMMAR_VALUES_H
 
@@ -38,6 +39,7 @@ struct pd_char_rule {
 struct pd_values {
     struct pd_rules *rules;
     const char *delimiter;         /* of strings in the dialect; NULL: JSON */
+    bool keywords;                 /* the object that is being written is of keywords */
     uint32_t space, escape;        /* rules of white space and of an escape in a free string */
     struct pd_char_rule *chars;    /* rules of characters that are not one byte */
     size_t n_chars, chars_capacity, n_written;
@@ -63,6 +65,7 @@ void pd_write_length(struct pd_values *v, uint32_t from, uint32_t min, uint32_t 
 /* How the dialect writes members: in this order of their names, which are of these characters, and spaces within. */
 int pd_name_compare(const char *a, size_t a_size, const char *b, size_t b_size);
 bool pd_is_name_char(uint32_t c);
+bool pd_is_keyword_char(uint32_t c);
 /* Names of members: this one, which must be a name in the dialect; those of an automaton that are, NULL: any. */
 bool pd_is_name(const struct pd_values *v, const char *text, size_t size);
 void pd_write_name(struct pd_values *v, uint32_t from, const char *text, size_t size, uint32_t to);

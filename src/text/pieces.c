@@ -113,7 +113,8 @@ static bool is_marker(const char *text, size_t size, int64_t type)
     static const char *const calls[] = {
         "<start_function_declaration>", "<end_function_declaration>", "<start_function_call>", "<end_function_call>",
         "<start_function_response>", "<end_function_response>", "<escape>", "<tool_call>", "</tool_call>",
-        "<tool_response>", "</tool_response>", "<think>", "</think>",
+        "<tool_response>", "</tool_response>", "<think>", "</think>", "<functions>", "</functions>", "<function_calls>",
+        "</function_calls>",
     };
     if (type != PD_PIECE_USER && type != PD_PIECE_NORMAL) return false;
     for (size_t i = 0; i < PD_COUNT(names); i++)

@@ -41,7 +41,7 @@ FAMILIES = [
      "bos": "<|endoftext|>", "eos": "<|endoftext|>",
      "added": [*PHI, "<|tool|>", "<|/tool|>", "<|tool_call|>", "<|/tool_call|>"], "rstrip": True},
     {"name": "olmo2", "bos": "<|endoftext|>", "eos": "<|endoftext|>", "added": []},
-    {"name": "olmo3", "bos": "<|endoftext|>", "eos": "<|im_end|>",
+    {"name": "olmo3", "calls": "olmo", "bos": "<|endoftext|>", "eos": "<|im_end|>",
      "added": [*CHATML, "<functions>", "</functions>", "<function_calls>", "</function_calls>"]},
     {"name": "smollm3", "calls": "hermes", "spells": "%s", "between": "\n", "each": "<tool_call>\n%s\n</tool_call>",
      "thinks": True, "bos": "<|begin_of_text|>", "eos": "<|im_end|>",

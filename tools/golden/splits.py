@@ -193,7 +193,7 @@ TOKENS = ["a<|end_of_text|>b", "<|end_of_text|> <|end_of_text|>", "<|user|>\nHi 
 
 
 def all_texts():
-    return [*PLAIN, *UNICODE, *CONTRACTIONS, *CASES, *PATHS, *NUMBERS, *TOKENS, *random_texts(60)]
+    return [*PLAIN, *UNICODE, *CONTRACTIONS, *CASES, *PATHS, *NUMBERS, *TOKENS, *random_texts(40)]
 
 
 # ---- files ----

@@ -214,11 +214,13 @@ static enum pd_call_taken take_text(struct pd_call_arguments *a, struct pd_call_
 static enum pd_call_taken take_name(struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
 {
     bool first = a->state != NAME;
-    if (!first && byte == ':') {
+    if (!first && byte == (a->keywords ? '=' : ':')) {
         pd_call_put(out, "\":", 2);
         return go(a, VALUE);
     }
-    if (!pd_is_name_char((uint8_t)byte) && (first || byte != ' ')) return PD_CALL_BROKEN;
+    bool inner = byte == ' ' && !first && !a->keywords;
+    bool known = a->keywords ? pd_is_keyword_char((uint8_t)byte) : pd_is_name_char((uint8_t)byte);
+    if (!known && !inner) return PD_CALL_BROKEN;
     if ((uint8_t)byte >= PD_CALL_MARK) return PD_CALL_BROKEN;
     if (first) pd_call_put(out, "\"", 1);
     pd_call_put(out, &byte, 1);
@@ -250,10 +252,34 @@ static bool take_dialect(enum pd_call_taken *taken, struct pd_call_arguments *a,
     }
 }
 
+/* What is of the keywords, rather than of their values; false: the byte is as in JSON, but that they end with ")". */
+static bool take_keyword(enum pd_call_taken *taken, struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
+{
+    if (a->depth == 0) {
+        *taken = byte == '(' ? open_bracket(a, true) : PD_CALL_BROKEN;
+        if (byte == '(') pd_call_put(out, "{", 1);
+        return true;
+    }
+    bool begins = a->state == KEY || a->state == FIRST_KEY;
+    if (a->depth > 1 || (a->state != NAME && !begins) || is_space(byte) || byte == ')') return false;
+    *taken = take_name(a, out, byte);
+    return true;
+}
+
+/* Brackets close what is open: of keywords, parentheses. */
+static char as_json(const struct pd_call_arguments *a, char byte)
+{
+    bool text = a->state == STRING || a->state == ESCAPE || a->state == HEX || a->state == NAME;
+    if (!a->keywords || a->depth != 1 || text) return byte;
+    return byte == ')' ? '}' : byte == '}' ? ')' : byte;
+}
+
 enum pd_call_taken pd_call_arguments_take(struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
 {
     enum pd_call_taken taken;
     if (a->delimiter && take_dialect(&taken, a, out, byte)) return taken;
+    if (a->keywords && take_keyword(&taken, a, out, byte)) return taken;
+    byte = as_json(a, byte);
     taken = take(a, byte);
     if (taken != PD_CALL_BROKEN) pd_call_put(out, &byte, 1);
     return taken;

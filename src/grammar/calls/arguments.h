@@ -4,8 +4,9 @@
 
 #include "base/status.h"
 
-/* Zero-initialise but for the delimiter. */
+/* Zero-initialise but for the delimiter and keywords. */
 struct pd_call_arguments {
+    bool keywords;                 /* as in pd_call_format */
     const char *delimiter;         /* they are in the dialect of values.h; NULL: JSON, which stays as it is */
     uint8_t state;
     uint8_t depth;                 /* brackets that are open */

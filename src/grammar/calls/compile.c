@@ -182,8 +182,8 @@ static peridot_status add_arguments(struct reply *reply, struct tool_rule *tool)
     char *schema = tool->tool.parameters ? yyjson_val_write(tool->tool.parameters, 0, &size) : NULL;
     if (tool->tool.parameters && !schema) return pd_fail_alloc(size, "a schema");
     const char *delimiter = pd_call_delimiter(reply->c->format, reply->c->marks);
-    peridot_status status =
-        pd_schema_compile_arguments(&rules, &reply->r->work, delimiter, schema ? schema : "true", size);
+    peridot_status status = pd_schema_compile_arguments(&rules, &reply->r->work, delimiter, reply->c->format->keywords,
+                                                        schema ? schema : "true", size);
     if (status != PERIDOT_OK) {
         char place[16 + PD_MAX_CALL_NAME];
         snprintf(place, sizeof place, "tool %s", tool->tool.name);

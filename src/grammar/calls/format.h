@@ -25,6 +25,7 @@ struct pd_call_format {
     struct pd_call_shape shapes[5];   /* the first is the one that is written */
     const char *before, *middle, *after;   /* a call: before NAME middle ARGUMENTS after */
     const char *delimiter;         /* arguments are of the dialect of values.h; NULL: JSON */
+    bool keywords;                 /* arguments are (name=value, ...) of JSON's values */
     const char *separator;         /* between blocks, where they are written */
     const char *result;            /* "\1" stands for the name, "\2" for the content */
     bool in_system;                /* templates read the tools from the system's message, as text */

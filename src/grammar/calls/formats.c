@@ -6,7 +6,8 @@
 
 static const char *const texts[] = {"<tool_call>", "</tool_call>", "<|tool_call>", "<tool_call|>", "<|\"|>",
                                     "<start_function_call>", "<end_function_call>", "<escape>", "<|python_tag|>",
-                                    "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|/tool_call|>"};
+                                    "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|/tool_call|>", "<function_calls>",
+                                    "</function_calls>"};
 
 #define TAGGED_JSON \
     .shapes = {{.begin = "<tool_call>\n", .end = "\n</tool_call>", .commits = true}}, \
@@ -67,6 +68,11 @@ static const struct pd_call_format formats[] = {
         .shapes = {{.begin = "<|tool_call|>\t[\t", .end = "\t]", .between = ", ", .commits = true},
                    {.begin = "<tool_call>\t[\t", .end = "\t]", .between = ", ", .commits = true}},
         NAME_AND_ARGUMENTS, .separator = "", .result = "\2",
+    },
+    {
+        .name = "olmo", .templates = {"<function_calls>"},   /* OLMo 3's */
+        .shapes = {{.begin = "<function_calls>\t", .end = "\t</function_calls>", .between = "\n", .commits = true}},
+        .before = "", .middle = "", .after = "", .keywords = true, .separator = "", .result = "\2",
     },
     {
         /* The object is that of Google's guide to function calling with Gemma 3, which has no token for it: such models

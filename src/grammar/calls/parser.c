@@ -75,7 +75,7 @@ static void match_head(struct matcher *m, size_t shape)
     if (!has_more(m)) m->match = PARTIAL;
     if (m->name_size > PD_MAX_CALL_NAME || (m->name_size == 0 && has_more(m))) m->match = NO;
     match_literal(m, f->middle);
-    match_byte(m, '{');
+    match_byte(m, f->keywords ? '(' : '{');
     if (m->match != FULL) return;
     m->at--;
     if (!is_tool(m->p, m->name, m->name_size)) m->match = NO;
@@ -140,7 +140,8 @@ static void begin_call(struct parsing *g, const struct matcher *m)
     pd_call_flush(&g->text);
     if (status_of(g) == PERIDOT_OK) g->text.status = g->sink->begin(g->sink->user, m->name, m->name_size);
     g->p->state = PD_CALL_ARGUMENTS;
-    g->p->arguments = (struct pd_call_arguments){.delimiter = pd_call_delimiter(g->p->format, g->p->marks)};
+    g->p->arguments = (struct pd_call_arguments){.delimiter = pd_call_delimiter(g->p->format, g->p->marks),
+                                                   .keywords = g->p->format->keywords};
     drop(g->p, m->at);
 }
 

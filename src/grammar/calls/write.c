@@ -94,6 +94,20 @@ static peridot_status put_value(struct pd_text_buffer *out, const char *delimite
     return put(out, "]");
 }
 
+static peridot_status put_keywords(struct pd_text_buffer *out, yyjson_val *arguments)
+{
+    size_t i, n;
+    yyjson_val *key, *value;
+    PD_TRY(put(out, "("));
+    yyjson_obj_foreach(arguments, i, n, key, value) {
+        if (i) PD_TRY(put(out, ", "));
+        PD_TRY(pd_text_append(out, yyjson_get_str(key), yyjson_get_len(key)));
+        PD_TRY(put(out, "="));
+        PD_TRY(put_value(out, NULL, value, 1));
+    }
+    return put(out, ")");
+}
+
 /* ---- calls and results ---- */
 
 peridot_status pd_calls_write(struct pd_text_buffer *out, const struct pd_calls *c, const struct pd_call *calls,
@@ -108,7 +122,8 @@ peridot_status pd_calls_write(struct pd_text_buffer *out, const struct pd_calls 
         PD_TRY(put_literal(out, c, pd_call_before(f, shape)));
         PD_TRY(put(out, calls[i].name));
         PD_TRY(put_literal(out, c, f->middle));
-        if (calls[i].arguments) PD_TRY(put_value(out, pd_call_delimiter(f, c->marks), calls[i].arguments, 0));
+        if (f->keywords) PD_TRY(put_keywords(out, calls[i].arguments));
+        else if (calls[i].arguments) PD_TRY(put_value(out, pd_call_delimiter(f, c->marks), calls[i].arguments, 0));
         else PD_TRY(put(out, "{}"));
         PD_TRY(put_literal(out, c, f->after));
         if (ends) PD_TRY(put_literal(out, c, shape->end));
