@@ -235,6 +235,7 @@ typedef struct peridot_message {
  *   "llama3"    a header for each turn, and any order of roles
  *   "llama3.1"  the same for 3.1 to 3.3, whose first turn is always the system's and contains two dates; the second,
  *               "today", is 26 Jul 2024, the default of the published template, so that a prompt's ids do not change
+ *   "phi3"      a token for each role before its turn, and any order of roles: Phi 3 and Phi-4-mini
  *   "chatml"    a turn between <|im_start|> and <|im_end|> for each message, and any order of roles
  *   "plain"     the messages as they are, with a blank line before each but the first and the assistant's, which go on
  *               from the text before them; for models without a template

@@ -266,7 +266,7 @@ static void test_bad_conversation(void **state)
     refuse_messages(v, TURNS({"user", "t"}), NULL, unsupported, "no chat template");
     refuse_messages(v, TURNS({"user", "t"}), "nonesuch", argument,
                     "\"nonesuch\"; there are \"gemma\", \"gemma4\", \"llama3.1\", \"llama3\", \"llama2\", "
-                    "\"chatml\", \"plain\"");
+                    "\"phi3\", \"chatml\", \"plain\"");
     refuse_messages(v, TURNS({"user", "t"}), "llama3", unsupported, "lacks control tokens");
     refuse_messages(v, NULL, 0, "gemma", argument, "has no messages");
     refuse_messages(v, TURNS({"tool", "t"}), "plain", argument, "message 0 has the unknown role \"tool\"; "

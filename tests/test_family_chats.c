@@ -64,11 +64,13 @@ static peridot_vocab *open_family(yyjson_val *family)
     return open_vocab(folder);
 }
 
-/* What the program writes is what the text is to the tokenizer, control tokens and all. */
-static void check_conversation(const peridot_vocab *v, yyjson_val *conversation, yyjson_val *tools)
+/* What the program writes, or a row of Peridot's, is what the text is to the tokenizer, control tokens and all. */
+static void check_conversation(const peridot_vocab *v, yyjson_val *conversation, yyjson_val *tools, const char *row)
 {
     static const char date[] = "{\"date_string\": \"05 July 2025\"}";
-    peridot_chat chat = {.variables = date, .variables_size = sizeof date - 1};
+    peridot_chat chat = {.template_name = row};
+    if (!row) chat.variables = date;
+    if (!row) chat.variables_size = sizeof date - 1;
     int32_t *ids, *want;
     size_t n, n_want;
     yyjson_val *text = yyjson_obj_get(conversation, "text");
@@ -115,8 +117,11 @@ static void test_families(void **state)
         print_message("%s\n", name ? name : "");
         peridot_vocab *v = open_family(family);
         check_format(v, member(family, "calls"));
-        yyjson_arr_foreach(yyjson_obj_get(family, "conversations"), k, n_conversations, conversation)
-            check_conversation(v, conversation, yyjson_arr_get_first(root));
+        yyjson_arr_foreach(yyjson_obj_get(family, "conversations"), k, n_conversations, conversation) {
+            check_conversation(v, conversation, yyjson_arr_get_first(root), NULL);
+            bool plain = !yyjson_is_true(yyjson_obj_get(conversation, "tools"));   /* the others have calls */
+            if (plain && member(family, "row")) check_conversation(v, conversation, NULL, member(family, "row"));
+        }
         assert_true(n_conversations >= 3);
         peridot_vocab_close(v);
     }

@@ -24,6 +24,8 @@
     {{PD_CHAT_PIECE, "<|im_start|>"}, {PD_CHAT_TEXT, role "\n"}, {PD_CHAT_CONTENT, NULL}, \
      {PD_CHAT_PIECE, "<|im_end|>"}, {PD_CHAT_TEXT, "\n"}}
 
+#define PHI_TURN(piece) {{PD_CHAT_PIECE, piece}, {PD_CHAT_CONTENT, NULL}, {PD_CHAT_PIECE, "<|end|>"}}
+
 /* A row that asks for more comes before one that asks for less: the first that fits is taken. */
 static const struct pd_chat chats[] = {
     {
@@ -78,6 +80,13 @@ static const struct pd_chat chats[] = {
             [PD_CHAT_ASSISTANT] = {{PD_CHAT_TEXT, " "}, {PD_CHAT_CONTENT, NULL}, {PD_CHAT_TEXT, " "},
                                    {PD_CHAT_EOS, NULL}},
         },
+    },
+    {
+        /* Phi 3 and Phi-4-mini. The line breaks that Phi 3's program writes are taken by the tokens before them. */
+        .name = "phi3", .mark = "<|end|>", .stops = {"<|end|>", "<|endoftext|>"},
+        .system = PD_CHAT_SYSTEM_TURN, .untrimmed = true,
+        .turns = {PHI_TURN("<|system|>"), PHI_TURN("<|user|>"), PHI_TURN("<|assistant|>")},
+        .open = {{PD_CHAT_PIECE, "<|assistant|>"}},
     },
     {
         /* Qwen's and others'. Qwen 2.5's own program begins with a system's turn where there is none. */

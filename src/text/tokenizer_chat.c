@@ -31,7 +31,12 @@ static bool is_first(const struct render *r)
 
 static peridot_status put_plain(struct render *r)
 {
-    PD_TRY(pd_tokenizer_encode_plain(r->out, r->tokenizer, r->plain.data, r->plain.size, is_first(r)));
+    const struct pd_ids *out = r->out;
+    size_t taken = out->n ? pd_special_after(&r->tokenizer->pieces, out->data[out->n - 1], r->plain.data, r->plain.size)
+                          : 0;
+    if (r->plain.size > taken)
+        PD_TRY(pd_tokenizer_encode_plain(r->out, r->tokenizer, r->plain.data + taken, r->plain.size - taken,
+                                         is_first(r)));
     r->plain.size = 0;
     return PERIDOT_OK;
 }

@@ -233,8 +233,8 @@ static peridot_status read_vocabulary(struct pd_tokenizer *t, const char *direct
     }
     if (has_json) return read_pieces(t, json, true);
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                   "%s: neither tokenizer.model nor tokenizer.json (no other tokenizer is supported, as Mistral's "
-                   "tekken.json)", directory);
+                   "%s: neither tokenizer.model nor tokenizer.json (other forms, such as Mistral's tekken.json, are "
+                   "not supported)", directory);
 }
 
 static peridot_status find_vocabulary(struct pd_tokenizer *t, const char *directory, yyjson_doc *config)

@@ -20,7 +20,8 @@ OUT = HERE.parents[1] / "tests" / "golden" / "chats.json"
 S, U, A, T = "system", "user", "assistant", "tool"
 
 # `calls`: the format of calls, where the program has tools. `added`: tokens beside bos and eos. `spells`: calls as text
-# of messages, where the program does not read them; `each` of them, with `between`.
+# of messages, where the program does not read them; `each` of them, with `between`. `row`: of Peridot's table of
+# templates.
 MISTRAL = ["[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_CALLS]", "[TOOL_RESULTS]",
            "[/TOOL_RESULTS]"]
 GRANITE = ["<|start_of_role|>", "<|end_of_role|>"]
@@ -36,8 +37,8 @@ FAMILIES = [
      "bos": "<|end_of_text|>", "eos": "<|end_of_text|>", "added": [*GRANITE, "<|tool_call|>"]},
     {"name": "granite4", "calls": "hermes", "bos": "<|end_of_text|>", "eos": "<|end_of_text|>",
      "added": [*GRANITE, "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]},
-    {"name": "phi3", "bos": "<s>", "eos": "<|endoftext|>", "added": PHI, "rstrip": True},
-    {"name": "phi4-mini", "calls": "phi4", "spells": "<|tool_call|>[%s]<|/tool_call|>", "between": ", ",
+    {"name": "phi3", "row": "phi3", "bos": "<s>", "eos": "<|endoftext|>", "added": PHI, "rstrip": True},
+    {"name": "phi4-mini", "row": "phi3", "calls": "phi4", "spells": "<|tool_call|>[%s]<|/tool_call|>", "between": ", ",
      "bos": "<|endoftext|>", "eos": "<|endoftext|>",
      "added": [*PHI, "<|tool|>", "<|/tool|>", "<|tool_call|>", "<|/tool_call|>"], "rstrip": True},
     {"name": "olmo2", "bos": "<|endoftext|>", "eos": "<|endoftext|>", "added": []},

@@ -10,7 +10,8 @@
  *
  * Programs and variables are untrusted. Steps, nesting and memory of a render are limited, and each byte of the result
  * says whether the program wrote it: text that a client sends can spell a control token, but never as the program's
- * own. The word that is a message's role counts as the program's: some make control tokens of it, "<|" + role + "|>". */
+ * own. The word that is a message's role counts as the program's: some make control tokens of it, as "<|" + role +
+ * "|>". */
 #ifndef PD_TEXT_TEMPLATE_TEMPLATE_H
 #define PD_TEXT_TEMPLATE_TEMPLATE_H
 
