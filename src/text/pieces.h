@@ -52,6 +52,7 @@ struct pd_pieces {
     bool no_bos;             /* the tokenizer's configuration wants none before plain text; chats have theirs */
     int32_t end;             /* whole texts end with it; -1: with nothing */
     bool dummy_prefix;       /* a space is put before the first text */
+    bool prefix_each;        /* and before each stretch between control tokens; CHAR_MERGES: between added tokens */
     bool strip_prefix;       /* and taken away from it when decoding */
     enum pd_algorithm algorithm;
     bool remove_spaces;      /* sentencepiece drops spaces at the ends and repeated ones, and puts the prefix itself */
@@ -59,7 +60,6 @@ struct pd_pieces {
     struct pd_merge *merges; /* first the most wanted */
     uint32_t n_merges;
     bool whole_words;        /* a word that is a piece is that piece, whatever the merges say ("ignore_merges") */
-    bool prefix_each;        /* dummy_prefix: before each stretch between added tokens, not just the first */
     bool prefix_unless_space;   /* dummy_prefix: not where a space is there already */
     bool split_spaces;       /* CHAR_MERGES: nothing merges across the start of a space */
     bool nfc;                /* BYTE_MERGES: text is brought into Unicode's form C first (nfc.h) */

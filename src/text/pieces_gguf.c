@@ -89,13 +89,17 @@ static peridot_status restore_unknown(struct pd_pieces *p, const struct pd_check
     return PERIDOT_OK;
 }
 
+static bool is_phi(const struct pd_checkpoint *c)
+{
+    struct pd_string family;
+    return has_string(c, "general.architecture", &family) && is(family, "phi3");
+}
+
 /* Phi's files know no flags of tokens: those whose tokenizer.json has "rstrip". */
 static void restore_rstrip(struct pd_pieces *p, const struct pd_checkpoint *c)
 {
     static const char *const names[] = {"</s>", "<|assistant|>", "<|end|>", "<|system|>", "<|user|>"};
-    struct pd_string family;
-    if (!has_string(c, "general.architecture", &family) || !is(family, "phi3")) return;
-    for (size_t i = 0; i < PD_COUNT(names); i++) {
+    for (size_t i = 0; i < PD_COUNT(names) && is_phi(c); i++) {
         int32_t id = pd_pieces_find_control(p, names[i], strlen(names[i]));
         if (id >= 0) p->piece[id].rstrip = true;
     }
@@ -170,6 +174,7 @@ static peridot_status read_prefix(struct pd_pieces *out, const struct pd_checkpo
         has_string(c, "general.architecture", &family) && family.size >= 5 && memcmp(family.data, "gemma", 5) == 0;
     PD_TRY(read_flag(&out->dummy_prefix, c, KEY("add_space_prefix"), !gemma));
     out->strip_prefix = out->dummy_prefix;
+    out->prefix_each = is_phi(c);   /* as Phi 3's tokenizer.json says, and no other's of these families */
     return PERIDOT_OK;
 }
 

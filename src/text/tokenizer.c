@@ -70,8 +70,8 @@ peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tok
 {
     if (t->bpe) return pd_bpe_encode(out, t->bpe, text, size, first);
     /* The dummy prefix is put there by us, rather than by sentencepiece, because only the beginning of a text has it:
-     * what follows a control token does not, as in Hugging Face's tokenizers (legacy = false). */
-    bool prefix = first && t->pieces.dummy_prefix && !t->pieces.remove_spaces;
+     * what follows a control token does not, as in Hugging Face's tokenizers (legacy = false), but for Phi 3. */
+    bool prefix = (first || t->pieces.prefix_each) && t->pieces.dummy_prefix && !t->pieces.remove_spaces;
     return pd_sentencepiece_encode(out, t->sentencepiece, text, size, prefix);
 }
 

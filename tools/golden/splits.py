@@ -75,7 +75,7 @@ FAMILIES = [
     {"name": "smollm3", "pre": ["smaug-bpe", "dbrx"], "steps": BYTES | {"pre_tokenizer": split(LLAMA3)}},
     {"name": "olmo2", "pre": ["dbrx"], "steps": BYTES | {"pre_tokenizer": split(LLAMA3, removed=True)}},
     {"name": "phi4", "pre": [], "steps": BYTES | {"pre_tokenizer": split(LLAMA3)},
-     "added": ["<|im_start|> <>", "<|im_end|> <>"]},
+     "added": ["<|im_start|> <>", "<|im_end|> <>", "<x> >!"]},
     {"name": "mistral-nemo", "pre": ["tekken"], "whole_words": True, "bos": "<s>",
      "steps": BYTES | {"pre_tokenizer": split(TEKKEN)}, "added": ["[INST]", "[/INST]"]},
     {"name": "phi4-mini", "pre": ["gpt-4o", "llama4"], "steps": BYTES | {"pre_tokenizer": split(GPT4O, removed=True)},
@@ -89,7 +89,7 @@ FAMILIES = [
     {"name": "mistral-7b-v0.3", "bos": "<s>", "steps": CHARS | {"normalizer": None, "pre_tokenizer": METASPACE},
      "added": ["[INST]", "[/INST]"]},
     {"name": "phi3", "bos": "<s>", "steps": CHARS | {"normalizer": PREPEND},
-     "added": ["<|user|> >", "<|end|> >", "<x> >!"]},
+     "added": ["</s> >", "<|user|> >", "<|end|> >"], "architecture": "phi3"},
 ]
 
 # ---- vocabularies ----
@@ -150,10 +150,11 @@ def parts_of(family, model):
     """What the family's tokenizer.json has beside the vocabulary."""
     ids = model["vocab"]
     parts = copy.deepcopy(family["steps"])
+    told = {x.partition(" ")[0]: x for x in (family.get("bos"), "<|end_of_text|>", *family.get("added", [])) if x}
     known = [x for x in ("<unk>", "<s>", "</s>") if x in ids]
-    new = [x for x in (family.get("bos"), "<|end_of_text|>", *family.get("added", [])) if x and x not in ids]
-    parts["added_tokens"] = [added_token(ids[x], x) for x in known]
-    parts["added_tokens"] += [added_token(len(ids) + i, x) for i, x in enumerate(new)]
+    new = [x for x in told if x not in ids]
+    parts["added_tokens"] = [added_token(ids[x], told.get(x, x)) for x in known]
+    parts["added_tokens"] += [added_token(len(ids) + i, told[x]) for i, x in enumerate(new)]
     if "bos" in family:
         parts["post_processor"] = begin_with(family["bos"])
         id = next(x["id"] for x in parts["added_tokens"] if x["content"] == family["bos"])
