@@ -5,6 +5,8 @@
 #include "format/checkpoint.h"
 #include "format/gguf_write.h"
 
+#include <math.h>
+
 static const char index_name[] = "model.safetensors.index.json";
 
 static void remove_all(void)
@@ -331,6 +333,98 @@ static void test_parts(void **state)
 /* ---- the golden models ---- */
 
 /* What a model will be is known without loading it. */
+/* ---- scales of NVFP4 ---- */
+
+struct scaled {
+    const char *family, *matrix, *scale;
+    enum pd_dtype dtype, scale_dtype;
+    uint32_t n_dims;                  /* of the matrix, [3,] 2, 64 */
+    uint64_t n_scales;
+};
+
+static void write_scaled(const struct scaled *s)
+{
+    static const uint8_t zeros[3 * 2 * 64 * 4];
+    const float scales[16] = {0.5f, 3, -7};
+    const uint64_t shape[] = {3, 2, 64};
+    struct pd_gguf_writer *w;
+    uint64_t size = pd_row_size(s->dtype, s->n_dims == 3 ? 3 * 2 * 64 : 2 * 64);
+    EXPECT_OK(pd_gguf_writer_open(&w, in_folder("x.gguf")));
+    pd_gguf_writer_add_string(w, "general.architecture", s->family);
+    pd_gguf_writer_add_tensor(w, s->scale, s->scale_dtype, 1, &s->n_scales);
+    pd_gguf_writer_add_tensor(w, s->matrix, s->dtype, s->n_dims, shape + 3 - s->n_dims);
+    EXPECT_OK(pd_gguf_writer_begin(w));
+    EXPECT_OK(pd_gguf_writer_write(w, scales, pd_row_size(s->scale_dtype, s->n_scales)));
+    EXPECT_OK(pd_gguf_writer_write(w, zeros, size));
+    EXPECT_OK(pd_gguf_writer_commit(w));
+}
+
+/* How many scales the matrix has, the last one's value, and whether the other tensor is known as scales. */
+static void expect_scales(const struct scaled *s, uint64_t n, float last, bool is_scale)
+{
+    struct pd_checkpoint *c;
+    write_scaled(s);
+    EXPECT_OK(pd_checkpoint_open(&c, in_folder("x.gguf"), true));
+    const struct pd_tensor *t = pd_checkpoint_find(c, s->matrix);
+    assert_int_equal(t->n_scales, n);
+    for (uint64_t row = 0; row < pd_tensor_n_rows(t); row++)
+        assert_true(pd_tensor_scale(t, row) == (n < 2 ? last : row < 2 ? 0.5f : row < 4 ? 3 : last));
+    assert_int_equal(pd_checkpoint_find(c, s->scale)->is_scale, is_scale);
+    pd_checkpoint_close(c);
+}
+
+#define SCALES_REFUSED(scaled, ...)                                                                          \
+    do {                                                                                                     \
+        write_scaled(scaled);                                                                                \
+        PARTS_REFUSED("x.gguf", PERIDOT_ERROR_FORMAT, "x.gguf: tensor " __VA_ARGS__);                        \
+    } while (0)
+
+static void test_scales(void **state)
+{
+    (void)state;
+    const struct scaled one = {"llama", "blk.0.ffn_up.weight", "blk.0.ffn_up.scale", PD_NVFP4, PD_F32, 2, 1};
+    const struct scaled experts = {"qwen3moe", "blk.0.ffn_down_exps.weight", "blk.0.ffn_down_exps.scale", PD_NVFP4,
+        PD_F32, 3, 3};
+    struct scaled s = one;
+    expect_scales(&one, 1, 0.5f, true);
+    expect_scales(&experts, 3, -7, true);
+    s.scale = "blk.0.ffn_up.input_scale";
+    expect_scales(&s, 0, 1, true);
+    s.scale = "blk.1.ffn_up.scale";
+    expect_scales(&s, 0, 1, false);
+    s = one, s.matrix = "blk.0.ffn_up.bias";
+    expect_scales(&s, 0, 1, false);
+    s = one, s.dtype = PD_Q8_0;
+    expect_scales(&s, 0, 1, false);
+    s = experts, s.n_scales = 1;
+    expect_scales(&s, 1, 0.5f, true);
+    s = experts, s.family = "gemma4";   /* there it is a tensor of its own */
+    expect_scales(&s, 0, 1, false);
+    s = one, s.n_scales = 2;
+    SCALES_REFUSED(&s, "blk.0.ffn_up.scale has 8 bytes of type f32", "blk.0.ffn_up.weight", "(1)");
+    s = one, s.scale_dtype = PD_F16, s.n_scales = 2;   /* as many bytes as there should be */
+    SCALES_REFUSED(&s, "blk.0.ffn_up.scale has 4 bytes of type f16", "must be f32");
+    s = experts, s.n_scales = 2;
+    SCALES_REFUSED(&s, "blk.0.ffn_down_exps.scale", "one for each of its matrices (3)");
+    s = experts, s.n_scales = 6;
+    SCALES_REFUSED(&s, "blk.0.ffn_down_exps.scale", "one for each of its matrices (3)");
+    remove(in_folder("x.gguf"));
+}
+
+/* A file's number that is not finite makes weights that are not, and the sentence names the matrix. */
+static void test_scale_not_finite(void **state)
+{
+    (void)state;
+    uint64_t index;
+    float inf = INFINITY;
+    uint8_t block[72] = {0};
+    struct pd_tensor t = {.dtype = PD_NVFP4, .n_dims = 2, .shape = {2, 64, 1, 1}, .data = block, .size = sizeof block,
+        .scales = (const uint8_t *)&inf, .n_scales = 1};
+    assert_true(pd_tensor_find_nonfinite(&t, &index) && index == 0);
+    inf = 1;
+    assert_false(pd_tensor_find_nonfinite(&t, &index));
+}
+
 static void test_file_model(void **state)
 {
     (void)state;
@@ -393,7 +487,7 @@ int main(void)
         cmocka_unit_test(test_single), cmocka_unit_test(test_missing),   cmocka_unit_test(test_json),
         cmocka_unit_test(test_shards), cmocka_unit_test(test_index),     cmocka_unit_test(test_types),
         cmocka_unit_test(test_file_hf), cmocka_unit_test(test_file_gguf), cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_parts), cmocka_unit_test(test_scales), cmocka_unit_test(test_scale_not_finite),
         cmocka_unit_test(test_file_model),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

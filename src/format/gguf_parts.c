@@ -91,13 +91,62 @@ static peridot_status open_others(struct pd_gguf_parts *p)
     return join_tensors(p);
 }
 
+/* ---- scales of NVFP4, as llama.cpp writes them: BASE.weight is multiplied by BASE.scale ---- */
+
+/* NULL: none. */
+static struct pd_tensor *find_beside(const struct pd_gguf_parts *p, const struct pd_tensor *t, const char *ending)
+{
+    static const char weight[] = ".weight";
+    char name[256];
+    size_t size = strlen(t->name), base = size - strlen(weight);
+    if (size < strlen(weight) || strcmp(t->name + base, weight) != 0 || size + strlen(ending) >= sizeof name)
+        return NULL;
+    memcpy(name, t->name, base);
+    strcpy(name + base, ending);
+    const struct pd_tensor *found = pd_tensor_list_find(&p->tensors, name);
+    return found ? &p->tensors.items[found - p->tensors.items] : NULL;
+}
+
+/* Gemma 4 has tensors by such names whatever the types of the matrices: scales of the router's input and of experts. */
+static bool has_own_scale(const struct pd_gguf_parts *p, const struct pd_tensor *t)
+{
+    const struct pd_meta *m = pd_gguf_find_meta(&p->parts[0], "general.architecture");
+    struct pd_string family;
+    return (strstr(t->name, ".ffn_gate_inp.") || strstr(t->name, ".ffn_down_exps.")) && m
+        && pd_meta_string(&family, m, 0) && family.size == 6 && memcmp(family.data, "gemma4", 6) == 0;
+}
+
+static peridot_status set_scales(struct pd_gguf_parts *p, struct pd_tensor *t)
+{
+    struct pd_tensor *scale = find_beside(p, t, ".scale"), *input_scale = find_beside(p, t, ".input_scale");
+    if (input_scale) input_scale->is_scale = true;   /* for activations of 4 bits */
+    if (!scale || has_own_scale(p, t)) return PERIDOT_OK;
+    uint64_t n = scale->size / sizeof(float), n_experts = t->n_dims == 3 ? t->shape[0] : 1;
+    if (scale->dtype != PD_F32 || (n != 1 && n != n_experts))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " has %llu bytes of type %s, but a scale of " PD_NAME
+                       " must be f32, one or one for each of its matrices (%llu)", scale->file, scale->name,
+                       (ull)scale->size, scale->type, t->name, (ull)n_experts);
+    scale->is_scale = true;
+    t->scales = scale->data;
+    t->n_scales = n;
+    return PERIDOT_OK;
+}
+
+static peridot_status find_scales(struct pd_gguf_parts *p)
+{
+    for (size_t i = 0; i < p->tensors.n; i++)
+        if (p->tensors.items[i].dtype == PD_NVFP4) PD_TRY(set_scales(p, &p->tensors.items[i]));
+    return PERIDOT_OK;
+}
+
 peridot_status pd_gguf_parts_open(struct pd_gguf_parts *out, const char *path)
 {
     *out = (struct pd_gguf_parts){0};
     PD_TRY(alloc(out, 1));
     PD_TRY(open_next(out, path));
     out->tensors = out->parts[0].tensors;
-    return number_of(&out->parts[0], "split.count", 1) > 1 ? open_others(out) : PERIDOT_OK;
+    if (number_of(&out->parts[0], "split.count", 1) > 1) PD_TRY(open_others(out));
+    return find_scales(out);
 }
 
 peridot_status pd_gguf_parts_check(peridot_status status, const struct pd_gguf_parts *p)

@@ -73,6 +73,25 @@ uint64_t pd_tensor_n_rows(const struct pd_tensor *t)
     return n;
 }
 
+float pd_tensor_scale(const struct pd_tensor *t, uint64_t row)
+{
+    float scale = 1;
+    if (t->n_scales) memcpy(&scale, t->scales + row * t->n_scales / pd_tensor_n_rows(t) * sizeof scale, sizeof scale);
+    return scale;
+}
+
+void pd_tensor_dequantize(float *dst, const struct pd_tensor *t, uint64_t first, uint64_t n)
+{
+    pd_dequantize(t->dtype, dst, t->data + pd_row_size(t->dtype, first), n);
+    uint64_t n_cols = t->n_dims ? t->shape[t->n_dims - 1] : 1;
+    for (uint64_t done = 0, here; t->n_scales && done < n; done += here) {
+        uint64_t row = (first + done) / n_cols, column = (first + done) % n_cols;
+        float scale = pd_tensor_scale(t, row);
+        here = pd_min(n_cols - column, n - done);
+        for (uint64_t i = 0; i < here; i++) dst[done + i] *= scale;
+    }
+}
+
 bool pd_tensor_is_unread(const char *name)
 {
     static const char *const prefixes[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
@@ -94,7 +113,7 @@ bool pd_tensor_find_nonfinite(const struct pd_tensor *t, uint64_t *index)
     uint64_t n = t->size / info->block_size * info->block_len;
     for (uint64_t done = 0; done < n; done += PIECE) {
         uint64_t here = pd_min(PIECE, n - done);
-        pd_dequantize(t->dtype, weights, t->data + pd_row_size(t->dtype, done), here);
+        pd_tensor_dequantize(weights, t, done, here);
         for (uint64_t i = 0; i < here; i++) {
             if (isfinite(weights[i])) continue;
             *index = done + i;

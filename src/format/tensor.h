@@ -15,6 +15,9 @@ struct pd_tensor {
     uint64_t shape[4];        /* outermost first; unused ones are 1 */
     const uint8_t *data;      /* in the mapping; may be unaligned in safetensors */
     uint64_t size;            /* bytes; 0 only when a dimension is 0 (safetensors only) */
+    const uint8_t *scales;    /* [n_scales] f32, maybe unaligned: what its weights are multiplied by */
+    uint64_t n_scales;        /* 1, or one for each expert; 0: none (only NVFP4 in GGUF has them) */
+    bool is_scale;            /* it holds the scales of another tensor, or of that one's inputs, which nothing reads */
 };
 
 struct pd_tensor_list {
@@ -36,10 +39,14 @@ bool pd_tensor_n_weights(uint64_t *out, const struct pd_tensor *t);
 peridot_status pd_tensor_set_size(struct pd_tensor *t);
 /* Rows of the matrices that it holds; of a vector, its numbers. */
 uint64_t pd_tensor_n_rows(const struct pd_tensor *t);
+/* What the weights of a row are multiplied by. */
+float pd_tensor_scale(const struct pd_tensor *t, uint64_t row);
+/* n weights from number `first` on, whole blocks, with their scales. */
+void pd_tensor_dequantize(float *dst, const struct pd_tensor *t, uint64_t first, uint64_t n);
 /* By its name in a Hugging Face directory: a part of a multimodal model that text does not need, or of a drafter that
  * only spares it logits. */
 bool pd_tensor_is_unread(const char *name);
-/* True, with the first one's index, when some weight is NaN or infinite (or comes from a block with such a scale). For
+/* True, with the first one's index, when some weight is NaN or infinite (or its block's or its tensor's scale is). For
  * sentences: it reads all of the tensor. */
 bool pd_tensor_find_nonfinite(const struct pd_tensor *t, uint64_t *index);
 
