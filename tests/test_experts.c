@@ -1,6 +1,6 @@
 /* Models with experts, of quantised weights: every kernel variant gives the same logits, up to rounding; and so, bit by
  * bit, do GGUF files whose experts have their gates in a tensor of its own, as llama.cpp's converter once wrote them.
- */
+ * Experts in NVFP4 have scales there. */
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
@@ -18,24 +18,34 @@ struct item {
     char name[64];
     const struct pd_tensor *source;
     uint32_t half;   /* of the rows of each expert: 1 or 2; 0: all of the tensor */
+    bool is_scale;   /* the numbers that these halves are multiplied by */
 };
+
+/* Half of each expert, and where it is NVFP4 its scales. */
+static size_t add_half(struct item *items, const struct pd_tensor *t, uint32_t half)
+{
+    int layer_size = (int)(strstr(t->name, "ffn_gate_up_exps") - t->name);
+    for (int is_scale = 0; is_scale < 1 + (t->dtype == PD_NVFP4); is_scale++) {
+        items[is_scale] = (struct item){.source = t, .half = half, .is_scale = is_scale};
+        snprintf(items[is_scale].name, sizeof items->name, "%.*sffn_%s_exps.%s", layer_size, t->name,
+                 half == 1 ? "gate" : "up", is_scale ? "scale" : "weight");
+    }
+    return 1 + (t->dtype == PD_NVFP4);
+}
 
 static size_t list_items(struct item items[MAX_ITEMS], const struct pd_checkpoint *c, const struct pd_checkpoint *ups)
 {
     size_t n = 0;
     for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) {
         const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
-        const char *fused = strstr(t->name, "ffn_gate_up_exps");
-        assert_true(n + 2 <= MAX_ITEMS);
-        if (!fused) {
+        assert_true(n + 4 <= MAX_ITEMS);
+        if (!strstr(t->name, "ffn_gate_up_exps")) {
             items[n] = (struct item){.source = t};
             snprintf(items[n++].name, sizeof items->name, "%s", t->name);
             continue;
         }
-        items[n] = (struct item){.source = t, .half = 1};
-        snprintf(items[n++].name, sizeof items->name, "%.*sffn_gate_exps.weight", (int)(fused - t->name), t->name);
-        items[n] = (struct item){.source = pd_checkpoint_find(ups, t->name), .half = 2};
-        snprintf(items[n++].name, sizeof items->name, "%.*sffn_up_exps.weight", (int)(fused - t->name), t->name);
+        n += add_half(items + n, t, 1);
+        n += add_half(items + n, pd_checkpoint_find(ups, t->name), 2);
     }
     return n;
 }
@@ -44,6 +54,11 @@ static void write_item(struct pd_gguf_writer *w, const struct item *item)
 {
     const struct pd_tensor *t = item->source;
     uint64_t size = t->size / t->shape[0] / 2;
+    for (uint64_t expert = 0; item->is_scale && expert < t->shape[0]; expert++) {
+        float scale = (float)item->half / 4 + (float)expert / 8;
+        EXPECT_OK(pd_gguf_writer_write(w, &scale, sizeof scale));
+    }
+    if (item->is_scale) return;
     if (!item->half) EXPECT_OK(pd_gguf_writer_write(w, t->data, t->size));
     for (uint64_t expert = 0; item->half && expert < t->shape[0]; expert++)
         EXPECT_OK(pd_gguf_writer_write(w, t->data + (2 * expert + item->half - 1) * size, size));
@@ -64,7 +79,8 @@ static void split_experts(const char *ups)
     for (size_t i = 0; i < n; i++) {
         const struct pd_tensor *t = items[i].source;
         const uint64_t halves[] = {t->shape[0], t->shape[1] / 2, t->shape[2]};
-        pd_gguf_writer_add_tensor(w, items[i].name, t->dtype, t->n_dims, items[i].half ? halves : t->shape);
+        if (items[i].is_scale) pd_gguf_writer_add_tensor(w, items[i].name, PD_F32, 1, t->shape);
+        else pd_gguf_writer_add_tensor(w, items[i].name, t->dtype, t->n_dims, items[i].half ? halves : t->shape);
     }
     EXPECT_OK(pd_gguf_writer_begin(w));
     for (size_t i = 0; i < n; i++) write_item(w, &items[i]);
@@ -148,6 +164,23 @@ static void test_split(void **state)
     }
 }
 
+/* The same model in f32, whose experts have been multiplied, gives the same logits. */
+static void test_scales(void **state)
+{
+    (void)state;
+    static float want[N_TOKENS * VOCAB], got[N_TOKENS * VOCAB];
+    make("x.gguf", "nvfp4");
+    split_experts("x.gguf");
+    const peridot_convert_params params = {.type = "f32"};
+    EXPECT_OK(peridot_convert(in_folder("z.gguf"), in_folder("y.gguf"), &params, NULL));
+    evaluate(want, "z.gguf", NULL);
+    evaluate(got, "y.gguf", NULL);
+    for (size_t row = 0; row < N_TOKENS; row++) {
+        double error = relative_error(got + row * VOCAB, want + row * VOCAB, VOCAB);
+        if (!(error < 1e-3)) fail_msg("row %zu: %g", row, error);
+    }
+}
+
 static void test_two_types(void **state)
 {
     (void)state;
@@ -172,6 +205,6 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_split),
-        cmocka_unit_test(test_two_types)};
+        cmocka_unit_test(test_scales), cmocka_unit_test(test_two_types)};
     return cmocka_run_group_tests_name("experts", tests, make_folder, remove_folder);
 }

@@ -145,7 +145,7 @@ peridot_status pd_source_check_unused(uint32_t *n_ignored, const struct pd_sourc
     *n_ignored = 0;
     for (size_t i = 0; i < pd_checkpoint_n_tensors(s->checkpoint); i++) {
         const struct pd_tensor *t = pd_checkpoint_tensor(s->checkpoint, i);
-        if (s->used[i] || is_redundant(s, t)) continue;
+        if (s->used[i] || t->is_scale || is_redundant(s, t)) continue;
         if (!pd_tensor_is_unread(t->name))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " is not known in a %s model", t->file,
                            t->name, pd_families[s->config->family].name);

@@ -37,7 +37,12 @@ static peridot_status alloc(struct pd_span *out, struct pd_loader *l, struct pd_
     return pd_heap_alloc(out, part && part->host_resident ? l->w->host_resident_heap : l->w->heap, size, what);
 }
 
-static const uint8_t *part_row(const struct pd_load_rows *parts, uint32_t row)
+struct file_row {
+    const uint8_t *data;
+    float scale;          /* what its weights are multiplied by */
+};
+
+static struct file_row part_row(const struct pd_load_rows *parts, uint32_t row)
 {
     uint32_t i = 0;
     if (row < parts->n_reordered) row = pd_head_order_row(&parts->order, row);
@@ -47,7 +52,8 @@ static const uint8_t *part_row(const struct pd_load_rows *parts, uint32_t row)
         row = number / parts->n * n + row % n;
     }
     while (row >= pd_tensor_n_rows(parts->at[i])) row -= (uint32_t)pd_tensor_n_rows(parts->at[i++]);
-    return parts->at[i]->data + row * (parts->at[i]->size / pd_tensor_n_rows(parts->at[i]));
+    const struct pd_tensor *t = parts->at[i];
+    return (struct file_row){t->data + row * (t->size / pd_tensor_n_rows(t)), pd_tensor_scale(t, row)};
 }
 
 static uint64_t slice_size(const struct pd_slice *s)
@@ -68,9 +74,10 @@ static void put_band(void *user, size_t i)
 {
     const struct piece *p = user;
     uint32_t begin = (uint32_t)i * p->band, end = (uint32_t)pd_min(begin + p->band, p->n_rows);
-    for (uint32_t row = begin; row < end; row++)
-        pd_device_put_row(&p->layout, p->dst, row, part_row(p->parts, p->slice->first_row + p->row + row), 1,
-                          p->scratch + i * p->slice->row_size);
+    for (uint32_t row = begin; row < end; row++) {
+        struct file_row from = part_row(p->parts, p->slice->first_row + p->row + row);
+        pd_device_put_row(&p->layout, p->dst, row, from.data, from.scale, p->scratch + i * p->slice->row_size);
+    }
 }
 
 static peridot_status upload_pieces(struct pd_loader *l, struct pd_span span, struct piece *piece)
@@ -121,7 +128,7 @@ static const uint8_t *rows_in_place(const struct pd_loader *l, const struct pd_s
                                     const struct pd_load_rows *parts, uint32_t n_cols)
 {
     enum { WORTH = 64 << 10 };
-    const uint8_t *rows = part_row(parts, slice->first_row);
+    const uint8_t *rows = part_row(parts, slice->first_row).data;
     bool in_order = slice->first_row >= parts->n_reordered && !pd_load_splits_experts(parts);
     bool fits = may_stay(l, slice->dtype) && in_order && !parts->copied
         && pd_row_size(slice->dtype, n_cols) == slice->row_size && (uintptr_t)rows % 16 == 0
@@ -228,11 +235,11 @@ static void read_vector(float *out, const struct pd_loader *l, const struct pd_t
 {
     const struct pd_head_order order = pd_head_order_of(l->config, plan->layer);
     if (!plan->n_rotated_rows || !pd_head_order_differs(&order)) {
-        pd_dequantize(t->dtype, out, t->data, plan->n_cols);
+        pd_tensor_dequantize(out, t, 0, plan->n_cols);
         return;
     }
     for (uint32_t i = 0; i < plan->n_cols; i++)
-        pd_dequantize(t->dtype, out + i, t->data + pd_row_size(t->dtype, pd_head_order_row(&order, i)), 1);
+        pd_tensor_dequantize(out + i, t, pd_head_order_row(&order, i), 1);
 }
 
 /* Frees the row. */
@@ -307,7 +314,7 @@ peridot_status pd_load_bias(struct pd_loader *l, struct pd_linear *linear, const
     if (!bias) return pd_fail_alloc(n * sizeof *bias, biases->at[0]->name);
     for (uint32_t row = 0, i = 0, end = 0; row < n; row++) {
         if (row == end) end += (uint32_t)biases->at[i++]->shape[0];
-        pd_dequantize(biases->at[i - 1]->dtype, bias + row, part_row(biases, row), 1);
+        pd_dequantize(biases->at[i - 1]->dtype, bias + row, part_row(biases, row).data, 1);
     }
     peridot_status status = pd_span_write(l->gpu, span, 0, bias, n * sizeof *bias);
     free(bias);
@@ -326,7 +333,7 @@ peridot_status pd_load_output_scale(struct pd_loader *l, float *scale, const str
         l->w->n_params++;
         return PERIDOT_OK;
     }
-    pd_dequantize(t->dtype, scale, t->data, 1);
+    pd_tensor_dequantize(scale, t, 0, 1);
     if (!isfinite(*scale))
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s is %g", t->file, t->name, (double)*scale);
     return pd_load_report(l, t->size);

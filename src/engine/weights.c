@@ -78,7 +78,7 @@ static peridot_status load_label_biases(struct pd_loader *l)
     }
     w->output_bias = malloc(w->n_outputs * sizeof *w->output_bias);
     if (!w->output_bias) return pd_fail_alloc(w->n_outputs * sizeof *w->output_bias, t->name);
-    pd_dequantize(t->dtype, w->output_bias, t->data, w->n_outputs);
+    pd_tensor_dequantize(w->output_bias, t, 0, w->n_outputs);
     return PERIDOT_OK;
 }
 
@@ -139,7 +139,7 @@ static peridot_status put_dense(float **out, const struct pd_tensor *t)
     float *row = malloc(n_cols * sizeof *row);
     *out = malloc(size);
     for (uint32_t r = 0; row && *out && r < n_rows; r++) {
-        pd_dequantize(t->dtype, row, t->data + r * (t->size / n_rows), n_cols);
+        pd_tensor_dequantize(row, t, (uint64_t)r * n_cols, n_cols);
         for (uint32_t i = 0; i < n_cols; i++) (*out)[(size_t)i * n_rows + r] = row[i];
     }
     bool good = row && *out;

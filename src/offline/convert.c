@@ -50,13 +50,13 @@ static void decode(float *dst, const struct pd_convert_item *item, uint64_t firs
 {
     const struct pd_tensor *t = item->source;
     if (!item->interleaves) {
-        pd_dequantize(t->dtype, dst, t->data + pd_row_size(t->dtype, first), n);
+        pd_tensor_dequantize(dst, t, first, n);
         return;
     }
     uint64_t n_cols = t->shape[1];
     for (uint64_t done = 0; done < n; done += n_cols) {
         uint64_t row = pd_head_order_split_row(&item->order, (uint32_t)((first + done) / n_cols));
-        pd_dequantize(t->dtype, dst + done, t->data + pd_row_size(t->dtype, row * n_cols), n_cols);
+        pd_tensor_dequantize(dst + done, t, row * n_cols, n_cols);
     }
 }
 

@@ -69,6 +69,7 @@ static peridot_status plan_gguf(struct pd_convert_plan *p, const struct pd_check
 {
     for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) {
         const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
+        if (t->is_scale) continue;   /* no matrix stays in NVFP4 */
         struct pd_convert_item item = item_of(t);
         item.dtype = choose(p, t->name, t->n_dims, t->shape[t->n_dims - 1]);
         PD_TRY(add_item(p, t->name, item));

@@ -211,8 +211,7 @@ static peridot_status write_rows(struct pd_tower *t, struct pd_span span, struct
 static void add_position(float *out, const struct pd_tower_config *c, const struct pd_tensor *table, uint32_t i,
                          float *scratch)
 {
-    uint64_t row_size = pd_row_size(table->dtype, c->d_model);
-    pd_dequantize(table->dtype, scratch, table->data + i * row_size, c->d_model);
+    pd_tensor_dequantize(scratch, table, (uint64_t)i * c->d_model, c->d_model);
     for (uint32_t k = 0; k < c->d_model; k++) out[k] += scratch[k];
 }
 

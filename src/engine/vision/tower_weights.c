@@ -86,7 +86,7 @@ static peridot_status load_vector(struct walk *k, uint64_t *address, const struc
     if (!file || !values) status = pd_fail_alloc(n * sizeof *file, t->name);
     else {
         bool one_more = plan->role == PD_TOWER_ROW_NORM && pd_checkpoint_kind(k->checkpoint) == PD_CHECKPOINT_HF;
-        pd_dequantize(t->dtype, file, t->data, n);
+        pd_tensor_dequantize(file, t, 0, n);
         for (uint32_t i = 0; i < n; i++)
             values[i] = file[plan->rotated ? unrotated(i, k->config->head_dim) : i] + (one_more ? 1 : 0);
         status = put_vector(k, address, values, n, t->name);
@@ -103,7 +103,7 @@ static peridot_status load_bounds(struct walk *k, struct pd_tower_linear *linear
     for (int i = 0; i < 4; i++) {
         const struct pd_tensor *t;
         PD_TRY(find(&t, k, plan, (enum pd_tower_part)(PD_TOWER_INPUT_MIN + i), layer));
-        pd_dequantize(t->dtype, bounds[i], t->data, 1);
+        pd_tensor_dequantize(bounds[i], t, 0, 1);
     }
     return PERIDOT_OK;
 }
