@@ -20,9 +20,12 @@ static const char *golden(const char *name)
 static float *decode(const struct pd_tensor *t, uint64_t *n)
 {
     assert_true(pd_tensor_n_weights(n, t));
-    float *x = malloc(*n * sizeof *x);
+    float *x = malloc(*n * sizeof *x), scale = 1;
     assert_non_null(x);
     pd_dequantize(t->dtype, x, t->data, *n);
+    assert_true(t->n_scales <= 1);
+    if (t->n_scales) memcpy(&scale, t->scales, sizeof scale);
+    for (uint64_t i = 0; i < *n; i++) x[i] *= scale;
     return x;
 }
 
@@ -172,6 +175,30 @@ static void test_types(void **state)
         assert_string_equal(peridot_convert_type(i), pd_dtypes[i + (i > 7) * 2].name);
     pd_checkpoint_close(s);
     remove(in_folder("x.gguf"));
+}
+
+/* NVFP4's scales are in the weights that come out, and not beside them. */
+static void test_scales(void **state)
+{
+    (void)state;
+    static const struct { const char *name; double error; } types[] = {{"f32", 0}, {"q8_0", 0.01}};
+    struct pd_checkpoint *s = open_file(golden("llama-codebooks/model.gguf"));
+    for (size_t i = 0; i < PD_COUNT(types); i++) {
+        size_t n_scales = 0;
+        EXPECT_OK(convert(golden("llama-codebooks/model.gguf"), types[i].name));
+        struct pd_checkpoint *c = open_file(in_folder("x.gguf"));
+        for (size_t k = 0; k < pd_checkpoint_n_tensors(s); k++) {
+            const struct pd_tensor *t = pd_checkpoint_tensor(s, k), *o = pd_checkpoint_find(c, t->name);
+            n_scales += t->n_scales;
+            if (strstr(t->name, "scale")) assert_null(o);
+            else if (!o) fail_msg("no tensor %s", t->name);
+            else if (!(difference(o, t) <= types[i].error)) fail_msg("%s: %g", t->name, difference(o, t));
+        }
+        assert_int_equal(n_scales, 2);
+        assert_int_equal(pd_checkpoint_n_tensors(c), pd_checkpoint_n_tensors(s) - 2 * n_scales);
+        pd_checkpoint_close(c);
+    }
+    pd_checkpoint_close(s);
 }
 
 /* 64 and 96 columns are no blocks of 256; every key goes along. */
@@ -408,6 +435,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_golden, clean),
         cmocka_unit_test_teardown(test_types, clean),
+        cmocka_unit_test_teardown(test_scales, clean),
         cmocka_unit_test_teardown(test_narrow, clean),
         cmocka_unit_test_teardown(test_vision, clean),
         cmocka_unit_test_teardown(test_per_layer_inputs, clean),

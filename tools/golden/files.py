@@ -2,6 +2,7 @@
 GGUF files with llama.cpp's names and conventions. Nothing is computed here but casts and quantisation.
 """
 import json
+import zlib
 
 import gguf
 import numpy as np
@@ -381,6 +382,12 @@ def add_rope(w, s):
         w.add_rope_scaling_factor(s.rope_factor)
 
 
+def scale_beside(kind, seed, name):
+    """NVFP4's matrices are multiplied by a number in a tensor of its own."""
+    rng = np.random.Generator(np.random.PCG64([seed, zlib.crc32(name.encode()), 3]))
+    return np.float32(rng.uniform(0.01, 0.1) if kind.name == "NVFP4" else 1)
+
+
 def add_matrix(w, s, hf, name, array):
     kind = gguf_type(s, name, array)
     if rotated_heads(s, hf) and kind.name not in blocks.TYPES:
@@ -390,7 +397,11 @@ def add_matrix(w, s, hf, name, array):
     elif kind == gguf.GGMLQuantizationType.F32:
         w.add_tensor(name, array)
     elif kind.name in blocks.TYPES:
-        w.add_tensor(name, blocks.random_blocks(kind, array.shape, array.std(), s.seed, name), raw_dtype=kind)
+        scale = scale_beside(kind, s.seed, name)
+        w.add_tensor(name, blocks.random_blocks(kind, array.shape, array.std() / scale, s.seed, name), raw_dtype=kind)
+        if kind.name == "NVFP4":
+            w.add_tensor(name.replace(".weight", ".scale"), np.array([scale]))
+            w.add_tensor(name.replace(".weight", ".input_scale"), np.ones(1, np.float32))   # llama.cpp's, not ours
     else:
         w.add_tensor(name, gguf.quants.quantize(array, kind), raw_dtype=kind)
 
@@ -518,6 +529,9 @@ def read_gguf(s, path):
         if models.is_unread(s, hf):
             continue
         array = gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float64).reshape(shape)
+        if t.tensor_type.name == "NVFP4":
+            array *= stored.pop(t.name.replace(".weight", ".scale")).data[0]
+            del stored[t.name.replace(".weight", ".input_scale")]
         if rotated_heads(s, hf):
             array = swap_pairs(array, rotated_heads(s, hf), to_gguf=False)
         out[full] = torch.from_numpy(array - 1.0 if hf.endswith("norm.weight") and s.norm_plus_one else array)

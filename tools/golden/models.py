@@ -193,7 +193,7 @@ SHAPES = {
                              spread=dict(embed=4.0, q=0.08, k=0.08, v=0.06, o=0.06, gate=0.05, up=0.05, down=0.1,
                                          head=0.2),
                              proves="GGUF with IQ1_S to IQ3_S, TQ1_0, TQ2_0, MXFP4 and NVFP4 mixed, blocks of random "
-                                    "bytes"),
+                                    "bytes; NVFP4's matrices with scales"),
     "qwen2": Shape(**QWEN2, seed=71, form="old", tied="no", gguf={"": "F32"},
                    proves="Qwen 2: biases of q, k and v; untied; old config.json; F32 GGUF, its rows not permuted"),
     "qwen2-window": Shape(**(QWEN2 | dict(n_heads=14)), seed=90, form="hf", dtype="BF16", window=12, n_full=1,
