@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-const unsigned char pd_all_own[1] = {1};
-
 /* ---- building ---- */
 
 peridot_status pd_builder_reserve(struct pd_builder *b, size_t more)

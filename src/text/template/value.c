@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+const unsigned char pd_all_own[1] = {1};
+
 struct pd_value pd_value_none(void) { return (struct pd_value){.type = PD_NONE, .own = true}; }
 
 struct pd_value pd_value_bool(bool b) { return (struct pd_value){.type = PD_BOOL, .b = b}; }
