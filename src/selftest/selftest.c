@@ -50,8 +50,11 @@ static const struct kind {
     [PD_KERNELS_squares] = {pd_try_squares},
 };
 
-/* Types whose kernels differ from others' in tables and offsets alone. (Types of caches are smaller numbers.) */
-static bool is_like_another(uint32_t type) { return type >= PD_IQ1_S && type != PD_IQ2_XS && type != PD_NVFP4; }
+bool pd_selftest_is_like_another(enum pd_kernel_id id)
+{
+    uint32_t type = pd_kernel_type_of(id);   /* of caches, a smaller number */
+    return type >= PD_IQ1_S && type != PD_IQ2_XS && type != PD_NVFP4;
+}
 
 static void try_kernel(struct pd_trial *t, enum pd_kernel_id id, uint64_t seed)
 {
@@ -74,7 +77,9 @@ static peridot_status test_kernels(bool wrong[PD_N_KERNELS], struct pd_trial *t,
     size_t only = test->only ? strlen(test->only) : 0;
     for (int id = 0; id < PD_N_KERNELS; id++) {
         if (only && strncmp(pd_kernel_name((enum pd_kernel_id)id), test->only, only) != 0) continue;
-        t->thorough = test->thorough && !is_like_another(pd_kernel_type_of((enum pd_kernel_id)id));
+        bool alike = pd_selftest_is_like_another((enum pd_kernel_id)id);
+        t->thorough = test->thorough && !alike;
+        t->brief = !test->thorough && alike && pd_gpu_info(t->gpu)->type == PERIDOT_DEVICE_CPU;
         try_kernel(t, (enum pd_kernel_id)id, test->seed);
         if (!t->check.lacks) wrong[id] = !t->check.passed;
         PD_TRY(t->status);

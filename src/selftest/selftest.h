@@ -22,6 +22,8 @@ struct pd_selftest {
 peridot_status pd_selftest_run(bool wrong[PD_N_KERNELS], struct pd_gpu *gpu, const struct pd_selftest *test);
 /* The same for the verdict of the gpu, which is kept in cache_dir (NULL: nowhere). */
 peridot_status pd_selftest(struct pd_gpu *gpu, const char *cache_dir, const struct pd_selftest *test);
+/* Whether the kernel differs from another type's in tables and offsets alone: few cases will do for it, always. */
+bool pd_selftest_is_like_another(enum pd_kernel_id id);
 
 void pd_verdict_text(peridot_verdict *out, const bool wrong[PD_N_KERNELS]);
 

@@ -40,6 +40,7 @@ struct pd_trial {
     struct pd_variants variants;    /* that operations take; pd_trial_start sets the defaults of the device */
     uint32_t n_splits;              /* of products; 0: columns are not split */
     bool thorough;                  /* many cases, for tests; else few, for users */
+    bool brief;                     /* one, as a software device takes seconds to compile it */
     char label[200];                /* of the case */
     bool ran, failed;               /* the case */
     enum pd_kernel_id kernel;       /* being tested: cases that do not dispatch it do not count */
