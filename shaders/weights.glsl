@@ -1,5 +1,5 @@
-/* Weight formats: this, with weights_lookup.glsl, is where kernels meet them. A row of n_cols weights lies at a 16-byte aligned address,
- * re-laid at load (src/ops/layout.c) in sections: all low bits of the quants, all high bits, the scales of blocks of
+/* Weight formats: this, with weights_lookup.glsl, is where kernels meet them. A row of n_cols weights lies at a 16-byte
+ * aligned address, re-laid at load (src/ops/layout.c) in sections: all low bits of the quants, all high bits, the scales of blocks of
  * 32, then those of superblocks of 256; per block of 32 weights that is LOW, HIGH and SCALE bytes, per superblock SUPER
  * bytes.
  *   LOW 32: a signed byte a weight. LOW 16: byte j has weight j in its low nibble, weight j + 16 in the high one.
@@ -147,7 +147,7 @@ uint super_at(uint n_cols) { return (n_cols >> 5) * (LOW + HIGH + SCALE); }
 
 uvec4 words_at(uvec2 row, uint u) { return pd_uvec4s(row).at[ROW_INTERLEAVE * u]; }   /* 16 bytes: unit u of such */
 #if defined(CODEBOOK)
-#define words_of_row pd_words_read   /* which are loaded once where they are used twice; others compile better without */
+#define words_of_row pd_words_read   /* loaded once where they are used twice; other types compile better without */
 #else
 #define words_of_row pd_words
 #endif

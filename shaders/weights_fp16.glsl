@@ -40,7 +40,8 @@ uvec4 eight_of_piece(piece w, uint i, uint j)
 
 uint place_of_eight(uint i, uint j) { return i; }
 #else
-/* Half a block: of nibbles its bytes 8h .. 8h + 7, and so two eights, 16 weights apart; else weights 16h .. 16h + 15. */
+/* Half a block: of nibbles its bytes 8h .. 8h + 7, and so two eights, 16 weights apart; else weights 16h .. 16h + 15.
+ */
 #define PIECE 16
 #if defined(LOOKUP)
 #define APART false
