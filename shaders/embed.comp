@@ -4,9 +4,9 @@
  * the size of one allocation. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
+layout(local_size_x = 64) in;
 #include "weights.glsl"
 
-layout(local_size_x = 64) in;
 layout(push_constant) uniform Push { pd_embed_push p; };
 
 void main()

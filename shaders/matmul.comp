@@ -13,9 +13,9 @@
 #if defined(HALF)
 #include "halves.glsl"
 #endif
+layout(local_size_x_id = 0) in;   /* a multiple of 64 */
 #include "weights.glsl"
 
-layout(local_size_x_id = 0) in;   /* a multiple of 64 */
 layout(constant_id = 1) const uint TILE_TOKENS = 64;
 layout(push_constant) uniform Push { pd_matmul_push p; };
 #include "bias.glsl"

@@ -9,10 +9,10 @@
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #include "common.glsl"
+layout(local_size_x_id = 0) in;
 #include "weights.glsl"
 #include "weights_fp16.glsl"
 
-layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint SUBGROUP = 32;
 layout(constant_id = 2) const uint TILE_ROWS = 64;
 layout(constant_id = 3) const uint TILE_TOKENS = 64;

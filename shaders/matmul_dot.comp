@@ -10,10 +10,10 @@
 #extension GL_EXT_integer_dot_product : require
 #include "common.glsl"
 #include "dots.glsl"
+layout(local_size_x_id = 0) in;   /* a multiple of 64 */
 #define QUANT_BYTES
 #include "weights.glsl"
 
-layout(local_size_x_id = 0) in;   /* a multiple of 64 */
 layout(constant_id = 1) const uint TILE_TOKENS = 64;
 layout(push_constant) uniform Push { pd_matmul_push p; };
 #include "bias.glsl"

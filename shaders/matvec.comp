@@ -15,13 +15,13 @@
 #if defined(DOT)
 #define QUANT_BYTES
 #endif
+layout(local_size_x_id = 0) in;
 #include "weights.glsl"
 #if defined(DOT)
 #extension GL_EXT_integer_dot_product : require
 #include "dots.glsl"
 #endif
 
-layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint ROWS = 4;
 layout(constant_id = 2) const uint COLS = 1;
 layout(constant_id = 3) const uint NORM_VEC4S = 0;   /* vec4s of x in shared memory, padding included; 0: x as it is */

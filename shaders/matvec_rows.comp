@@ -7,9 +7,9 @@
 #extension GL_KHR_shader_subgroup_ballot : require
 #include "common.glsl"
 #include "act.glsl"
+layout(local_size_x_id = 0) in;
 #include "weights.glsl"
 
-layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint ROWS = 4;
 layout(constant_id = 2) const uint COLS = 1;
 layout(constant_id = 3) const uint NORM_VEC4S = 0;
