@@ -41,7 +41,7 @@ struct attention_plan {
 
 static const uint32_t attention_queries[PD_N_VARIANTS] = {   /* most queries of a workgroup */
     [PD_VARIANT_ATTENTION_ROWS] = 4, [PD_VARIANT_ATTENTION_HALF] = 32, [PD_VARIANT_ATTENTION_TILE] = 32,
-    [PD_VARIANT_ATTENTION_COLUMNS] = 16,
+    [PD_VARIANT_ATTENTION_COLUMNS] = 8,
 };
 
 #define FEW_QUERIES 8   /* positions that are not worth a tile */
