@@ -54,8 +54,10 @@ static void test_n_params(void **state)
         {"qwen2.5-3b", 3085938688}, {"qwen2.5-7b", 7615616512}, {"qwen2.5-14b", 14770033664},
         {"qwen2.5-32b", 32763876352}, {"qwen3-0.6b", 596049920}, {"qwen3-1.7b", 1720574976},
         {"qwen3-4b", 4022468096}, {"qwen3-8b", 8190735360}, {"qwen3-14b", 14768307200}, {"qwen3-32b", 32762123264},
-        {"granite3.3-2b", 2533539840}, {"granite3.3-8b", 8170864640}, {"mistral-7b", 7248023552},
-        {"mistral-nemo-12b", 12247782400}, {"olmo2-7b", 7298617344}, {"smollm3-3b", 3075098624},
+        {"granite3.3-2b", 2533539840}, {"granite3.3-8b", 8170864640}, {"granite4.0-micro", 3402836480},
+        {"mistral-7b", 7248023552}, {"mistral-nemo-12b", 12247782400}, {"ministral3-3b", 3429006336},
+        {"ministral3-8b", 8489553920}, {"ministral3-14b", 13506073600}, {"phi4-mini", 3836021760},
+        {"olmo2-7b", 7298617344}, {"olmo3-7b", 7298011136}, {"olmo3-32b", 32233522176}, {"smollm3-3b", 3075098624},
         {"muse-glimmer-30b", 27854780928},
     };
     for (size_t i = 0; i < PD_COUNT(published); i++) {
@@ -207,6 +209,27 @@ static void test_rope_freqs(void **state)
     assert_true(factors[14] == 1 && factors[15] > 1 && factors[17] < 8 && factors[18] == 8);
     pd_checkpoint_close(c);
     remove(in_folder("x.gguf"));
+}
+
+/* Their config.json's numbers: YaRN in layers without a window alone, weighted or not. */
+static void test_ropes(void **state)
+{
+    (void)state;
+    struct pd_config c;
+    EXPECT_OK(pd_shape_config(&c, pd_shape_find("ministral3-8b")));
+    const struct pd_rope *rope = &c.ropes[PD_ROPE_GLOBAL];
+    assert_true(rope->base == 1e6 && rope->divisor == 16 && rope->old_ctx == 16384 && rope->beta_fast == 32);
+    assert_true(rope->factor == 0 && rope->attn_factor == 1 && fabs(c.query_growth - 0.1) < 1e-6);
+    pd_config_free(&c);
+    EXPECT_OK(pd_shape_config(&c, pd_shape_find("olmo3-7b")));
+    rope = c.ropes;
+    assert_true(rope[PD_ROPE_GLOBAL].divisor == 8 && fabs(rope[PD_ROPE_GLOBAL].attn_factor - 1.2079441541679836) < 1e-9);
+    assert_true(rope[PD_ROPE_LOCAL].base == 5e5 && rope[PD_ROPE_LOCAL].divisor == 1);
+    assert_true(rope[PD_ROPE_LOCAL].beta_fast == 0 && c.layers[2].window == 4096 && c.layers[3].window == 0);
+    pd_config_free(&c);
+    EXPECT_OK(pd_shape_config(&c, pd_shape_find("phi4-mini")));
+    assert_int_equal(c.layers[0].n_rotated, 96);
+    pd_config_free(&c);
 }
 
 static void check_shape(const struct pd_checkpoint *c, const char *name, uint64_t n_rows, uint64_t n_cols)
@@ -455,7 +478,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_n_params),  cmocka_unit_test(test_tiny),       cmocka_unit_test(test_metadata),
-        cmocka_unit_test(test_rope_freqs), cmocka_unit_test(test_vocab),     cmocka_unit_test(test_full_vocab),
+        cmocka_unit_test(test_rope_freqs), cmocka_unit_test(test_ropes), cmocka_unit_test(test_vocab),
+        cmocka_unit_test(test_full_vocab),
         cmocka_unit_test(test_seed),      cmocka_unit_test(test_progress),   cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_full_disk),  cmocka_unit_test(test_narrow),   cmocka_unit_test(test_gemma4),
         cmocka_unit_test(test_gemma4_e),

@@ -21,6 +21,7 @@ static const struct pd_layer mixed_layers[] = {
 
 #define LLAMA3 .rope_base = 500000, .eps = 1e-5f
 #define GRANITE3 .rope_base = 1e7, .eps = 1e-5f, .embed_scale = 12, .residual_scale = 0.22f
+#define MINISTRAL3 .eps = 1e-5f, .yarn_ctx = 16384, .yarn_weight = 1, .query_growth = 0.1f
 #define QWEN .rope_base = 1000000
 #define GEMMA4 .global_head_dim = 512, .final_softcap = 30
 
@@ -83,12 +84,26 @@ static const struct pd_shape shapes[] = {
      GRANITE3, .query_scale = 0.015625f, .logit_divisor = 8},
     {.name = "granite3.3-8b", PD_GRANITE, 40, 4096, 12800, 32, 8, 128,    0, 131072,  0,  49159,  49159,  49159, false,
      GRANITE3, .query_scale = 0.0078125f, .logit_divisor = 16},
+    {.name = "granite4.0-micro", PD_GRANITE4, 40, 2560, 8192, 40, 8, 64, 0, 131072, 0, 100352, 100352, 100352, false,
+     GRANITE3, .query_scale = 0.015625f, .logit_divisor = 10},
     {.name = "mistral-7b",  PD_MISTRAL, 32, 4096, 14336, 32,  8, 128,    0,  32768,  0,  32768,  32768,  32768, true,
      .rope_base = 1e6, .eps = 1e-5f},
     {.name = "mistral-nemo-12b", PD_MISTRAL, 40, 5120, 14336, 32, 8, 128, 0, 131072, 0, 131072, 131072, 131072, true,
      .rope_base = 1e6, .eps = 1e-5f},
+    {.name = "ministral3-3b", PD_MINISTRAL3, 26, 3072, 9216, 32, 8, 128, 0, 262144, 16, 131072, 131072, 131072, false,
+     MINISTRAL3},
+    {.name = "ministral3-8b", PD_MINISTRAL3, 34, 4096, 14336, 32, 8, 128, 0, 262144, 16, 131072, 131072, 131072, true,
+     MINISTRAL3},
+    {.name = "ministral3-14b", PD_MINISTRAL3, 40, 5120, 16384, 32, 8, 128, 0, 262144, 16, 131072, 131072, 131072, true,
+     MINISTRAL3},
+    {.name = "phi4-mini",   PD_PHI3,    32, 3072,  8192, 24,  8, 128,    0, 131072,  0, 200064, 200064, 200064, false,
+     .eps = 1e-5f, .rotated_columns = 0.75f},
     {.name = "olmo2-7b",    PD_OLMO2,   32, 4096, 11008, 32, 32, 128,    0,   4096,  0, 100352, 100352, 100278, true,
      .rope_base = 5e5},
+    {.name = "olmo3-7b",    PD_OLMO3,   32, 4096, 11008, 32, 32, 128, 4096,  65536,  8, 100278, 100278, 100278, true,
+     .yarn_ctx = 8192},
+    {.name = "olmo3-32b",   PD_OLMO3,   64, 5120, 27648, 40,  8, 128, 4096,  65536,  8, 100278, 100278, 100278, true,
+     .yarn_ctx = 8192},
     {.name = "smollm3-3b",  PD_SMOLLM3, 36, 2048, 11008, 16,  4, 128,    0,  65536,  0, 128256, 128256, 128256, false,
      .rope_base = 5e6},
     {.name = "muse-glimmer-30b", PD_MUSE_GLIMMER, 52, 6656, 19968, 32, 2, 128, 2048, 131072, 0, 202048, 202048, 202048,
@@ -130,14 +145,23 @@ static void set_ropes(struct pd_config *c, const struct pd_shape *s)
 {
     const struct pd_family_traits *family = &pd_families[s->family];
     struct pd_rope rope = {.base = s->rope_base != 0 ? s->rope_base : family->rope_base, .divisor = 1,
-        .rotated_part = family->rotated_part, .low_freq_factor = 1, .high_freq_factor = 4, .old_ctx = 8192,
-        .attn_factor = 1};
-    if (!family->local_rope) rope.factor = s->rope_factor;   /* by Llama 3.1's rule; Gemma 3 divides */
-    else if (s->rope_factor) rope.divisor = s->rope_factor;
-    c->ropes[PD_ROPE_GLOBAL] = rope;
-    c->ropes[PD_ROPE_LOCAL] = c->ropes[PD_ROPE_GLOBAL];
-    if (family->local_rope) c->ropes[PD_ROPE_LOCAL] = (struct pd_rope){.base = family->rope_base_local, .divisor = 1,
-        .attn_factor = 1};
+        .rotated_part = family->rotated_part, .rotated_columns = s->rotated_columns, .low_freq_factor = 1,
+        .high_freq_factor = 4, .old_ctx = 8192, .attn_factor = 1};
+    if (s->yarn_ctx) {
+        rope.divisor = s->rope_factor;
+        rope.beta_fast = 32;
+        rope.beta_slow = 1;
+        rope.yarn_weight = s->yarn_weight;
+        rope.old_ctx = s->yarn_ctx;
+        rope.attn_factor = pd_rope_yarn_factor(&rope);
+    } else if (family->local_rope) {
+        rope.divisor = s->rope_factor ? s->rope_factor : 1;
+    } else {
+        rope.factor = s->rope_factor;   /* Llama 3.1's */
+    }
+    c->ropes[PD_ROPE_GLOBAL] = c->ropes[PD_ROPE_LOCAL] = rope;
+    double base = family->rope_base_local > 0 ? family->rope_base_local : rope.base;
+    if (family->local_rope) c->ropes[PD_ROPE_LOCAL] = (struct pd_rope){.base = base, .divisor = 1, .attn_factor = 1};
 }
 
 static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
@@ -171,7 +195,7 @@ peridot_status pd_shape_config(struct pd_config *out, const struct pd_shape *s)
         .residual_scale = s->residual_scale != 0 ? s->residual_scale : 1,
         .logit_scale = s->logit_divisor != 0 ? 1 / s->logit_divisor
             : family->logit_scale != 0 ? (float)family->logit_scale : 1,
-        .post_eps = (float)family->post_eps,
+        .post_eps = (float)family->post_eps, .query_growth = s->query_growth,
         .fused_qkv = family->fused, .fused_gate_up = family->fused,
         .n_shared_kv = s->n_shared_kv, .per_layer_dim = s->per_layer_dim, .target_dim = s->target_dim};
     out->tied = !s->untied;

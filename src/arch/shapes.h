@@ -10,12 +10,18 @@ struct pd_shape {
     uint32_t n_layers, d_model, ffn_dim, n_heads, n_kv_heads, head_dim;
     uint32_t window;        /* 0: none */
     uint32_t ctx;
-    uint32_t rope_factor;   /* Gemma 3: divisor of positions in global layers; Llama: frequency scaling; 0: none */
+    /* Llama 3.1's rule, YaRN's where yarn_ctx is not 0, or of Gemma 3 the divisor of positions in global layers; 0:
+     * none */
+    uint32_t rope_factor;
     uint32_t vocab_size;    /* rows of the embedding */
     uint32_t n_tokens;      /* entries of the tokenizer's list ... */
     uint32_t n_pieces;      /* ... of which these are pieces and the rest padding */
     bool untied;            /* has an output.weight of its own */
     double rope_base;       /* 0: the family's */
+    uint32_t yarn_ctx;      /* the context that YaRN extends */
+    float yarn_weight;      /* see pd_rope_yarn_factor */
+    float query_growth;     /* see pd_config */
+    float rotated_columns;  /* part of a head; 0: all */
     float eps;              /* 0: 1e-6 */
     float final_softcap;    /* 0: the family's */
     /* of families that have them; 0: 1, or 1/sqrt(head_dim) */
