@@ -4,7 +4,7 @@
  * bytes.
  *   LOW 32: a signed byte a weight. LOW 16: byte j has weight j in its low nibble, weight j + 16 in the high one.
  *   Types whose quants are looked up (LOOKUP): see weights_lookup.glsl.
- *   LOW 8, HIGH 8, HIGH 4: n = 2 or 1 bits a weight, so that a shift and a mask of a word give those of four weights,
+ *   LOW 8, LOW 4, HIGH 8, HIGH 4: n = 2 or 1 bits a weight, so that a shift and a mask of a word give those of four weights,
  *   in four bytes: of a word's weights 4k + j is at bits nk of byte j.
  * Rows end padded with zeros. ROW_INTERLEAVE rows of blocks take turns, 16 bytes each: 8 where a CPU's lanes take a row
  * each and so read memory in order, else 1. A row is known by the address of its first byte. Defines:
@@ -50,9 +50,9 @@
 #define LOW 128
 #elif defined(W_F16) || defined(W_BF16)
 #define LOW 64
-#elif defined(W_Q2_K) || defined(W_Q3_K) || defined(W_IQ2_XS) || defined(W_IQ3_XXS) || defined(W_IQ3_S)
+#elif defined(W_Q2_K) || defined(W_Q2_0) || defined(W_Q3_K) || defined(W_IQ2_XS) || defined(W_IQ3_XXS) || defined(W_IQ3_S)
 #define LOW 8
-#elif defined(CODEBOOK)
+#elif defined(CODEBOOK) || defined(W_Q1_0)
 #define LOW 4
 #elif defined(W_Q8_0)
 #define LOW 32
@@ -82,6 +82,15 @@
 #define SCALE 2
 #endif
 
+/* Blocks that have one scale together. */
+#if defined(W_Q1_0)
+#define BLOCKS_OF_SCALE 4
+#elif defined(W_Q2_0)
+#define BLOCKS_OF_SCALE 2
+#else
+#define BLOCKS_OF_SCALE 1
+#endif
+
 #if defined(W_Q2_K) || defined(W_Q3_K) || defined(W_Q6_K) || defined(W_NVFP4) || defined(W_IQ1_M) \
     || defined(W_IQ2_XS) || defined(W_IQ2_S)
 #define HALVES true
@@ -97,6 +106,8 @@
 #define CENTRE 16
 #elif defined(W_Q6_K)
 #define CENTRE 32
+#elif defined(W_Q1_0) || defined(W_Q2_0)
+#define CENTRE 1
 #elif !defined(CODEBOOK)
 #define CENTRE 0
 #elif defined(W_IQ1_S) || defined(W_IQ1_M)
@@ -181,8 +192,8 @@ void load_scales(out vec2 scales[PARTS], uvec2 row, uint b, uint n_cols) { scale
 /* Weight = scale * quant + offset in each part of block b: (scale, offset). */
 void load_scales(out vec2 scales[PARTS], uvec2 row, uint b, uint n_cols)
 {
-#if defined(W_Q8_0) || defined(W_Q4_0) || defined(W_Q5_0)
-    scales[0] = vec2(1.0, -CENTRE) * half_at(row, scale_at(n_cols) + 2 * b);
+#if defined(W_Q8_0) || defined(W_Q4_0) || defined(W_Q5_0) || defined(W_Q1_0) || defined(W_Q2_0)
+    scales[0] = vec2(1.0, -CENTRE) * half_at(row, scale_at(n_cols) + 2 * (b / BLOCKS_OF_SCALE));
 #elif defined(W_Q4_1) || defined(W_Q5_1)
     scales[0] = unpackHalf2x16(word_at(row, scale_at(n_cols) + 4 * b));
 #elif defined(W_Q4_K) || defined(W_Q5_K)
@@ -202,13 +213,15 @@ void load_scales(out vec2 scales[PARTS], uvec2 row, uint b, uint n_cols)
 #endif
 
 #if LOW <= 16
-/* The words of block b that hold low bits (LOW 8 has two), and those of the high bits of its halves. */
+/* The words of block b that hold low bits (LOW 8 has two, LOW 4 one), and those of the high bits of its halves. */
 uvec4 low_words(uvec2 row, uint b)
 {
 #if LOW == 16
     return words_at(row, b);
-#else
+#elif LOW == 8
     return uvec4(word_at(row, 8 * b), word_at(row, 8 * b + 4), 0, 0);
+#else
+    return uvec4(word_at(row, 4 * b));
 #endif
 }
 
@@ -223,9 +236,10 @@ uvec2 high_words(uvec2 row, uint b, uint n_cols)
 #endif
 }
 
-/* Quants 4i .. 4i + 3 of a block as bytes, from the words that hold their low and high bits. */
+/* Quants 4i .. 4i + 3 of a block as bytes, from the words that hold their low and high bits. One bit is 0 or 2. */
 uint bytes_of(uint i, uint low, uint high)
 {
+    if (LOW == 4) return (low >> i & 0x01010101u) << 1;
     uint q = LOW == 16 ? low >> (i & 4u) & 0x0f0f0f0fu : low >> 2 * (i & 3u) & 0x03030303u;
     if (HIGH == 4) q |= (high >> i & 0x01010101u) << (LOW == 16 ? 4 : 2);
     if (HIGH == 8) q |= (high >> 2 * (i & 3u) & 0x03030303u) << 4;
@@ -300,8 +314,10 @@ vec4 load_quad_quants(uvec2 row, uint q, uint n_cols)
     uint low = word_at(row, 4 * q);
 #elif LOW == 16
     uint low = word_at(row, 16 * b + 4 * (i & 3u));
-#else
+#elif LOW == 8
     uint low = word_at(row, 8 * b + 4 * (i >> 2));
+#else
+    uint low = word_at(row, 4 * b);
 #endif
     uint high = 0;
 #if HIGH == 4
@@ -343,14 +359,18 @@ vec4 load_quad(uvec2 row, uint q, uint n_cols)
 block_bits load_bits(uvec2 row, uint b, uint n_cols) { return load_unit_bits(row, b, n_cols); }
 #else
 struct block_bits {
-    uvec2 low[LOW <= 16 ? LOW / 8 : 1], high;
+    uvec2 low[LOW == 16 ? 2 : 1], high;
 };
 
 block_bits load_bits(uvec2 row, uint b, uint n_cols)
 {
     block_bits bits;
-#if LOW <= 16
+#if LOW == 4
+    bits.low[0] = uvec2(word_at(row, 4 * b));
+#elif LOW <= 16
     [[unroll]] for (uint i = 0; i < LOW / 8; i++) bits.low[i] = pair_at(row, b * LOW + 8 * i);
+#endif
+#if LOW <= 16
     bits.high = high_words(row, b, n_cols);
 #endif
     return bits;
@@ -420,8 +440,8 @@ uvec2 octet_words(block_bits bits, uvec2 row, uint b, uint j)
     return uvec2(0);
 #elif LOW == 16
     return bits.low[j & 1];
-#elif LOW == 8
-    return uvec2(bits.low[0][j >> 1]);
+#elif LOW <= 8
+    return uvec2(bits.low[0][LOW == 8 ? j >> 1 : 0]);
 #else
     return uvec2(0);
 #endif

@@ -77,8 +77,10 @@ piece load_piece(uvec2 row, uint first, uint i, uint n_cols)
     w.low = words_at(row, 2 * b + h);
 #elif LOW == 16
     w.low.xy = pair_at(row, 16 * b + 8 * h);
-#else
+#elif LOW == 8
     w.low.x = word_at(row, 8 * b + 4 * h);
+#else
+    w.low.x = word_at(row, 4 * b) >> 4 * h;
 #endif
 #if HIGH > 0
     w.high = high_words(row, b, n_cols) >> (LOW == 16 ? 2 : 4) * (HIGH / 4) * h;

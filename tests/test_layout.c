@@ -111,6 +111,17 @@ static double q2_k_weight(const struct group *g, int w)
     return half_of(g->super) * (scales & 15) * q - half_of(g->super + 2) * (scales >> 4);
 }
 
+/* Of quants of one bit in 4 bytes, those of weights 4 k + j are at bit k of byte j; 128 weights have one scale. */
+static double q1_0_weight(const struct group *g, int w)
+{
+    return half_of(g->super + g->in_super / 4 * 2) * (2 * (g->low[w % 4] >> w / 4 & 1) - 1);
+}
+
+static double q2_0_weight(const struct group *g, int w)
+{
+    return half_of(g->super + g->in_super / 2 * 2) * ((g->low[w / 16 * 4 + w % 4] >> w % 16 / 4 * 2 & 3) - 1);
+}
+
 static const struct format {
     enum pd_dtype dtype, of_kernels;
     int low, high, scale, super;
@@ -129,6 +140,8 @@ static const struct format {
     {PD_IQ3_S, PD_IQ3_S, 8, 4, 2, 2, iq3_s_weight, 1, 0xbf},
     {PD_MXFP4, PD_MXFP4, 16, 0, 1, 0, mxfp4_weight, 0, 0x7f},
     {PD_NVFP4, PD_NVFP4, 16, 0, 2, 0, nvfp4_weight, 0, 0xff},
+    {PD_Q1_0, PD_Q1_0, 4, 0, 0, 4, q1_0_weight, 1, 0xbf},
+    {PD_Q2_0, PD_Q2_0, 8, 0, 0, 8, q2_0_weight, 1, 0xbf},
 };
 
 static void fill(uint8_t *blocks, const struct format *f, uint32_t *seed)

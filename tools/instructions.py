@@ -236,7 +236,7 @@ INTEL_THREADS = {'skl': 7, 'icl': 7, 'tgl': 7, 'adl': 7}   # of an EU, whatever 
 BITS = {'f32': 32, 'f16': 16, 'bf16': 16, 'q8_0': 8.5, 'q4_0': 4.5, 'q4_1': 5, 'q5_0': 5.5, 'q5_1': 6, 'q2_k': 2.625,
         'q3_k': 3.5625, 'q4_k': 4.625, 'q5_k': 5.625, 'q6_k': 6.5625, 'iq4_nl': 4.5, 'iq4_xs': 4.3125,
         'iq1_s': 1.5625, 'iq1_m': 1.8125, 'iq2_xxs': 2.0625, 'iq2_xs': 2.3125, 'iq2_s': 2.5625, 'iq3_xxs': 3.0625,
-        'iq3_s': 3.5625, 'mxfp4': 4.25, 'nvfp4': 4.5}   # of a weight
+        'iq3_s': 3.5625, 'mxfp4': 4.25, 'nvfp4': 4.5, 'q1_0': 1.125, 'q2_0': 2.25}   # of a weight
 
 @functools.cache
 def unit_of(dtype):

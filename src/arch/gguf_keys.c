@@ -268,7 +268,7 @@ void pd_gguf_add_type(struct pd_gguf_writer *w, enum pd_dtype dtype)
         [PD_Q5_1] = 9,  [PD_Q2_K] = 21, [PD_Q3_K] = 11, [PD_Q4_K] = 14, [PD_Q5_K] = 16, [PD_Q6_K] = 18,
         [PD_IQ4_NL] = 25, [PD_IQ4_XS] = 30, [PD_TQ1_0] = 36, [PD_TQ2_0] = 37, [PD_IQ1_S] = 24, [PD_IQ1_M] = 31,
         [PD_IQ2_XXS] = 19, [PD_IQ2_XS] = 20, [PD_IQ2_S] = 28, [PD_IQ3_XXS] = 23, [PD_IQ3_S] = 26, [PD_MXFP4] = 38,
-        [PD_NVFP4] = 39,
+        [PD_NVFP4] = 39, [PD_Q1_0] = 40, [PD_Q2_0] = 41,
     };
     pd_gguf_writer_add_u32(w, "general.file_type", types[dtype]);
     pd_gguf_writer_add_u32(w, "general.quantization_version", 2);

@@ -60,6 +60,8 @@ const struct pd_dtype_info pd_dtypes[PD_N_DTYPES] = {
     [PD_IQ3_S] = {"iq3_s", NULL, 21, 256, 110, pd_iq3_s_decode, NULL},
     [PD_MXFP4] = {"mxfp4", NULL, 39, 32, 17, pd_mxfp4_decode, NULL},
     [PD_NVFP4] = {"nvfp4", NULL, 40, 64, 36, pd_nvfp4_decode, NULL},
+    [PD_Q1_0] = {"q1_0", NULL, 41, 128, 18, pd_q1_0_decode, NULL},
+    [PD_Q2_0] = {"q2_0", NULL, 42, 64, 18, pd_q2_0_decode, NULL},
 };
 
 /* Whether `name` is `own`, or a mix that has most of its matrices in that type: "q4_k_m" of "q4_k". */
@@ -122,7 +124,7 @@ const char *pd_gguf_type_name(uint32_t ggml_type)
         "f32", "f16", "q4_0", "q4_1", "q4_2", "q4_3", "q5_0", "q5_1", "q8_0", "q8_1", "q2_k", "q3_k", "q4_k", "q5_k",
         "q6_k", "q8_k", "iq2_xxs", "iq2_xs", "iq3_xxs", "iq1_s", "iq4_nl", "iq3_s", "iq2_s", "iq4_xs", "i8", "i16",
         "i32", "i64", "f64", "iq1_m", "bf16", "q4_0_4_4", "q4_0_4_8", "q4_0_8_8", "tq1_0", "tq2_0", "iq4_nl_4_4",
-        "iq4_nl_4_8", "iq4_nl_8_8", "mxfp4", "nvfp4", "q1_0"};
+        "iq4_nl_4_8", "iq4_nl_8_8", "mxfp4", "nvfp4", "q1_0", "q2_0"};
     return ggml_type < PD_COUNT(names) ? names[ggml_type] : "unknown";
 }
 
@@ -133,6 +135,7 @@ enum pd_dtype pd_dtype_for_row(enum pd_dtype dtype, uint64_t n)
         [PD_IQ1_S] = PD_IQ4_NL, [PD_IQ1_M] = PD_IQ4_NL, [PD_IQ2_XXS] = PD_IQ4_NL, [PD_IQ2_XS] = PD_IQ4_NL,
         [PD_IQ2_S] = PD_IQ4_NL, [PD_IQ3_XXS] = PD_IQ4_NL, [PD_IQ3_S] = PD_IQ4_NL,
         [PD_TQ1_0] = PD_Q4_0, [PD_TQ2_0] = PD_Q4_0, [PD_NVFP4] = PD_MXFP4,
+        [PD_Q1_0] = PD_Q4_0, [PD_Q2_0] = PD_Q4_0,
         [PD_Q4_K] = PD_Q5_0, [PD_Q5_K] = PD_Q5_1, [PD_Q6_K] = PD_Q8_0,
     };
     if (n % pd_dtypes[dtype].block_len == 0) return dtype;

@@ -9,7 +9,7 @@
 enum pd_dtype {
     PD_F32, PD_F16, PD_BF16, PD_Q8_0, PD_Q4_0, PD_Q4_1, PD_Q5_0, PD_Q5_1, PD_Q2_K, PD_Q3_K, PD_Q4_K, PD_Q5_K, PD_Q6_K,
     PD_IQ4_NL, PD_IQ4_XS, PD_TQ1_0, PD_TQ2_0, PD_IQ1_S, PD_IQ1_M, PD_IQ2_XXS, PD_IQ2_XS, PD_IQ2_S, PD_IQ3_XXS, PD_IQ3_S,
-    PD_MXFP4, PD_NVFP4, PD_N_DTYPES,
+    PD_MXFP4, PD_NVFP4, PD_Q1_0, PD_Q2_0, PD_N_DTYPES,
     PD_DTYPE_OTHER = PD_N_DTYPES   /* a type without a row: only tensors that the model ignores may have one */
 };
 

@@ -70,5 +70,7 @@ void pd_nvfp4_decode(float *dst, const uint8_t *src, uint64_t n);
 /* dtype_tq.c: -1, 0 or 1 */
 void pd_tq1_0_decode(float *dst, const uint8_t *src, uint64_t n);
 void pd_tq2_0_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_q1_0_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_q2_0_decode(float *dst, const uint8_t *src, uint64_t n);
 
 #endif

@@ -187,6 +187,8 @@ static const struct kind kinds[PD_N_DTYPES] = {
     [PD_IQ3_S] = {bits_fill, scale_table, 140.2, 0, 0},         /* 1, 3 .. 31 times an entry */
     [PD_MXFP4] = {fp4_fill, fp4_table, 2.927, 0, 0},            /* one of the 16 values */
     [PD_NVFP4] = {fp4_fill, fp4_table, 2.927, 0, 0},
+    [PD_Q1_0] = {bits_fill, scale_table, 1, 0, 0},              /* -1 or 1 */
+    [PD_Q2_0] = {bits_fill, signed_scale_table, 1.2247, 0, 0},  /* -1 .. 2 */
 };
 
 void pd_random_weights_init(struct pd_random_weights *w, enum pd_dtype dtype, float standard_deviation, uint64_t seed,

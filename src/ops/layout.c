@@ -11,11 +11,17 @@ enum pd_dtype pd_device_dtype(enum pd_dtype dtype)
     return same_as ? same_as : dtype;
 }
 
+/* Of n_blocks blocks of 32. */
+static uint32_t scales_size(const struct pd_block_layout *l, uint32_t n_blocks)
+{
+    return n_blocks / (l->shared ? l->shared : 1) * l->scale;
+}
+
 static uint32_t used_size(enum pd_dtype dtype, uint32_t n)
 {
     const struct pd_block_layout *l = &pd_block_layouts[dtype];
     if (pd_dtypes[dtype].block_len == 1) return n * pd_dtypes[dtype].block_size;
-    return n / 32 * (l->low + l->high + l->scale) + n / 256 * l->super + l->row_scale;
+    return n / 32 * (l->low + l->high) + scales_size(l, n / 32) + n / 256 * l->super + l->row_scale;
 }
 
 uint32_t pd_device_row_size(enum pd_dtype dtype, uint32_t n)
@@ -39,12 +45,12 @@ static void row_of_blocks(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src,
     struct pd_block block = {.low = dst};
     block.high = block.low + (size_t)n_blocks * l->low;
     block.scale = block.high + (size_t)n_blocks * l->high;
-    block.super = block.scale + (size_t)n_blocks * l->scale;
+    block.super = block.scale + scales_size(l, n_blocks);
     for (uint32_t b = 0; b < n_blocks; b += per_block, src += pd_dtypes[dtype].block_size) {
         pd_block_put(dtype, &block, src);
         block.low += per_block * l->low;
         block.high += per_block * l->high;
-        block.scale += per_block * l->scale;
+        block.scale += scales_size(l, per_block);
         block.super += l->super;
     }
 }

@@ -256,6 +256,18 @@ static void take_iq1_m(struct pd_block *b, const uint8_t *src)
     memcpy(b->super, &d, 2);
 }
 
+static void take_q1_0(struct pd_block *b, const uint8_t *src)
+{
+    memcpy(b->scale, src, 2);
+    for (int i = 0; i < 128; i++) b->q[i] = src[2 + i / 8] >> i % 8 & 1;
+}
+
+static void take_q2_0(struct pd_block *b, const uint8_t *src)
+{
+    memcpy(b->scale, src, 2);
+    for (int i = 0; i < 64; i++) b->q[i] = src[2 + i / 4] >> 2 * (i % 4) & 3;
+}
+
 /* ---- the table ---- */
 
 const struct pd_block_layout pd_block_layouts[PD_N_DTYPES] = {
@@ -283,6 +295,8 @@ const struct pd_block_layout pd_block_layouts[PD_N_DTYPES] = {
     [PD_IQ3_S] = {8, 4, 2, 2, take_iq3_s, .coded = true},
     [PD_MXFP4] = {16, 0, 1, 0, take_mxfp4, .pairs = true},
     [PD_NVFP4] = {16, 0, 2, 0, take_nvfp4, .pairs = true, .row_scale = 4},
+    [PD_Q1_0] = {4, 0, 2, 0, take_q1_0, .shared = 4},
+    [PD_Q2_0] = {8, 0, 2, 0, take_q2_0, .shared = 2},
 };
 
 void pd_block_put(enum pd_dtype dtype, struct pd_block *b, const uint8_t *src)
@@ -292,7 +306,7 @@ void pd_block_put(enum pd_dtype dtype, struct pd_block *b, const uint8_t *src)
     for (uint32_t i = 0; !l->coded && i < pd_dtypes[dtype].block_len / 32; i++) {
         if (l->pairs) put_pairs(b->low + 16 * i, b->q + 32 * i);
         else if (l->low == 16) put_nibbles(b->low + 16 * i, b->q + 32 * i);
-        else put_bits(b->low + l->low * i, b->q + 32 * i, 2, 0);
+        else put_bits(b->low + l->low * i, b->q + 32 * i, l->low / 4, 0);
         if (l->high) put_bits(b->high + l->high * i, b->q + 32 * i, l->high / 4, l->low == 16 ? 4 : 2);
     }
 }

@@ -4,7 +4,7 @@
 
 #include "format/dtype.h"
 
-/* A block of a file (32, 64 or 256 weights) on its way to the device. */
+/* A block of a file (32 to 256 weights) on its way to the device. */
 struct pd_block {
     uint8_t q[256];   /* a quant per weight, of types that are not coded */
     uint8_t *low, *high, *scale, *super;   /* where its bytes belong in the sections */
@@ -16,6 +16,7 @@ struct pd_block_layout {
     void (*take)(struct pd_block *b, const uint8_t *src);
     bool coded;                        /* low and high are not made of quants */
     bool pairs;                        /* nibbles of a byte are neighbours, as they are looked up together */
+    uint8_t shared;                    /* blocks of 32 that have one `scale` together; 0: each has its own */
     uint8_t row_scale;                 /* bytes of a scale of the row, at its end */
     enum pd_dtype same_as;             /* the type whose kernels read these rows; 0: its own */
 };

@@ -53,7 +53,7 @@ static const struct kind {
 bool pd_selftest_is_like_another(enum pd_kernel_id id)
 {
     uint32_t type = pd_kernel_type_of(id);   /* of caches, a smaller number */
-    return type >= PD_IQ1_S && type != PD_IQ2_XS && type != PD_NVFP4;
+    return type >= PD_IQ1_S && type != PD_IQ2_XS && type != PD_NVFP4 && type != PD_Q1_0;
 }
 
 static void try_kernel(struct pd_trial *t, enum pd_kernel_id id, uint64_t seed)

@@ -36,7 +36,7 @@ static const struct half_places {
     [PD_Q5_1] = {0, 2, 16}, [PD_Q2_K] = {80, 2, 16}, [PD_Q3_K] = {108, 1, 64}, [PD_Q4_K] = {0, 2, 256},
     [PD_Q5_K] = {0, 2, 256}, [PD_Q6_K] = {208, 1, 256}, [PD_IQ4_NL] = {0, 1, 64}, [PD_IQ4_XS] = {0, 1, 256},
     [PD_IQ1_S] = {0, 1, 16}, [PD_IQ2_XXS] = {0, 1, 128}, [PD_IQ2_XS] = {0, 1, 128}, [PD_IQ2_S] = {0, 1, 128},
-    [PD_IQ3_XXS] = {0, 1, 512}, [PD_IQ3_S] = {0, 1, 512},
+    [PD_IQ3_XXS] = {0, 1, 512}, [PD_IQ3_S] = {0, 1, 512}, [PD_Q1_0] = {0, 1, 4}, [PD_Q2_0] = {0, 1, 4},
 };
 
 /* Of the types whose scales are no fp16, or not in one place. */
