@@ -193,8 +193,8 @@ const struct cmd_command cmd_selftest = {
     .description =
         "Runs every kernel that the device can run on small cases (odd shapes, ragged edges, every type of weight, "
         "windows, softcap, grouped heads, several columns) and compares the results with those of plain C on the "
-        "host. It takes seconds on a GPU, and a minute or two on a software device; a second run finds the compiled "
-        "pipelines in the cache.\n\n"
+        "host. It takes seconds on a GPU. A software device compiles for some ten minutes; a second run finds the "
+        "compiled pipelines in the cache, and takes about a minute there.\n\n"
         "For each kernel it prints the number of cases, the worst error and the tolerance that goes with it, and ok "
         "or FAILED. An error is relative: to the sum of magnitudes of a dot product, to the root mean square of a row "
         "elsewhere. Where cases of a kernel have different tolerances, the pair shown is the one that comes closest "
