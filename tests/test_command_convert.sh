@@ -4,6 +4,7 @@
 . "$(dirname "$0")/command.sh"
 
 stories=$source/models/stories.gguf
+texts=${PERIDOT_SHARED:-}/data   # of CMake's PERIDOT_SHARED
 
 logits() { "$peridot" logits -m "$1" --tokens "$2" --kv f32 --out "$3" 2>"$folder/err"; }
 
@@ -95,6 +96,20 @@ test_imatrix() {
     check "by what differs" contains err "columns"
 }
 
+# q4_k of the demo model, by an imatrix of 30 kB of stories, predicts 12 kB of others as well as llama.cpp's llama-quantize
+# makes it (--pure --token-embedding-type q6_k, with the same imatrix): 21.1944, and 0.2 % more.
+test_imatrix_is_good() {
+    local perplexity
+    head -c 30000 "$texts/stories.txt" >"$folder/known"
+    head -c 12000 "$texts/stories-heldout.txt" >"$folder/others"
+    run imatrix -m "$stories" -f "$folder/known" -o "$folder/i.gguf" --ctx 512
+    run convert "$stories" -o "$folder/x.gguf" --type q4_k --imatrix "$folder/i.gguf"
+    run perplexity -m "$folder/x.gguf" -f "$folder/others" --ctx 512
+    perplexity=$(sed -n 's/^perplexity: \([0-9.]*\).*/\1/p' "$folder/out")
+    check "by an imatrix as good as llama.cpp's ($perplexity)" \
+        awk -v p="$perplexity" 'BEGIN { exit !(p > 20 && p < 21.1944 * 1.002) }'
+}
+
 test_fails() {
     local golden=$source/tests/golden/gemma1
     fails_with 2 "-o" convert "$golden"
@@ -113,5 +128,7 @@ test_fails() {
 test_logits
 test_rope_rules
 [ -e "$stories" ] && test_stories && test_imatrix
+if [ -e "$stories" ] && [ -e "$texts/stories.txt" ]; then test_imatrix_is_good
+else echo "skipped: stories to measure an imatrix by"; fi
 test_fails
 finish
