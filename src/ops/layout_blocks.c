@@ -84,7 +84,6 @@ static void take_q2_k(struct pd_block *b, const uint8_t *src)
 {
     memcpy(b->scale, src, 16);
     crumbs(b->q, src + 16);
-    memcpy(b->super, src + 80, 4);
 }
 
 static void take_q3_k(struct pd_block *b, const uint8_t *src)
@@ -96,7 +95,6 @@ static void take_q3_k(struct pd_block *b, const uint8_t *src)
         int low = i < 8 ? scales[i] & 15 : scales[i - 8] >> 4, high = scales[8 + i % 4] >> 2 * (i / 4) & 3;
         b->scale[i] = (uint8_t)((low | high << 4) - 32);
     }
-    memcpy(b->super, src + 108, 2);
 }
 
 /* The eight scales and minimums of q4_k and q5_k, 6 bits each in 12 bytes, as pairs of bytes. */
@@ -122,14 +120,12 @@ static void chunks_of_nibbles(uint8_t *q, const uint8_t *qs)
 
 static void take_q4_k(struct pd_block *b, const uint8_t *src)
 {
-    memcpy(b->super, src, 4);
     pairs_of_six_bits(b->scale, src + 4);
     chunks_of_nibbles(b->q, src + 16);
 }
 
 static void take_q5_k(struct pd_block *b, const uint8_t *src)
 {
-    memcpy(b->super, src, 4);
     pairs_of_six_bits(b->scale, src + 4);
     chunks_of_nibbles(b->q, src + 48);
     for (int e = 0; e < 256; e++) b->q[e] |= (uint8_t)((src[16 + e % 32] >> e / 32 & 1) << 4);
@@ -144,13 +140,11 @@ static void take_q6_k(struct pd_block *b, const uint8_t *src)
         b->q[e] = (uint8_t)(low | high << 4);
     }
     memcpy(b->scale, src + 192, 16);
-    memcpy(b->super, src + 208, 2);
 }
 
 static void take_iq4_xs(struct pd_block *b, const uint8_t *src)
 {
     unsigned scales_h = src[2] | (unsigned)src[3] << 8;
-    memcpy(b->super, src, 2);
     for (int s = 0; s < 8; s++) {
         int low = src[4 + s / 2] >> 4 * (s % 2) & 15, high = (int)(scales_h >> 2 * s & 3);
         b->scale[s] = (uint8_t)((low | high << 4) - 32);
@@ -200,14 +194,12 @@ static void take_iq2_xxs(struct pd_block *b, const uint8_t *src)
         memcpy(b->low + 4 * g, src + 2 + 8 * g, 4);
         memcpy(b->high + 4 * g, src + 6 + 8 * g, 4);
     }
-    memcpy(b->super, src, 2);
 }
 
 static void take_iq2_xs(struct pd_block *b, const uint8_t *src)
 {
     memcpy(b->low, src + 2, 64);
     memcpy(b->scale, src + 66, 8);
-    memcpy(b->super, src, 2);
 }
 
 static void take_iq2_s(struct pd_block *b, const uint8_t *src)
@@ -218,14 +210,12 @@ static void take_iq2_s(struct pd_block *b, const uint8_t *src)
         b->scale[2 * g] = src[74 + g];
         b->scale[2 * g + 1] = src[66 + g];
     }
-    memcpy(b->super, src, 2);
 }
 
 static void take_iq3_xxs(struct pd_block *b, const uint8_t *src)
 {
     memcpy(b->low, src + 2, 64);
     memcpy(b->high, src + 66, 32);
-    memcpy(b->super, src, 2);
 }
 
 static void take_iq3_s(struct pd_block *b, const uint8_t *src)
@@ -236,14 +226,12 @@ static void take_iq3_s(struct pd_block *b, const uint8_t *src)
         b->scale[2 * g] = src[106 + g / 2] >> g % 2 * 4 & 15;
         b->scale[2 * g + 1] = src[66 + g];
     }
-    memcpy(b->super, src, 2);
 }
 
 static void take_iq1_s(struct pd_block *b, const uint8_t *src)
 {
     memcpy(b->low, src + 2, 32);
     memcpy(b->scale, src + 34, 16);
-    memcpy(b->super, src, 2);
 }
 
 static void take_iq1_m(struct pd_block *b, const uint8_t *src)
@@ -277,11 +265,11 @@ const struct pd_block_layout pd_block_layouts[PD_N_DTYPES] = {
     [PD_Q4_1] = {16, 0, 4, 0, take_q4_1},
     [PD_Q5_0] = {16, 4, 2, 0, take_q5_0},
     [PD_Q5_1] = {16, 4, 4, 0, take_q5_1},
-    [PD_Q2_K] = {8, 0, 2, 4, take_q2_k},
-    [PD_Q3_K] = {8, 4, 2, 2, take_q3_k},
+    [PD_Q2_K] = {8, 0, 2, 4, take_q2_k, .super_at = 80},
+    [PD_Q3_K] = {8, 4, 2, 2, take_q3_k, .super_at = 108},
     [PD_Q4_K] = {16, 0, 2, 4, take_q4_k},
     [PD_Q5_K] = {16, 4, 2, 4, take_q5_k},
-    [PD_Q6_K] = {16, 8, 2, 2, take_q6_k},
+    [PD_Q6_K] = {16, 8, 2, 2, take_q6_k, .super_at = 208},
     [PD_IQ4_NL] = {16, 0, 2, 0, take_q4_0, .pairs = true},
     [PD_IQ4_XS] = {16, 0, 1, 2, take_iq4_xs, .pairs = true},
     [PD_TQ1_0] = {8, 0, 2, 4, take_tq1_0, .same_as = PD_Q2_K},
@@ -302,6 +290,7 @@ const struct pd_block_layout pd_block_layouts[PD_N_DTYPES] = {
 void pd_block_put(enum pd_dtype dtype, struct pd_block *b, const uint8_t *src)
 {
     const struct pd_block_layout *l = &pd_block_layouts[dtype];
+    memcpy(b->super, src + l->super_at, l->super);
     l->take(b, src);
     for (uint32_t i = 0; !l->coded && i < pd_dtypes[dtype].block_len / 32; i++) {
         if (l->pairs) put_pairs(b->low + 16 * i, b->q + 32 * i);

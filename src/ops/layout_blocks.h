@@ -12,10 +12,12 @@ struct pd_block {
 
 struct pd_block_layout {
     uint8_t low, high, scale, super;   /* bytes: of 32 weights, and of 256 */
-    /* Writes scale and super, and q or, of coded types, low and high. NULL: for rows that are no such blocks. */
+    /* Writes scale, q or, of coded types, low and high, and super where it is not in the file as it is. NULL: for rows
+     * that are no such blocks. */
     void (*take)(struct pd_block *b, const uint8_t *src);
     bool coded;                        /* low and high are not made of quants */
     bool pairs;                        /* nibbles of a byte are neighbours, as they are looked up together */
+    uint8_t super_at;                  /* of a block in a file */
     uint8_t shared;                    /* blocks of 32 that have one `scale` together; 0: each has its own */
     uint8_t row_scale;                 /* bytes of a scale of the row, at its end */
     enum pd_dtype same_as;             /* the type whose kernels read these rows; 0: its own */
