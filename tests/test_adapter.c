@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "arch/adapter.h"
+#include "base/num.h"
 #include "base/os.h"
 #include "folder_fixture.h"
 #include "golden_files.h"
@@ -136,6 +137,20 @@ struct edit {
     const char *from, *to, *sentence;
 };
 
+/* Each edit of a file's bytes is refused where `path` is opened; the file is then as it was. */
+static void refuse_edits(const struct edit *edits, size_t n, const char *file, const char *bytes, size_t n_bytes,
+                         const char *path)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t size = n_bytes;
+        char *edited = replaced(bytes, &size, edits[i].from, edits[i].to);
+        write_file(file, edited, size);
+        expect_refusal(path, edits[i].sentence);
+        free(edited);
+    }
+    write_file(file, bytes, n_bytes);
+}
+
 static void test_config(void **state)
 {
     (void)state;
@@ -163,14 +178,7 @@ static void test_config(void **state)
         {"\"self_attn.o_proj\": 5", "\"self_attn.o_proj\": null", "self_attn.o_proj is not a number"},
     };
     write_file("adapter_model.safetensors", tensors, tensors_size);
-    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
-        size_t size = json_size;
-        char *text = replaced(json, &size, edits[i].from, edits[i].to);
-        write_file("adapter_config.json", text, size);
-        expect_refusal(folder, edits[i].sentence);
-        free(text);
-    }
-    write_file("adapter_config.json", json, json_size);
+    refuse_edits(edits, PD_COUNT(edits), "adapter_config.json", json, json_size, folder);
     assert_int_equal(open_path(folder), PERIDOT_OK);
 }
 
@@ -190,14 +198,7 @@ static void test_tensors(void **state)
         {"\"shape\":[32,4]", "\"shape\":[4,32]", "has shape [4, 32], but the model and its rank say [32, 4]"},
     };
     write_file("adapter_config.json", json, json_size);
-    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
-        size_t size = tensors_size;
-        char *data = replaced(tensors, &size, edits[i].from, edits[i].to);
-        write_file("adapter_model.safetensors", data, size);
-        expect_refusal(folder, edits[i].sentence);
-        free(data);
-    }
-    write_file("adapter_model.safetensors", tensors, tensors_size);
+    refuse_edits(edits, PD_COUNT(edits), "adapter_model.safetensors", tensors, tensors_size, folder);
 }
 
 static void test_gguf(void **state)
@@ -212,13 +213,7 @@ static void test_gguf(void **state)
         {"blk.0.attn_q.weight.lora_", "blk.7.attn_q.weight.lora_", "blk.7.attn_q.weight.lora_a is not supported"},
         {"blk.0.ffn_up.weight", "blk.0.ffn_oq.weight", "blk.0.ffn_oq.weight.lora_a is not supported"},
     };
-    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
-        size_t size = gguf_size;
-        char *data = replaced(gguf, &size, edits[i].from, edits[i].to);
-        write_file("a.gguf", data, size);
-        expect_refusal(in_folder("a.gguf"), edits[i].sentence);
-        free(data);
-    }
+    refuse_edits(edits, PD_COUNT(edits), "a.gguf", gguf, gguf_size, in_folder("a.gguf"));
     expect_refusal(PERIDOT_GOLDEN "/llama/model.gguf", "metadata key general.type is model, not adapter");
     expect_refusal(PERIDOT_GOLDEN "/lora/gemma3/first.gguf", "metadata key general.architecture is gemma3, not llama");
     expect_refusal(PERIDOT_GOLDEN "/llama", "no adapter_config.json in this folder");
