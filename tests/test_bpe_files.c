@@ -317,8 +317,9 @@ static const char *write_small(const struct small *s)
 }
 
 static void spoil_nothing(struct small *s) { (void)s; }
-static void spoil_byte(struct small *s) { s->text[0] = "nonesuch"; }
-static void spoil_type(struct small *s) { s->type[7] = PD_PIECE_UNUSED; }
+static void spoil_byte(struct small *s) { s->text[' '] = "nonesuch"; }
+static void spoil_type(struct small *s) { s->type['~'] = PD_PIECE_UNUSED; }
+static void drop_bytes(struct small *s) { s->text[0x1f] = "nonesuch"; s->text[0x7f] = "none"; }
 static void spoil_types(struct small *s) { s->n_types--; }
 static void spoil_byte_type(struct small *s) { s->type[256] = PD_PIECE_BYTE; }
 static void spoil_user(struct small *s) { s->text[257] = "\xb8\xad"; }
@@ -333,7 +334,8 @@ static void test_spoilt_gguf(void **state)
 {
     (void)state;
     static const struct { void (*spoil)(struct small *s); const char *sentence; } cases[] = {
-        {spoil_byte, "byte 0x00"}, {spoil_type, "byte 0x07"}, {spoil_types, "257 elements for 258 pieces"},
+        {spoil_byte, "byte 0x20"}, {spoil_type, "byte 0x7E"}, {drop_bytes, NULL},
+        {spoil_types, "257 elements for 258 pieces"},
         {spoil_byte_type, "piece 256"}, {spoil_user, "piece 257 of the vocabulary is not UTF-8"},
         {spoil_twice, "are the same"},
         {spoil_no_merges, "tokenizer.ggml.merges is missing"}, {spoil_merge, "not two pieces"},
@@ -364,6 +366,7 @@ static void test_spoilt_gguf(void **state)
                          cases[i].sentence);
         } else {
             expect(v, "abc\u4e2d", 0, "ab|c|\u4e2d|");
+            if (cases[i].spoil == drop_bytes) expect(v, "c\x7f" "a\x1f" "b", 0, "c|a|b|");
             peridot_vocab_close(v);
         }
     }

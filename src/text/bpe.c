@@ -18,11 +18,10 @@ struct pd_bpe {
     struct pd_piece_index index;
     struct pd_special user;        /* user-defined pieces */
     struct pd_merge_table merges;
-    int32_t bytes[256];            /* the piece of each byte; CHAR_MERGES: for characters that no piece covers, or -1 */
+    int32_t bytes[256];            /* the piece of each byte or -1; CHAR_MERGES: for characters that no piece covers */
     struct pd_split *split;        /* BYTE_MERGES */
-    /* CHAR_MERGES: */
-    int32_t unknown;               /* what such characters are where there are no bytes */
-    bool lines_apart;              /* long texts can be cut after line breaks */
+    int32_t unknown;               /* what has no piece is this one; -1: nothing */
+    bool lines_apart;              /* CHAR_MERGES: long texts can be cut after line breaks */
 };
 
 /* One call's state. */
@@ -36,17 +35,21 @@ struct work {
 
 /* ---- opening ---- */
 
-/* All bytes are pieces: any text must become ids. Those of characters have names. */
+/* Those of characters have names, and are all there. Byte-level vocabularies that were made of text alone lack bytes
+ * that it never had (StarCoder's and Granite's 0xC0, Falcon's some of control characters), but none of printable ASCII;
+ * as in tokenizers, these are unknown, or nothing. */
 static peridot_status find_bytes(struct pd_bpe *b)
 {
     bool named = b->pieces->algorithm == PD_ALGORITHM_CHAR_MERGES;
     char name[8];
     for (int i = 0; i < 256; i++) {
         snprintf(name, sizeof name, "<0x%02X>", (unsigned)i);
-        b->bytes[i] = named ? pd_piece_index_find(&b->index, b->pieces, name, 6)
-                            : pd_piece_index_find(&b->index, b->pieces, &(char){(char)i}, 1);
-        if (b->bytes[i] < 0 || (named && b->pieces->piece[b->bytes[i]].type != PD_PIECE_BYTE))
+        int32_t id = named ? pd_piece_index_find(&b->index, b->pieces, name, 6)
+                           : pd_piece_index_find(&b->index, b->pieces, &(char){(char)i}, 1);
+        bool needed = named || (i >= ' ' && i <= '~');
+        if (needed && (id < 0 || (named && b->pieces->piece[id].type != PD_PIECE_BYTE)))
             return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no piece for the byte 0x%02X", (unsigned)i);
+        b->bytes[i] = id < 0 ? b->unknown : id;
     }
     return PERIDOT_OK;
 }
@@ -60,7 +63,7 @@ static peridot_status create(struct pd_bpe *b)
     PD_TRY(pd_merge_table_create(&b->merges, p));
     if (p->pattern) PD_TRY(pd_split_create(&b->split, p->pattern));
     b->bytes[0] = b->unknown = -1;
-    for (uint32_t i = 0; i < p->n && characters; i++)
+    for (uint32_t i = 0; i < p->n; i++)
         if (p->piece[i].type == PD_PIECE_UNKNOWN) b->unknown = (int32_t)i;
     b->lines_apart = characters && pd_pieces_lines_apart(p);
     return !characters || pd_pieces_has_bytes(p) ? find_bytes(b) : PERIDOT_OK;
@@ -99,8 +102,10 @@ static int32_t find_plain(const struct pd_bpe *b, const char *text, size_t size)
 
 static peridot_status push_bytes(struct work *w, const char *text, size_t size)
 {
-    for (size_t i = 0; i < size; i++)
-        PD_TRY(pd_merge_row_push(&w->row, (uint32_t)w->b->bytes[(unsigned char)text[i]]));
+    for (size_t i = 0; i < size; i++) {
+        int32_t id = w->b->bytes[(unsigned char)text[i]];
+        if (id >= 0) PD_TRY(pd_merge_row_push(&w->row, (uint32_t)id));
+    }
     return PERIDOT_OK;
 }
 
