@@ -22,7 +22,7 @@ static void spoil_bos(struct tiny *t) { t->bos = (int64_t)t->n; }
 static void spoil_eos(struct tiny *t) { t->eos = 0xfffffffe; }
 static void spoil_eot(struct tiny *t) { t->eot = 1 << 30; }
 static void spoil_unknown_id(struct tiny *t) { t->unknown = 100000; }
-static void spoil_two_unknown(struct tiny *t) { t->type[3] = t->type[4] = 2; }
+static void spoil_two_unknown(struct tiny *t) { t->type[3] = t->type[4] = 2; t->unknown = -1; }
 static void spoil_byte(struct tiny *t) { t->type[20] = 1; }
 static void spoil_byte_name(struct tiny *t) { t->text[20] = (struct pd_string){"<0xzz>", 6}; }
 static void spoil_byte_short(struct tiny *t) { t->text[20] = (struct pd_string){"<", 1}; }
@@ -90,6 +90,53 @@ static void test_spoilt_gguf(void **state)
             fail_msg("case %zu: \"%s\" does not say \"%s\"", i, peridot_last_error(), spoilt[i].sentence);
         assert_non_null(strstr(peridot_last_error(), "tiny.gguf: "));
     }
+}
+
+/* ---- what converters say, or lose ---- */
+
+/* Without bos where the file says so; but Gemma 4 has it whatever the file says. */
+static void test_no_bos(void **state)
+{
+    (void)state;
+    void (*const make[])(struct tiny *) = {tiny_make, tiny_make_gemma4};
+    for (size_t i = 0; i < PD_COUNT(make); i++) {
+        struct tiny t;
+        make[i](&t);
+        t.no_bos = true;
+        peridot_vocab *v = open_tiny(&t);
+        expect(v, "hello", PERIDOT_ENCODE_BOS, i ? "<bos>|hello|" : "hello|");
+        peridot_vocab_close(v);
+    }
+}
+
+/* Phi 3's first files: what pads the vocabulary is called unknown, and <unk> a control piece. */
+static void test_unknown_pads(void **state)
+{
+    (void)state;
+    struct tiny t;
+    tiny_make(&t);
+    tiny_add(&t, "[PAD1]", 0, 2);
+    tiny_add(&t, "[PAD2]", 0, 2);
+    peridot_vocab *v = open_tiny(&t);
+    const struct pd_piece *piece = v->tokenizer->pieces.piece;
+    assert_int_equal(piece[3].type, PD_PIECE_UNKNOWN);
+    assert_int_equal(piece[t.n - 2].type, PD_PIECE_UNUSED);
+    assert_int_equal(piece[t.n - 1].type, PD_PIECE_UNUSED);
+    expect(v, "hello", 0, "hello|");
+    peridot_vocab_close(v);
+}
+
+/* Phi 3's </s> is no control piece in its files. It takes the spaces after it, and text goes on with a prefix. */
+static void test_phi_end(void **state)
+{
+    (void)state;
+    struct tiny t;
+    tiny_make(&t);
+    t.architecture = "phi3";
+    tiny_add(&t, "</s>", 0, 4);
+    peridot_vocab *v = open_tiny(&t);
+    expect(v, "hello</s>  the", PERIDOT_ENCODE_SPECIAL, "\u2581hello|</s>|\u2581the|");
+    peridot_vocab_close(v);
 }
 
 /* ---- odd, but to be borne ---- */
@@ -299,7 +346,8 @@ static void test_wrong_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spoilt_gguf), cmocka_unit_test(test_odd_gguf), cmocka_unit_test(test_no_cuts),
+        cmocka_unit_test(test_spoilt_gguf), cmocka_unit_test(test_no_bos), cmocka_unit_test(test_unknown_pads),
+        cmocka_unit_test(test_phi_end), cmocka_unit_test(test_odd_gguf), cmocka_unit_test(test_no_cuts),
         cmocka_unit_test(test_truncated_model), cmocka_unit_test(test_damaged_model),
         cmocka_unit_test(test_unsupported_model),
         cmocka_unit_test(test_wrong_files),

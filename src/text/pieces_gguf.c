@@ -78,14 +78,19 @@ static peridot_status read_named_id(int32_t *out, const struct pd_pieces *p, con
     return PERIDOT_OK;
 }
 
-/* Converters mark <unk> as control when the tokenizer's configuration calls it special. */
+/* Converters mark <unk> as control when the tokenizer's configuration calls it special, and Phi 3's first ones marked
+ * what pads the vocabulary as unknown. */
 static peridot_status restore_unknown(struct pd_pieces *p, const struct pd_checkpoint *c)
 {
     int32_t id;
-    for (uint32_t i = 0; i < p->n; i++)
-        if (p->piece[i].type == PD_PIECE_UNKNOWN) return PERIDOT_OK;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n; i++) n += p->piece[i].type == PD_PIECE_UNKNOWN;
+    if (n == 1) return PERIDOT_OK;
     PD_TRY(read_named_id(&id, p, c, KEY("unknown_token_id"), (const char *const[]){"<unk>", "<UNK>", "[UNK]"}));
-    if (id >= 0) p->piece[id].type = PD_PIECE_UNKNOWN;
+    if (id < 0) return PERIDOT_OK;
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->piece[i].type == PD_PIECE_UNKNOWN) p->piece[i].type = PD_PIECE_UNUSED;
+    p->piece[id].type = PD_PIECE_UNKNOWN;
     return PERIDOT_OK;
 }
 
@@ -95,13 +100,16 @@ static bool is_phi(const struct pd_checkpoint *c)
     return has_string(c, "general.architecture", &family) && is(family, "phi3");
 }
 
-/* Phi's files know no flags of tokens: those whose tokenizer.json has "rstrip". */
+/* Phi's files know no flags of tokens: those whose tokenizer.json has "rstrip". Some call </s> user-defined, which
+ * sentencepiece knows no flag of either. */
 static void restore_rstrip(struct pd_pieces *p, const struct pd_checkpoint *c)
 {
     static const char *const names[] = {"</s>", "<|assistant|>", "<|end|>", "<|system|>", "<|user|>"};
     for (size_t i = 0; i < PD_COUNT(names) && is_phi(c); i++) {
-        int32_t id = pd_pieces_find_control(p, names[i], strlen(names[i]));
-        if (id >= 0) p->piece[id].rstrip = true;
+        int32_t id = pd_pieces_find(p, names[i], strlen(names[i]));
+        if (id < 0) continue;
+        p->piece[id].rstrip = true;
+        if (p->piece[id].type == PD_PIECE_USER) p->piece[id].type = PD_PIECE_CONTROL;
     }
 }
 
@@ -178,6 +186,15 @@ static peridot_status read_prefix(struct pd_pieces *out, const struct pd_checkpo
     return PERIDOT_OK;
 }
 
+/* Gemma 4 begins with bos whatever the file says. */
+static peridot_status read_bos(struct pd_pieces *out, const struct pd_checkpoint *c)
+{
+    bool bos;
+    PD_TRY(read_flag(&bos, c, KEY("add_bos_token"), !out->no_bos));
+    out->no_bos = !bos && out->algorithm != PD_ALGORITHM_CHAR_MERGES;
+    return PERIDOT_OK;
+}
+
 /* ---- byte-level vocabularies ---- */
 
 /* The steps by name. Files from before the key existed lack it: of them, Llama 3's are known by their
@@ -185,7 +202,7 @@ static peridot_status read_prefix(struct pd_pieces *out, const struct pd_checkpo
 static peridot_status read_pattern(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
     struct pd_string pre = {"default", 7};
-    bool prefix, bos;
+    bool prefix;
     char known[512];
     has_string(c, KEY("pre"), &pre);
     if (is(pre, "default")) {
@@ -198,8 +215,7 @@ static peridot_status read_pattern(struct pd_pieces *out, const struct pd_checkp
                        (int)pd_min(pre.size, 40), pre.data, pd_pre_known(known, sizeof known));
     PD_TRY(read_flag(&prefix, c, KEY("add_space_prefix"), false));
     if (prefix) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, KEY("add_space_prefix") " is not supported for \"gpt2\"");
-    PD_TRY(read_flag(&bos, c, KEY("add_bos_token"), !row->no_bos));
-    out->no_bos = !bos;
+    out->no_bos = row->no_bos;
     out->whole_words = row->whole_words;
     out->nfc = row->nfc;
     return pd_pieces_set_pattern(out, row->pattern);
@@ -233,6 +249,7 @@ peridot_status pd_pieces_read_gguf(struct pd_pieces *out, const struct pd_checkp
     PD_TRY(read_ids(out, c));
     bool bytes = out->algorithm == PD_ALGORITHM_BYTE_MERGES;
     PD_TRY(bytes ? read_pattern(out, c) : read_prefix(out, c));
+    PD_TRY(read_bos(out, c));
     if (pd_pieces_by_merges(out)) PD_TRY(read_merges(out, c));
     return pd_pieces_check(out);
 }
