@@ -100,6 +100,15 @@ static void test_patterns(void **state)
     v = open_parts(&p);
     expect(v, "hello 12", 0, "he|ll|o| |1|2|");
     peridot_vocab_close(v);
+    p.pre_tokenizer = PRE(SPLIT("l") ", " SPLIT("h|\\\\s+$"));   /* of what is between two l, or of a line */
+    v = open_parts(&p);
+    expect(v, "hello  ", 0, "h|e|l|l|o|  |");
+    expect(v, "her  ll\n\n", 0, "h|e|r|  |l|l|\n\n|");
+    peridot_vocab_close(v);
+    p.pre_tokenizer = PRE(SPLIT("^ +| +$"));   /* of each line */
+    v = open_parts(&p);
+    expect(v, "  he \n  he \n\n ", 0, "  |he| |\n|  |he| |\n\n| |");
+    peridot_vocab_close(v);
     p.pre_tokenizer = PRE(REMOVED("l+|\\\\p{N}", "true"));   /* what it does not match is gone */
     v = open_parts(&p);
     expect(v, "hello 12", 0, "ll|1|2|");

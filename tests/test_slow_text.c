@@ -71,7 +71,7 @@ static peridot_status split(uint64_t *n_steps, const char *pattern, const char *
     struct pd_split *s;
     struct pd_split_run run;
     EXPECT_OK(pd_split_create(&s, pattern));
-    peridot_status status = pd_split_begin(&run, s, text, size);
+    peridot_status status = pd_split_begin(&run, s, text, size, NULL);
     for (size_t at = 0, end; at < size && status == PERIDOT_OK; at = end) status = pd_split_next(&end, &run, at);
     *n_steps = run.n_steps;
     pd_split_end(&run);
@@ -89,7 +89,8 @@ static char *repeated(const char *unit, size_t size)
 }
 
 /* Beside Llama 3's and GPT-2's, what newer vocabularies use. */
-static const char *const published[] = {pd_split_gpt2, pd_split_llama3, pd_split_qwen2,
+static const char *const published[] = {pd_split_gpt2, pd_split_llama3, pd_split_qwen2, pd_split_qwen35,
+    pd_split_seed_coder, pd_split_cased_word, pd_split_wide_marks, pd_split_last_spaces, pd_split_east_asian,
     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+"
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*"
@@ -108,6 +109,7 @@ static void test_published(void **state)
     for (size_t i = 0; i < sizeof published / sizeof *published; i++)
         for (size_t k = 0; k < sizeof units / sizeof *units; k++) {
             char *text = repeated(units[k], SIZE);
+            if ((unsigned char)text[SIZE - 1] < 0x80) text[SIZE - 1] = 'x';   /* so that no run reaches the end */
             peridot_status status = split(&n_steps, published[i], text, SIZE);
             if (status != PERIDOT_OK) fail_msg("pattern %zu, unit %zu: %s", i, k, pd_error());
             if (n_steps > most) most = n_steps;
@@ -122,7 +124,7 @@ static void test_hostile(void **state)
     (void)state;
     static const struct { const char *pattern, *unit; } rows[] = {
         {".(?=.*x)|.", "a"}, {".(?=.*)|.", "a"}, {"\\p{L}+y|.", "a"}, {"\\p{L}++y|.", "a"}, {"\\p{L}+\\d|.", "a"},
-        {"(?:a|a)*b|.", "a"}, {"(a+)+b|.", "a"}, {"(?:\\p{L}{255})+\\d|.", "a"}, {".*?(?=[^y]*+z)|.", "a"},
+        {"(?:a|a)*b|.", "a"}, {"(a+)+b|.", "a"}, {"(?:\\p{L}{255})+\\d|.", "a"}, {".+?(?=[^y]*+z)|.", "a"},
         {"(?=\\s*[^ ])\\s|.", " "}, {".(?!.*y.*z)", "a"}, {"(?:.(?=(?:.*x)?))+", "a"}, {"(?>a*)b|a", "a"},
         {"a*?b|a", "a"}, {"(?=(?:aa?)*b).|.", "a"},
     };

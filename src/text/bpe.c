@@ -19,7 +19,7 @@ struct pd_bpe {
     struct pd_special user;        /* user-defined pieces */
     struct pd_merge_table merges;
     int32_t bytes[256];            /* the piece of each byte or -1; CHAR_MERGES: for characters that no piece covers */
-    struct pd_split *split;        /* BYTE_MERGES */
+    struct pd_split *splits[PD_MAX_PATTERNS];   /* BYTE_MERGES: of words, each of what the one before it left */
     int32_t unknown;               /* what has no piece is this one; -1: nothing */
     bool lines_apart;              /* CHAR_MERGES: long texts can be cut after line breaks */
 };
@@ -61,7 +61,7 @@ static peridot_status create(struct pd_bpe *b)
     PD_TRY(pd_piece_index_create(&b->index, p));
     PD_TRY(pd_special_create(&b->user, p, PD_SPECIAL_USER));
     PD_TRY(pd_merge_table_create(&b->merges, p));
-    if (p->pattern) PD_TRY(pd_split_create(&b->split, p->pattern));
+    for (uint32_t i = 0; i < p->n_patterns; i++) PD_TRY(pd_split_create(&b->splits[i], p->patterns[i]));
     b->bytes[0] = b->unknown = -1;
     for (uint32_t i = 0; i < p->n; i++)
         if (p->piece[i].type == PD_PIECE_UNKNOWN) b->unknown = (int32_t)i;
@@ -87,7 +87,7 @@ void pd_bpe_free(struct pd_bpe *b)
     pd_piece_index_free(&b->index);
     pd_merge_table_free(&b->merges);
     pd_special_free(&b->user);
-    pd_split_free(b->split);
+    for (uint32_t i = 0; i < PD_MAX_PATTERNS; i++) pd_split_free(b->splits[i]);
     free(b);
 }
 
@@ -151,14 +151,17 @@ static peridot_status encode_word(struct work *w, const char *text, size_t size)
 
 /* ---- stretches between user-defined pieces ---- */
 
-static peridot_status encode_pattern(struct work *w, const char *text, size_t size)
+/* By pattern `step` and those after it. */
+static peridot_status encode_words(struct work *w, uint32_t step, const char *text, size_t size,
+                                   struct pd_split_run *outer)
 {
     struct pd_split_run run;
-    peridot_status status = pd_split_begin(&run, w->b->split, text, size);
+    if (step == w->b->pieces->n_patterns) return encode_word(w, text, size);
+    peridot_status status = pd_split_begin(&run, w->b->splits[step], text, size, outer);
     for (size_t at = 0, end; at < size && status == PERIDOT_OK; at = end) {
         status = pd_split_next(&end, &run, at);
         if (w->b->pieces->drops_between && at < run.match_begin) continue;
-        if (status == PERIDOT_OK) status = encode_word(w, text + at, end - at);
+        if (status == PERIDOT_OK) status = encode_words(w, step + 1, text + at, end - at, &run);
     }
     pd_split_end(&run);
     return status;
@@ -198,7 +201,7 @@ static peridot_status encode_stretch(struct work *w, const char *text, size_t si
         text = w->stretch.data;
         size = w->stretch.size;
     }
-    return w->b->split ? encode_pattern(w, text, size) : encode_word(w, text, size);
+    return encode_words(w, 0, text, size, NULL);
 }
 
 /* ---- text ---- */

@@ -51,32 +51,36 @@ static const struct step normalizers[] = {
 
 /* ---- pre_tokenizer ---- */
 
+static bool add_pattern(struct pd_json_steps *out, const char *pattern)
+{
+    if (out->byte_level || out->drops_between || out->n_patterns == PD_MAX_PATTERNS) return false;
+    out->patterns[out->n_patterns++] = pattern;
+    return true;
+}
+
 /* By a pattern; or, in Gemma's files, at the spaces, of which the normalizer has left none. */
 static bool read_split(struct pd_json_steps *out, yyjson_val *step)
 {
     yyjson_val *pattern = yyjson_obj_get(step, "pattern"), *regex = yyjson_obj_get(pattern, "Regex");
     if (is_str(pattern, "String", " ")) return out->escape;
-    if (out->pattern || out->byte_level || !yyjson_is_str(regex) ||
-        strlen(yyjson_get_str(regex)) != yyjson_get_len(regex) || out->digits)
-        return false;
-    out->pattern = yyjson_get_str(regex);
-    out->drops_between = is_str(step, "behavior", "Removed") && flag(step, "invert", false);
-    return out->drops_between || is_str(step, "behavior", "Isolated");
+    bool drops = is_str(step, "behavior", "Removed") && flag(step, "invert", false) && out->n_patterns == 0;
+    if (!drops && !is_str(step, "behavior", "Isolated")) return false;
+    if (!yyjson_is_str(regex) || strlen(yyjson_get_str(regex)) != yyjson_get_len(regex)) return false;
+    if (!add_pattern(out, yyjson_get_str(regex))) return false;
+    out->drops_between = drops;
+    return true;
 }
 
 static bool read_digits(struct pd_json_steps *out, yyjson_val *step)
 {
-    if (out->pattern || out->byte_level) return false;
-    return out->digits = flag(step, "individual_digits", false);
+    return flag(step, "individual_digits", false) && add_pattern(out, pd_split_digit);
 }
 
 static bool read_byte_level(struct pd_json_steps *out, yyjson_val *step)
 {
-    bool regex = flag(step, "use_regex", true);
-    if (flag(step, "add_prefix_space", true) || (regex ? out->pattern != NULL : out->digits)) return false;
-    out->byte_level = true;
-    if (regex) out->pattern = out->digits ? pd_split_digits : pd_split_gpt2;
-    return true;
+    if (flag(step, "add_prefix_space", true)) return false;
+    if (flag(step, "use_regex", true) && !add_pattern(out, pd_split_gpt2)) return false;
+    return out->byte_level = true;
 }
 
 /* "add_prefix_space" is what older files have instead of "prepend_scheme". */
@@ -205,7 +209,7 @@ static peridot_status check_spelling(const struct pd_json_steps *s)
                        "a tokenizer that neither is byte-level nor escapes spaces is not supported");
     if (!s->byte_level && s->nfc)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the normalizer \"NFC\" is supported for byte-level tokenizers only");
-    if (!s->byte_level && s->pattern)
+    if (!s->byte_level && s->n_patterns)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
                        "the pre_tokenizer \"Split\" is supported for byte-level tokenizers only");
     if (s->byte_decoder != s->byte_level || s->space_decoder != s->escape)

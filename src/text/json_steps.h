@@ -4,7 +4,7 @@
 #ifndef PD_TEXT_JSON_STEPS_H
 #define PD_TEXT_JSON_STEPS_H
 
-#include "base/status.h"
+#include "text/pieces.h"
 
 #include <yyjson.h>
 
@@ -14,9 +14,9 @@ struct pd_json_steps {
     bool escape;                 /* spaces become U+2581 */
     bool prefix, prefix_each, prefix_unless_space, split_spaces, strip_prefix;   /* as in pd_pieces */
     bool byte_decoder, space_decoder;
-    const char *pattern;         /* that splits words; NULL: none */
-    bool digits;                 /* taken out one by one before that */
-    bool drops_between;          /* as in pd_pieces */
+    const char *patterns[PD_MAX_PATTERNS];   /* as in pd_pieces */
+    uint32_t n_patterns;
+    bool drops_between;
     const char *bos;             /* the piece that the template begins with; NULL: none */
     const char *end;             /* and that it ends with */
 };

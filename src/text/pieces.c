@@ -7,6 +7,7 @@
 #include "text/byte_level.h"
 #include "text/infill_names.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ void pd_pieces_free(struct pd_pieces *p)
     free(p->piece);
     free(p->text.data);
     free(p->merges);
-    free(p->pattern);
+    for (uint32_t i = 0; i < p->n_patterns; i++) free(p->patterns[i]);
     *p = (struct pd_pieces){0};
 }
 
@@ -42,11 +43,13 @@ bool pd_pieces_has_bytes(const struct pd_pieces *p)
 
 bool pd_pieces_by_merges(const struct pd_pieces *p) { return p->algorithm >= PD_ALGORITHM_CHAR_MERGES; }
 
-peridot_status pd_pieces_set_pattern(struct pd_pieces *p, const char *pattern)
+peridot_status pd_pieces_add_pattern(struct pd_pieces *p, const char *pattern)
 {
-    free(p->pattern);
-    p->pattern = pd_string_copy(pattern);
-    return p->pattern ? PERIDOT_OK : pd_fail_alloc(strlen(pattern), "pattern");
+    assert(p->n_patterns < PD_MAX_PATTERNS);
+    char *copy = pd_string_copy(pattern);
+    if (!copy) return pd_fail_alloc(strlen(pattern), "pattern");
+    p->patterns[p->n_patterns++] = copy;
+    return PERIDOT_OK;
 }
 
 const char *pd_pieces_text(const struct pd_pieces *p, uint32_t id)

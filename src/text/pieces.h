@@ -19,6 +19,8 @@ enum pd_piece_type {
     PD_PIECE_BYTE = 6        /* "<0x0A>": one byte of a character that no piece covers; all 256 or none */
 };
 
+enum { PD_MAX_PATTERNS = 8 };
+
 enum pd_algorithm {
     /* By scores, in sentencepiece; its numbers. */
     PD_ALGORITHM_UNIGRAM = 1, PD_ALGORITHM_BPE = 2, PD_ALGORITHM_WORD = 3, PD_ALGORITHM_CHAR = 4,
@@ -63,8 +65,10 @@ struct pd_pieces {
     bool prefix_unless_space;   /* dummy_prefix: not where a space is there already */
     bool split_spaces;       /* CHAR_MERGES: nothing merges across the start of a space */
     bool nfc;                /* BYTE_MERGES: text is brought into Unicode's form C first (nfc.h) */
-    char *pattern;           /* BYTE_MERGES: the words, a regular expression; NUL-terminated */
-    bool drops_between;      /* what it does not match is no word, and dropped */
+    /* BYTE_MERGES: regular expressions that split words, each what those before it left; NUL-terminated */
+    char *patterns[PD_MAX_PATTERNS];
+    uint32_t n_patterns;
+    bool drops_between;      /* what they do not match is no word, and dropped */
 };
 
 /* From the bytes of a sentencepiece ModelProto (tokenizer.model), from tokenizer.ggml.* of a GGUF, and from the bytes
@@ -99,7 +103,7 @@ void pd_pieces_suppress(struct pd_pieces *p, int64_t id);
 /* For the readers, which set the algorithm first. The text of a NORMAL piece of BYTE_MERGES is in the spelling of
  * byte_level.h; one that is not can never be made from text, and becomes UNUSED. */
 peridot_status pd_pieces_add(struct pd_pieces *p, const char *text, uint64_t size, double score, int64_t type);
-peridot_status pd_pieces_set_pattern(struct pd_pieces *p, const char *pattern);   /* copied */
+peridot_status pd_pieces_add_pattern(struct pd_pieces *p, const char *pattern);   /* copied */
 /* "<0x0A>": neither sentencepiece nor Hugging Face's byte_fallback accepts another spelling. */
 bool pd_pieces_is_byte_name(const char *text, size_t size);
 /* Plain text can become it. */

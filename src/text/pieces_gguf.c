@@ -203,7 +203,7 @@ static peridot_status read_pattern(struct pd_pieces *out, const struct pd_checkp
 {
     struct pd_string pre = {"default", 7};
     bool prefix;
-    char known[512];
+    char known[1024];
     has_string(c, KEY("pre"), &pre);
     if (is(pre, "default")) {
         bool llama3 = pd_pieces_find(out, LLAMA3_BOS, strlen(LLAMA3_BOS)) >= 0;
@@ -218,7 +218,9 @@ static peridot_status read_pattern(struct pd_pieces *out, const struct pd_checkp
     out->no_bos = row->no_bos;
     out->whole_words = row->whole_words;
     out->nfc = row->nfc;
-    return pd_pieces_set_pattern(out, row->pattern);
+    for (size_t i = 0; i < PD_MAX_PATTERNS && row->patterns[i]; i++)
+        PD_TRY(pd_pieces_add_pattern(out, row->patterns[i]));
+    return PERIDOT_OK;
 }
 
 static peridot_status read_lines(struct pd_merge_reader *r, const struct pd_meta *merges)

@@ -207,7 +207,8 @@ static peridot_status use_steps(struct pd_pieces *out, const struct pd_json_step
     out->bos = find_control(out, s->bos, (const char *const[]){"<bos>", "<s>", "<|begin_of_text|>"});
     out->end = s->end ? pd_pieces_find_control(out, s->end, strlen(s->end)) : -1;
     out->eos = find_control(out, NULL, (const char *const[]){"<eos>", "</s>", "<|end_of_text|>"});
-    return s->pattern ? pd_pieces_set_pattern(out, s->pattern) : PERIDOT_OK;
+    for (uint32_t i = 0; i < s->n_patterns; i++) PD_TRY(pd_pieces_add_pattern(out, s->patterns[i]));
+    return PERIDOT_OK;
 }
 
 static peridot_status read_root(struct pd_pieces *out, struct json *j, yyjson_val *root)

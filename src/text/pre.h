@@ -6,7 +6,7 @@
 
 struct pd_pre {
     const char *name;
-    const char *pattern;     /* of words */
+    const char *patterns[PD_MAX_PATTERNS];   /* as in pd_pieces; NULL after the last */
     bool whole_words, nfc;   /* as in pd_pieces */
     bool no_bos;             /* unless tokenizer.ggml.add_bos_token says so */
 };

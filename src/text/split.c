@@ -15,14 +15,37 @@
 #define SMALL "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define CASED(end) BEFORE_LETTERS CAPITALS "*" SMALL "+" end "|" BEFORE_LETTERS CAPITALS "+" SMALL "*" end
 
+/* DeepSeek's: most of Unicode's letters that have a case. */
+#define CASED_LETTERS \
+    "A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af\u0370-\u0373" \
+    "\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03f5\u03f7-\u0481\u048a-\u052f" \
+    "\u0531-\u0556\u10a0-\u10c5\u13a0-\u13f5\u13f8-\u13fd\u1c90-\u1cba\u1cbd-\u1cbf\u1d00-\u1d2b\u1d6b-\u1d77" \
+    "\u1d79-\u1d9a\u1e00-\u1f15\u1f18-\u1f1d\u1f20-\u1f45\u1f48-\u1f4d\u1f50-\u1f57\u1f59\u1f5b\u1f5d\u1f5f-" \
+    "\u1f7d\u1f80-\u1fb4\u1fb6-\u1fbc\u1fbe\u1fc2-\u1fc4\u1fc6-\u1fcc\u1fd0-\u1fd3\u1fd6-\u1fdb\u1fe0-\u1fec" \
+    "\u1ff2-\u1ff4\u1ff6-\u1ffc\u2102\u2107\u210a-\u2113\u2115\u2119-\u211d\u2124\u2126\u2128\u212a-\u212d\u212f-" \
+    "\u2134\u2139\u213c-\u213f\u2145-\u2149\u214e\u2183\u2184\u2c00-\u2c7b\u2c7e-\u2ce4\u2ceb-\u2cee\u2cf2\u2cf3" \
+    "\ua640-\ua66d\ua680-\ua69b\ua722-\ua76f\ua771-\ua787\ua78b-\ua78e\uab70-\uabbf\ufb00-\ufb06\ufb13-\ufb17" \
+    "\uff21-\uff3a\uff41-\uff5a\U00010400-\U0001044f\U000104b0-\U000104d3\U000104d8-\U000104fb\U00010c80-" \
+    "\U00010cb2\U00010cc0-\U00010cf2\U000118a0-\U000118df\U0001e900-\U0001e943"
+
+const char pd_split_digit[] = "\\p{N}";
 const char pd_split_gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
-const char pd_split_digits[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+|"
-                               "\\s+(?![^\\s\\p{N}])|\\s+";
 const char pd_split_qwen2[] = CONTRACTIONS "|" BEFORE_LETTERS "\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" SPACES;
+const char pd_split_qwen35[] = CONTRACTIONS "|" BEFORE_LETTERS "[\\p{L}\\p{M}]+|\\p{N}|"
+                               " ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES;
 const char pd_split_llama3[] = CONTRACTIONS "|" BEFORE_LETTERS "\\p{L}+|\\p{N}{1,3}|"
                                " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" SPACES;
 const char pd_split_tekken[] = CASED("") "|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" SPACES;
 const char pd_split_gpt4o[] = CASED(CONTRACTIONS "?") "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" SPACES;
+const char pd_split_seed_coder[] = CONTRACTIONS "|" BEFORE_LETTERS "\\p{L}+|\\p{N}{1}|"
+                                   " ?[^\\s\\p{L}\\p{N}\r\n]+|" SPACES;
+const char pd_split_break[] = "[\r\n]";
+const char pd_split_cased_word[] = "\\s?[" CASED_LETTERS "]+";
+const char pd_split_word[] = "\\s?\\p{L}+";
+const char pd_split_wide_marks[] = "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+";
+const char pd_split_marks[] = "\\s?\\p{P}+";
+const char pd_split_last_spaces[] = "\\s+$";
+const char pd_split_east_asian[] = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+";
 
 /* Of a whole text: parts of the pattern tried, and characters that they went through. Published patterns take up to 25
  * steps for a byte. */
@@ -49,8 +72,8 @@ static bool is_long_repetition(const char *p)
     return n > LONGEST_REPETITION || (*p == ',' && strtoul(p + 1, NULL, 10) > LONGEST_REPETITION);
 }
 
-/* A construct that Oniguruma reads in another way than PCRE2, or NULL: anchors are for lines there, {1,3}+ is no
- * possessive repetition, && intersects classes, what begins with (* is no verb, and most escapes of letters differ. */
+/* A construct that Oniguruma reads in another way than PCRE2, or NULL: {1,3}+ is no possessive repetition there, &&
+ * intersects classes, what begins with (* is no verb, and most escapes of letters differ. */
 static const char *find_foreign(const char *p)
 {
     bool class = false;
@@ -65,8 +88,6 @@ static const char *find_foreign(const char *p)
         } else if (*p == '[') {
             class = true;
             p += p[1] == '^';
-        } else if (*p == '^' || *p == '$') {
-            return "an anchor";
         } else if (*p == '{' && is_long_repetition(p)) {
             return "a repetition of more than 255";
         } else if (*p == '(' && p[1] == '*') {
@@ -76,6 +97,23 @@ static const char *find_foreign(const char *p)
         }
     }
     return NULL;
+}
+
+/* Oniguruma's anchors are for lines, which end with "\n" alone. */
+static pcre2_code *compile(const char *pattern, int *error, size_t *offset)
+{
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    pcre2_code *code = NULL;
+    /* Searched from the left, these begin where no space is before them: so long runs are gone through once. */
+    if (strcmp(pattern, pd_split_last_spaces) == 0) pattern = "(?<!\\s)\\s+$";
+    *error = PCRE2_ERROR_NOMEMORY;
+    *offset = 0;
+    if (!context) return NULL;
+    pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+    code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
+                         PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_AUTO_CALLOUT, error, offset, context);
+    pcre2_compile_context_free(context);
+    return code;
 }
 
 peridot_status pd_split_create(struct pd_split **out, const char *pattern)
@@ -89,8 +127,7 @@ peridot_status pd_split_create(struct pd_split **out, const char *pattern)
     if (foreign) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pattern that splits words has %s: %s", foreign, shown);
     struct pd_split *s = malloc(sizeof *s);
     if (!s) return pd_fail_alloc(sizeof *s, "pattern");
-    s->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP | PCRE2_AUTO_CALLOUT,
-                            &error, &offset, NULL);
+    s->code = compile(pattern, &error, &offset);
     if (!s->code) {
         PCRE2_UCHAR message[128] = "";
         free(s);
@@ -98,6 +135,12 @@ peridot_status pd_split_create(struct pd_split **out, const char *pattern)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
                        "the pattern that splits words is not understood: %s (byte %zu of %s)", (const char *)message,
                        offset, shown);
+    }
+    uint32_t empty = 0;
+    pcre2_pattern_info(s->code, PCRE2_INFO_MATCHEMPTY, &empty);
+    if (empty) {   /* to tokenizers, words end there */
+        pd_split_free(s);
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pattern that splits words can match no text: %s", shown);
     }
     *out = s;
     return PERIDOT_OK;
@@ -142,10 +185,12 @@ static int count_step(pcre2_callout_block *c, void *user)
     return r->n_steps > r->max_steps ? PCRE2_ERROR_CALLOUT : 0;
 }
 
-peridot_status pd_split_begin(struct pd_split_run *out, const struct pd_split *s, const char *text, size_t size)
+peridot_status pd_split_begin(struct pd_split_run *out, const struct pd_split *s, const char *text, size_t size,
+                              struct pd_split_run *outer)
 {
-    *out = (struct pd_split_run){.split = s, .text = text, .size = size,
-        .max_steps = TEXT_STEPS + (uint64_t)STEPS_PER_BYTE * size};
+    *out = (struct pd_split_run){.split = s, .text = text, .size = size, .outer = outer,
+        .n_steps = outer ? outer->n_steps : 0,
+        .max_steps = outer ? outer->max_steps : TEXT_STEPS + (uint64_t)STEPS_PER_BYTE * size};
     pcre2_match_context *context = pcre2_match_context_create(NULL);
     out->context = context;
     out->match = pcre2_match_data_create(1, NULL);
@@ -181,6 +226,7 @@ peridot_status pd_split_next(size_t *end, struct pd_split_run *r, size_t at)
 
 void pd_split_end(struct pd_split_run *r)
 {
+    if (r->outer) r->outer->n_steps = r->n_steps;
     pcre2_match_context_free(r->context);
     pcre2_match_data_free(r->match);
     free(r->copy);

@@ -34,6 +34,23 @@ CASED = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}
 PUNCTUATION = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|"
 TEKKEN = CASED % ("", "") + r"\p{N}" + PUNCTUATION + SPACES
 GPT4O = CASED % (ENGLISH + "?", ENGLISH + "?") + r"\p{N}{1,3}" + PUNCTUATION + SPACES
+QWEN35 = ENGLISH + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|" + SPACES
+SEED_CODER = ENGLISH + "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\r\n]+|" + SPACES
+CASED_LETTERS = (
+    "A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af\u0370-\u0373"
+    "\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03f5\u03f7-\u0481\u048a-\u052f"
+    "\u0531-\u0556\u10a0-\u10c5\u13a0-\u13f5\u13f8-\u13fd\u1c90-\u1cba\u1cbd-\u1cbf\u1d00-\u1d2b\u1d6b-\u1d77"
+    "\u1d79-\u1d9a\u1e00-\u1f15\u1f18-\u1f1d\u1f20-\u1f45\u1f48-\u1f4d\u1f50-\u1f57\u1f59\u1f5b\u1f5d\u1f5f-"
+    "\u1f7d\u1f80-\u1fb4\u1fb6-\u1fbc\u1fbe\u1fc2-\u1fc4\u1fc6-\u1fcc\u1fd0-\u1fd3\u1fd6-\u1fdb\u1fe0-\u1fec"
+    "\u1ff2-\u1ff4\u1ff6-\u1ffc\u2102\u2107\u210a-\u2113\u2115\u2119-\u211d\u2124\u2126\u2128\u212a-\u212d\u212f-"
+    "\u2134\u2139\u213c-\u213f\u2145-\u2149\u214e\u2183\u2184\u2c00-\u2c7b\u2c7e-\u2ce4\u2ceb-\u2cee\u2cf2\u2cf3"
+    "\ua640-\ua66d\ua680-\ua69b\ua722-\ua76f\ua771-\ua787\ua78b-\ua78e\uab70-\uabbf\ufb00-\ufb06\ufb13-\ufb17"
+    "\uff21-\uff3a\uff41-\uff5a\U00010400-\U0001044f\U000104b0-\U000104d3\U000104d8-\U000104fb\U00010c80-"
+    "\U00010cb2\U00010cc0-\U00010cf2\U000118a0-\U000118df\U0001e900-\U0001e943")
+EAST_ASIAN = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
+DEEPSEEK_LLM = ["[\r\n]", r"\s?[" + CASED_LETTERS + "]+",
+                "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+", r"\s+$", EAST_ASIAN]
+DEEPSEEK_CODER = ["[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", EAST_ASIAN]
 
 
 def sequence(kind, *steps):
@@ -44,10 +61,17 @@ def byte_level(regex):
     return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": regex}
 
 
-def split(pattern, removed=False):
-    step = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Removed" if removed else "Isolated",
+def split_step(pattern, removed=False):
+    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Removed" if removed else "Isolated",
             "invert": removed}
-    return sequence("pretokenizers", step, byte_level(False))
+
+
+def split(pattern, removed=False):
+    return sequence("pretokenizers", split_step(pattern, removed), byte_level(False))
+
+
+def split_by_all(patterns):
+    return sequence("pretokenizers", *map(split_step, patterns), EACH_DIGIT, byte_level(False))
 
 
 def begin_with(token):
@@ -57,7 +81,8 @@ def begin_with(token):
             "special_tokens": {token: {"id": token, "ids": [0], "tokens": [token]}}}
 
 
-DIGITS = sequence("pretokenizers", {"type": "Digits", "individual_digits": True}, byte_level(True))
+EACH_DIGIT = {"type": "Digits", "individual_digits": True}
+DIGITS = sequence("pretokenizers", EACH_DIGIT, byte_level(True))
 REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
 PREPEND = sequence("normalizers", {"type": "Prepend", "prepend": "\u2581"}, REPLACE)
 METASPACE = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": False}
@@ -68,7 +93,8 @@ BYTES = {"normalizer": None, "post_processor": None, "decoder": byte_level(True)
 CHARS = {"pre_tokenizer": None, "decoder": FALLBACK}
 
 # `pre`: of those with merges of bytes, GGUF's names for the steps (Phi 4's flags have no place there). `added`: beside
-# what all have, "<" and ">" for flags that strip there, "!" for what is not special.
+# what all have, "<" and ">" for flags that strip there, "!" for what is not special. `vocabulary`: another than the two
+# that most share.
 FAMILIES = [
     {"name": "llama3", "pre": ["llama-bpe"], "whole_words": True, "bos": "<|begin_of_text|>",
      "steps": BYTES | {"pre_tokenizer": split(LLAMA3)}},
@@ -80,8 +106,17 @@ FAMILIES = [
      "steps": BYTES | {"pre_tokenizer": split(TEKKEN)}, "added": ["[INST]", "[/INST]"]},
     {"name": "phi4-mini", "pre": ["gpt-4o", "llama4"], "steps": BYTES | {"pre_tokenizer": split(GPT4O, removed=True)},
      "added": ["<|user|> >", "<|end|> >"], "architecture": "phi3"},
-    {"name": "granite3", "pre": ["refact", "starcoder", "smollm"], "steps": BYTES | {"pre_tokenizer": DIGITS}},
-    {"name": "granite-docling", "pre": ["granite-docling", "gpt-2"],
+    {"name": "granite3", "pre": ["refact", "starcoder", "smollm", "minerva-7b"],
+     "steps": BYTES | {"pre_tokenizer": DIGITS}},
+    {"name": "starcoder", "pre": ["starcoder"], "steps": BYTES | {"pre_tokenizer": DIGITS},
+     "vocabulary": "fewer bytes"},
+    {"name": "deepseek-llm", "pre": ["deepseek-llm"], "steps": BYTES | {"pre_tokenizer": split_by_all(DEEPSEEK_LLM)}},
+    {"name": "deepseek-coder", "pre": ["deepseek-coder"],
+     "steps": BYTES | {"pre_tokenizer": split_by_all(DEEPSEEK_CODER)}},
+    {"name": "qwen3.5", "pre": ["qwen35"],
+     "steps": BYTES | {"normalizer": {"type": "NFC"}, "pre_tokenizer": split(QWEN35)}},
+    {"name": "seed-coder", "pre": ["seed-coder"], "steps": BYTES | {"pre_tokenizer": split(SEED_CODER)}},
+    {"name": "granite-docling", "pre": ["granite-docling", "gpt-2", "mellum", "trillion", "a.x-4.0"],
      "steps": BYTES | {"pre_tokenizer": byte_level(True)}},
     {"name": "olmo", "pre": ["olmo"],
      "steps": BYTES | {"normalizer": {"type": "NFC"}, "pre_tokenizer": byte_level(True)}},
@@ -117,16 +152,20 @@ def pieces_of(text, n):
         at += size
 
 
-def train_bytes(text, size):
+def train_bytes(text, size, alphabet=pre_tokenizers.ByteLevel.alphabet()):
     t = Tokenizer(models.BPE())
     t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     t.train_from_iterator([*pieces_of(text, 12)] * 2, trainers.BpeTrainer(
-        vocab_size=size, min_frequency=2, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False))
+        vocab_size=size, min_frequency=2, initial_alphabet=sorted(alphabet), show_progress=False))
     model = json.loads(t.to_str())["model"]
     for word in map(spell, WHOLE):
         model["vocab"].setdefault(word, len(model["vocab"]))
     return model
+
+
+def alphabet_of(text):
+    """As where the alphabet is what the training text has, and printable ASCII."""
+    return set(map(chr, range(33, 127))) | set(spell(text))
 
 
 def train_characters(text, size):
@@ -169,8 +208,8 @@ def whole_json(family, model):
     return {"version": "1.0", "truncation": None, "padding": None, **parts_of(family, model), "model": model}
 
 
-def is_bytes(family):
-    return "pre" in family
+def vocabulary_of(family):
+    return family.get("vocabulary", "bytes" if "pre" in family else "characters")
 
 
 # ---- texts ----
@@ -193,18 +232,26 @@ TOKENS = ["a<|end_of_text|>b", "<|end_of_text|> <|end_of_text|>", "<|user|>\nHi 
           "<|end|>\x1fa\u200bb"]
 
 
+# For steps that follow one another, and for bytes that a vocabulary lacks.
+PARTS = ["\u6570\u5b66, \u8bed\u8a00\u3002\u201c\u5f15\u53f7\u201d!\u3002\uff01x \u2192 \u2192  \n  y  ",
+         "\u1f00\u03c1\u03c7\u1f74 a\u1f00 \u0561\u0562 \u0531\u0562 \u3000abc\u3000 x\u3000\u3000\u3002 \u10d0\u1c90",
+         "a  \nb\t\r\n c   \u4e2d  \u6587 1  2", "_a-b  --c  \uff0c\uac00\ub098 12\u4e2d3", "x\r\ny;\n\n {\n",
+         "t\x00he\x01llo \x02 \x7f", "\U000423f0a\U0010fffdb \u07ff\xff"]
+
+
 def all_texts():
-    return [*PLAIN, *UNICODE, *CONTRACTIONS, *CASES, *PATHS, *NUMBERS, *TOKENS, *random_texts(40)]
+    return [*PLAIN, *UNICODE, *CONTRACTIONS, *CASES, *PATHS, *NUMBERS, *TOKENS, *PARTS, *random_texts(40)]
 
 
 # ---- files ----
 
 def save():
     OUT.mkdir(exist_ok=True)
-    vocabularies = {"bytes": train_bytes(CORPUS, 560), "characters": train_characters(CORPUS, 620)}
+    vocabularies = {"bytes": train_bytes(CORPUS, 560), "characters": train_characters(CORPUS, 620),
+                    "fewer bytes": train_bytes(CORPUS, 360, alphabet_of(CORPUS))}
     rows = []
     for f in FAMILIES:
-        kind = "bytes" if is_bytes(f) else "characters"
+        kind = vocabulary_of(f)
         t = Tokenizer.from_str(json.dumps(whole_json(f, vocabularies[kind])))
         row = {"name": f["name"], "model": kind, "pre": f.get("pre", []), "whole_words": f.get("whole_words", False),
                "architecture": f.get("architecture", "llama"), "parts": parts_of(f, vocabularies[kind]),
@@ -268,9 +315,10 @@ def main():
         return save()
     text = "\n".join(pathlib.Path(path).read_bytes().decode().removesuffix("\n") for path in sys.argv[1:])
     corpus = (text[:1000000] + CORPUS * 9).replace("<", "").replace("[", "")   # of no added token
-    models = train_bytes(corpus, 6000), train_characters(corpus, 6000)
+    models = {"bytes": train_bytes(corpus, 6000), "characters": train_characters(corpus, 6000),
+              "fewer bytes": train_bytes(corpus, 6000, alphabet_of(CORPUS))}
     for f in FAMILIES:
-        whole = whole_json(f, models[0 if is_bytes(f) else 1])
+        whole = whole_json(f, models[vocabulary_of(f)])
         t = Tokenizer.from_str(json.dumps(whole))
         bos = t.token_to_id(f.get("bos", ""))
         with tempfile.TemporaryDirectory() as folder:
