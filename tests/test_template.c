@@ -156,6 +156,9 @@ static void test_own(void **state)
 
 static const struct { const char *source, *sentence; } refused[] = {
     {"\n\n{{ a | nope }}", "line 3: there is no filter nope"}, {"{{ a is nope }}", "line 1: there is no test nope"},
+    {"{% if a %}{% for b in a %}{{ b | nope }}{% endfor %}{% endif %}", "line 1: there is no filter nope"},
+    {"{% if a %}{% set b | nope %}{% endset %}{% endif %}", "line 1: there is no filter nope"},
+    {"{{ (1 if a) | nope }}", "line 1: there is no filter nope"},
     {"{{ nope() }}", "line 1: there is no function nope"}, {"{{ a.nope() }}", "line 1: there is no method nope"},
     {"{% nope %}", "line 1: there is no tag nope"}, {"{% include 'x' %}", "line 1: there is no tag include"},
     {"{% for a in b recursive %}{% endfor %}", "line 1: recursive loops are not supported"},
@@ -199,6 +202,8 @@ static const struct { const char *source, *sentence; } failing[] = {
     {"{% set ns = namespace() %}{% set ns._a = 1 %}", "line 1: a namespace's member begins with an underscore"},
     {"{% set s.a = 1 %}", "line 1: s is no namespace"},
     {"{{ l | map('nope') | list }}", "line 1: there is no filter or test nope"},
+    {"{% if l %}\n{{ l | nope(1) }}{% endif %}", "line 2: there is no filter nope"},
+    {"{{ 1 if l is nope() }}", "line 1: there is no test nope"},
     {"{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}", "line 1: a macro is called with arguments that it does not take"},
     {"{{ n() }}{% set n = 1 %}", "line 1: a value of type int cannot be called"}, {"{{ range(100001) }}",
     "line 1: a range of more than 100000 integers"},

@@ -216,6 +216,10 @@ _add("logic", r"""{{ none or 'a' }} {{ '' and 'b' }} {{ not '' }} {{ not [] and 
 {{ 'a' is string and 'a' is not mapping }} {{ [] is sequence }} {{ {} is sequence }} {{ 'A' is upper }}
 {{ 1 is eq 1 }} {{ 1 is in [1] }} {{ 'b' not in 'abc' }} {{ not 1 in [2] }} {{ (true, True, none, None, false) }}
 {{ messages is iterable }} {{ range is callable }} {{ 3 is lessthan 4 }} {{ 'x' is equalto 'x' }}""")
+_add("branches with what is not there", r"""{% for m in messages %}{% set a = m.content %}
+{% if a is mapping %}{% set a = a | from_json %}{% elif a is mapping and a is beautiful %}{{ a }}
+{% else %}{{ a }}{{ a | from_json(1, b=2) if a is mapping else 'as it is' }}{% endif %}{% endfor %}
+{{ (x is beautiful) if x is mapping }}{{ (x | from_json) if x is number }}""")
 _add("keys that are methods", r"""{{ messages[0].items is callable }} {{ messages[0]['items'] is callable }}
 {{ messages[0].keys() | list }} {{ messages[0].nothing is defined }} {{ messages[0]['role'] }}
 {{ messages[0].get('role') }} {{ 'role'.upper() }} {{ messages[0].__class__ }} {{ messages.append is defined }}

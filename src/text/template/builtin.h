@@ -1,6 +1,6 @@
 /* What programs can call: filters, tests, methods and functions are rows of tables. A row says how its parameters are
  * called, so that one binder serves them all, and a program that calls what is not there is refused when it is
- * parsed. */
+ * parsed; as in jinja2, filters and tests in branches of "if" may be missing until they are called. */
 #ifndef PD_TEXT_TEMPLATE_BUILTIN_H
 #define PD_TEXT_TEMPLATE_BUILTIN_H
 

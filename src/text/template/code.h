@@ -33,7 +33,7 @@ enum pd_code_kind {
     PD_CODE_ITEM,        /* a: of what; b: which */
     PD_CODE_SLICE,       /* a: of what; b, c, d: from, to, step, PD_CODE_CONSTANT none where absent */
     PD_CODE_CALL,        /* a: what is called; b: arguments; c: those with names, each a PD_CODE_KEYWORD */
-    PD_CODE_FILTER,      /* a: of what, then arguments; c: those with names; builtin */
+    PD_CODE_FILTER,      /* a: of what, then arguments; c: those with names; value: its name; builtin, NULL: none */
     PD_CODE_TEST,
     PD_CODE_KEYWORD,     /* a: the value; value: the name */
     PD_CODE_NOT,         /* a */

@@ -1,6 +1,7 @@
 #include "text/template/evaluate.h"
 
 #include "base/num.h"
+#include "base/utf8.h"
 #include "text/template/chars.h"
 #include "text/template/frame.h"
 #include "text/template/lexer.h"
@@ -80,10 +81,14 @@ static peridot_status evaluate_builtin(struct pd_value *out, struct pd_render *r
 {
     struct pd_args args;
     struct pd_value of;
+    char shown[PD_SHOWN_SIZE];
     const size_t n_stack = r->n_stack;
     PD_TRY(pd_evaluate(&of, r, code->a));
     PD_TRY(push_arguments(&args, r, &of, code->a->next, code->c));
     r->line = code->line;
+    if (!code->builtin)
+        return pd_render_fail(r, "there is no %s %s", code->kind == PD_CODE_FILTER ? "filter" : "test",
+                              pd_utf8_shown(shown, code->value.text.data, code->value.text.size));
     PD_TRY(pd_builtin_call(out, r, code->builtin, &args));
     r->n_stack = n_stack;
     return PERIDOT_OK;

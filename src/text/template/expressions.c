@@ -195,18 +195,23 @@ static peridot_status parse_call(struct pd_code **code, struct pd_parser *p)
     return finish(code, call);
 }
 
-/* A filter or a test of *code; the name is the present token. */
+/* A filter or a test of *code; the name is the present token. One that is not there may be in a branch that is never
+ * taken (scope.c). */
 static peridot_status begin_builtin(struct pd_code **out, struct pd_parser *p, struct pd_code *of, bool is_filter)
 {
     const struct pd_chars name = p->token.text;
-    char shown[PD_SHOWN_SIZE];
     PD_TRY(pd_code_create(out, p, is_filter ? PD_CODE_FILTER : PD_CODE_TEST, p->token.line));
     if (p->token.kind != PD_TOKEN_NAME) return pd_parser_fail_token(p, is_filter ? "a filter" : "a test");
     (*out)->a = of;
+    (*out)->value = pd_value_text(name);
     (*out)->builtin = is_filter ? pd_filter_find(name) : pd_test_find(name);
-    if ((*out)->builtin) return pd_parser_next(p);
-    return pd_parser_fail(p->token.line, "there is no %s %s", is_filter ? "filter" : "test",
-                          pd_utf8_shown(shown, name.data, name.size));
+    return pd_parser_next(p);
+}
+
+static peridot_status check_arguments(const struct pd_code *code, size_t n)
+{
+    const char *kind = code->kind == PD_CODE_FILTER ? "filter" : "test";
+    return code->builtin ? pd_builtin_check(code->builtin, kind, code->line, n + 1, code->c) : PERIDOT_OK;
 }
 
 peridot_status pd_parse_filters(struct pd_code **code, struct pd_parser *p, bool first)
@@ -218,7 +223,7 @@ peridot_status pd_parse_filters(struct pd_code **code, struct pd_parser *p, bool
         size_t n = 0;
         PD_TRY(begin_builtin(&filter, p, *code, true));
         if (pd_parser_at_op(p, PD_OP('(', 0))) PD_TRY(parse_arguments(&n, p, &filter->a->next, &filter->c));
-        PD_TRY(pd_builtin_check(filter->builtin, "filter", filter->line, n + 1, filter->c));
+        PD_TRY(check_arguments(filter, n));
         PD_TRY(finish(code, filter));
         PD_TRY(pd_parser_accept_op(&bar, p, PD_OP('|', 0)));
     }
@@ -253,7 +258,7 @@ static peridot_status parse_test(struct pd_code **code, struct pd_parser *p)
         PD_TRY(parse_postfix(&test->a->next, p));
         n = 1;
     }
-    PD_TRY(pd_builtin_check(test->builtin, "test", line, n + 1, test->c));
+    PD_TRY(check_arguments(test, n));
     PD_TRY(finish(code, test));
     if (!negated) return PERIDOT_OK;
     PD_TRY(pd_code_create(&not, p, PD_CODE_NOT, line));

@@ -15,6 +15,7 @@ struct pass {
     uint64_t n_steps;
     uint32_t n_macros, n_loops;   /* around what is looked at */
     bool in_branch;
+    bool in_condition;            /* of the same frame: what is not there fails only where it is called */
 };
 
 /* NULL: no frame around has it. */
@@ -180,7 +181,7 @@ static peridot_status resolve_scope(struct pass *p, struct pd_code *scope, struc
     if (!s) return pd_fail_alloc(sizeof *s, "a template");
     *s = (struct pd_scope){.parent = p->scope, .last = &s->variables};
     scope->scope = p->scope = s;
-    p->in_branch = false;
+    p->in_branch = p->in_condition = false;
     for (struct pd_code *target = parameters; target; target = target->next) PD_TRY(declare(p, target));
     if (loop) PD_TRY(define(&v, p, &(struct pd_code){.value.text = PD_CHARS("loop")}, PD_FROM_PARAMETER));
     scope->slot = loop ? v->slot : 0;
@@ -192,6 +193,7 @@ static peridot_status resolve_scope(struct pass *p, struct pd_code *scope, struc
     PD_TRY(resolve_all(p, scope->a));
     p->scope = before.scope;
     p->in_branch = before.in_branch;
+    p->in_condition = before.in_condition;
     return PERIDOT_OK;
 }
 
@@ -219,11 +221,38 @@ static peridot_status resolve_macro(struct pass *p, struct pd_code *macro)
 static peridot_status resolve_block(struct pass *p, struct pd_code *block)
 {
     PD_TRY(resolve_scope(p, block->a, NULL, false));
-    struct pd_scope *const outer = p->scope;
+    const struct pass outer = *p;
     p->scope = block->a->scope;
+    p->in_condition = false;
     PD_TRY(resolve_all(p, block->c));
-    p->scope = outer;
+    p->scope = outer.scope;
+    p->in_condition = outer.in_condition;
     return block->b ? resolve_all(p, block->b) : PERIDOT_OK;
+}
+
+static peridot_status resolve_members(struct pass *p, struct pd_code *code)
+{
+    PD_TRY(resolve_all(p, code->a));
+    PD_TRY(resolve_all(p, code->b));
+    PD_TRY(resolve_all(p, code->c));
+    return resolve_all(p, code->d);
+}
+
+static peridot_status resolve_condition(struct pass *p, struct pd_code *code)
+{
+    const bool in_condition = p->in_condition;
+    p->in_condition = true;
+    PD_TRY(resolve_members(p, code));
+    p->in_condition = in_condition;
+    return PERIDOT_OK;
+}
+
+static peridot_status check_builtin(const struct pass *p, const struct pd_code *code)
+{
+    char shown[PD_SHOWN_SIZE];
+    if (code->builtin || p->in_condition) return PERIDOT_OK;
+    return pd_parser_fail(code->line, "there is no %s %s", code->kind == PD_CODE_FILTER ? "filter" : "test",
+                          pd_utf8_shown(shown, code->value.text.data, code->value.text.size));
 }
 
 static peridot_status resolve(struct pass *p, struct pd_code *code)
@@ -238,12 +267,11 @@ static peridot_status resolve(struct pass *p, struct pd_code *code)
         PD_TRY(resolve_all(p, code->c));
         return resolve_scope(p, code, code->b, false);
     case PD_CODE_CALL: PD_TRY(resolve_call(p, code)); break;
+    case PD_CODE_IF: case PD_CODE_CONDITION: return resolve_condition(p, code);
+    case PD_CODE_FILTER: case PD_CODE_TEST: PD_TRY(check_builtin(p, code)); break;
     default: break;
     }
-    PD_TRY(resolve_all(p, code->a));
-    PD_TRY(resolve_all(p, code->b));
-    PD_TRY(resolve_all(p, code->c));
-    return resolve_all(p, code->d);
+    return resolve_members(p, code);
 }
 
 static peridot_status resolve_all(struct pass *p, struct pd_code *list)
