@@ -154,6 +154,12 @@ static const struct reply mistral[] = {
     {"[TOOL_CALLS]get_weather[ARGS]{\"city\": \"K\xc3\xb6ln\", \"days\": 2}",
      "{{get_weather {\"city\": \"K\xc3\xb6ln\", \"days\": 2}}}", CALLS},
     {"[TOOL_CALLS]ping[ARGS]{}[TOOL_CALLS]a.b/c:d-1[ARGS]{\"x\": 1}", "{{ping {}}}{{a.b/c:d-1 {\"x\": 1}}}", SEVERAL},
+    {"[TOOL_CALLS]ping[CALL_ID]abcDEF123[ARGS]{}", "{{ping {}}}", CALLS},
+    {"[TOOL_CALLS]ping[CALL_ID]000000001[ARGS]{}[TOOL_CALLS]ping[CALL_ID]000000002[ARGS]{}", "{{ping {}}}{{ping {}}}",
+     SEVERAL},
+    {"[TOOL_CALLS]ping[CALL_ID]a-longer_one[ARGS]{}", "{{ping {}}}", NONE},
+    {"[TOOL_CALLS]ping[CALL_ID][ARGS]{}", NULL, NONE},
+    {"[TOOL_CALLS]ping[CALL_ID]abcDEF123{}", NULL, NONE},
     {"[TOOL_CALLS]pong[ARGS]{}", NULL, NONE},
     {"[TOOL_CALLS]ping{}", NULL, NONE},
     {"[TOOL_CALLS][ARGS]{}", NULL, NONE},
@@ -199,7 +205,17 @@ static const struct reply olmo[] = {
     {"<function_calls>", NULL, NONE},
 };
 
-static const struct reply mistral_v3[] = {LISTED("[TOOL_CALLS]", "")};
+#define WITH_ID(id) "{\"name\": \"ping\", \"arguments\": {}, \"id\": \"" id "\"}"
+static const struct reply mistral_v3[] = {
+    LISTED("[TOOL_CALLS]", ""),
+    {"[TOOL_CALLS][" WITH_ID("abcDEF123") "]", "{{ping {}}}", CALLS},
+    {"[TOOL_CALLS] [{\"name\":\"ping\",\"arguments\":{},\"id\":\"abcDEF123\"}, " ARGUED("ping", "{}") ", "
+     WITH_ID("000000001") "]", "{{ping {}}}{{ping {}}}{{ping {}}}", SEVERAL},
+    {"[TOOL_CALLS][" WITH_ID("call_1") "]", "{{ping {}}}", NONE},
+    {"[TOOL_CALLS][" WITH_ID("") "]", "{{ping {}}}, \"id\": \"\"}]", NONE},
+    {"[TOOL_CALLS][{\"name\": \"ping\", \"arguments\": {}, \"ix", "{{ping {}}}, \"ix", NONE},
+    {"[TOOL_CALLS][{\"name\": \"ping\", \"arguments\": {}, \"id\": \"abc", "{{ping {}}}", NONE},
+};
 static const struct reply phi4[] = {LISTED("<|tool_call|>", "<|/tool_call|>")};
 static const struct reply granite[] = {
     LISTED("<|tool_call|>", ""),

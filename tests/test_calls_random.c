@@ -14,7 +14,7 @@ enum { MAX_REPLY = 700, MAX_CALLS = 200, N_MODES = 1, N_REPLIES = 4 };
 static const char *const tokens[] = {
     "\"", "}", "]", "0", "1", ":", ",", "a", "e", "<|\"|>", "<escape>", "<tool_call|>", "<end_function_call>",
     "</tool_call>", "```", "\n", "<|tool_call>", "<start_function_call>", "<tool_call>", "<|python_tag|>",
-    "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|/tool_call|>", "<function_calls>", "</function_calls>", "(", ")",
+    "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", ", \"id\": \"", "<|tool_call|>", "<|/tool_call|>", "<function_calls>", "</function_calls>", "(", ")",
     "=", "```json\n", "{\"name\": \"", "[", "call:", "; ", "\"}", "}}", "{\"type\": \"function\", \"name\": \"",
     "true", "t"};
 
@@ -217,11 +217,13 @@ static void expect_arguments(const struct found *f, size_t i, struct pd_text_buf
     free(json->data);
 }
 
-/* NAME[ARGS]{...} */
+/* NAME[ARGS]{...}, or NAME[CALL_ID]...[ARGS]{...}; marks are in their order. */
 static void expect_named_call(const struct found *f, size_t i, const char **at)
 {
     struct pd_text_buffer json = {0};
-    assert_true(take(at, f->calls[i].name) && (take(at, "[ARGS]") || take(at, "\xf7")));
+    assert_true(take(at, f->calls[i].name));
+    if (take(at, "[CALL_ID]") || take(at, "\xf8")) *at += PD_CALL_ID_SIZE;
+    assert_true(take(at, "[ARGS]") || take(at, "\xf7"));
     take_json(&json, at);
     expect_arguments(f, i, &json);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_REPLY = 2000, MAX_WORK = 20000000, FIRST_MARKS = 0x1ff, LAST_MARKS = 0x1e01 };
+enum { MAX_REPLY = 2000, MAX_WORK = 20000000, FIRST_MARKS = 0x1ff, LAST_MARKS = 0x9e01 };
 
 struct heard {
     struct pd_text_buffer all, arguments;

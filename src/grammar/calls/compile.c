@@ -120,14 +120,34 @@ static peridot_status write_text(struct reply *reply, uint32_t to)
 
 /* ---- calls ---- */
 
+static uint32_t write_id(struct reply *reply, uint32_t from);
+
 static uint32_t write_literal(struct reply *reply, uint32_t from, const char *literal)
 {
     char bytes[PD_CALL_LITERAL];
     size_t n = pd_call_literal(bytes, literal, reply->c->marks);
-    for (size_t i = 0; i < n; i++)
-        from = pd_call_is_space(bytes[i]) ? pd_write_space(&reply->values, from)
-                                          : pd_nfa_text(reply->r, from, bytes + i, 1);
+    for (size_t i = 0; i < n; i++) {
+        if (pd_call_is_space(bytes[i])) from = pd_write_space(&reply->values, from);
+        else if (bytes[i] == *PD_CALL_ID) from = write_id(reply, from);
+        else from = pd_nfa_text(reply->r, from, bytes + i, 1);
+    }
     return from;
+}
+
+static uint32_t write_id(struct reply *reply, uint32_t from)
+{
+    struct pd_rules *r = reply->r;
+    uint32_t to = pd_nfa_state(r), state = write_literal(reply, from, reply->c->format->id[0]);
+    for (int i = 0; i < PD_CALL_ID_SIZE; i++) {
+        uint32_t next = pd_nfa_state(r);
+        pd_nfa_bytes(r, state, '0', '9', next);
+        pd_nfa_bytes(r, state, 'A', 'Z', next);
+        pd_nfa_bytes(r, state, 'a', 'z', next);
+        state = next;
+    }
+    pd_nfa_skip(r, write_literal(reply, state, reply->c->format->id[1]), to);
+    pd_nfa_skip(r, from, to);
+    return to;
 }
 
 static peridot_status write_named(struct reply *reply)

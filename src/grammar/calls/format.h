@@ -2,7 +2,8 @@
  *
  * Literals are texts in which a space and a newline stand for white space that may be there or not, and a tab for such
  * that is not written: one space, or a newline and at most PD_INDENT (values.h) spaces. Texts of control tokens become
- * marks where they are control tokens. */
+ * marks where they are control tokens. PD_CALL_ID stands for the call's id, which may be there or not, and is neither
+ * written nor told. */
 #ifndef PD_GRAMMAR_CALLS_FORMAT_H
 #define PD_GRAMMAR_CALLS_FORMAT_H
 
@@ -10,6 +11,8 @@
 
 #define PD_MAX_CALL_NAME 64
 #define PD_CALL_LITERAL 64         /* bytes of a literal, with its NUL */
+#define PD_CALL_ID "\3"
+#define PD_CALL_ID_SIZE 9          /* letters and digits of an id, as Mistral's models have them */
 
 struct pd_call_shape {
     const char *begin, *end;       /* begin NULL: no more shapes */
@@ -24,6 +27,7 @@ struct pd_call_format {
     const char *templates[2];      /* what chat templates of it contain, all of these; NULL: none do */
     struct pd_call_shape shapes[5];   /* the first is the one that is written */
     const char *before, *middle, *after;   /* a call: before NAME middle ARGUMENTS after */
+    const char *id[2];             /* what is around the id, where there may be one */
     const char *delimiter;         /* arguments are of the dialect of values.h; NULL: JSON */
     bool keywords;                 /* arguments are (name=value, ...) of JSON's values */
     const char *separator;         /* between blocks, where they are written */

@@ -7,7 +7,7 @@
 static const char *const texts[] = {"<tool_call>", "</tool_call>", "<|tool_call>", "<tool_call|>", "<|\"|>",
                                     "<start_function_call>", "<end_function_call>", "<escape>", "<|python_tag|>",
                                     "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|/tool_call|>", "<function_calls>",
-                                    "</function_calls>"};
+                                    "</function_calls>", "[CALL_ID]"};
 
 #define TAGGED_JSON \
     .shapes = {{.begin = "<tool_call>\n", .end = "\n</tool_call>", .commits = true}}, \
@@ -46,16 +46,18 @@ static const struct pd_call_format formats[] = {
         NAME_AND_PARAMETERS, .separator = "; ", .result = "\2",
     },
     {
-        /* Of Mistral's models since 2025: each call by itself. */
+        /* Of Mistral's models since 2025: each call by itself, with its id in those of mid-2025. */
         .name = "mistral", .templates = {"[TOOL_CALLS]", "[ARGS]"},
         .shapes = {{.begin = "[TOOL_CALLS]", .end = "", .commits = true}},
-        .before = "", .middle = "[ARGS]", .after = "", .separator = "", .result = "[TOOL_RESULTS]\2[/TOOL_RESULTS]",
+        .before = "", .middle = PD_CALL_ID "[ARGS]", .after = "", .id = {"[CALL_ID]", ""}, .separator = "",
+        .result = "[TOOL_RESULTS]\2[/TOOL_RESULTS]",
     },
     {
-        /* Of those before. Their templates write an "id" after the arguments, which such models leave out. */
+        /* Of those before. Their templates write an "id" after the arguments; models write or leave it. */
         .name = "mistral-v3", .templates = {"[TOOL_CALLS]"},
         .shapes = {{.begin = "[TOOL_CALLS] [\t", .end = "\t]", .between = ", ", .commits = true}},
-        NAME_AND_ARGUMENTS, .separator = "", .result = "[TOOL_RESULTS] {\"content\": \2}[/TOOL_RESULTS]",
+        .before = "{\t\"name\": \"", .middle = "\", \"arguments\": ", .after = PD_CALL_ID "\t}",
+        .id = {", \"id\": \"", "\""}, .separator = "", .result = "[TOOL_RESULTS] {\"content\": \2}[/TOOL_RESULTS]",
     },
     {
         .name = "phi4", .templates = {"<|tool|>"}, .in_system = true,   /* Phi-4-mini's */

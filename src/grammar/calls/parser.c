@@ -39,14 +39,37 @@ static void match_byte(struct matcher *m, char byte)
     else m->at++;
 }
 
+/* Of a call, or its id. */
+static void match_name(struct matcher *m, const char **name, size_t *size)
+{
+    *name = m->p->held + m->at;
+    for (; has_more(m) && pd_call_is_name_char(m->p->held[m->at]) && *size <= PD_MAX_CALL_NAME; m->at++) ++*size;
+    if (!has_more(m)) m->match = PARTIAL;
+    if (*size > PD_MAX_CALL_NAME || (*size == 0 && has_more(m))) m->match = NO;
+}
+
+static void match_id(struct matcher *m);
+
 static void match_literal(struct matcher *m, const char *literal)
 {
     char bytes[PD_CALL_LITERAL];
     size_t n = pd_call_literal(bytes, literal, m->p->marks);
     for (size_t i = 0; i < n && m->match == FULL; i++) {
         if (pd_call_is_space(bytes[i])) match_space(m);
+        else if (bytes[i] == *PD_CALL_ID) match_id(m);
         else match_byte(m, bytes[i]);
     }
+}
+
+static void match_id(struct matcher *m)
+{
+    const struct matcher without = *m;
+    const char *id;
+    size_t size = 0;
+    match_literal(m, m->p->format->id[0]);
+    if (m->match == FULL) match_name(m, &id, &size);
+    if (m->match == FULL) match_literal(m, m->p->format->id[1]);
+    if (m->match == NO) *m = without;
 }
 
 static bool is_tool(const struct pd_call_parser *p, const char *name, size_t size)
@@ -67,13 +90,7 @@ static void match_head(struct matcher *m, size_t shape)
     const struct pd_call_format *f = m->p->format;
     match_literal(m, pd_call_before(f, &f->shapes[shape]));
     if (m->match != FULL) return;
-    m->name = m->p->held + m->at;
-    while (has_more(m) && pd_call_is_name_char(m->p->held[m->at]) && m->name_size <= PD_MAX_CALL_NAME) {
-        m->name_size++;
-        m->at++;
-    }
-    if (!has_more(m)) m->match = PARTIAL;
-    if (m->name_size > PD_MAX_CALL_NAME || (m->name_size == 0 && has_more(m))) m->match = NO;
+    match_name(m, &m->name, &m->name_size);
     match_literal(m, f->middle);
     match_byte(m, f->keywords ? '(' : '{');
     if (m->match != FULL) return;

@@ -10,13 +10,13 @@ static peridot_status put(struct pd_text_buffer *out, const char *text)
     return pd_text_append(out, text, strlen(text));
 }
 
-/* A literal as it is written: a tab is white space that is not. */
+/* A literal as it is written: a tab is white space that is not, and neither are ids. */
 static peridot_status put_literal(struct pd_text_buffer *out, const struct pd_calls *c, const char *literal)
 {
     char bytes[PD_CALL_LITERAL];
     size_t n = pd_call_literal(bytes, literal, c->marks);
     for (size_t i = 0; i < n; i++)
-        if (bytes[i] != '\t') PD_TRY(pd_text_append(out, bytes + i, 1));
+        if (bytes[i] != '\t' && bytes[i] != *PD_CALL_ID) PD_TRY(pd_text_append(out, bytes + i, 1));
     return PERIDOT_OK;
 }
 
