@@ -8,14 +8,18 @@
 #include "grammar/calls/parser.h"
 #include "grammar/walk.h"
 
+/* Of DeepSeek's tokens. */
+#define TOOL_TOKEN(name) "<\xef\xbd\x9ctool\xe2\x96\x81" name "\xef\xbd\x9c>"
+
 /* The control tokens that a format's calls have. */
 static inline unsigned marks_of(const char *format)
 {
     const struct pd_call_format *f = pd_call_format_find(format);
     unsigned marks = 0;
     for (size_t i = 0; pd_call_mark(i); i++) {
-        bool has = strstr(f->middle, pd_call_mark(i)) || (f->delimiter && strcmp(f->delimiter, pd_call_mark(i)) == 0) ||
-                   (f->id[0] && strstr(f->id[0], pd_call_mark(i)));
+        const char *const literals[] = {f->before, f->middle, f->after, f->id[0]};
+        bool has = f->delimiter && strcmp(f->delimiter, pd_call_mark(i)) == 0;
+        for (size_t k = 0; k < PD_COUNT(literals); k++) has = has || (literals[k] && strstr(literals[k], pd_call_mark(i)));
         for (const struct pd_call_shape *s = f->shapes; s->begin; s++)
             has = has || strstr(s->begin, pd_call_mark(i)) || strstr(s->end, pd_call_mark(i));
         marks |= (unsigned)has << i;

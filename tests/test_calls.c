@@ -223,6 +223,41 @@ static const struct reply granite[] = {
     {"<tool_call>[", NULL, NONE},
 };
 
+static const struct reply functionary[] = {
+    {"", "", TEXT},
+    {"It rains.", NULL, TEXT},
+    {"<function", NULL, TEXT},
+    {"<function=ping>{}</function>", "{{ping {}}}", CALLS},
+    {"I look.<function=get_weather>{\"city\": \"</function>\"}</function>\n",
+     "I look.{{get_weather {\"city\": \"</function>\"}}}", TEXT},
+    {"<function=ping>{}</function><function=a.b/c:d-1>{\"x\": 1}</function>",
+     "{{ping {}}}{{a.b/c:d-1 {\"x\": 1}}}", SEVERAL},
+    {"<function=ping>{}</function> more", "{{ping {}}}more", NONE},
+    {"<function=ping>{}", "{{ping {}}}", NONE},
+    {"<function=pong>{}</function>", NULL, NONE},
+    {"<function=ping>[]</function>", NULL, NONE},
+};
+
+#define CALLS_BEGIN TOOL_TOKEN("calls\xe2\x96\x81" "begin")
+#define CALLS_END TOOL_TOKEN("calls\xe2\x96\x81" "end")
+#define CALL_BEGIN TOOL_TOKEN("call\xe2\x96\x81" "begin") "function" TOOL_TOKEN("sep")
+#define CALL_END TOOL_TOKEN("call\xe2\x96\x81" "end")
+#define FENCED(name, arguments) CALL_BEGIN name "\n```json\n" arguments "\n```" CALL_END
+
+static const struct reply deepseek[] = {
+    {"", "", TEXT},
+    {"```json\n{}\n```", NULL, TEXT},
+    {CALLS_BEGIN FENCED("ping", "{}") CALLS_END, "{{ping {}}}", CALLS},
+    {"I look.\n" CALLS_BEGIN FENCED("ping", "{}") CALLS_END "\n", "I look.\n{{ping {}}}", TEXT},
+    {CALLS_BEGIN CALL_BEGIN "get_weather\n```json\n{\"city\": \"```\"}```" CALL_END CALLS_END,
+     "{{get_weather {\"city\": \"```\"}}}", CALLS},
+    {CALLS_BEGIN FENCED("ping", "{}") "\n" FENCED("a.b/c:d-1", "{\"x\": 1}") CALLS_END,
+     "{{ping {}}}{{a.b/c:d-1 {\"x\": 1}}}", SEVERAL},
+    {CALLS_BEGIN FENCED("pong", "{}") CALLS_END, NULL, NONE},
+    {CALLS_BEGIN CALL_BEGIN "ping{}" CALL_END CALLS_END, NULL, NONE},
+    {CALLS_BEGIN CALLS_END, NULL, NONE},
+};
+
 #define TABLE(format, replies) {format, replies, PD_COUNT(replies)}
 static const struct {
     const char *format;
@@ -231,7 +266,8 @@ static const struct {
 } tables[] = {TABLE("hermes", hermes), TABLE("generic", hermes), TABLE("gemma4", gemma4),
               TABLE("functiongemma", functiongemma), TABLE("llama3", llama3), TABLE("gemma3", gemma3),
               TABLE("mistral", mistral), TABLE("mistral-v3", mistral_v3), TABLE("phi4", phi4),
-              TABLE("granite", granite), TABLE("olmo", olmo)};
+              TABLE("granite", granite), TABLE("olmo", olmo), TABLE("functionary", functionary),
+              TABLE("deepseek", deepseek)};
 
 static yyjson_doc *read_tools(struct pd_calls *c, const char *tools)
 {
@@ -521,6 +557,8 @@ static void test_formats(void **state)
         {"'<|tool|>' + message['tools'] + '<|/tool|>'", "phi4"},
         {"respond only with <|tool_call|> followed by a JSON list of tools used.", "granite"},
         {"{{- '<function_calls>' -}}{%- for tool_call in message['tool_calls'] %}", "olmo"},
+        {"{{ '<function=' + name + '>' + arguments | tojson + '</function>' }}{{ '<|python_tag|>' }}", "functionary"},
+        {CALL_BEGIN "' + name + '\\n' + '```json' + '\\n' + arguments", "deepseek"},
         {"{{ bos_token }}{% for message in messages %}", NULL},
         {"", NULL},
     };

@@ -14,7 +14,7 @@ enum { MAX_REPLY = 700, MAX_CALLS = 200, N_MODES = 1, N_REPLIES = 4 };
 static const char *const tokens[] = {
     "\"", "}", "]", "0", "1", ":", ",", "a", "e", "<|\"|>", "<escape>", "<tool_call|>", "<end_function_call>",
     "</tool_call>", "```", "\n", "<|tool_call>", "<start_function_call>", "<tool_call>", "<|python_tag|>",
-    "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", ", \"id\": \"", "<|tool_call|>", "<|/tool_call|>", "<function_calls>", "</function_calls>", "(", ")",
+    "[TOOL_CALLS]", "<function=", "</function>", "[ARGS]", "[CALL_ID]", ", \"id\": \"", "<|tool_call|>", "<|/tool_call|>", "<function_calls>", "</function_calls>", "(", ")",
     "=", "```json\n", "{\"name\": \"", "[", "call:", "; ", "\"}", "}}", "{\"type\": \"function\", \"name\": \"",
     "true", "t"};
 
@@ -217,13 +217,19 @@ static void expect_arguments(const struct found *f, size_t i, struct pd_text_buf
     free(json->data);
 }
 
-/* NAME[ARGS]{...}, or NAME[CALL_ID]...[ARGS]{...}; marks are in their order. */
+static void skip_texts(const char **at, const char *const *texts, size_t n)
+{
+    for (size_t k = 0; k < n;) k = take(at, texts[k]) ? 0 : k + 1;
+}
+
+/* NAME[ARGS]{...} or the like; marks are in their order. */
 static void expect_named_call(const struct found *f, size_t i, const char **at)
 {
     struct pd_text_buffer json = {0};
+    static const char *const middles[] = {"[ARGS]", "\xf7", ">", " ", "\n", "```json"};
     assert_true(take(at, f->calls[i].name));
     if (take(at, "[CALL_ID]") || take(at, "\xf8")) *at += PD_CALL_ID_SIZE;
-    assert_true(take(at, "[ARGS]") || take(at, "\xf7"));
+    skip_texts(at, middles, PD_COUNT(middles));
     take_json(&json, at);
     expect_arguments(f, i, &json);
 }
@@ -255,20 +261,21 @@ static void expect_calls(const struct found *f, const struct pd_calls *c, const 
     static const char *const wrappers[] = {
         " ", "\n", "```json", "```", "[TOOL_CALLS]", "[", "]", ",", ";", "<tool_call>", "</tool_call>", "<|tool_call>",
         "<tool_call|>", "<start_function_call>", "<end_function_call>", "<|python_tag|>", "<|tool_call|>",
-        "<|/tool_call|>", "<function_calls>", "</function_calls>", "\xf6", "\xf7"};
+        "<|/tool_call|>", "<function_calls>", "</function_calls>", "<function=", "</function>", "function",
+        TOOL_TOKEN("calls\xe2\x96\x81" "begin"), TOOL_TOKEN("calls\xe2\x96\x81" "end"),
+        TOOL_TOKEN("call\xe2\x96\x81" "begin"), TOOL_TOKEN("call\xe2\x96\x81" "end"), TOOL_TOKEN("sep"), "\xf6",
+        "\xf7", "\xf8", "\xf9", "\xfa"};
     const char *at = reply + f->text.size, *delimiter = pd_call_delimiter(c->format, c->marks);
     assert_memory_equal(reply, f->text.size ? f->text.data : "", f->text.size);
     for (size_t i = 0; i < f->n; i++) {
-        size_t k = 0;
-        while (k < PD_COUNT(wrappers)) k = take(&at, wrappers[k]) ? 0 : k + 1;
+        skip_texts(&at, wrappers, PD_COUNT(wrappers));
         if (delimiter) expect_delimited_call(f, i, &at, delimiter);
         else if (c->format->keywords) expect_keywords_call(f, i, &at);
-        else if (!*c->format->before) expect_named_call(f, i, &at);
+        else if (!strchr(c->format->before, '{')) expect_named_call(f, i, &at);
         else expect_json_call(f, i, &at);
         assert_true(f->calls[i].ended);
     }
-    size_t k = 0;
-    while (f->n && k < PD_COUNT(wrappers)) k = take(&at, wrappers[k]) ? 0 : k + 1;
+    if (f->n) skip_texts(&at, wrappers, PD_COUNT(wrappers));
     assert_true(*at == 0);
 }
 

@@ -11,6 +11,9 @@
     "<tool_call>\n{\"name\": \"" name "\", \"arguments\": " arguments "}\n</tool_call>"
 #define ARGUED(name, arguments) "{\"name\": \"" name "\", \"arguments\": " arguments "}"
 #define NAMED(name, arguments) "{\"name\": \"" name "\", \"parameters\": " arguments "}"
+#define FENCED(name, arguments) \
+    TOOL_TOKEN("call\xe2\x96\x81" "begin") "function" TOOL_TOKEN("sep") name "\n```json\n" arguments "\n```" \
+    TOOL_TOKEN("call\xe2\x96\x81" "end")
 #define DELIMITED(Q) "call:get_weather{city:" Q "K\xc3\xb6ln \"\n" Q ",days:2}"
 
 /* A call with arguments, and one without, as their text and as the parser reads it. */
@@ -29,6 +32,9 @@ static const struct {
     {"olmo", "<function_calls>get_weather(city=\"K\xc3\xb6ln \\\"\\n\", days=2)\nping()</function_calls>",
      "{{get_weather {\"city\":\"K\xc3\xb6ln \\\"\\n\", \"days\":2}}}{{ping {}}}"},
     {"granite", "<|tool_call|>[" ARGUED("get_weather", JSON) ", " ARGUED("ping", "{}") "]", SAID_JSON},
+    {"deepseek", TOOL_TOKEN("calls\xe2\x96\x81" "begin") FENCED("get_weather", JSON) "\n" FENCED("ping", "{}")
+                 TOOL_TOKEN("calls\xe2\x96\x81" "end"), SAID_JSON},
+    {"functionary", "<function=get_weather>" JSON "</function><function=ping>{}</function>", SAID_JSON},
     {"gemma3", "```json\n" NAMED("get_weather", JSON) "\n```\n```json\n" NAMED("ping", "{}") "\n```", SAID_JSON},
 };
 
@@ -44,7 +50,7 @@ static void expect_written(const struct pd_calls *c, const struct pd_call *calls
     struct pd_text_buffer text = {0};
     struct pd_rules r;
     struct transcript t;
-    char expected[400];
+    char expected[600];
     put_marks(expected, written[row].text, strlen(written[row].text), c->marks);
     EXPECT_OK(pd_calls_write(&text, c, calls, n));
     EXPECT_OK(pd_text_terminate(&text));

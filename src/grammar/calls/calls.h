@@ -15,7 +15,7 @@
 
 #define PD_CALL_MARK 0xf6
 #define PD_MAX_CALL_MARKS 10       /* of a vocabulary: there are no more bytes */
-#define PD_N_CALL_MARKS 16
+#define PD_N_CALL_MARKS 21
 /* The text of control token i, i < PD_N_CALL_MARKS; NULL past the last. */
 const char *pd_call_mark(size_t i);
 /* The byte of control token i, one of `marks`; and the token that a byte stands for, SIZE_MAX: none. */

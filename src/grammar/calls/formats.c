@@ -4,10 +4,18 @@
 
 #include <string.h>
 
+/* DeepSeek's tokens have U+FF5C for "|" and U+2581 for "_". */
+#define DEEPSEEK(name) "<\xef\xbd\x9ctool\xe2\x96\x81" name "\xef\xbd\x9c>"
+#define DEEPSEEK_CALLS(what) DEEPSEEK("calls\xe2\x96\x81" what)
+#define DEEPSEEK_CALL(what) DEEPSEEK("call\xe2\x96\x81" what)
+#define DEEPSEEK_OUTPUTS(what) DEEPSEEK("outputs\xe2\x96\x81" what)
+#define DEEPSEEK_OUTPUT(what) DEEPSEEK("output\xe2\x96\x81" what)
+
 static const char *const texts[] = {"<tool_call>", "</tool_call>", "<|tool_call>", "<tool_call|>", "<|\"|>",
                                     "<start_function_call>", "<end_function_call>", "<escape>", "<|python_tag|>",
                                     "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|/tool_call|>", "<function_calls>",
-                                    "</function_calls>", "[CALL_ID]"};
+                                    "</function_calls>", "[CALL_ID]", DEEPSEEK_CALLS("begin"), DEEPSEEK_CALLS("end"),
+                                    DEEPSEEK_CALL("begin"), DEEPSEEK_CALL("end"), DEEPSEEK("sep")};
 
 #define TAGGED_JSON \
     .shapes = {{.begin = "<tool_call>\n", .end = "\n</tool_call>", .commits = true}}, \
@@ -75,6 +83,21 @@ static const struct pd_call_format formats[] = {
         .name = "olmo", .templates = {"<function_calls>"},   /* OLMo 3's */
         .shapes = {{.begin = "<function_calls>\t", .end = "\t</function_calls>", .between = "\n", .commits = true}},
         .before = "", .middle = "", .after = "", .keywords = true, .separator = "", .result = "\2",
+    },
+    {
+        /* DeepSeek R1's and of the models that were distilled from it. */
+        .name = "deepseek", .templates = {DEEPSEEK_CALL("begin"), "```json"},
+        .shapes = {{.begin = DEEPSEEK_CALLS("begin"), .end = DEEPSEEK_CALLS("end"), .between = "\n", .commits = true}},
+        .before = DEEPSEEK_CALL("begin") "function" DEEPSEEK("sep"), .middle = "\n```json\n",
+        .after = "\n```" DEEPSEEK_CALL("end"), .separator = "",
+        .result = DEEPSEEK_OUTPUTS("begin") DEEPSEEK_OUTPUT("begin") "\2" DEEPSEEK_OUTPUT("end")
+                  DEEPSEEK_OUTPUTS("end"),
+    },
+    {
+        /* Functionary 3.1's, which is a form of Llama 3.1's. */
+        .name = "functionary", .templates = {"<function=", "<|python_tag|>"},
+        .shapes = {{.begin = "<function=", .end = "</function>", .commits = true}},
+        .before = "", .middle = ">", .after = "", .separator = "", .result = "\2",
     },
     {
         /* The object is that of Google's guide to function calling with Gemma 3, which has no token for it: such models
