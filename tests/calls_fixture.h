@@ -19,7 +19,8 @@ static inline unsigned marks_of(const char *format)
     for (size_t i = 0; pd_call_mark(i); i++) {
         const char *const literals[] = {f->before, f->middle, f->after, f->id[0]};
         bool has = f->delimiter && strcmp(f->delimiter, pd_call_mark(i)) == 0;
-        for (size_t k = 0; k < PD_COUNT(literals); k++) has = has || (literals[k] && strstr(literals[k], pd_call_mark(i)));
+        for (size_t k = 0; k < PD_COUNT(literals); k++)
+            has = has || (literals[k] && strstr(literals[k], pd_call_mark(i)));
         for (const struct pd_call_shape *s = f->shapes; s->begin; s++)
             has = has || strstr(s->begin, pd_call_mark(i)) || strstr(s->end, pd_call_mark(i));
         marks |= (unsigned)has << i;

@@ -14,7 +14,8 @@ enum { MAX_REPLY = 700, MAX_CALLS = 200, N_MODES = 1, N_REPLIES = 4 };
 static const char *const tokens[] = {
     "\"", "}", "]", "0", "1", ":", ",", "a", "e", "<|\"|>", "<escape>", "<tool_call|>", "<end_function_call>",
     "</tool_call>", "```", "\n", "<|tool_call>", "<start_function_call>", "<tool_call>", "<|python_tag|>",
-    "[TOOL_CALLS]", "<function=", "</function>", "[ARGS]", "[CALL_ID]", ", \"id\": \"", "<|tool_call|>", "<|/tool_call|>", "<function_calls>", "</function_calls>", "(", ")",
+    "[TOOL_CALLS]", "<function=", "</function>", "[ARGS]", "[CALL_ID]", ", \"id\": \"", "<|tool_call|>",
+    "<|/tool_call|>", "<function_calls>", "</function_calls>", "(", ")",
     "=", "```json\n", "{\"name\": \"", "[", "call:", "; ", "\"}", "}}", "{\"type\": \"function\", \"name\": \"",
     "true", "t"};
 

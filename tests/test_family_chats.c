@@ -160,6 +160,36 @@ static void test_ids(void **state)
     yyjson_doc_free(doc);
 }
 
+static size_t count_token(const peridot_vocab *v, const peridot_chat *chat, const char *token)
+{
+    size_t n, count = 0;
+    int32_t *ids, id = pd_tokenizer_find_control(v->tokenizer, token);
+    assert_true(id >= 0);
+    if (peridot_encode_turns(&ids, &n, v, chat) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    for (size_t i = 0; i < n; i++) count += ids[i] == id;
+    peridot_free(ids);
+    return count;
+}
+
+/* Where the program has no tools, the system's message has them, and an example whose control tokens are such. */
+static void test_untold(void **state)
+{
+    (void)state;
+    static const char begin[] = "<\xef\xbd\x9ctool\xe2\x96\x81" "calls\xe2\x96\x81" "begin\xef\xbd\x9c>";
+    static const peridot_message message = {"user", "a"};
+    yyjson_doc *doc = open_golden("chats.json");
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    peridot_vocab *v = open_family(yyjson_arr_get_last(root));
+    peridot_chat chat = {.messages = &message, .n_messages = 1};
+    assert_int_equal(count_token(v, &chat, begin), 0);
+    char *tools = yyjson_val_write(yyjson_arr_get_first(root), 0, &chat.tools_size);
+    chat.tools = tools;
+    assert_int_equal(count_token(v, &chat, begin), 1);
+    free(tools);
+    peridot_vocab_close(v);
+    yyjson_doc_free(doc);
+}
+
 static int remove_files(void **state)
 {
     static const char *const names[] = {"tokenizer.json", "tokenizer_config.json"};
@@ -169,6 +199,7 @@ static int remove_files(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_families), cmocka_unit_test(test_ids)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_families), cmocka_unit_test(test_ids),
+                                       cmocka_unit_test(test_untold)};
     return cmocka_run_group_tests_name("family_chats", tests, make_folder, remove_files);
 }

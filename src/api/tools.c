@@ -117,14 +117,6 @@ static peridot_status set_content(struct pd_messages *m, yyjson_mut_val *message
     return yyjson_mut_obj_put(message, yyjson_mut_str(m->doc, "content"), value) && value ? PERIDOT_OK : fail_memory();
 }
 
-/* Two texts with a blank line between them, or the one that is not empty. */
-static peridot_status append_after(struct pd_text_buffer *out, const char *first, const struct pd_text_buffer *second)
-{
-    PD_TRY(pd_text_append(out, first, strlen(first)));
-    if (*first && second->size) PD_TRY(pd_text_append(out, "\n\n", 2));
-    return second->size ? pd_text_append(out, second->data, second->size) : PERIDOT_OK;
-}
-
 static peridot_status write_calls(struct pd_text_buffer *out, yyjson_mut_val *list, const struct pd_calls *c)
 {
     size_t i, n = yyjson_mut_arr_size(list), n_unused;
@@ -169,16 +161,21 @@ static peridot_status append_marked(struct writer *w, const struct pd_text_buffe
     return PERIDOT_OK;
 }
 
+/* The part behind a text, if that is not empty, with a blank line between them. */
+static peridot_status append_after(struct writer *w, const char *first)
+{
+    PD_TRY(pd_text_append(&w->text, first, strlen(first)));
+    if (*first) PD_TRY(pd_text_append(&w->text, "\n\n", 2));
+    return append_marked(w, &w->part);
+}
+
 static peridot_status write_reply(struct writer *w, yyjson_mut_val *message)
 {
     yyjson_mut_val *calls = yyjson_mut_obj_get(message, "tool_calls");
-    const char *content = member(message, "content");
     if (!calls) return PERIDOT_OK;
     w->part.size = 0;
     PD_TRY(write_calls(&w->part, calls, w->calls));
-    PD_TRY(pd_text_append(&w->text, content, strlen(content)));
-    if (*content) PD_TRY(pd_text_append(&w->text, "\n\n", 2));
-    PD_TRY(append_marked(w, &w->part));
+    PD_TRY(append_after(w, member(message, "content")));
     yyjson_mut_obj_remove_key(message, "tool_calls");
     return set_content(w->m, message, &w->text);
 }
@@ -276,7 +273,7 @@ static peridot_status describe(struct writer *w)
     w->part.size = 0;
     PD_TRY(pd_calls_describe(&w->part, w->calls));
     if (!first) return fail_memory();
-    PD_TRY(append_after(&w->text, member(first, "content"), &w->part));
+    PD_TRY(append_after(w, member(first, "content")));
     return set_content(w->m, first, &w->text);
 }
 
@@ -309,6 +306,7 @@ peridot_status pd_tools_suit_template(struct pd_messages *m, const struct pd_cal
     struct writer w = {.m = m, .calls = calls, .tokenizer = t};
     peridot_status status = strstr(program, "tool_calls") ? PERIDOT_OK : write_replies(&w);
     if (status == PERIDOT_OK && calls->tools && calls->format->in_system) status = put_tools(&w);
+    else if (status == PERIDOT_OK && calls->tools && !pd_tokenizer_reads_tools(t)) status = describe(&w);
     writer_free(&w);
     return status;
 }

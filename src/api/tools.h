@@ -24,8 +24,8 @@ int pd_tools_find_mark(const struct peridot_tools *t, int32_t token);
 bool pd_tools_find_format(struct pd_calls *out, const peridot_vocab *vocab, const char *template_name);
 /* The list of tools, checked; *doc is to be freed. */
 peridot_status pd_tools_read(yyjson_doc **doc, struct pd_calls *calls, const char *json, size_t size);
-/* What a template of the calls' format wants of messages: calls as text where the program does not read them, and tools
- * where it reads them from the system's message. */
+/* What a template of the calls' format wants of messages: calls as text where the program does not read them; and tools
+ * in the system's message where it reads them from there, or not at all. */
 peridot_status pd_tools_suit_template(struct pd_messages *m, const struct pd_calls *calls,
                                       const struct pd_tokenizer *t, const char *program);
 /* Makes text of all calls and results in messages, and puts what tells the model of the tools, if there are any, into

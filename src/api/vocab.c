@@ -151,7 +151,8 @@ static peridot_status add_tools(struct pd_chat_prompt *prompt, yyjson_doc **tool
 {
     struct pd_calls calls = {.parallel = true};
     bool has_format = pd_tools_find_format(&calls, vocab, chat->template_name);
-    if (chat->tools && (has_format || !chat->n_ids))   /* else the beginning told of them */
+    bool reads = has_format && pd_tokenizer_reads_tools(vocab->tokenizer);
+    if (chat->tools && (reads || !chat->n_ids))   /* else the beginning told of them */
         PD_TRY(pd_tools_read(tools, &calls, chat->tools, chat->tools_size));
     if (has_format) {
         prompt->tools = calls.tools;

@@ -17,8 +17,11 @@ static peridot_status fail_memory(void) { return pd_fail_alloc(sizeof(yyjson_mut
 
 static peridot_status begin(struct pd_messages *m)
 {
+    uint64_t secret;
     *m = (struct pd_messages){.doc = yyjson_mut_doc_new(NULL)};
     m->list = yyjson_mut_arr(m->doc);
+    pd_random_bytes(&secret, sizeof secret);
+    snprintf(m->mark, sizeof m->mark, "\x02image %016llx\x03", (unsigned long long)secret);
     return m->list ? PERIDOT_OK : fail_memory();
 }
 
@@ -279,9 +282,6 @@ peridot_status pd_messages_from_json(struct pd_messages *out, const char *json, 
     *out = (struct pd_messages){0};
     PD_TRY(pd_json_read(&doc, (const uint8_t *)json, size));
     peridot_status status = begin(out);
-    uint64_t secret;
-    pd_random_bytes(&secret, sizeof secret);
-    snprintf(out->mark, sizeof out->mark, "\x02image %016llx\x03", (unsigned long long)secret);
     if (status == PERIDOT_OK) status = read_list(out, yyjson_doc_get_root(doc));
     yyjson_doc_free(doc);
     if (status != PERIDOT_OK) pd_messages_free(out);

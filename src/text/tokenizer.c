@@ -30,11 +30,16 @@ const char *pd_tokenizer_template(peridot_template_origin *origin, const struct 
 
 const char *pd_tokenizer_template_error(const struct pd_tokenizer *t) { return t->program_error; }
 
+bool pd_tokenizer_reads_tools(const struct pd_tokenizer *t)
+{
+    return t->program && (pd_template_reads(t->program, "tools") || strstr(t->jinja.data, "message['tools']"));
+}
+
 const char *pd_tokenizer_tools_program(const struct pd_tokenizer *t, const char *template_name)
 {
     bool runs = t->program && (!template_name || strcmp(template_name, PD_CHAT_PROGRAM) == 0);
-    bool reads = runs && (pd_template_reads(t->program, "tools") || strstr(t->jinja.data, "message['tools']"));
-    return reads ? t->jinja.data : NULL;
+    bool calls = runs && (pd_tokenizer_reads_tools(t) || strstr(t->jinja.data, "tool_calls"));
+    return calls ? t->jinja.data : NULL;
 }
 
 bool pd_tokenizer_is_stop(const struct pd_tokenizer *t, int32_t id)

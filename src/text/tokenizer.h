@@ -66,8 +66,10 @@ peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct p
 /* Why the files' template cannot be run; "": it can, or there is none. */
 const char *pd_tokenizer_template_error(const struct pd_tokenizer *t);
 /* The text of the program that the template of this name (NULL: the model's own) runs where there are tools, if it
- * describes them to the model; else NULL. */
+ * describes them to the model, or writes calls; else NULL. */
 const char *pd_tokenizer_tools_program(const struct pd_tokenizer *t, const char *template_name);
+/* Whether the files' program describes tools. */
+bool pd_tokenizer_reads_tools(const struct pd_tokenizer *t);
 
 /* The pieces that begin and end what the model thinks; false: it has no thoughts. */
 bool pd_tokenizer_thoughts(int32_t ids[2], const struct pd_tokenizer *t);

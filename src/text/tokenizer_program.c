@@ -162,6 +162,20 @@ static bool shorten_ids(yyjson_mut_doc *doc, yyjson_mut_val *list)
     return good;
 }
 
+/* A call comes without a text where programs ask for that. */
+static bool empty_contents(yyjson_mut_doc *doc, yyjson_mut_val *list)
+{
+    bool good = true;
+    yyjson_mut_val *message;
+    size_t i, n;
+    yyjson_mut_arr_foreach(list, i, n, message) {
+        bool empty = yyjson_mut_equals_str(yyjson_mut_obj_get(message, "content"), "");
+        if (empty && yyjson_mut_obj_get(message, "tool_calls"))
+            good = good && yyjson_mut_obj_put(message, yyjson_mut_str(doc, "content"), yyjson_mut_null(doc));
+    }
+    return good;
+}
+
 static bool add_others(yyjson_mut_doc *doc, yyjson_mut_val *root, yyjson_val *variables)
 {
     bool good = true;
@@ -191,6 +205,7 @@ static peridot_status make_variables(yyjson_doc **out, const struct pd_tokenizer
     yyjson_mut_val *root = yyjson_mut_obj(doc), *list = c->messages->list;
     if (!mentions(t, "developer")) rename_developer(list);
     bool good = (!mentions(t, "length != 9") || shorten_ids(doc, list)) &&
+                (!mentions(t, "['content'] is not none") || empty_contents(doc, list)) &&
                 yyjson_mut_obj_add_val(doc, root, "messages", list) &&
                 yyjson_mut_obj_add_bool(doc, root, "add_generation_prompt", opens) &&
                 (!c->tools || yyjson_mut_obj_add_val(doc, root, "tools", yyjson_val_mut_copy(doc, c->tools))) &&
@@ -227,6 +242,59 @@ static peridot_status render(struct pd_template_output *out, const struct pd_tok
     yyjson_doc_free(variables);
     for (size_t i = 0; i < PD_COUNT(names); i++) free(texts[i].data);
     return status;
+}
+
+/* As json.dumps writes it. */
+static peridot_status write_json(struct pd_template_output *out, yyjson_mut_val *value)
+{
+    static const char source[] = "{{ value | tojson }}";
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    bool good = root && yyjson_mut_obj_add_val(doc, root, "value", yyjson_mut_val_mut_copy(doc, value));
+    yyjson_doc *variables = good ? yyjson_mut_val_imut_copy(root, NULL) : NULL;
+    const struct pd_template_input in = {.variables = yyjson_doc_get_root(variables)};
+    struct pd_template *t = NULL;
+    peridot_status status = variables ? pd_template_parse(&t, source, sizeof source - 1)
+                                      : pd_fail_alloc(sizeof *value, "messages");
+    *out = (struct pd_template_output){0};
+    if (status == PERIDOT_OK) status = pd_template_render(out, t, &in);
+    pd_template_free(t);
+    yyjson_doc_free(variables);
+    yyjson_mut_doc_free(doc);
+    return status;
+}
+
+static peridot_status write_arguments(yyjson_mut_doc *doc, yyjson_mut_val *call)
+{
+    yyjson_mut_val *function = yyjson_mut_obj_get(call, "function");
+    struct pd_template_output json;
+    peridot_status status = write_json(&json, yyjson_mut_obj_get(function, "arguments"));
+    if (status == PERIDOT_OK && !yyjson_mut_obj_put(function, yyjson_mut_str(doc, "arguments"),
+                                                    yyjson_mut_strncpy(doc, json.text, json.size)))
+        status = pd_fail_alloc(json.size, "messages");
+    pd_template_output_free(&json);
+    return status;
+}
+
+static peridot_status write_all_arguments(struct pd_messages *m)
+{
+    yyjson_mut_val *message, *call;
+    size_t i, k, n, n_calls;
+    yyjson_mut_arr_foreach(m->list, i, n, message) {
+        yyjson_mut_arr_foreach(yyjson_mut_obj_get(message, "tool_calls"), k, n_calls, call)
+            PD_TRY(write_arguments(m->doc, call));
+    }
+    return PERIDOT_OK;
+}
+
+/* Some programs take the arguments of calls for text, and fail where they are not. */
+static peridot_status render_either(struct pd_template_output *out, const struct pd_tokenizer *t,
+                                    const struct pd_chat_prompt *c, bool opens)
+{
+    peridot_status status = render(out, t, c, opens);
+    if (status != PERIDOT_ERROR_FORMAT || !c->messages->has_calls) return status;
+    PD_TRY(write_all_arguments(c->messages));
+    return render(out, t, c, opens);
 }
 
 /* ---- a conversation that goes on ---- */
@@ -271,7 +339,7 @@ static peridot_status encode_next(struct pd_ids *out, const struct pd_tokenizer 
     size_t after = 0;
     bool opens = yyjson_mut_arr_size(c->messages->list) > 0;
     PD_TRY(put_reply_first(c->messages));
-    PD_TRY(render(&text, t, c, opens));
+    PD_TRY(render_either(&text, t, c, opens));
     peridot_status status = find_reply(&after, &text);
     if (status == PERIDOT_OK) status = encode_output(out, t, c, &text, after, false);
     pd_template_output_free(&text);
@@ -299,7 +367,7 @@ peridot_status pd_tokenizer_run_program(struct pd_ids *out, const struct pd_toke
     if (c->n_ids) return encode_next(out, t, c);
     if (yyjson_mut_arr_size(c->messages->list) == 0)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "the conversation has no messages");
-    PD_TRY(render(&text, t, c, true));
+    PD_TRY(render_either(&text, t, c, true));
     peridot_status status = encode_output(out, t, c, &text, 0, true);
     pd_template_output_free(&text);
     return status;

@@ -11,6 +11,7 @@ import pathlib
 
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
+from transformers.utils.chat_template_utils import render_jinja_template
 
 from texts import TOOLS
 
@@ -21,12 +22,13 @@ S, U, A, T = "system", "user", "assistant", "tool"
 
 # `calls`: the format of calls, where the program has tools. `added`: tokens beside bos and eos. `spells`: calls as text
 # of messages, where the program does not read them; `each` of them, with `between`. `row`: of Peridot's table of
-# templates.
+# templates. `untold`: the program writes calls, but no tools.
 MISTRAL = ["[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_CALLS]", "[TOOL_RESULTS]",
            "[/TOOL_RESULTS]"]
 GRANITE = ["<|start_of_role|>", "<|end_of_role|>"]
 PHI = ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]
 CHATML = ["<|im_start|>", "<|im_end|>"]
+DEEPSEEK = "<\uff5c%s\uff5c>"
 FAMILIES = [
     {"name": "mistral-v1", "bos": "<s>", "eos": "</s>", "added": []},
     {"name": "mistral-v3", "calls": "mistral-v3", "bos": "<s>", "eos": "</s>", "added": MISTRAL},
@@ -47,6 +49,11 @@ FAMILIES = [
     {"name": "smollm3", "calls": "hermes", "spells": "%s", "between": "\n", "each": "<tool_call>\n%s\n</tool_call>",
      "thinks": True, "bos": "<|begin_of_text|>", "eos": "<|im_end|>",
      "added": [*CHATML, "<think>", "</think>", "<tool_call>", "</tool_call>"]},
+    {"name": "deepseek-r1", "calls": "deepseek", "untold": True, "bos": DEEPSEEK % "begin\u2581of\u2581sentence",
+     "eos": DEEPSEEK % "end\u2581of\u2581sentence",
+     "added": [DEEPSEEK % "User", DEEPSEEK % "Assistant", "<think>", "</think>",
+               *(DEEPSEEK % f"tool\u2581{x}" for x in ("calls\u2581begin", "calls\u2581end", "call\u2581begin",
+                                                     "call\u2581end", "sep"))]},
 ]
 
 
@@ -83,6 +90,15 @@ def spelled(family, message):
     return {"role": A, "content": "\n\n".join(x for x in (message["content"], text) if x)}
 
 
+def as_text(message):
+    """A message whose calls come without a text, and with arguments that are text."""
+    if "tool_calls" not in message:
+        return message
+    calls = [call(c["id"], c["function"]["name"], json.dumps(c["function"]["arguments"], ensure_ascii=False))
+             for c in message["tool_calls"]]
+    return {"role": A, "content": message["content"] or None, "tool_calls": calls}
+
+
 def list_of(tools):
     """As Peridot writes it: the schemas without white space."""
     texts = []
@@ -100,18 +116,20 @@ def with_tools(messages, tools):
 
 
 def text_of(t, jinja, messages, **options):
-    return t.apply_chat_template(messages, chat_template=jinja, add_generation_prompt=True, tokenize=False,
-                                 date_string="05 July 2025", **options)
+    """As apply_chat_template, which would leave out what is None."""
+    (text,), _ = render_jinja_template([messages], chat_template=jinja, add_generation_prompt=True,
+                                       date_string="05 July 2025", **t.special_tokens_map, **options)
+    return text
 
 
 def rows_of(family, t, jinja):
     thinks = [{"enable_thinking": x} for x in (False, True)] if "thinks" in family else [{}]
     for messages in TURNS + (CALLS if "calls" in family else []):
-        for tools in (None, TOOLS) if "calls" in family else (None,):
-            if not tools and messages in CALLS:
+        for tools in (None, TOOLS) if "calls" in family and "untold" not in family else (None,):
+            if not tools and messages in CALLS and "untold" not in family:
                 continue
             for think in thinks:
-                told = [spelled(family, m) for m in messages]
+                told = [as_text(m) if "untold" in family else spelled(family, m) for m in messages]
                 if tools and family["name"] == "phi4-mini":
                     told = with_tools(told, tools)
                 yield {"messages": messages, "tools": tools is not None, "think": think.get("enable_thinking", False),
