@@ -294,7 +294,8 @@ PERIDOT_API peridot_status peridot_encode_turns(int32_t **out, size_t *n, const 
                                                 const peridot_chat *chat);
 
 /* Takes the model's thoughts, with the marks around them, out of n ids, and gives the number of those that are left:
- * templates have none in the turns that went before. An open one goes up to the end. */
+ * templates have none in the turns that went before. An open one goes up to the end. Mistral's templates have them, in
+ * the system's turn as well: there, ids that begin with bos stay as they are. */
 PERIDOT_API size_t peridot_drop_thoughts(const peridot_vocab *vocab, int32_t *ids, size_t n);
 
 /* Name i of the templates, or NULL past the last. */

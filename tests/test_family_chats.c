@@ -105,6 +105,20 @@ static void check_format(const peridot_vocab *v, const char *name)
     if (name) assert_string_equal(pd_call_format_name(calls.format), name);
 }
 
+/* Of a reply they are dropped, of a conversation not. */
+static void check_thoughts(const peridot_vocab *v, yyjson_val *marks)
+{
+    int32_t ids[3];
+    assert_true(pd_tokenizer_thoughts(ids, v->tokenizer));
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(ids[i], pd_tokenizer_find_control(v->tokenizer, yyjson_get_str(yyjson_arr_get(marks, i))));
+    assert_false(pd_tokenizer_names_thoughts(v->tokenizer));
+    ids[2] = 5;
+    assert_int_equal(peridot_drop_thoughts(v, ids, 3), 1);
+    memcpy(ids, (const int32_t[]){pd_tokenizer_bos(v->tokenizer), v->tokenizer->thoughts[0], 5}, sizeof ids);
+    assert_int_equal(peridot_drop_thoughts(v, ids, 3), 3);
+}
+
 static void test_families(void **state)
 {
     (void)state;
@@ -117,6 +131,7 @@ static void test_families(void **state)
         print_message("%s\n", name ? name : "");
         peridot_vocab *v = open_family(family);
         check_format(v, member(family, "calls"));
+        if (yyjson_obj_get(family, "thoughts")) check_thoughts(v, yyjson_obj_get(family, "thoughts"));
         yyjson_arr_foreach(yyjson_obj_get(family, "conversations"), k, n_conversations, conversation) {
             check_conversation(v, conversation, yyjson_arr_get_first(root), NULL);
             bool plain = !yyjson_is_true(yyjson_obj_get(conversation, "tools"));   /* the others have calls */

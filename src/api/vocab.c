@@ -195,7 +195,9 @@ size_t peridot_drop_thoughts(const peridot_vocab *vocab, int32_t *ids, size_t n)
 {
     int32_t marks[2];
     size_t n_left = 0;
+    bool whole = n && ids[0] == pd_tokenizer_bos(vocab->tokenizer);
     if (!pd_tokenizer_thoughts(marks, vocab->tokenizer)) return n;
+    if (whole && pd_tokenizer_keeps_thoughts(vocab->tokenizer)) return n;
     bool inside = false;
     for (size_t i = 0; i < n; i++) {
         inside = inside || ids[i] == marks[0];

@@ -237,13 +237,24 @@ bool pd_chat_has_no_thought(const struct pd_chat *chat, const char *jinja, size_
     return chat->no_thought_mark && contains(jinja, size, chat->no_thought_mark);
 }
 
-bool pd_chat_find_thoughts(int32_t ids[2], const struct pd_special *s, const struct pd_pieces *p)
+static void find_marks(int32_t ids[2], const char *const marks[2], const struct pd_special *s,
+                       const struct pd_pieces *p)
 {
-    static const char *const usual[] = {"<think>", "</think>"};   /* of Qwen's, DeepSeek's and others' models */
-    const char *const *marks = usual;
-    for (size_t i = 0; i < PD_COUNT(chats); i++)
-        if (chats[i].thinks[0] && fits(&chats[i], s, p)) marks = chats[i].thinks;
     for (int k = 0; k < 2; k++) ids[k] = pd_special_find(s, p, marks[k]);
     if (ids[0] < 0 || ids[1] < 0) ids[0] = ids[1] = -1;
-    return marks != usual;
+}
+
+bool pd_chat_find_thoughts(int32_t ids[2], const struct pd_special *s, const struct pd_pieces *p)
+{
+    static const char *const usual[][2] = {
+        {"<think>", "</think>"},       /* of Qwen's, DeepSeek's and others' models */
+        {"[THINK]", "[/THINK]"}};      /* of Mistral's */
+    ids[0] = ids[1] = -1;
+    for (size_t i = 0; i < PD_COUNT(chats); i++) {
+        if (!chats[i].thinks[0] || !fits(&chats[i], s, p)) continue;
+        find_marks(ids, chats[i].thinks, s, p);
+        return true;
+    }
+    for (size_t i = 0; i < PD_COUNT(usual) && ids[0] < 0; i++) find_marks(ids, usual[i], s, p);
+    return false;
 }

@@ -68,6 +68,11 @@ bool pd_tokenizer_thoughts(int32_t ids[2], const struct pd_tokenizer *t)
 
 bool pd_tokenizer_names_thoughts(const struct pd_tokenizer *t) { return t->thoughts_named; }
 
+bool pd_tokenizer_keeps_thoughts(const struct pd_tokenizer *t)
+{
+    return t->program && strstr(t->jinja.data, "block['thinking']");
+}
+
 /* ---- text to ids ---- */
 
 peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tokenizer *t, const char *text,

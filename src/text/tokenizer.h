@@ -75,6 +75,8 @@ bool pd_tokenizer_reads_tools(const struct pd_tokenizer *t);
 bool pd_tokenizer_thoughts(int32_t ids[2], const struct pd_tokenizer *t);
 /* A thought's first line is its name. */
 bool pd_tokenizer_names_thoughts(const struct pd_tokenizer *t);
+/* The files' program writes thoughts of past turns. */
+bool pd_tokenizer_keeps_thoughts(const struct pd_tokenizer *t);
 
 /* Fill-in-the-middle: what peridot_vocab_has_infill and peridot_encode_infill say. */
 bool pd_tokenizer_has_infill(const struct pd_tokenizer *t);

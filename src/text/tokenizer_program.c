@@ -176,6 +176,31 @@ static bool empty_contents(yyjson_mut_doc *doc, yyjson_mut_val *list)
     return good;
 }
 
+static bool add_block(yyjson_mut_doc *doc, yyjson_mut_val *blocks, const char *type, const char *key,
+                      yyjson_mut_val *text)
+{
+    yyjson_mut_val *block = yyjson_mut_arr_add_obj(doc, blocks);
+    return block && yyjson_mut_obj_add_str(doc, block, "type", type) &&
+           yyjson_mut_obj_add(block, yyjson_mut_str(doc, key), yyjson_mut_val_mut_copy(doc, text));
+}
+
+/* Mistral's programs read thoughts as a block of the content. */
+static bool put_thoughts(yyjson_mut_doc *doc, yyjson_mut_val *list)
+{
+    bool good = true;
+    yyjson_mut_val *message;
+    size_t i, n;
+    yyjson_mut_arr_foreach(list, i, n, message) {
+        yyjson_mut_val *thought = yyjson_mut_obj_remove_key(message, "reasoning_content");
+        yyjson_mut_val *content = yyjson_mut_obj_get(message, "content"), *blocks = yyjson_mut_arr(doc);
+        if (!thought || !yyjson_mut_is_str(content)) continue;
+        good = good && add_block(doc, blocks, "thinking", "thinking", thought) &&
+               (!yyjson_mut_get_len(content) || add_block(doc, blocks, "text", "text", content)) &&
+               yyjson_mut_obj_put(message, yyjson_mut_str(doc, "content"), blocks);
+    }
+    return good;
+}
+
 static bool add_others(yyjson_mut_doc *doc, yyjson_mut_val *root, yyjson_val *variables)
 {
     bool good = true;
@@ -206,6 +231,7 @@ static peridot_status make_variables(yyjson_doc **out, const struct pd_tokenizer
     if (!mentions(t, "developer")) rename_developer(list);
     bool good = (!mentions(t, "length != 9") || shorten_ids(doc, list)) &&
                 (!mentions(t, "['content'] is not none") || empty_contents(doc, list)) &&
+                (!pd_tokenizer_keeps_thoughts(t) || put_thoughts(doc, list)) &&
                 yyjson_mut_obj_add_val(doc, root, "messages", list) &&
                 yyjson_mut_obj_add_bool(doc, root, "add_generation_prompt", opens) &&
                 (!c->tools || yyjson_mut_obj_add_val(doc, root, "tools", yyjson_val_mut_copy(doc, c->tools))) &&

@@ -22,7 +22,8 @@ S, U, A, T = "system", "user", "assistant", "tool"
 
 # `calls`: the format of calls, where the program has tools. `added`: tokens beside bos and eos. `spells`: calls as text
 # of messages, where the program does not read them; `each` of them, with `between`. `row`: of Peridot's table of
-# templates. `untold`: the program writes calls, but no tools.
+# templates. `untold`: the program writes calls, but no tools. `thoughts`: the
+# tokens around one, where they are not the usual ones; the program reads blocks of them.
 MISTRAL = ["[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_CALLS]", "[TOOL_RESULTS]",
            "[/TOOL_RESULTS]"]
 GRANITE = ["<|start_of_role|>", "<|end_of_role|>"]
@@ -49,6 +50,8 @@ FAMILIES = [
     {"name": "smollm3", "calls": "hermes", "spells": "%s", "between": "\n", "each": "<tool_call>\n%s\n</tool_call>",
      "thinks": True, "bos": "<|begin_of_text|>", "eos": "<|im_end|>",
      "added": [*CHATML, "<think>", "</think>", "<tool_call>", "</tool_call>"]},
+    {"name": "ministral3", "calls": "mistral", "thoughts": ["[THINK]", "[/THINK]"], "bos": "<s>", "eos": "</s>",
+     "added": [*MISTRAL, "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[ARGS]", "[CALL_ID]", "[THINK]", "[/THINK]"]},
     {"name": "deepseek-r1", "calls": "deepseek", "untold": True, "bos": DEEPSEEK % "begin\u2581of\u2581sentence",
      "eos": DEEPSEEK % "end\u2581of\u2581sentence",
      "added": [DEEPSEEK % "User", DEEPSEEK % "Assistant", "<think>", "</think>",
@@ -78,6 +81,23 @@ CALLS = [
      {"role": T, "tool_call_id": "000000002", "content": "12:30"},
      {"role": A, "content": "Rain at 12:30."}, {"role": U, "content": "Thanks"}],
 ]
+THOUGHTS = [
+    [{"role": U, "content": "One"}, {"role": A, "reasoning_content": "Hm.\n", "content": "Two"},
+     {"role": U, "content": "Weather?"},
+     {"role": A, "reasoning_content": "I need it.", "content": "",
+      "tool_calls": [call("abcDEF123", "get_weather", {"city": "Paris"})]},
+     {"role": T, "tool_call_id": "abcDEF123", "content": "rain"}],
+]
+
+
+def with_blocks(message):
+    """A message whose thoughts are a block of its content."""
+    if "reasoning_content" not in message:
+        return message
+    blocks = [{"type": "thinking", "thinking": message["reasoning_content"]}]
+    if message["content"]:
+        blocks.append({"type": "text", "text": message["content"]})
+    return {k: v for k, v in message.items() if k != "reasoning_content"} | {"content": blocks}
 
 
 def spelled(family, message):
@@ -124,12 +144,12 @@ def text_of(t, jinja, messages, **options):
 
 def rows_of(family, t, jinja):
     thinks = [{"enable_thinking": x} for x in (False, True)] if "thinks" in family else [{}]
-    for messages in TURNS + (CALLS if "calls" in family else []):
+    for messages in TURNS + (CALLS if "calls" in family else []) + (THOUGHTS if "thoughts" in family else []):
         for tools in (None, TOOLS) if "calls" in family and "untold" not in family else (None,):
             if not tools and messages in CALLS and "untold" not in family:
                 continue
             for think in thinks:
-                told = [as_text(m) if "untold" in family else spelled(family, m) for m in messages]
+                told = [as_text(m) if "untold" in family else spelled(family, with_blocks(m)) for m in messages]
                 if tools and family["name"] == "phi4-mini":
                     told = with_tools(told, tools)
                 yield {"messages": messages, "tools": tools is not None, "think": think.get("enable_thinking", False),
