@@ -33,7 +33,7 @@ const struct pd_call_format *pd_call_format_of_template(const char *jinja, size_
 
 enum pd_call_choice {
     PD_CALL_AUTO,       /* text, and calls after it where the model wants some */
-    PD_CALL_REQUIRED    /* calls, and no text */
+    PD_CALL_REQUIRED    /* calls, and no text: white space may come before the first, as after a thought */
 };
 
 /* What a reply may call. `tools`: a list of {"type": "function", "function": {"name": ..., "description": ...,

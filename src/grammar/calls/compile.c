@@ -183,6 +183,7 @@ static peridot_status write_reply(struct reply *reply)
     if (reply->c->choice == PD_CALL_AUTO && reply->c->answer)
         pd_nfa_call(r, PD_NFA_START, reply->answer, PD_NFA_END);
     else if (reply->c->choice == PD_CALL_AUTO) PD_TRY(write_text(reply, anywhere));
+    else pd_nfa_skip(r, pd_write_space(&reply->values, pd_write_space(&reply->values, PD_NFA_START)), anywhere);
     pd_nfa_skip(r, PD_NFA_START, first);
     pd_nfa_skip(r, first, anywhere);
     for (const struct pd_call_shape *s = reply->c->format->shapes; s->begin; s++)

@@ -98,9 +98,10 @@ static void match_head(struct matcher *m, size_t shape)
     if (!is_tool(m->p, m->name, m->name_size)) m->match = NO;
 }
 
-static struct matcher match_block(const struct pd_call_parser *p, size_t shape)
+/* From byte `at` on. */
+static struct matcher match_block(const struct pd_call_parser *p, size_t shape, size_t at)
 {
-    struct matcher m = {.p = p, .match = FULL};
+    struct matcher m = {.p = p, .at = at, .match = FULL};
     match_literal(&m, p->format->shapes[shape].begin);
     match_head(&m, shape);
     return m;
@@ -164,13 +165,16 @@ static void begin_call(struct parsing *g, const struct matcher *m)
 
 /* Each of these takes some of what is held, or goes on to another state; false: more bytes are needed. */
 
+/* White space before the first call is no text: it is held with it. */
 static bool take_text(struct parsing *g)
 {
     struct pd_call_parser *p = g->p;
-    bool partial = false;
+    size_t n_spaces = 0;
+    while (p->state == PD_CALL_FIRST && n_spaces < p->n_held && pd_call_is_space(p->held[n_spaces])) n_spaces++;
+    bool partial = n_spaces > 0 && n_spaces == p->n_held;
     for (size_t i = 0; p->format->shapes[i].begin; i++) {
-        if (p->format->shapes[i].only_first && p->state == PD_CALL_TEXT) continue;
-        struct matcher m = match_block(p, i);
+        if (p->format->shapes[i].only_first && (p->state == PD_CALL_TEXT || n_spaces)) continue;
+        struct matcher m = match_block(p, i, n_spaces);
         partial = partial || m.match == PARTIAL;
         if (m.match != FULL) continue;
         p->shape = i;
