@@ -176,6 +176,52 @@ static bool empty_contents(yyjson_mut_doc *doc, yyjson_mut_val *list)
     return good;
 }
 
+static bool is_result(yyjson_mut_val *message)
+{
+    return yyjson_mut_equals_str(yyjson_mut_obj_get(message, "role"), "tool");
+}
+
+/* Of the results that the list begins with, that of this id, or else the first; NULL: there are none. */
+static yyjson_mut_val *take_result(yyjson_mut_val *list, yyjson_mut_val *id)
+{
+    size_t i = 0;
+    yyjson_mut_val *result = yyjson_mut_arr_get_first(list);
+    if (!is_result(result)) return NULL;
+    while (is_result(result) && !yyjson_mut_equals(yyjson_mut_obj_get(result, "tool_call_id"), id))
+        result = yyjson_mut_arr_get(list, ++i);
+    return yyjson_mut_arr_remove(list, is_result(result) ? i : 0);
+}
+
+/* The first of a message's calls as a message before it, with the text. */
+static bool split_call(struct pd_messages *m, yyjson_mut_val *out, yyjson_mut_val *message, yyjson_mut_val *calls)
+{
+    yyjson_mut_val *call = yyjson_mut_arr_remove_first(calls), *first = yyjson_mut_arr_add_obj(m->doc, out);
+    yyjson_mut_val *of_first = first ? yyjson_mut_obj_add_arr(m->doc, first, "tool_calls") : NULL;
+    yyjson_mut_val *content = yyjson_mut_obj_remove_key(message, "content");
+    yyjson_mut_val *result = take_result(m->list, yyjson_mut_obj_get(call, "id"));
+    return of_first && yyjson_mut_arr_append(of_first, call) &&
+           yyjson_mut_obj_add_str(m->doc, first, "role", "assistant") &&
+           yyjson_mut_obj_add_val(m->doc, first, "content", content) &&
+           yyjson_mut_obj_add_str(m->doc, message, "content", "") && (!result || yyjson_mut_arr_append(out, result));
+}
+
+/* Llama's programs take one call a message: others go into messages of their own, each before its result. */
+static bool split_calls(struct pd_messages *m)
+{
+    yyjson_mut_val *out = yyjson_mut_arr(m->doc), *message;
+    bool good = out != NULL;
+    while (good && (message = yyjson_mut_arr_remove_first(m->list))) {
+        yyjson_mut_val *calls = yyjson_mut_obj_get(message, "tool_calls");
+        while (good && yyjson_mut_arr_size(calls) > 1) good = split_call(m, out, message, calls);
+        good = good && yyjson_mut_arr_append(out, message);
+        yyjson_mut_val *result = calls ? take_result(m->list, yyjson_mut_obj_get(yyjson_mut_arr_get_first(calls), "id"))
+                                       : NULL;
+        if (result) good = good && yyjson_mut_arr_append(out, result);
+    }
+    m->list = out;
+    return good;
+}
+
 static bool add_block(yyjson_mut_doc *doc, yyjson_mut_val *blocks, const char *type, const char *key,
                       yyjson_mut_val *text)
 {
@@ -227,9 +273,11 @@ static peridot_status make_variables(yyjson_doc **out, const struct pd_tokenizer
                                      bool opens)
 {
     yyjson_mut_doc *doc = c->messages->doc;
-    yyjson_mut_val *root = yyjson_mut_obj(doc), *list = c->messages->list;
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    bool split = !mentions(t, "single tool-calls") || split_calls(c->messages);
+    yyjson_mut_val *list = c->messages->list;
     if (!mentions(t, "developer")) rename_developer(list);
-    bool good = (!mentions(t, "length != 9") || shorten_ids(doc, list)) &&
+    bool good = split && (!mentions(t, "length != 9") || shorten_ids(doc, list)) &&
                 (!mentions(t, "['content'] is not none") || empty_contents(doc, list)) &&
                 (!pd_tokenizer_keeps_thoughts(t) || put_thoughts(doc, list)) &&
                 yyjson_mut_obj_add_val(doc, root, "messages", list) &&

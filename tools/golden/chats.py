@@ -22,7 +22,7 @@ S, U, A, T = "system", "user", "assistant", "tool"
 
 # `calls`: the format of calls, where the program has tools. `added`: tokens beside bos and eos. `spells`: calls as text
 # of messages, where the program does not read them; `each` of them, with `between`. `row`: of Peridot's table of
-# templates. `untold`: the program writes calls, but no tools. `thoughts`: the
+# templates. `untold`: the program writes calls, but no tools. `single`: it takes one call a message. `thoughts`: the
 # tokens around one, where they are not the usual ones; the program reads blocks of them.
 MISTRAL = ["[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_CALLS]", "[TOOL_RESULTS]",
            "[/TOOL_RESULTS]"]
@@ -52,6 +52,8 @@ FAMILIES = [
      "added": [*CHATML, "<think>", "</think>", "<tool_call>", "</tool_call>"]},
     {"name": "ministral3", "calls": "mistral", "thoughts": ["[THINK]", "[/THINK]"], "bos": "<s>", "eos": "</s>",
      "added": [*MISTRAL, "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[ARGS]", "[CALL_ID]", "[THINK]", "[/THINK]"]},
+    {"name": "llama3-tools", "calls": "llama3", "single": True, "bos": "<|begin_of_text|>", "eos": "<|eot_id|>",
+     "added": ["<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|python_tag|>"]},
     {"name": "deepseek-r1", "calls": "deepseek", "untold": True, "bos": DEEPSEEK % "begin\u2581of\u2581sentence",
      "eos": DEEPSEEK % "end\u2581of\u2581sentence",
      "added": [DEEPSEEK % "User", DEEPSEEK % "Assistant", "<think>", "</think>",
@@ -80,6 +82,12 @@ CALLS = [
      {"role": T, "tool_call_id": "000000001", "content": "rain"},
      {"role": T, "tool_call_id": "000000002", "content": "12:30"},
      {"role": A, "content": "Rain at 12:30."}, {"role": U, "content": "Thanks"}],
+]
+SINGLE = [
+    [{"role": U, "content": "All?"},
+     {"role": A, "content": "", "tool_calls": [call(x, "get_weather", {"city": x}) for x in ("A", "B", "C")]},
+     *({"role": T, "tool_call_id": x, "content": f"sun in {x}"} for x in ("B", "C", "A")),
+     {"role": U, "content": "Thanks"}],
 ]
 THOUGHTS = [
     [{"role": U, "content": "One"}, {"role": A, "reasoning_content": "Hm.\n", "content": "Two"},
@@ -119,6 +127,17 @@ def as_text(message):
     return {"role": A, "content": message["content"] or None, "tool_calls": calls}
 
 
+def single(messages):
+    """Each call as a message before its result."""
+    told, results = [], {m["tool_call_id"]: m for m in messages if m["role"] == T}
+    for m in messages:
+        for i, c in enumerate(m.get("tool_calls", [])):
+            told += [{"role": A, "content": "" if i else m["content"], "tool_calls": [c]}, results[c["id"]]]
+        if m["role"] != T and "tool_calls" not in m:
+            told.append(m)
+    return told
+
+
 def list_of(tools):
     """As Peridot writes it: the schemas without white space."""
     texts = []
@@ -144,12 +163,15 @@ def text_of(t, jinja, messages, **options):
 
 def rows_of(family, t, jinja):
     thinks = [{"enable_thinking": x} for x in (False, True)] if "thinks" in family else [{}]
-    for messages in TURNS + (CALLS if "calls" in family else []) + (THOUGHTS if "thoughts" in family else []):
+    for messages in TURNS + (CALLS if "calls" in family else []) + (THOUGHTS if "thoughts" in family else []) + \
+            (SINGLE if "single" in family else []):
         for tools in (None, TOOLS) if "calls" in family and "untold" not in family else (None,):
             if not tools and messages in CALLS and "untold" not in family:
                 continue
             for think in thinks:
                 told = [as_text(m) if "untold" in family else spelled(family, with_blocks(m)) for m in messages]
+                if "single" in family:
+                    told = single(told)
                 if tools and family["name"] == "phi4-mini":
                     told = with_tools(told, tools)
                 yield {"messages": messages, "tools": tools is not None, "think": think.get("enable_thinking", False),
