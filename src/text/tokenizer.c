@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "base/utf8.h"
+#include "text/program_messages.h"
 #include "text/template/template.h"
 #include "text/tokenizer_private.h"
 
@@ -70,7 +71,7 @@ bool pd_tokenizer_names_thoughts(const struct pd_tokenizer *t) { return t->thoug
 
 bool pd_tokenizer_keeps_thoughts(const struct pd_tokenizer *t)
 {
-    return t->program && strstr(t->jinja.data, "block['thinking']");
+    return t->program && strstr(t->jinja.data, PD_THOUGHT_BLOCK);
 }
 
 /* ---- text to ids ---- */

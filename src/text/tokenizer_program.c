@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "base/os.h"
+#include "text/program_messages.h"
 #include "text/template/template.h"
 #include "text/tokenizer_private.h"
 
@@ -119,134 +120,6 @@ static peridot_status encode_output(struct pd_ids *out, const struct pd_tokenize
 
 /* ---- a conversation to text ---- */
 
-static bool mentions(const struct pd_tokenizer *t, const char *word)
-{
-    return t->jinja.data && strstr(t->jinja.data, word);
-}
-
-/* Programs that do not know the role would refuse it. */
-static void rename_developer(yyjson_mut_val *list)
-{
-    yyjson_mut_val *message;
-    size_t i, n;
-    yyjson_mut_arr_foreach(list, i, n, message) {
-        yyjson_mut_val *role = yyjson_mut_obj_get(message, "role");
-        if (yyjson_mut_equals_str(role, "developer")) yyjson_mut_set_str(role, "system");
-    }
-}
-
-/* Mistral's programs want ids of nine letters or digits; other ids become such, and where there is none, call and
- * result have their number. */
-static bool shorten(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, unsigned number)
-{
-    char made[16];
-    const char *id = yyjson_mut_get_str(yyjson_mut_obj_get(object, key));
-    if (id && strlen(id) == 9) return true;
-    uint64_t value = id ? pd_hash(0, id, strlen(id)) & 0xfffffffff : number;
-    snprintf(made, sizeof made, "%09llx", (unsigned long long)value);
-    return yyjson_mut_obj_put(object, yyjson_mut_str(doc, key), yyjson_mut_strcpy(doc, made));
-}
-
-static bool shorten_ids(yyjson_mut_doc *doc, yyjson_mut_val *list)
-{
-    bool good = true;
-    yyjson_mut_val *message, *call;
-    unsigned n_calls = 0, n_results = 0;
-    size_t i, k, n, n_of_message;
-    yyjson_mut_arr_foreach(list, i, n, message) {
-        if (yyjson_mut_equals_str(yyjson_mut_obj_get(message, "role"), "tool"))
-            good = good && shorten(doc, message, "tool_call_id", n_results++);
-        yyjson_mut_arr_foreach(yyjson_mut_obj_get(message, "tool_calls"), k, n_of_message, call)
-            good = good && shorten(doc, call, "id", n_calls++);
-    }
-    return good;
-}
-
-/* A call comes without a text where programs ask for that. */
-static bool empty_contents(yyjson_mut_doc *doc, yyjson_mut_val *list)
-{
-    bool good = true;
-    yyjson_mut_val *message;
-    size_t i, n;
-    yyjson_mut_arr_foreach(list, i, n, message) {
-        bool empty = yyjson_mut_equals_str(yyjson_mut_obj_get(message, "content"), "");
-        if (empty && yyjson_mut_obj_get(message, "tool_calls"))
-            good = good && yyjson_mut_obj_put(message, yyjson_mut_str(doc, "content"), yyjson_mut_null(doc));
-    }
-    return good;
-}
-
-static bool is_result(yyjson_mut_val *message)
-{
-    return yyjson_mut_equals_str(yyjson_mut_obj_get(message, "role"), "tool");
-}
-
-/* Of the results that the list begins with, that of this id, or else the first; NULL: there are none. */
-static yyjson_mut_val *take_result(yyjson_mut_val *list, yyjson_mut_val *id)
-{
-    size_t i = 0;
-    yyjson_mut_val *result = yyjson_mut_arr_get_first(list);
-    if (!is_result(result)) return NULL;
-    while (is_result(result) && !yyjson_mut_equals(yyjson_mut_obj_get(result, "tool_call_id"), id))
-        result = yyjson_mut_arr_get(list, ++i);
-    return yyjson_mut_arr_remove(list, is_result(result) ? i : 0);
-}
-
-/* The first of a message's calls as a message before it, with the text. */
-static bool split_call(struct pd_messages *m, yyjson_mut_val *out, yyjson_mut_val *message, yyjson_mut_val *calls)
-{
-    yyjson_mut_val *call = yyjson_mut_arr_remove_first(calls), *first = yyjson_mut_arr_add_obj(m->doc, out);
-    yyjson_mut_val *of_first = first ? yyjson_mut_obj_add_arr(m->doc, first, "tool_calls") : NULL;
-    yyjson_mut_val *content = yyjson_mut_obj_remove_key(message, "content");
-    yyjson_mut_val *result = take_result(m->list, yyjson_mut_obj_get(call, "id"));
-    return of_first && yyjson_mut_arr_append(of_first, call) &&
-           yyjson_mut_obj_add_str(m->doc, first, "role", "assistant") &&
-           yyjson_mut_obj_add_val(m->doc, first, "content", content) &&
-           yyjson_mut_obj_add_str(m->doc, message, "content", "") && (!result || yyjson_mut_arr_append(out, result));
-}
-
-/* Llama's programs take one call a message: others go into messages of their own, each before its result. */
-static bool split_calls(struct pd_messages *m)
-{
-    yyjson_mut_val *out = yyjson_mut_arr(m->doc), *message;
-    bool good = out != NULL;
-    while (good && (message = yyjson_mut_arr_remove_first(m->list))) {
-        yyjson_mut_val *calls = yyjson_mut_obj_get(message, "tool_calls");
-        while (good && yyjson_mut_arr_size(calls) > 1) good = split_call(m, out, message, calls);
-        good = good && yyjson_mut_arr_append(out, message);
-        yyjson_mut_val *result = calls ? take_result(m->list, yyjson_mut_obj_get(yyjson_mut_arr_get_first(calls), "id"))
-                                       : NULL;
-        if (result) good = good && yyjson_mut_arr_append(out, result);
-    }
-    m->list = out;
-    return good;
-}
-
-static bool add_block(yyjson_mut_doc *doc, yyjson_mut_val *blocks, const char *type, const char *key,
-                      yyjson_mut_val *text)
-{
-    yyjson_mut_val *block = yyjson_mut_arr_add_obj(doc, blocks);
-    return block && yyjson_mut_obj_add_str(doc, block, "type", type) &&
-           yyjson_mut_obj_add(block, yyjson_mut_str(doc, key), yyjson_mut_val_mut_copy(doc, text));
-}
-
-/* Mistral's programs read thoughts as a block of the content. */
-static bool put_thoughts(yyjson_mut_doc *doc, yyjson_mut_val *list)
-{
-    bool good = true;
-    yyjson_mut_val *message;
-    size_t i, n;
-    yyjson_mut_arr_foreach(list, i, n, message) {
-        yyjson_mut_val *thought = yyjson_mut_obj_remove_key(message, "reasoning_content");
-        yyjson_mut_val *content = yyjson_mut_obj_get(message, "content"), *blocks = yyjson_mut_arr(doc);
-        if (!thought || !yyjson_mut_is_str(content)) continue;
-        good = good && add_block(doc, blocks, "thinking", "thinking", thought) &&
-               (!yyjson_mut_get_len(content) || add_block(doc, blocks, "text", "text", content)) &&
-               yyjson_mut_obj_put(message, yyjson_mut_str(doc, "content"), blocks);
-    }
-    return good;
-}
-
 static bool add_others(yyjson_mut_doc *doc, yyjson_mut_val *root, yyjson_val *variables)
 {
     bool good = true;
@@ -274,13 +147,8 @@ static peridot_status make_variables(yyjson_doc **out, const struct pd_tokenizer
 {
     yyjson_mut_doc *doc = c->messages->doc;
     yyjson_mut_val *root = yyjson_mut_obj(doc);
-    bool split = !mentions(t, "single tool-calls") || split_calls(c->messages);
-    yyjson_mut_val *list = c->messages->list;
-    if (!mentions(t, "developer")) rename_developer(list);
-    bool good = split && (!mentions(t, "length != 9") || shorten_ids(doc, list)) &&
-                (!mentions(t, "['content'] is not none") || empty_contents(doc, list)) &&
-                (!pd_tokenizer_keeps_thoughts(t) || put_thoughts(doc, list)) &&
-                yyjson_mut_obj_add_val(doc, root, "messages", list) &&
+    bool good = pd_program_suit_messages(c->messages, t->jinja.data) &&
+                yyjson_mut_obj_add_val(doc, root, "messages", c->messages->list) &&
                 yyjson_mut_obj_add_bool(doc, root, "add_generation_prompt", opens) &&
                 (!c->tools || yyjson_mut_obj_add_val(doc, root, "tools", yyjson_val_mut_copy(doc, c->tools))) &&
                 (!pd_template_reads(t->program, "enable_thinking") ||
@@ -318,56 +186,13 @@ static peridot_status render(struct pd_template_output *out, const struct pd_tok
     return status;
 }
 
-/* As json.dumps writes it. */
-static peridot_status write_json(struct pd_template_output *out, yyjson_mut_val *value)
-{
-    static const char source[] = "{{ value | tojson }}";
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
-    bool good = root && yyjson_mut_obj_add_val(doc, root, "value", yyjson_mut_val_mut_copy(doc, value));
-    yyjson_doc *variables = good ? yyjson_mut_val_imut_copy(root, NULL) : NULL;
-    const struct pd_template_input in = {.variables = yyjson_doc_get_root(variables)};
-    struct pd_template *t = NULL;
-    peridot_status status = variables ? pd_template_parse(&t, source, sizeof source - 1)
-                                      : pd_fail_alloc(sizeof *value, "messages");
-    *out = (struct pd_template_output){0};
-    if (status == PERIDOT_OK) status = pd_template_render(out, t, &in);
-    pd_template_free(t);
-    yyjson_doc_free(variables);
-    yyjson_mut_doc_free(doc);
-    return status;
-}
-
-static peridot_status write_arguments(yyjson_mut_doc *doc, yyjson_mut_val *call)
-{
-    yyjson_mut_val *function = yyjson_mut_obj_get(call, "function");
-    struct pd_template_output json;
-    peridot_status status = write_json(&json, yyjson_mut_obj_get(function, "arguments"));
-    if (status == PERIDOT_OK && !yyjson_mut_obj_put(function, yyjson_mut_str(doc, "arguments"),
-                                                    yyjson_mut_strncpy(doc, json.text, json.size)))
-        status = pd_fail_alloc(json.size, "messages");
-    pd_template_output_free(&json);
-    return status;
-}
-
-static peridot_status write_all_arguments(struct pd_messages *m)
-{
-    yyjson_mut_val *message, *call;
-    size_t i, k, n, n_calls;
-    yyjson_mut_arr_foreach(m->list, i, n, message) {
-        yyjson_mut_arr_foreach(yyjson_mut_obj_get(message, "tool_calls"), k, n_calls, call)
-            PD_TRY(write_arguments(m->doc, call));
-    }
-    return PERIDOT_OK;
-}
-
 /* Some programs take the arguments of calls for text, and fail where they are not. */
 static peridot_status render_either(struct pd_template_output *out, const struct pd_tokenizer *t,
                                     const struct pd_chat_prompt *c, bool opens)
 {
     peridot_status status = render(out, t, c, opens);
     if (status != PERIDOT_ERROR_FORMAT || !c->messages->has_calls) return status;
-    PD_TRY(write_all_arguments(c->messages));
+    PD_TRY(pd_program_write_arguments(c->messages));
     return render(out, t, c, opens);
 }
 
