@@ -11,7 +11,7 @@ struct key {
     uint32_t count;
     float real;
     const char *text;
-    const char *flags;      /* "101": an array of booleans */
+    const char *flags;      /* "101": an array of booleans; "1": one */
     uint32_t counts[6];     /* with n_counts: an array of counts */
     uint32_t n_counts;
     uint32_t n_factors;     /* no key but the tensor rope_NAME.weight: a half of these 1, the rest 1e30 */
@@ -30,6 +30,7 @@ static void add_key(struct pd_gguf_writer *w, const char *architecture, const st
     snprintf(name, sizeof name, "%s.%s", architecture, k->name);
     for (size_t i = 0; k->flags && k->flags[i]; i++) flags[i] = k->flags[i] == '1';
     if (k->text) pd_gguf_writer_add_string(w, name, k->text);
+    else if (k->flags && !k->flags[1]) pd_gguf_writer_add_bool(w, name, flags[0]);
     else if (k->flags) pd_gguf_writer_add_array(w, name, PD_META_BOOL, strlen(k->flags), flags);
     else if (k->n_counts) pd_gguf_writer_add_array(w, name, PD_META_UINT32, k->n_counts, k->counts);
     else if (k->real != 0) pd_gguf_writer_add_f32(w, name, k->real);
@@ -277,6 +278,16 @@ static void test_gguf_yarn(void **state)
     assert_true(c.ropes[0].beta_fast == 16 && c.ropes[0].beta_slow == 2 && c.ropes[0].old_ctx == 8192);
     close_to(c.rope_tables[0].attn_factor, 3 * (0.1 * log(4) + 1) / (0.2 * log(4) + 1));
     pd_config_free(&c);
+    /* what config.json says to multiply by, as the converter writes it; 1 says nothing */
+    GGUF_CONFIG(&c, "llama", YARN_KEYS, {"rope.scaling.yarn_attn_factor", .real = 1.5f});
+    close_to(c.rope_tables[0].attn_factor, 1.5);
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "llama", YARN_KEYS, {"rope.scaling.yarn_attn_factor", .count = 1});
+    close_to(c.rope_tables[0].attn_factor, 0.1 * log(4) + 1);
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "olmo2", YARN_KEYS, {"rope.scaling.yarn_attn_factor", .real = 1.13862944f});   /* rounded to fp32 */
+    assert_true(c.ropes[PD_ROPE_GLOBAL].attn_factor == 0.1 * log(4) + 1 && c.ropes[PD_ROPE_LOCAL].attn_factor == 1);
+    pd_config_free(&c);
     GGUF_CONFIG(&c, "gemma3", YARN_KEYS);   /* whose layers with a window have no rule */
     close_to(frequencies(&c, true)[143], pow(1e4, -286.0 / 288));
     close_to(frequencies(&c, false)[143], pow(1e6, -286.0 / 288) / 4);
@@ -291,6 +302,9 @@ static void test_gguf_yarn(void **state)
         {{"rope.scaling.yarn_beta_slow", .text = "1"}, "llama.rope.scaling.yarn_beta_slow", "not a number"},
         {{"rope.scaling.yarn_log_multiplier", .real = -1}, "yarn_log_multiplier is -1", "not between"},
         {{"rope.scaling.attn_factor", .real = 1000}, "rope.scaling.attn_factor is 1138", "not between"},
+        {{"rope.scaling.yarn_attn_factor", .real = NAN}, "rope.scaling.yarn_attn_factor is", "not between"},
+        {{"rope.scaling.yarn_attn_factor", .count = 0}, "rope.scaling.yarn_attn_factor is 0", "not between"},
+        {{"rope.scaling.yarn_attn_factor", .text = "1"}, "rope.scaling.yarn_attn_factor", "not a number"},
         {{"rope.freq_base", .count = 1}, "llama.rope.scaling.type", "base of 1"},
     };
     for (size_t i = 0; i < PD_COUNT(rows); i++) {
@@ -396,6 +410,50 @@ static void test_write_ropes(void **state)
     EXPECT_OK(write_config("{\"model_type\": \"smollm3\"}"));
     EXPECT_FAILURE(write_config("{\"model_type\": \"smollm3\", \"no_rope_layer_interval\": 3}"),
                    PERIDOT_ERROR_UNSUPPORTED, "layer 2 is not rotated", "no key");
+}
+
+/* Writes a config's keys, which must be possible, and reads them back. */
+static struct pd_config rewritten(const char *json, const char *key, bool has_key)
+{
+    struct pd_config c = json_config(json);
+    struct pd_gguf_writer *w;
+    struct pd_checkpoint *checkpoint;
+    EXPECT_OK(pd_gguf_writer_open(&w, in_folder("m.gguf")));
+    EXPECT_OK(pd_gguf_add_config(w, &c, 16));
+    EXPECT_OK(pd_gguf_writer_begin(w));
+    EXPECT_OK(pd_gguf_writer_commit(w));
+    pd_config_free(&c);
+    EXPECT_OK(pd_checkpoint_open(&checkpoint, in_folder("m.gguf"), true));
+    EXPECT_OK(pd_config_read(&c, checkpoint));
+    if (!pd_checkpoint_find_meta(checkpoint, key) == has_key) fail_msg("%s: key %s", json, key);
+    pd_checkpoint_close(checkpoint);
+    return c;
+}
+
+/* Keys that few files have: Granite without rotation, and a window of 0, which older readers of Phi-3 miss. */
+static void test_write_rare_keys(void **state)
+{
+    (void)state;
+#define GRANITE4 "{\"model_type\": \"granitemoehybrid\", \"num_hidden_layers\": 2, \"num_local_experts\": 0, " \
+        "\"layer_types\": [\"attention\", \"attention\"], \"position_embedding_type\": "
+    struct pd_config c = rewritten(GRANITE4 "\"nope\"}", "granite.rope.scaling.finetuned", true);
+    assert_true(c.layers[0].no_rope && c.layers[1].no_rope);
+    pd_config_free(&c);
+    c = rewritten(GRANITE4 "\"rope\"}", "granite.rope.scaling.finetuned", false);
+    assert_true(!c.layers[0].no_rope && !c.layers[1].no_rope);
+    pd_config_free(&c);
+    c = rewritten("{\"model_type\": \"phi3\", \"sliding_window\": null}", "phi3.attention.sliding_window", true);
+    assert_int_equal(c.layers[0].window, 0);
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "granite", {"rope.scaling.finetuned", .flags = "0"});
+    assert_true(c.layers[0].no_rope && c.layers[5].no_rope);
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "granite", {"rope.scaling.finetuned", .flags = "1"});
+    assert_false(c.layers[0].no_rope);
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "llama", {"rope.scaling.finetuned", .flags = "0"});   /* where it says something else */
+    assert_false(c.layers[0].no_rope);
+    pd_config_free(&c);
 }
 
 /* GGUF has a size of heads for layers with a window and one for the others, and not for each layer. */
@@ -517,6 +575,7 @@ static void test_gguf_mutations(void **state)
         {"llama", {"rope.scaling.attn_factor", .real = NAN}, "llama.rope.scaling.attn_factor is", "not between"},
         {"llama", {"rope.scaling.attn_factor", .count = 0}, "llama.rope.scaling.attn_factor is 0", "not between"},
         {"llama", {"rope.scaling.yarn_attn_factor", .real = 2}, "llama.rope.scaling.yarn_attn_factor is 2", "only 1"},
+        {"granite", {"rope.scaling.finetuned", .count = 0}, "granite.rope.scaling.finetuned", "not true or false"},
         {"llama", {"rope.scaling.yarn_ext_factor", .count = 0}, "llama.rope.scaling.yarn_ext_factor is 0", "only 1"},
         {"llama", {"rope.scale_linear", .real = 0.5f}, "llama.rope.scale_linear is 0.5", "only 1"},
         {"llama", {"rope.freq_base", .count = 0}, "llama.rope.freq_base is 0", "not between"},
@@ -574,7 +633,7 @@ int main(void)
         cmocka_unit_test(test_gguf_divisors), cmocka_unit_test(test_gguf_gemma), cmocka_unit_test(test_gguf_llama),
         cmocka_unit_test(test_gguf_qwen), cmocka_unit_test(test_gguf_layers), cmocka_unit_test(test_gguf_refusals),
         cmocka_unit_test(test_gguf_mutations),
-        cmocka_unit_test(test_gguf_gemma4), cmocka_unit_test(test_write_gemma4),
+        cmocka_unit_test(test_gguf_gemma4), cmocka_unit_test(test_write_gemma4), cmocka_unit_test(test_write_rare_keys),
         cmocka_unit_test(test_gguf_yarn), cmocka_unit_test(test_gguf_partial),
         cmocka_unit_test(test_gguf_longrope), cmocka_unit_test(test_gguf_muse_glimmer),
         cmocka_unit_test(test_write_muse_glimmer), cmocka_unit_test(test_write_ropes),

@@ -129,6 +129,20 @@ static enum scaling read_scaling(struct reader *r, bool *has_type)
     return LINEAR;
 }
 
+/* attention_factor of config.json, as llama.cpp's converter copies it: all that YaRN multiplies cos and sin by. 1 says
+ * nothing, as files have it that were not converted. llama.cpp itself takes what follows from the divisor. */
+static double read_whole_factor(struct reader *r, enum scaling scaling)
+{
+    static const char name[] = "rope.scaling.yarn_attn_factor";
+    char key[KEY_SIZE];
+    if (!find_key(r, name, key)) return 1;
+    double value = read_float(r, name, key);
+    if (r->status == PERIDOT_OK && scaling != YARN && value != 1)
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: only 1 is supported without YaRN", key, value);
+    else if (r->status == PERIDOT_OK) check_number(r, PD_NUMBER_ATTN_FACTOR, value, key);
+    return value;
+}
+
 /* The rule of layers without a window. What multiplies cos and sin is computed as llama.cpp does. */
 static void read_rope_rule(struct reader *r, struct pd_rope *rope)
 {
@@ -143,11 +157,13 @@ static void read_rope_rule(struct reader *r, struct pd_rope *rope)
     if (r->family->local_rope && rope->attn_factor != 1 && r->status == PERIDOT_OK)
         r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: only 1 is supported in a %s model", key,
                             rope->attn_factor, r->family->name);
+    double whole = read_whole_factor(r, scaling);
     if (scaling != YARN) return;
     rope->beta_fast = read_number(r, PD_NUMBER_BETA_FAST, 32);
     rope->beta_slow = read_number(r, PD_NUMBER_BETA_SLOW, 1);
     rope->yarn_weight = read_number(r, PD_NUMBER_MSCALE_ALL_DIM, 0);
-    rope->attn_factor *= pd_rope_yarn_factor(rope);
+    double usual = pd_rope_yarn_factor(rope);
+    rope->attn_factor *= whole == 1 || (float)whole == (float)usual ? usual : whole;
     if (r->status == PERIDOT_OK) check_number(r, PD_NUMBER_ATTN_FACTOR, rope->attn_factor, key);
     find_key(r, "rope.scaling.type", key);
     if (r->status == PERIDOT_OK) r->status = pd_rope_check_yarn(rope, key);
@@ -171,6 +187,17 @@ static void read_ropes(struct reader *r, struct pd_config *out)
     if (r->family->local_rope)
         *local = (struct pd_rope){.base = read_number(r, PD_NUMBER_ROPE_BASE_LOCAL, base), .divisor = 1,
             .old_ctx = out->ctx_max, .attn_factor = 1};
+}
+
+/* Whether any layer is rotated, which the key says of Granite, and of no other family. */
+static bool is_rotated(struct reader *r)
+{
+    char key[KEY_SIZE];
+    const struct pd_meta *m = find_key(r, "rope.scaling.finetuned", key);
+    bool rotated = true;
+    if (r->family->gguf_rotated && m && !pd_meta_bool(&rotated, m, 0) && r->status == PERIDOT_OK)
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is not true or false", key);
+    return rotated;
 }
 
 /* ---- layers ---- */
@@ -280,11 +307,11 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
 
 static peridot_status refuse_unknown(struct reader *r)
 {
-    enum { MULTIPLIERS = 6, LOGIT_SCALE = 8 };   /* from here on */
+    enum { MULTIPLIERS = 5, LOGIT_SCALE = 7 };   /* from here on */
     /* and the one value that changes nothing */
     static const struct { const char *name; double neutral; } numbers[] = {
-        {"rope.scale_linear", 1}, {"rope.scaling.yarn_ext_factor", 1}, {"rope.scaling.yarn_attn_factor", 1},
-        {"attention.temperature_length", 0}, {"attention.clamp_kqv", 0}, {"attention.max_alibi_bias", 0},
+        {"rope.scale_linear", 1}, {"rope.scaling.yarn_ext_factor", 1}, {"attention.temperature_length", 0},
+        {"attention.clamp_kqv", 0}, {"attention.max_alibi_bias", 0},
         [MULTIPLIERS] = {"embedding_scale", 1}, {"residual_scale", 1}, [LOGIT_SCALE] = {"logit_scale", 1}};
     size_t n = r->family->multipliers ? MULTIPLIERS : r->family->logit_scale != 0 ? LOGIT_SCALE : PD_COUNT(numbers);
     char key[KEY_SIZE];
@@ -416,7 +443,10 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     r.n_layers = out->n_layers;
     PD_TRY(pd_layers_create(out));
     PD_TRY(read_windows(&r, out));
-    for (uint32_t i = 0; i < out->n_layers; i++) out->layers[i].no_rope = pd_rope_is_usually_absent(out, i);
+    bool rotated = is_rotated(&r);
+    PD_TRY(r.status);
+    for (uint32_t i = 0; i < out->n_layers; i++)
+        out->layers[i].no_rope = !rotated || pd_rope_is_usually_absent(out, i);
     for (uint32_t i = 0; i < out->n_layers; i++) PD_TRY(read_layer(&r, out, i));
     return PERIDOT_OK;
 }

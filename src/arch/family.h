@@ -76,6 +76,7 @@ struct pd_family_traits {
     bool windows_rotate;             /* GGUF files do not rotate layers without a window, and rotate the others */
     /* original_max_position_embeddings where config.json does not say it; 0: that is for the rule of rotation to say */
     uint32_t hf_old_ctx;
+    bool gguf_rotated;               /* GGUF files may say that no layer is rotated: rope.scaling.finetuned false */
     double rotated_part;             /* of the pairs of a head, the first ones, in layers without a window; 0: all */
     bool sizes_by_window;            /* layers without a window have heads and kv heads of their own */
     uint32_t window_pattern;         /* 0: no windows; n: every n-th layer is global */
@@ -83,6 +84,7 @@ struct pd_family_traits {
     bool from_last;                  /* every n-th layer is counted from the last one backwards */
     /* Files may say a window of all layers: those of GGUF, and config.json (where type->window is the usual one). */
     bool gguf_all_windows, hf_all_windows;
+    bool gguf_no_window;             /* GGUF files say a window of 0: older readers miss the key */
     /* without a pattern: layers from max_window_layers on have windows where use_sliding_window is true */
     bool late_windows;
     bool last_is_global;             /* whatever the pattern says */

@@ -157,7 +157,7 @@ static peridot_status add_windows(const struct keys *k, const struct pd_config *
 {
     uint32_t window = pd_layers_largest(c).window;
     const struct pd_family_traits *family = &pd_families[c->family];
-    if (!window && !family->window_pattern) return PERIDOT_OK;
+    if (!window && !family->window_pattern && !family->gguf_no_window) return PERIDOT_OK;
     if (!family->window_pattern && !family->late_windows)
         return add_layers(k, "attention.sliding_window", c, offsetof(struct pd_layer, window));
     bool differ = windows_differ(c, window), as_it_is = !c->bidirectional && !c->target_dim;   /* see config.h */
@@ -172,14 +172,26 @@ static peridot_status add_windows(const struct keys *k, const struct pd_config *
     return add_pattern(k, c);
 }
 
+/* Which layers are rotated, if not those that usually are. */
+static peridot_status add_rotated(const struct keys *k, const struct pd_config *c)
+{
+    char key[KEY_SIZE];
+    uint32_t n_other = 0, other = 0;
+    for (uint32_t i = c->n_layers; i-- > 0;)
+        if (c->layers[i].no_rope != pd_rope_is_usually_absent(c, i)) n_other++, other = i;
+    if (n_other == 0) return PERIDOT_OK;
+    if (n_other < c->n_layers || !pd_families[c->family].gguf_rotated)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layer %u is %srotated, for which GGUF has no key", other,
+                       c->layers[other].no_rope ? "not " : "");
+    pd_gguf_writer_add_bool(k->writer, full_key(key, k, "rope.scaling.finetuned"), false);
+    return PERIDOT_OK;
+}
+
 static peridot_status add_ropes(const struct keys *k, const struct pd_config *c)
 {
-    for (uint32_t i = 0; i < c->n_layers; i++)
-        if (c->layers[i].no_rope != pd_rope_is_usually_absent(c, i))
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layer %u is %srotated, for which GGUF has no key", i,
-                           c->layers[i].no_rope ? "not " : "");
     const struct pd_rope *global = &c->ropes[PD_ROPE_GLOBAL];
     char key[KEY_SIZE];
+    PD_TRY(add_rotated(k, c));
     PD_TRY(add_head_dim(k, "rope.dimension_count", c, offsetof(struct pd_layer, n_rotated)));
     add_f32(k, "rope.freq_base", global->base);
     if (pd_families[c->family].local_rope) add_f32(k, "rope.freq_base_swa", c->ropes[PD_ROPE_LOCAL].base);
