@@ -1,7 +1,6 @@
 /* What GGUF metadata of each model mean, and every refusal by name. Files are made here, without weights. */
 #include "config_fixture.h"
 
-#include "arch/gguf_keys.h"
 #include "arch/rope.h"
 #include "format/gguf_write.h"
 
@@ -159,6 +158,21 @@ static void test_gguf_llama(void **state)
     /* one count a layer, all the same */
     GGUF_CONFIG(&c, "llama", {"feed_forward_length", .counts = {64, 64, 64, 64, 64, 64}, .n_counts = 6});
     assert_int_equal(c.layers[0].ffn_dim, 64);
+    pd_config_free(&c);
+}
+
+static void test_gguf_granite(void **state)
+{
+    (void)state;
+    struct pd_config c;
+    GGUF_CONFIG(&c, "granite", {"rope.scaling.finetuned", .flags = "0"});
+    assert_true(c.layers[0].no_rope && c.layers[5].no_rope);
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "granite", {"rope.scaling.finetuned", .flags = "1"});
+    assert_false(c.layers[0].no_rope);
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "llama", {"rope.scaling.finetuned", .flags = "0"});   /* where it says something else */
+    assert_false(c.layers[0].no_rope);
     pd_config_free(&c);
 }
 
@@ -354,18 +368,6 @@ static void test_gguf_partial(void **state)
         EXPECT_FAILURE(read_gguf(&c, "phi3", &rows[i].key, 1), PERIDOT_ERROR_FORMAT, rows[i].a, rows[i].b);
 }
 
-static peridot_status write_config(const char *json)
-{
-    struct pd_config c = json_config(json);
-    struct pd_gguf_writer *w;
-    EXPECT_OK(pd_gguf_writer_open(&w, in_folder("m.gguf")));
-    peridot_status status = pd_gguf_add_config(w, &c, 16);
-    pd_gguf_writer_abort(w);
-    pd_config_free(&c);
-    return status;
-}
-
-/* GGUF has no key for a rule of layers with a window, which transformers knows of any layer. */
 static void test_gguf_muse_glimmer(void **state)
 {
     (void)state;
@@ -380,93 +382,6 @@ static void test_gguf_muse_glimmer(void **state)
         assert_true(c.rope_interleaved && !c.norm_plus_one && c.layers[0].qk_norms && c.layers[0].attn_gate);
         pd_config_free(&c);
     }
-}
-
-static void test_write_muse_glimmer(void **state)
-{
-    (void)state;
-#define MUSE "{\"model_type\": \"muse_glimmer_text\", \"num_hidden_layers\": 2"
-    EXPECT_OK(write_config(MUSE "}"));
-    EXPECT_OK(write_config(MUSE ", \"qk_scale_factor\": 2, \"layer_rope_theta\": [10000, 0]}"));
-    EXPECT_FAILURE(write_config(MUSE ", \"post_norm_eps\": 1e-6}"), PERIDOT_ERROR_UNSUPPORTED, "an eps of 1e-06",
-                   "no key");
-    EXPECT_FAILURE(write_config(MUSE ", \"layer_rope_theta\": [0, 10000]}"), PERIDOT_ERROR_UNSUPPORTED,
-                   "layer 0 is not rotated", "no key");
-}
-
-static void test_write_ropes(void **state)
-{
-    (void)state;
-#define ROPES(full, sliding) "{\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 6, \"rope_parameters\": {" \
-        "\"full_attention\": {\"rope_theta\": 1e6, " full "}, " \
-        "\"sliding_attention\": {\"rope_theta\": 1e4, " sliding "}}}"
-#define YARN "\"rope_type\": \"yarn\", \"factor\": 4"
-#define PLAIN "\"rope_type\": \"default\""
-    EXPECT_OK(write_config(ROPES(YARN, PLAIN)));
-    EXPECT_FAILURE(write_config(ROPES(YARN, YARN)), PERIDOT_ERROR_UNSUPPORTED, "local layers rotate", "no key");
-    EXPECT_FAILURE(write_config(ROPES(YARN ", \"attention_factor\": 1.5", PLAIN)), PERIDOT_ERROR_UNSUPPORTED,
-                   "local layers rotate", "no key");
-    EXPECT_OK(write_config("{\"model_type\": \"gemma2\", \"rope_scaling\": {" YARN "}}"));
-    EXPECT_OK(write_config("{\"model_type\": \"smollm3\"}"));
-    EXPECT_FAILURE(write_config("{\"model_type\": \"smollm3\", \"no_rope_layer_interval\": 3}"),
-                   PERIDOT_ERROR_UNSUPPORTED, "layer 2 is not rotated", "no key");
-}
-
-/* Writes a config's keys, which must be possible, and reads them back. */
-static struct pd_config rewritten(const char *json, const char *key, bool has_key)
-{
-    struct pd_config c = json_config(json);
-    struct pd_gguf_writer *w;
-    struct pd_checkpoint *checkpoint;
-    EXPECT_OK(pd_gguf_writer_open(&w, in_folder("m.gguf")));
-    EXPECT_OK(pd_gguf_add_config(w, &c, 16));
-    EXPECT_OK(pd_gguf_writer_begin(w));
-    EXPECT_OK(pd_gguf_writer_commit(w));
-    pd_config_free(&c);
-    EXPECT_OK(pd_checkpoint_open(&checkpoint, in_folder("m.gguf"), true));
-    EXPECT_OK(pd_config_read(&c, checkpoint));
-    if (!pd_checkpoint_find_meta(checkpoint, key) == has_key) fail_msg("%s: key %s", json, key);
-    pd_checkpoint_close(checkpoint);
-    return c;
-}
-
-/* Keys that few files have: Granite without rotation, and a window of 0, which older readers of Phi-3 miss. */
-static void test_write_rare_keys(void **state)
-{
-    (void)state;
-#define GRANITE4 "{\"model_type\": \"granitemoehybrid\", \"num_hidden_layers\": 2, \"num_local_experts\": 0, " \
-        "\"layer_types\": [\"attention\", \"attention\"], \"position_embedding_type\": "
-    struct pd_config c = rewritten(GRANITE4 "\"nope\"}", "granite.rope.scaling.finetuned", true);
-    assert_true(c.layers[0].no_rope && c.layers[1].no_rope);
-    pd_config_free(&c);
-    c = rewritten(GRANITE4 "\"rope\"}", "granite.rope.scaling.finetuned", false);
-    assert_true(!c.layers[0].no_rope && !c.layers[1].no_rope);
-    pd_config_free(&c);
-    c = rewritten("{\"model_type\": \"phi3\", \"sliding_window\": null}", "phi3.attention.sliding_window", true);
-    assert_int_equal(c.layers[0].window, 0);
-    pd_config_free(&c);
-    GGUF_CONFIG(&c, "granite", {"rope.scaling.finetuned", .flags = "0"});
-    assert_true(c.layers[0].no_rope && c.layers[5].no_rope);
-    pd_config_free(&c);
-    GGUF_CONFIG(&c, "granite", {"rope.scaling.finetuned", .flags = "1"});
-    assert_false(c.layers[0].no_rope);
-    pd_config_free(&c);
-    GGUF_CONFIG(&c, "llama", {"rope.scaling.finetuned", .flags = "0"});   /* where it says something else */
-    assert_false(c.layers[0].no_rope);
-    pd_config_free(&c);
-}
-
-/* GGUF has a size of heads for layers with a window and one for the others, and not for each layer. */
-static void test_write_gemma4(void **state)
-{
-    (void)state;
-    EXPECT_OK(write_config("{\"model_type\": \"gemma4_text\", \"num_hidden_layers\": 6}"));
-    EXPECT_FAILURE(write_config("{\"model_type\": \"gemma4_text\", \"num_hidden_layers\": 6, \"per_layer_config\": "
-                                "{\"1\": {\"head_dim\": 64}, \"5\": {\"head_dim\": 512}}}"),
-                   PERIDOT_ERROR_UNSUPPORTED, "with a window have heads of 256 and of 64", "no key");
-    EXPECT_FAILURE(write_config("{\"model_type\": \"gemma4_text\", \"num_hidden_layers\": 12, \"per_layer_config\": "
-                                "{\"5\": {\"head_dim\": 512}}}"),
-                   PERIDOT_ERROR_UNSUPPORTED, "without a window have heads of 512 and of 256", "no key");
 }
 
 static void test_gguf_gemma4_refusals(void **state)
@@ -633,10 +548,9 @@ int main(void)
         cmocka_unit_test(test_gguf_divisors), cmocka_unit_test(test_gguf_gemma), cmocka_unit_test(test_gguf_llama),
         cmocka_unit_test(test_gguf_qwen), cmocka_unit_test(test_gguf_layers), cmocka_unit_test(test_gguf_refusals),
         cmocka_unit_test(test_gguf_mutations),
-        cmocka_unit_test(test_gguf_gemma4), cmocka_unit_test(test_write_gemma4), cmocka_unit_test(test_write_rare_keys),
+        cmocka_unit_test(test_gguf_gemma4), cmocka_unit_test(test_gguf_granite),
         cmocka_unit_test(test_gguf_yarn), cmocka_unit_test(test_gguf_partial),
         cmocka_unit_test(test_gguf_longrope), cmocka_unit_test(test_gguf_muse_glimmer),
-        cmocka_unit_test(test_write_muse_glimmer), cmocka_unit_test(test_write_ropes),
         cmocka_unit_test(test_gguf_gemma4_refusals),
         cmocka_unit_test(test_gguf_embedding),
     };

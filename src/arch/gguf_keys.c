@@ -118,7 +118,10 @@ static peridot_status add_sizes(const struct keys *k, const struct pd_config *c,
     bool per_layer_inputs = pd_families[c->family].per_layer_inputs;
     if (c->n_shared_kv || per_layer_inputs) add_u32(k, "attention.shared_kv_layers", c->n_shared_kv);
     if (per_layer_inputs) add_u32(k, "embedding_length_per_layer_input", c->per_layer_dim);
-    if (c->target_dim) add_u32(k, "embedding_length_out", c->target_dim);
+    if (c->target_dim) {
+        add_u32(k, "embedding_length_out", c->target_dim);
+        add_u32(k, "nextn_predict_layers", c->n_layers);   /* all of them; else llama.cpp reads none */
+    }
     add_embedding(k, c);
     return PERIDOT_OK;
 }
