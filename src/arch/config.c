@@ -17,7 +17,7 @@ static void find_v(struct pd_config *out, const struct pd_checkpoint *c)
     char name[PD_TENSOR_NAME_SIZE];
     for (uint32_t i = 0; i < out->n_layers; i++) {
         pd_tensor_name(name, c, out->family, prefix, PD_ROLE_V, i);
-        out->layers[i].has_v = pd_checkpoint_find(c, name) != NULL;
+        out->layers[i].has_v = out->layers[i].fused_qkv || pd_checkpoint_find(c, name);
     }
 }
 
@@ -32,9 +32,18 @@ static bool has_tensor(const struct pd_checkpoint *c, enum pd_role role, uint32_
 static void find_biases(struct pd_config *out, const struct pd_checkpoint *c)
 {
     for (uint32_t i = 0; i < out->n_layers; i++) {
-        out->layers[i].qkv_biases = has_tensor(c, PD_ROLE_Q_BIAS, i);
+        out->layers[i].qkv_biases = out->layers[i].fused_qkv_bias || has_tensor(c, PD_ROLE_Q_BIAS, i);
         out->layers[i].o_bias = has_tensor(c, PD_ROLE_O_BIAS, i);
         out->layers[i].ffn_biases = has_tensor(c, PD_ROLE_DOWN_BIAS, i);
+    }
+}
+
+/* As llama.cpp's converter writes them where it is asked to, in layers that have all three. */
+static void find_fused(struct pd_config *out, const struct pd_checkpoint *c)
+{
+    for (uint32_t i = 0; i + out->n_shared_kv < out->n_layers; i++) {
+        out->layers[i].fused_qkv = has_tensor(c, PD_ROLE_QKV, i);
+        out->layers[i].fused_qkv_bias = has_tensor(c, PD_ROLE_QKV_BIAS, i);
     }
 }
 
@@ -100,7 +109,6 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     bool gguf = pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF;
     PD_TRY(gguf ? pd_config_read_gguf(out, c) : pd_config_read_hf(out, c));
     const struct pd_family_traits *family = &pd_families[out->family];
-    out->fused_qkv = family->fused;
     out->fused_gate_up = family->fused || (family->hf_shared_unit && !gguf);
     out->bidirectional = family->embeds;
     if (family->embeds) see_both_ways(out, family, gguf);
@@ -108,6 +116,7 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     out->rope_interleaved = gguf && family->gguf_interleaved;
     if (family->scale_embedding) out->embed_scale = scale_of(out->d_model);
     out->per_layer_scale = scale_of(out->per_layer_dim);
+    if (gguf) find_fused(out, c);
     if (gguf) find_split_experts(out, c);
     if (gguf && family->optional_biases) find_biases(out, c);
     if (family->optional_v && (gguf || !family->sizes_by_window)) find_v(out, c);

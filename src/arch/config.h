@@ -71,6 +71,7 @@ struct pd_layer {
     bool output_scale;               /* a number multiplies what comes out of the layer */
     uint32_t activation;             /* of the gate: PD_GELU or PD_SILU */
     uint32_t n_experts, n_experts_used, expert_dim;   /* beside the gated unit, of which a token takes some; 0: none */
+    bool fused_qkv, fused_qkv_bias;  /* files have q, k and v as one tensor, and their biases */
     bool experts_split;              /* their gates and what these multiply are two tensors of the file */
 };
 
@@ -92,7 +93,7 @@ struct pd_config {
     bool rope_interleaved;           /* q and k rows of the file are ordered for rotation of neighbours */
     bool norm_plus_one;              /* stored norm weights are centred on zero: add 1 */
     bool tied;                       /* the output matrix is the embedding */
-    bool fused_qkv, fused_gate_up;   /* files have these as one tensor */
+    bool fused_gate_up;              /* files have these as one tensor */
     bool bidirectional;              /* a token sees its whole text, not only what is before it */
     uint32_t image_sight;            /* PD_SIGHT_ ...: what an image's rows see of it that causal ones would not */
     struct pd_layer *layers;         /* [n_layers] */

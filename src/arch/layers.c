@@ -120,6 +120,7 @@ static peridot_status find_cache(struct pd_config *c, uint32_t i)
 static void set_blocks(const struct pd_family_traits *family, struct pd_layer *layer)
 {
     layer->qkv_biases = layer->qkv_biases || family->qkv_biases;
+    layer->fused_qkv = layer->fused_qkv || family->fused;
     layer->qk_norms = family->qk_norms;
     layer->whole_qk_norms = family->whole_qk_norms;
     layer->v_norm = family->v_norms;

@@ -13,7 +13,7 @@ enum size { ONE, D_MODEL, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_H
 
 enum when { ALWAYS, PRE_NORMS, FUSED_QKV, HAS_Q, FUSED_GATE_UP, HAS_GATE, EXPERTS_FUSED, EXPERTS_SPLIT, UNTIED,
     HAS_RULE, LONG_ROPE, CLASSIFIES, HAS_KV, HAS_V,
-    QKV_BIASES, QKV_BIASES_AND_KV, QKV_BIASES_AND_V, O_BIASES, FFN_BIASES,   /* all that are of matrices */
+    FUSED_QKV_BIASES, QKV_BIASES, QKV_BIASES_AND_KV, QKV_BIASES_AND_V, O_BIASES, FFN_BIASES,   /* all that are of matrices */
     QK_NORMS, QK_NORMS_AND_KV, POST_NORMS, ATTN_GATES,
     EXPERTS, PER_LAYER_INPUTS, PER_LAYER_TABLE, OUTPUT_SCALES, DENSE_2, DENSE_3, PROJECTS, DRAFTS };
 
@@ -59,6 +59,7 @@ static const struct row {
         KV_DIM, D_MODEL, HAS_V, PD_MATRIX_QKV},
     [PD_ROLE_ATTN_GATE] = {"blk.%u.attn_gate.weight", "layers.%u.self_attn.gate_proj.weight", NULL,
         Q_DIM, D_MODEL, ATTN_GATES, PD_MATRIX_QKV},
+    [PD_ROLE_QKV_BIAS] = {"blk.%u.attn_qkv.bias", "", NULL, ONE, QKV_DIM, FUSED_QKV_BIASES, PD_MATRIX_QKV},
     [PD_ROLE_Q_BIAS] = {"blk.%u.attn_q.bias", "layers.%u.self_attn.q_proj.bias", NULL,
         ONE, Q_DIM, QKV_BIASES, PD_MATRIX_QKV},
     [PD_ROLE_K_BIAS] = {"blk.%u.attn_k.bias", "layers.%u.self_attn.k_proj.bias", NULL,
@@ -126,22 +127,23 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
 {
     const struct pd_layer *l = &c->layers[layer];
     bool has_kv = pd_layer_owns_kv(c, layer), projects = c->family == PD_GEMMA_EMBEDDING2;
-    bool qk_norms = l->qk_norms || l->whole_qk_norms;
+    bool qk_norms = l->qk_norms || l->whole_qk_norms, split_biases = l->qkv_biases && !l->fused_qkv_bias;
     switch (when) {
     case UNTIED: return !c->tied && c->head == PERIDOT_HEAD_LANGUAGE;
     case HAS_RULE: return pd_rope_needs_factors(c);
     case LONG_ROPE: return c->ropes[PD_ROPE_GLOBAL].is_long;
     case CLASSIFIES: return c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN;
     case PRE_NORMS: return l->pre_norms;
-    case FUSED_QKV: return c->fused_qkv;
+    case FUSED_QKV: return l->fused_qkv;
     case FUSED_GATE_UP: return c->fused_gate_up;
     case HAS_GATE: return !c->fused_gate_up;
-    case HAS_Q: return !c->fused_qkv;
-    case HAS_KV: return has_kv && !c->fused_qkv;
-    case HAS_V: return has_kv && l->has_v && !c->fused_qkv;
-    case QKV_BIASES: return l->qkv_biases;
-    case QKV_BIASES_AND_KV: return l->qkv_biases && has_kv;
-    case QKV_BIASES_AND_V: return l->qkv_biases && has_kv && l->has_v;
+    case HAS_Q: return !l->fused_qkv;
+    case HAS_KV: return has_kv && !l->fused_qkv;
+    case HAS_V: return has_kv && l->has_v && !l->fused_qkv;
+    case FUSED_QKV_BIASES: return l->qkv_biases && l->fused_qkv_bias;
+    case QKV_BIASES: return split_biases;
+    case QKV_BIASES_AND_KV: return split_biases && has_kv;
+    case QKV_BIASES_AND_V: return split_biases && has_kv && l->has_v;
     case O_BIASES: return l->o_bias;
     case FFN_BIASES: return l->ffn_biases;
     case QK_NORMS: return qk_norms;
@@ -195,7 +197,7 @@ static uint32_t n_rotated_rows(const struct pd_config *c, const struct pd_plan *
 {
     const struct pd_layer *l = &c->layers[plan->layer];
     switch ((int)plan->role) {
-    case PD_ROLE_QKV: return pd_layer_q_dim(l) + pd_layer_kv_dim(l);
+    case PD_ROLE_QKV: case PD_ROLE_QKV_BIAS: return pd_layer_q_dim(l) + pd_layer_kv_dim(l);
     case PD_ROLE_Q: case PD_ROLE_K: return plan->n_rows;
     case PD_ROLE_Q_BIAS: case PD_ROLE_K_BIAS: case PD_ROLE_Q_NORM: case PD_ROLE_K_NORM: return plan->n_cols;
     }
@@ -221,7 +223,7 @@ bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role ro
     *out = (struct pd_plan){.role = role, .layer = layer, .n_dims = row->rows == ONE ? 1 : row->each_expert ? 3 : 2,
         .n_experts = row->each_expert ? c->layers[layer].n_experts : 0,
         .n_rows = size_of(c, row->rows, layer), .n_cols = size_of(c, row->cols, layer), .matrix = row->matrix,
-        .is_bias = row->when >= QKV_BIASES && row->when <= FFN_BIASES};
+        .is_bias = row->when >= FUSED_QKV_BIASES && row->when <= FFN_BIASES};
     out->n_rotated_rows = n_rotated_rows(c, out);
     out->plus_one = is_centred(c, out);
     out->constant = constant_of(c, role);

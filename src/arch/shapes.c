@@ -196,7 +196,7 @@ peridot_status pd_shape_config(struct pd_config *out, const struct pd_shape *s)
         .logit_scale = s->logit_divisor != 0 ? 1 / s->logit_divisor
             : family->logit_scale != 0 ? (float)family->logit_scale : 1,
         .post_eps = (float)family->post_eps, .query_growth = s->query_growth,
-        .fused_qkv = family->fused, .fused_gate_up = family->fused,
+        .fused_gate_up = family->fused,
         .n_shared_kv = s->n_shared_kv, .per_layer_dim = s->per_layer_dim, .target_dim = s->target_dim};
     out->tied = !s->untied;
     snprintf(out->name, sizeof out->name, "%s random", s->name);

@@ -10,6 +10,7 @@ tensor map; keys of the row), tokens.txt, and logits.f32 and hidden.f32 of float
 """
 import copy
 import pathlib
+import re
 import shutil
 import sys
 import zlib
@@ -101,6 +102,7 @@ GAIN = {"q_proj": 1.4, "k_proj": 1.4, "qkv_proj": 1.2, "v_proj": 0.8, "o_proj": 
 # Muse Glimmer's branches are so small that the eps of their norms counts.
 OWN_GAIN = {"muse-glimmer": {"o_proj": 8e-5, "down_proj": 2e-4}}
 NEIGHBOURS = ("granite", "llama", "mistral3", "muse-glimmer", "smollm3")   # llama.cpp rotates 2i, 2i + 1 of these
+FUSED = ("granite-biases",)   # GGUF files as llama.cpp's converter writes them with --fuse-qkv
 NAMED_AS = {"muse-glimmer": ("gemma2", "afmoe")}   # architectures that gguf-py knows, with such names
 
 
@@ -149,6 +151,7 @@ def save_gguf(path, arch, keys, config, tensors, centred):
             w.add_tensor(key, value)
         else:
             add[type(value)](f"{arch}.{key}", value)
+    parts = {}
     for hf, tensor in tensors.items():
         if "vision" in hf:
             continue
@@ -156,6 +159,12 @@ def save_gguf(path, arch, keys, config, tensors, centred):
         if arch in NEIGHBOURS and hf.split(".")[-2] in ("q_proj", "k_proj"):
             array = swap_pairs(array, head_dim)
         name = gguf_name(arch, config.num_hidden_layers, hf)
+        if path.parent.name in FUSED and hf.split(".")[-2] in ("q_proj", "k_proj", "v_proj"):
+            whole = re.sub("attn_[qkv]", "attn_qkv", name)
+            parts.setdefault(whole, {})[hf.split(".")[-2]] = array
+            if len(parts[whole]) < 3:
+                continue
+            name, array = whole, np.concatenate([parts[whole][f"{n}_proj"] for n in "qkv"])
         half = array.ndim > 1
         w.add_tensor(name, gguf.quants.quantize(array, gguf.GGMLQuantizationType.BF16) if half else array,
                      raw_dtype=gguf.GGMLQuantizationType.BF16 if half else None)
