@@ -294,8 +294,9 @@ PERIDOT_API peridot_status peridot_encode_turns(int32_t **out, size_t *n, const 
                                                 const peridot_chat *chat);
 
 /* Takes the model's thoughts, with the marks around them, out of n ids, and gives the number of those that are left:
- * templates have none in the turns that went before. An open one goes up to the end. Mistral's templates have them, in
- * the system's turn as well: there, ids that begin with bos stay as they are. */
+ * templates have none in the turns that went before. An open one goes up to the end. The templates of Mistral and Muse
+ * Glimmer have them: there, ids that begin with bos stay as they are. Headers of messages go with them (see
+ * peridot_request_params). */
 PERIDOT_API size_t peridot_drop_thoughts(const peridot_vocab *vocab, int32_t *ids, size_t n);
 
 /* Name i of the templates, or NULL past the last. */
@@ -906,7 +907,8 @@ typedef struct peridot_request_params {
     bool prompt_last;                  /* only of the prompt's last token */
     /* What the model thinks, where its vocabulary has marks of a thought (those of "gemma4", or <think>), of which the
      * template may write the first: called in place of `text` for the tokens of a thought and the two marks, whose text
-     * is empty, as is that of a first line that is a name ("gemma4"). NULL: `text` gets thoughts as other text. */
+     * is empty, as is that of a first line that is a name ("gemma4"). Where messages of a reply have headers, as those of
+     * Muse Glimmer, `text` is called for those, with an empty text. NULL: `text` gets thoughts as other text. */
     peridot_text thought;
     /* As the prompt was encoded: see peridot_chat. After so many tokens of thoughts the mark that ends them is written,
      * whatever the chain would draw; they count as tokens of the reply. Stop texts, and a grammar, are for the answer

@@ -105,14 +105,44 @@ static void check_format(const peridot_vocab *v, const char *name)
     if (name) assert_string_equal(pd_call_format_name(calls.format), name);
 }
 
+#define DROPPED_THOUGHT " to=self<|message|>Hm, to=user.\n<|eom|><|start|>assistant"
+
+/* Thoughts and headers are no part of a reply's text. */
+static void check_headers(const peridot_vocab *v)
+{
+    static const char *const texts[][2] = {
+        {" to=user<|message|>Two to=self<|eot|>", "Two to=self<|eot|>"},
+        {DROPPED_THOUGHT " to=user<|message|>Two<|eot|>", "Two<|eot|>"},
+        {DROPPED_THOUGHT DROPPED_THOUGHT " to=selfies<|message|>Two<|eom|>", "Two<|eom|>"},
+        {" to=self<|message|>Hm", ""}, {" to=self", ""},
+        {"<|begin_of_text|><|start|>assistant to=self<|message|>a<|eom|>",
+         "<|begin_of_text|><|start|>assistant to=self<|message|>a<|eom|>"}};
+    for (size_t i = 0; i < PD_COUNT(texts); i++) {
+        int32_t *ids[2];
+        size_t n[2];
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(peridot_encode(&ids[k], &n[k], v, texts[i][k], strlen(texts[i][k]),
+                                            PERIDOT_ENCODE_SPECIAL), PERIDOT_OK);
+        assert_int_equal(peridot_drop_thoughts(v, ids[0], n[0]), n[1]);
+        assert_memory_equal(ids[0], ids[1], n[1] * sizeof *ids[0]);
+        for (int k = 0; k < 2; k++) peridot_free(ids[k]);
+    }
+    assert_true(pd_tokenizer_is_stop(v->tokenizer, pd_tokenizer_find_control(v->tokenizer, "<|eot|>")));
+    assert_false(pd_tokenizer_is_stop(v->tokenizer, pd_tokenizer_find_control(v->tokenizer, "<|eom|>")));
+}
+
 /* Of a reply they are dropped, of a conversation not. */
 static void check_thoughts(const peridot_vocab *v, yyjson_val *marks)
 {
-    int32_t ids[3];
+    int32_t ids[PD_N_THOUGHT_MARKS];
     assert_true(pd_tokenizer_thoughts(ids, v->tokenizer));
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < yyjson_arr_size(marks); i++)
         assert_int_equal(ids[i], pd_tokenizer_find_control(v->tokenizer, yyjson_get_str(yyjson_arr_get(marks, i))));
     assert_false(pd_tokenizer_names_thoughts(v->tokenizer));
+    if (yyjson_arr_size(marks) == PD_N_THOUGHT_MARKS) {
+        check_headers(v);
+        return;
+    }
     ids[2] = 5;
     assert_int_equal(peridot_drop_thoughts(v, ids, 3), 1);
     memcpy(ids, (const int32_t[]){pd_tokenizer_bos(v->tokenizer), v->tokenizer->thoughts[0], 5}, sizeof ids);

@@ -378,6 +378,83 @@ static void test_replied(void **state)
     peridot_grammar_free(grammar);
 }
 
+/* ---- headers ---- */
+
+static peridot_model *open_muse(void)
+{
+    static const char *const marks[] = {"<|start|>", "<|message|>", "<|eom|>", "<|eot|>", "\u2581to=self",
+        "\u2581to=user"};
+    static const struct script_step steps[] = {{"de", "\u2581to=self"}, {"\u2581to=self", "<|message|>"},
+        {"<|message|>", "us"}, {"us", "\u2581user"}, {"\u2581user", "<|eom|>"}, {"<|eom|>", "<|start|>"},
+        {"<|start|>", "\u2581to=user"}, {"\u2581to=user", "<|message|>"}};
+    struct tiny t;
+    peridot_model *model;
+    tiny_make(&t);
+    for (size_t i = 0; i < PD_COUNT(marks); i++) tiny_add(&t, marks[i], -1000, i < 4 ? 3 : 4);
+    tiny_add(&t, "\u2581user", -1000, 1);
+    t.jinja = "{% for m in messages %}{{ m.content }}{% endfor %}<|start|>de";
+    script_write(in_folder("tiny.gguf"), &t, steps, PD_COUNT(steps));
+    if (peridot_model_open(&model, in_folder("tiny.gguf"), NULL) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    return model;
+}
+
+#define MUSE_THOUGHT "\u2581to=self|<|message|>|" US "<|eom|>|"
+#define MUSE_HEADER "<|start|>|\u2581to=user|<|message|>|"
+
+/* Each message has one, which says whether it is a thought, and is no text. */
+static void test_headers(void **state)
+{
+    (void)state;
+    peridot_model *model = open_muse();
+    for (enum way way = 0; way < N_WAYS; way++) {
+        for (uint32_t think = 0; think < 2; think++) {
+            peridot_request_params params = {.thought = take_thought, .n_max = 16,
+                                             .think = think ? PERIDOT_THINK_ON : 0};
+            struct reply r = ask(model, way, params, NULL);
+            expect_reply(&r, "us user", "us userus user");
+            expect_tokens(&r, model, MUSE_THOUGHT MUSE_HEADER US "<|eom|>|" MUSE_HEADER US);
+        }
+        struct reply r = ask(model, way, (peridot_request_params){.thought = take_thought, .think = 1, .n_max = 9}, NULL);
+        expect_reply(&r, "us", "us user");
+        expect_tokens(&r, model, "\u2581to=self|<|message|>|us|<|eom|>|" MUSE_HEADER US);
+        r = ask(model, way, (peridot_request_params){.n_max = 10}, NULL);
+        expect_reply(&r, "", " to=selfus user to=userus user");
+    }
+    peridot_model_close(model);
+}
+
+/* A grammar's value begins after the header of what is no thought, whatever part of the reply came before. */
+static void test_header_grammar(void **state)
+{
+    (void)state;
+    static const char schema[] = "{\"enum\": [\"he\", \"mode\"]}";
+    peridot_grammar *grammar;
+    peridot_model *model = open_muse();
+    assert_int_equal(peridot_grammar_json_schema(&grammar, peridot_model_vocab(model), schema, strlen(schema)),
+                     PERIDOT_OK);
+    for (int i = 0; i < 3; i++) {
+        peridot_sampling sampling = {.grammar = grammar, .temperature = i == 2 ? 0.1f : 0, .seed = 5};
+        peridot_request_params params = {.thought = take_thought, .sampling = &sampling,
+                                         .think = i ? PERIDOT_THINK_ON : 0};
+        struct reply whole = ask(model, GENERATED, params, NULL);
+        expect_reply(&whole, "us user", i == 2 ? whole.answer.text : " \"he\"");
+        for (enum way way = 0; way < N_WAYS; way++) {
+            params.n_replied = 0;
+            struct reply r = ask(model, way, params, NULL);
+            assert_int_equal(r.n, whole.n);
+            assert_memory_equal(r.tokens, whole.tokens, r.n * sizeof *r.tokens);
+            for (uint32_t n = 1; n < whole.n; n++) {
+                params.n_replied = n;
+                r = ask(model, way, params, whole.tokens);
+                if (r.n != whole.n - n || memcmp(r.tokens, whole.tokens + n, r.n * sizeof *r.tokens) != 0)
+                    fail_msg("way %d, case %d: another reply after %u tokens", (int)way, i, n);
+            }
+        }
+    }
+    peridot_grammar_free(grammar);
+    peridot_model_close(model);
+}
+
 /* ---- suppressed tokens ---- */
 
 /* What a sequence without a chain draws after "\n", and what one draws that was saved there. */
@@ -433,10 +510,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts), cmocka_unit_test(test_budget), cmocka_unit_test(test_drafts),
-        cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_chance),
-        cmocka_unit_test(test_grammar), cmocka_unit_test(test_thoughtless), cmocka_unit_test(test_begun), cmocka_unit_test(test_replied),
-        cmocka_unit_test(test_suppressed),
+        cmocka_unit_test(test_turns), cmocka_unit_test(test_chance), cmocka_unit_test(test_grammar),
+        cmocka_unit_test(test_thoughtless), cmocka_unit_test(test_begun), cmocka_unit_test(test_replied),
+        cmocka_unit_test(test_headers), cmocka_unit_test(test_header_grammar), cmocka_unit_test(test_suppressed),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);
 }

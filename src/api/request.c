@@ -85,13 +85,12 @@ static peridot_status begin_draft(struct pd_draft *draft, peridot_session *sessi
 static void begin_thinking(struct pd_thinking *t, const peridot_model *model, const peridot_request_params *p)
 {
     const struct pd_tokenizer *tokenizer = model->vocab ? model->vocab->tokenizer : NULL;
-    *t = (struct pd_thinking){.marks = {-1, -1}, .n_most = p->think ? p->think : UINT32_MAX, .named = true};
-    if ((!p->thought && !p->think) || !tokenizer || !pd_tokenizer_thoughts(t->marks, tokenizer)) return;
+    pd_thinking_begin(t, p->thought || p->think ? tokenizer : NULL);
+    if (t->marks[0] < 0) return;
+    if (p->think) t->n_most = p->think;
+    pd_thinking_read_prompt(t, p->prompt, p->n_prompt - p->n_replied);
     t->hides_name = p->thought && pd_tokenizer_names_thoughts(tokenizer);
-    size_t n = p->n_prompt - p->n_replied;
-    while (n > 0 && p->prompt[n - 1] != t->marks[0] && p->prompt[n - 1] != t->marks[1]) n--;
-    t->inside = n > 0 && p->prompt[n - 1] == t->marks[0];   /* some templates begin the thought */
-    t->counts = p->think || t->inside;
+    t->counts = p->think || t->inside || t->in_header;
 }
 
 /* Those that are not there any more are refused with the prompt. */
@@ -155,7 +154,7 @@ static peridot_status replay_text(size_t *n_before, peridot_request *r, const in
 /* Until the answer begins. */
 static void hold_grammar(struct pd_thinking *t, const peridot_grammar **grammar, size_t n_replied)
 {
-    if (!t->counts || (n_replied && !t->inside)) return;
+    if (!t->counts || (n_replied && !t->inside && !t->in_header)) return;
     t->grammar = *grammar;
     *grammar = NULL;
 }
@@ -259,10 +258,10 @@ static void end_part(peridot_request *r, uint32_t n)
     r->r.prompt_logits = r->r.prompt_hidden = NULL;
 }
 
-/* The grammar that was held is the chain's again. */
+/* The grammar that was held is the chain's again, where no header is to come. */
 static bool release_grammar(struct pd_thinking *t, const peridot_grammar **grammar)
 {
-    if (!t->grammar) return false;
+    if (!t->grammar || t->in_header) return false;
     *grammar = t->grammar;
     t->grammar = NULL;
     return true;

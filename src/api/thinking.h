@@ -4,12 +4,19 @@
 #ifndef PD_API_THINKING_H
 #define PD_API_THINKING_H
 
-#include "text/buffer.h"
+#include "text/tokenizer.h"
 
-enum pd_reply_part { PD_REPLY_ANSWER, PD_REPLY_BEGINS_THOUGHT, PD_REPLY_THOUGHT, PD_REPLY_ENDS_THOUGHT };
+/* A header's last token is that of what follows it. */
+enum pd_reply_part {
+    PD_REPLY_ANSWER, PD_REPLY_BEGINS_THOUGHT, PD_REPLY_THOUGHT, PD_REPLY_ENDS_THOUGHT, PD_REPLY_HEADER,
+    PD_REPLY_BEGINS_ANSWER
+};
 
 struct pd_thinking {
-    int32_t marks[2];                 /* that begin and end a thought; -1: thoughts are text like other */
+    int32_t marks[PD_N_THOUGHT_MARKS];   /* -1: thoughts are text like other */
+    const struct pd_ids *header;      /* of a thought, where there are headers: the tokenizer's */
+    size_t n_header;                  /* of its ids that have come last, in a header */
+    bool in_header;
     uint32_t n_most, n;               /* tokens of thoughts: at most, and so far */
     bool inside, named;               /* within a thought, after its first line */
     bool hides_name;                  /* that line is left out */
@@ -26,6 +33,9 @@ struct pd_thinking {
     peridot_stats before;
 };
 
+void pd_thinking_begin(struct pd_thinking *t, const struct pd_tokenizer *tokenizer);
+/* What n tokens before the reply begin: a header, or a thought. */
+void pd_thinking_read_prompt(struct pd_thinking *t, const int32_t *prompt, size_t n);
 /* What a token of the reply is a part of. -1, its end, is a part of what it ends in. */
 enum pd_reply_part pd_thinking_take(struct pd_thinking *t, int32_t token);
 /* Whether the token is not to be taken: the answer must begin here, under the grammar. */

@@ -3,6 +3,7 @@
 
 #include "api/handles.h"
 #include "api/params.h"
+#include "api/thinking.h"
 #include "api/tools.h"
 #include "base/utf8.h"
 #include "text/chat.h"
@@ -193,17 +194,14 @@ peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_voca
 
 size_t peridot_drop_thoughts(const peridot_vocab *vocab, int32_t *ids, size_t n)
 {
-    int32_t marks[2];
     size_t n_left = 0;
+    struct pd_thinking t;
     bool whole = n && ids[0] == pd_tokenizer_bos(vocab->tokenizer);
-    if (!pd_tokenizer_thoughts(marks, vocab->tokenizer)) return n;
-    if (whole && pd_tokenizer_keeps_thoughts(vocab->tokenizer)) return n;
-    bool inside = false;
-    for (size_t i = 0; i < n; i++) {
-        inside = inside || ids[i] == marks[0];
-        if (!inside) ids[n_left++] = ids[i];
-        inside = inside && ids[i] != marks[1];
-    }
+    pd_thinking_begin(&t, vocab->tokenizer);
+    if (t.marks[0] < 0 || (whole && pd_tokenizer_keeps_thoughts(vocab->tokenizer))) return n;
+    t.in_header = t.marks[PD_THOUGHT_START] >= 0;
+    for (size_t i = 0; i < n; i++)
+        if (pd_thinking_take(&t, ids[i]) == PD_REPLY_ANSWER) ids[n_left++] = ids[i];
     return n_left;
 }
 

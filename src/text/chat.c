@@ -225,8 +225,34 @@ const struct pd_chat *pd_chat_by_name(const char *name, size_t size, const struc
     return NULL;
 }
 
+/* Marks of thoughts that are no row's, and what ends the turn of such models. */
+static const struct {
+    const char *marks[PD_N_THOUGHT_MARKS], *stop;
+} thoughts[] = {
+    {.marks = {"<think>", "</think>"}},       /* of Qwen's, DeepSeek's and others' models */
+    {.marks = {"[THINK]", "[/THINK]"}},       /* of Mistral's */
+    {.marks = {"<|message|>", "<|eom|>", "<|start|>"}, .stop = "<|eot|>"},   /* of Muse Glimmer */
+};
+
+/* -1: the vocabulary lacks some. */
+static void find_marks(int32_t ids[PD_N_THOUGHT_MARKS], const char *const marks[PD_N_THOUGHT_MARKS],
+                       const struct pd_special *s, const struct pd_pieces *p)
+{
+    bool all = true;
+    for (int k = 0; k < PD_N_THOUGHT_MARKS; k++) {
+        ids[k] = marks[k] ? pd_special_find(s, p, marks[k]) : -1;
+        all = all && (!marks[k] || ids[k] >= 0);
+    }
+    for (int k = 0; k < PD_N_THOUGHT_MARKS && !all; k++) ids[k] = -1;
+}
+
 void pd_chat_mark_stops(struct pd_pieces *p, const struct pd_special *s)
 {
+    int32_t ids[PD_N_THOUGHT_MARKS];
+    for (size_t i = 0; i < PD_COUNT(thoughts); i++) {
+        find_marks(ids, thoughts[i].marks, s, p);
+        if (thoughts[i].stop && ids[0] >= 0) pd_pieces_mark_stop(p, pd_special_find(s, p, thoughts[i].stop));
+    }
     for (size_t i = 0; i < PD_COUNT(chats); i++)
         for (size_t k = 0; k < PD_COUNT(chats[i].stops) && chats[i].stops[k]; k++)
             pd_pieces_mark_stop(p, pd_special_find(s, p, chats[i].stops[k]));
@@ -237,24 +263,14 @@ bool pd_chat_has_no_thought(const struct pd_chat *chat, const char *jinja, size_
     return chat->no_thought_mark && contains(jinja, size, chat->no_thought_mark);
 }
 
-static void find_marks(int32_t ids[2], const char *const marks[2], const struct pd_special *s,
-                       const struct pd_pieces *p)
+bool pd_chat_find_thoughts(int32_t ids[PD_N_THOUGHT_MARKS], const struct pd_special *s, const struct pd_pieces *p)
 {
-    for (int k = 0; k < 2; k++) ids[k] = pd_special_find(s, p, marks[k]);
-    if (ids[0] < 0 || ids[1] < 0) ids[0] = ids[1] = -1;
-}
-
-bool pd_chat_find_thoughts(int32_t ids[2], const struct pd_special *s, const struct pd_pieces *p)
-{
-    static const char *const usual[][2] = {
-        {"<think>", "</think>"},       /* of Qwen's, DeepSeek's and others' models */
-        {"[THINK]", "[/THINK]"}};      /* of Mistral's */
-    ids[0] = ids[1] = -1;
+    for (int k = 0; k < PD_N_THOUGHT_MARKS; k++) ids[k] = -1;
     for (size_t i = 0; i < PD_COUNT(chats); i++) {
         if (!chats[i].thinks[0] || !fits(&chats[i], s, p)) continue;
         find_marks(ids, chats[i].thinks, s, p);
         return true;
     }
-    for (size_t i = 0; i < PD_COUNT(usual) && ids[0] < 0; i++) find_marks(ids, usual[i], s, p);
+    for (size_t i = 0; i < PD_COUNT(thoughts) && ids[0] < 0; i++) find_marks(ids, thoughts[i].marks, s, p);
     return false;
 }

@@ -6,6 +6,7 @@
 #define PD_TEXT_CHAT_H
 
 #include "text/special.h"
+#include "text/thoughts.h"
 
 enum pd_chat_kind {
     PD_CHAT_END,      /* of the parts */
@@ -47,7 +48,7 @@ struct pd_chat {
     struct pd_chat_part turns[PD_CHAT_N_ROLES][7];
     struct pd_chat_part between[2];  /* before a turn that others come before, unless it is the model's without marks */
     struct pd_chat_part open[5];     /* at the end: the model's turn */
-    const char *thinks[2];           /* the pieces that begin and end a thought in the model's turn; NULL: none */
+    const char *thinks[PD_N_THOUGHT_MARKS];   /* the pieces that begin and end a thought in the model's turn; NULL: none */
     /* After `open` where the model is not to think: of programs that contain the mark, as those of some sizes do. */
     const char *no_thought_mark;
     struct pd_chat_part no_thought[4];
@@ -71,9 +72,9 @@ peridot_status pd_chat_get(const struct pd_chat **out, const char *name, const s
 const char *pd_chat_name(size_t i);
 /* Whether the row's `no_thought` is the program's, too. */
 bool pd_chat_has_no_thought(const struct pd_chat *chat, const char *jinja, size_t size);
-/* The pieces that begin and end a thought, of the family that the vocabulary fits or the usual ones; -1 where it has
+/* The marks of thoughts, of the family that the vocabulary fits or the usual ones; -1 where it has
  * none. True: a thought's first line is its name. */
-bool pd_chat_find_thoughts(int32_t ids[2], const struct pd_special *s, const struct pd_pieces *p);
+bool pd_chat_find_thoughts(int32_t ids[PD_N_THOUGHT_MARKS], const struct pd_special *s, const struct pd_pieces *p);
 /* Marks every family's end of turn that the vocabulary has as a stop. */
 void pd_chat_mark_stops(struct pd_pieces *p, const struct pd_special *s);
 

@@ -17,6 +17,7 @@ void pd_tokenizer_close(struct pd_tokenizer *t)
     pd_special_free(&t->special);
     pd_pieces_free(&t->pieces);
     pd_template_free(t->program);
+    free(t->thought_header.data);
     free(t->jinja.data);
     free(t);
 }
@@ -61,17 +62,18 @@ bool pd_tokenizer_is_suppressed(const struct pd_tokenizer *t, int32_t id)
 
 uint32_t pd_tokenizer_n_suppressed(const struct pd_tokenizer *t) { return t->pieces.n_suppressed; }
 
-bool pd_tokenizer_thoughts(int32_t ids[2], const struct pd_tokenizer *t)
+bool pd_tokenizer_thoughts(int32_t ids[PD_N_THOUGHT_MARKS], const struct pd_tokenizer *t)
 {
     memcpy(ids, t->thoughts, sizeof t->thoughts);
     return ids[0] >= 0;
 }
 
 bool pd_tokenizer_names_thoughts(const struct pd_tokenizer *t) { return t->thoughts_named; }
+const struct pd_ids *pd_tokenizer_thought_header(const struct pd_tokenizer *t) { return &t->thought_header; }
 
 bool pd_tokenizer_keeps_thoughts(const struct pd_tokenizer *t)
 {
-    return t->program && strstr(t->jinja.data, PD_THOUGHT_BLOCK);
+    return t->program && (strstr(t->jinja.data, PD_THOUGHT_BLOCK) || t->thoughts[PD_THOUGHT_START] >= 0);
 }
 
 /* ---- text to ids ---- */

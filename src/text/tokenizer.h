@@ -9,6 +9,7 @@
 #include "format/checkpoint.h"
 #include "text/buffer.h"
 #include "text/messages.h"
+#include "text/thoughts.h"
 
 struct pd_gguf_writer;
 struct pd_tokenizer;
@@ -71,8 +72,10 @@ const char *pd_tokenizer_tools_program(const struct pd_tokenizer *t, const char 
 /* Whether the files' program describes tools. */
 bool pd_tokenizer_reads_tools(const struct pd_tokenizer *t);
 
-/* The pieces that begin and end what the model thinks; false: it has no thoughts. */
-bool pd_tokenizer_thoughts(int32_t ids[2], const struct pd_tokenizer *t);
+/* The marks of what the model thinks (chat.h); false: it has no thoughts. */
+bool pd_tokenizer_thoughts(int32_t ids[PD_N_THOUGHT_MARKS], const struct pd_tokenizer *t);
+/* The ids that a thought's header ends in. */
+const struct pd_ids *pd_tokenizer_thought_header(const struct pd_tokenizer *t);
 /* A thought's first line is its name. */
 bool pd_tokenizer_names_thoughts(const struct pd_tokenizer *t);
 /* The files' program writes thoughts of past turns. */

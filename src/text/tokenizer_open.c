@@ -49,7 +49,8 @@ peridot_status pd_tokenizer_build(struct pd_tokenizer *t)
     pd_chat_mark_stops(&t->pieces, &t->special);
     t->thoughts_named = pd_chat_find_thoughts(t->thoughts, &t->special, &t->pieces);
     pd_infill_find(t->infill, &t->pieces, &t->special);
-    return PERIDOT_OK;
+    if (t->thoughts[PD_THOUGHT_START] < 0) return PERIDOT_OK;
+    return pd_tokenizer_encode_plain(&t->thought_header, t, PD_THOUGHT_HEADER, strlen(PD_THOUGHT_HEADER), false);
 }
 
 static peridot_status build_at(struct pd_tokenizer *t, const char *path)

@@ -19,7 +19,8 @@ struct pd_tokenizer {
     const struct pd_chat *chat;    /* NULL: none */
     peridot_template_origin chat_origin;
     bool no_thought;               /* the files' template says so in so many words where the model is not to think */
-    int32_t thoughts[2];           /* the pieces that begin and end a thought; -1: the model has none */
+    int32_t thoughts[PD_N_THOUGHT_MARKS];   /* -1: the model has none */
+    struct pd_ids thought_header;  /* of PD_THOUGHT_HEADER, where headers are told apart */
     bool thoughts_named;           /* their first line is a name */
     int32_t infill[PD_N_INFILL];   /* -1: the vocabulary has no tokens for fill-in-the-middle */
     struct pd_text_buffer jinja;   /* the files' template, terminated; data NULL: none */

@@ -23,7 +23,7 @@ S, U, A, T = "system", "user", "assistant", "tool"
 # `calls`: the format of calls, where the program has tools. `added`: tokens beside bos and eos. `spells`: calls as text
 # of messages, where the program does not read them; `each` of them, with `between`. `row`: of Peridot's table of
 # templates. `untold`: the program writes calls, but no tools. `single`: it takes one call a message. `thoughts`: the
-# tokens around one, where they are not the usual ones; the program reads blocks of them.
+# marks of one, where they are not the usual ones; `blocks`: the program reads blocks of them.
 MISTRAL = ["[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_CALLS]", "[TOOL_RESULTS]",
            "[/TOOL_RESULTS]"]
 GRANITE = ["<|start_of_role|>", "<|end_of_role|>"]
@@ -50,8 +50,11 @@ FAMILIES = [
     {"name": "smollm3", "calls": "hermes", "spells": "%s", "between": "\n", "each": "<tool_call>\n%s\n</tool_call>",
      "thinks": True, "bos": "<|begin_of_text|>", "eos": "<|im_end|>",
      "added": [*CHATML, "<think>", "</think>", "<tool_call>", "</tool_call>"]},
-    {"name": "ministral3", "calls": "mistral", "thoughts": ["[THINK]", "[/THINK]"], "bos": "<s>", "eos": "</s>",
+    {"name": "ministral3", "calls": "mistral", "thoughts": ["[THINK]", "[/THINK]"], "blocks": True, "bos": "<s>",
+     "eos": "</s>",
      "added": [*MISTRAL, "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[ARGS]", "[CALL_ID]", "[THINK]", "[/THINK]"]},
+    {"name": "muse-glimmer", "thoughts": ["<|message|>", "<|eom|>", "<|start|>"], "bos": "<|begin_of_text|>",
+     "eos": "<|end_of_text|>", "added": ["<|start|>", "<|message|>", "<|eom|>", "<|eot|>"]},
     {"name": "llama3-tools", "calls": "llama3", "single": True, "bos": "<|begin_of_text|>", "eos": "<|eot_id|>",
      "added": ["<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|python_tag|>"]},
     {"name": "deepseek-r1", "calls": "deepseek", "untold": True, "bos": DEEPSEEK % "begin\u2581of\u2581sentence",
@@ -98,9 +101,9 @@ THOUGHTS = [
 ]
 
 
-def with_blocks(message):
+def with_blocks(family, message):
     """A message whose thoughts are a block of its content."""
-    if "reasoning_content" not in message:
+    if "reasoning_content" not in message or "blocks" not in family:
         return message
     blocks = [{"type": "thinking", "thinking": message["reasoning_content"]}]
     if message["content"]:
@@ -163,13 +166,15 @@ def text_of(t, jinja, messages, **options):
 
 def rows_of(family, t, jinja):
     thinks = [{"enable_thinking": x} for x in (False, True)] if "thinks" in family else [{}]
-    for messages in TURNS + (CALLS if "calls" in family else []) + (THOUGHTS if "thoughts" in family else []) + \
+    thoughts = THOUGHTS if "calls" in family else [x[:3] for x in THOUGHTS]
+    for messages in TURNS + (CALLS if "calls" in family else []) + (thoughts if "thoughts" in family else []) + \
             (SINGLE if "single" in family else []):
         for tools in (None, TOOLS) if "calls" in family and "untold" not in family else (None,):
             if not tools and messages in CALLS and "untold" not in family:
                 continue
             for think in thinks:
-                told = [as_text(m) if "untold" in family else spelled(family, with_blocks(m)) for m in messages]
+                told = [as_text(m) if "untold" in family else spelled(family, with_blocks(family, m))
+                        for m in messages]
                 if "single" in family:
                     told = single(told)
                 if tools and family["name"] == "phi4-mini":

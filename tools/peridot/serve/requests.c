@@ -111,7 +111,8 @@ static peridot_status decode_answer(char **text, size_t *size, const struct serv
     int32_t *ids = malloc((task->n_reply + 1) * sizeof *ids);
     if (!ids) return PERIDOT_ERROR_MEMORY;
     memcpy(ids, task->tokens + task->n_prompt, task->n_reply * sizeof *ids);
-    size_t n = task->thought.size ? peridot_drop_thoughts(task->job->vocab, ids, task->n_reply) : task->n_reply;
+    size_t n = task->n_reply;
+    if (task->job->kind == SERVE_CONVERSATION) n = peridot_drop_thoughts(task->job->vocab, ids, n);
     peridot_status status = peridot_decode(text, size, task->job->vocab, ids, n);
     free(ids);
     return status;
