@@ -907,8 +907,8 @@ typedef struct peridot_request_params {
     bool prompt_last;                  /* only of the prompt's last token */
     /* What the model thinks, where its vocabulary has marks of a thought (those of "gemma4", or <think>), of which the
      * template may write the first: called in place of `text` for the tokens of a thought and the two marks, whose text
-     * is empty, as is that of a first line that is a name ("gemma4"). Where messages of a reply have headers, as those of
-     * Muse Glimmer, `text` is called for those, with an empty text. NULL: `text` gets thoughts as other text. */
+     * is empty, as is that of a first line that is a name ("gemma4"). Where messages of a reply have headers, as
+     * Muse Glimmer's have, `text` is called for those, with an empty text. NULL: `text` gets thoughts as other text. */
     peridot_text thought;
     /* As the prompt was encoded: see peridot_chat. After so many tokens of thoughts the mark that ends them is written,
      * whatever the chain would draw; they count as tokens of the reply. Stop texts, and a grammar, are for the answer

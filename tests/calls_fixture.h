@@ -11,6 +11,12 @@
 /* Of DeepSeek's tokens. */
 #define TOOL_TOKEN(name) "<\xef\xbd\x9ctool\xe2\x96\x81" name "\xef\xbd\x9c>"
 
+#define ATEM(name, tags) \
+    " to=" name "<|message|><atem:function_calls>\n<atem:invoke name=\"" name "\">\n" tags "</atem:invoke>\n" \
+    "</atem:function_calls>"
+#define ATEM_TAG(name, value) "<atem:parameter name=\"" name "\">" value "</atem:parameter>\n"
+#define ATEM_NEXT "<|eom|><|start|>assistant"
+
 /* The control tokens that a format's calls have. */
 static inline unsigned marks_of(const char *format)
 {

@@ -1,14 +1,6 @@
 /* Tool calls: of each format, replies with what the parser makes of them, and whether the grammar allows them, where
  * control tokens are marks and where they are text; and lists of tools that are refused. */
-#include "calls_fixture.h"
-
-/* Modes in which a reply is allowed. */
-enum { TEXT = 1, ONE = 2, SEVERAL = 4, CALLS = ONE | SEVERAL, NONE = 0 };
-
-struct reply {
-    const char *text, *parsed;     /* parsed NULL: all of it is text */
-    unsigned allowed;
-};
+#include "calls_replies.h"
 
 #define HERMES(name, arguments) "<tool_call>\n{\"name\": \"" name "\", \"arguments\": " arguments "}\n</tool_call>"
 
@@ -229,41 +221,6 @@ static const struct reply granite[] = {
     {"<tool_call>[", NULL, NONE},
 };
 
-static const struct reply functionary[] = {
-    {"", "", TEXT},
-    {"It rains.", NULL, TEXT},
-    {"<function", NULL, TEXT},
-    {"<function=ping>{}</function>", "{{ping {}}}", CALLS},
-    {"I look.<function=get_weather>{\"city\": \"</function>\"}</function>\n",
-     "I look.{{get_weather {\"city\": \"</function>\"}}}", TEXT},
-    {"<function=ping>{}</function><function=a.b/c:d-1>{\"x\": 1}</function>",
-     "{{ping {}}}{{a.b/c:d-1 {\"x\": 1}}}", SEVERAL},
-    {"<function=ping>{}</function> more", "{{ping {}}}more", NONE},
-    {"<function=ping>{}", "{{ping {}}}", NONE},
-    {"<function=pong>{}</function>", NULL, NONE},
-    {"<function=ping>[]</function>", NULL, NONE},
-};
-
-#define CALLS_BEGIN TOOL_TOKEN("calls\xe2\x96\x81" "begin")
-#define CALLS_END TOOL_TOKEN("calls\xe2\x96\x81" "end")
-#define CALL_BEGIN TOOL_TOKEN("call\xe2\x96\x81" "begin") "function" TOOL_TOKEN("sep")
-#define CALL_END TOOL_TOKEN("call\xe2\x96\x81" "end")
-#define FENCED(name, arguments) CALL_BEGIN name "\n```json\n" arguments "\n```" CALL_END
-
-static const struct reply deepseek[] = {
-    {"", "", TEXT},
-    {"```json\n{}\n```", NULL, TEXT},
-    {CALLS_BEGIN FENCED("ping", "{}") CALLS_END, "{{ping {}}}", CALLS},
-    {"I look.\n" CALLS_BEGIN FENCED("ping", "{}") CALLS_END "\n", "I look.\n{{ping {}}}", TEXT},
-    {CALLS_BEGIN CALL_BEGIN "get_weather\n```json\n{\"city\": \"```\"}```" CALL_END CALLS_END,
-     "{{get_weather {\"city\": \"```\"}}}", CALLS},
-    {CALLS_BEGIN FENCED("ping", "{}") "\n" FENCED("a.b/c:d-1", "{\"x\": 1}") CALLS_END,
-     "{{ping {}}}{{a.b/c:d-1 {\"x\": 1}}}", SEVERAL},
-    {CALLS_BEGIN FENCED("pong", "{}") CALLS_END, NULL, NONE},
-    {CALLS_BEGIN CALL_BEGIN "ping{}" CALL_END CALLS_END, NULL, NONE},
-    {CALLS_BEGIN CALLS_END, NULL, NONE},
-};
-
 #define TABLE(format, replies) {format, replies, PD_COUNT(replies)}
 static const struct {
     const char *format;
@@ -273,7 +230,7 @@ static const struct {
               TABLE("functiongemma", functiongemma), TABLE("llama3", llama3), TABLE("gemma3", gemma3),
               TABLE("mistral", mistral), TABLE("mistral-v3", mistral_v3), TABLE("phi4", phi4),
               TABLE("granite", granite), TABLE("olmo", olmo), TABLE("functionary", functionary),
-              TABLE("deepseek", deepseek)};
+              TABLE("deepseek", deepseek), TABLE("atem", atem)};
 
 static yyjson_doc *read_tools(struct pd_calls *c, const char *tools)
 {
@@ -514,8 +471,10 @@ static void test_depth(void **state)
     (void)state;
     for (size_t i = 0; pd_call_format_name_at(i); i++) {
         struct pd_calls c = {.format = pd_call_format_find(pd_call_format_name_at(i)), .choice = PD_CALL_REQUIRED};
-        static const char begin[] = "{\"a\":";
-        yyjson_doc *doc = read_tools(&c, weather_tools);
+        static const char begin[] = "{\"a\":", deep_tools[] =
+            "[{\"name\":\"ping\",\"parameters\":{\"properties\":{\"a\":{\"type\":\"object\"}}}}]";
+        bool keywords = c.format->keywords, tags = c.format->tags;
+        yyjson_doc *doc = read_tools(&c, tags ? deep_tools : weather_tools);
         struct pd_rules r;
         struct pd_walk w;
         struct pd_text_buffer text = {0};
@@ -523,13 +482,14 @@ static void test_depth(void **state)
         EXPECT_OK(pd_calls_compile(&r, &c));
         EXPECT_OK(pd_calls_write(&text, &c, &(struct pd_call){"ping", NULL}, 1));
         EXPECT_OK(pd_text_terminate(&text));
-        bool keywords = c.format->keywords;
-        while (text.data[--text.size] != (keywords ? '(' : '{'));
+        if (tags) text.size = (size_t)(strstr(text.data, c.format->tags->end) - text.data);
+        else while (text.data[--text.size] != (keywords ? '(' : '{'));
         pd_walk_begin(&w, &r);
         assert_true(pd_walk_take(&w, &r, text.data, text.size));
         bool json = !pd_call_delimiter(c.format, 0);
         for (;; depth++) {
-            const char *next = keywords && depth == 0 ? "(a=" : json ? begin : "{a:";
+            const char *first = tags ? "<atem:parameter name=\"a\">" : keywords ? "(a=" : NULL;
+            const char *next = first && depth == 0 ? first : json ? begin : "{a:";
             if (!pd_walk_take(&w, &r, next, strlen(next))) break;
             EXPECT_OK(pd_text_append(&text, next, strlen(next)));
         }
@@ -565,6 +525,7 @@ static void test_formats(void **state)
         {"{{- '<function_calls>' -}}{%- for tool_call in message['tool_calls'] %}", "olmo"},
         {"{{ '<function=' + name + '>' + arguments | tojson + '</function>' }}{{ '<|python_tag|>' }}", "functionary"},
         {CALL_BEGIN "' + name + '\\n' + '```json' + '\\n' + arguments", "deepseek"},
+        {"'<|message|>' + '<atem:function_calls>\\n<atem:invoke name=\"' + name", "atem"},
         {"{{ bos_token }}{% for message in messages %}", NULL},
         {"", NULL},
     };

@@ -17,7 +17,8 @@ static const char *const tokens[] = {
     "[TOOL_CALLS]", "<function=", "</function>", "[ARGS]", "[CALL_ID]", ", \"id\": \"", "<|tool_call|>",
     "<|/tool_call|>", "<function_calls>", "</function_calls>", "(", ")",
     "=", "```json\n", "{\"name\": \"", "[", "call:", "; ", "\"}", "}}", "{\"type\": \"function\", \"name\": \"",
-    "true", "t"};
+    "true", "t", "<atem:parameter name=\"", "\">", "</atem:parameter>", "</atem:invoke>", "<atem:",
+    " to=user<|message|>", "<|message|>", "<|eom|>", "<|start|>assistant to="};
 
 static uint32_t draw(uint64_t *seed)
 {
@@ -257,6 +258,45 @@ static void expect_keywords_call(const struct found *f, size_t i, const char **a
     expect_arguments(f, i, &json);
 }
 
+/* to=NAME ... name="NAME"> <... name="NAME">VALUE</...> ... */
+static void expect_tagged_call(const struct found *f, size_t i, const char **at, const struct pd_tags *tags)
+{
+    static const char *const middles[] = {"<|message|>", "\xf7", "<atem:function_calls>", " ", "\n"};
+    struct pd_text_buffer json = {0};
+    yyjson_doc *doc = yyjson_read(f->calls[i].arguments.data, f->calls[i].arguments.size, 0);
+    yyjson_obj_iter members = yyjson_obj_iter_with(yyjson_doc_get_root(doc));
+    assert_true(take(at, "to=") && take(at, f->calls[i].name));
+    skip_texts(at, middles, PD_COUNT(middles));
+    assert_true(take(at, "<atem:invoke name=\"") && take(at, f->calls[i].name) && take(at, "\">"));
+    add(&json, "{", 1);
+    for (bool first = true; *at += strspn(*at, " \n"), !take(at, tags->end); first = false) {
+        yyjson_val *value = yyjson_obj_iter_get_val(yyjson_obj_iter_next(&members));
+        assert_true(value && take(at, tags->name));
+        size_t n = strcspn(*at, "\"");
+        if (!first) add(&json, ",", 1);
+        add_quoted(&json, *at, n);
+        add(&json, ":", 1);
+        *at += n;
+        assert_true(take(at, tags->value));
+        const char *end = strstr(*at, tags->after);
+        assert_non_null(end);
+        if (yyjson_is_str(value)) add_quoted(&json, *at, (size_t)(end - *at));
+        else add(&json, *at, (size_t)(end - *at));
+        *at = end + strlen(tags->after);
+    }
+    add(&json, "}", 1);
+    yyjson_doc_free(doc);
+    expect_arguments(f, i, &json);
+}
+
+/* Of text. */
+static void skip_header(const char **at)
+{
+    const char *begin = *at;
+    if (!take(at, "<|start|>assistant")) take(at, "\xf6" "assistant");
+    if (!take(at, " to=user<|message|>") && !take(at, " to=user\xf7")) *at = begin;
+}
+
 static void expect_calls(const struct found *f, const struct pd_calls *c, const char *reply)
 {
     static const char *const wrappers[] = {
@@ -265,12 +305,15 @@ static void expect_calls(const struct found *f, const struct pd_calls *c, const 
         "<|/tool_call|>", "<function_calls>", "</function_calls>", "<function=", "</function>", "function",
         TOOL_TOKEN("calls\xe2\x96\x81" "begin"), TOOL_TOKEN("calls\xe2\x96\x81" "end"),
         TOOL_TOKEN("call\xe2\x96\x81" "begin"), TOOL_TOKEN("call\xe2\x96\x81" "end"), TOOL_TOKEN("sep"), "\xf6",
-        "\xf7", "\xf8", "\xf9", "\xfa"};
-    const char *at = reply + f->text.size, *delimiter = pd_call_delimiter(c->format, c->marks);
-    assert_memory_equal(reply, f->text.size ? f->text.data : "", f->text.size);
+        "\xf7", "\xf8", "\xf9", "\xfa", "<|eom|>", "<|start|>", "assistant", "</atem:function_calls>"};
+    const char *at = reply, *delimiter = pd_call_delimiter(c->format, c->marks);
+    if (c->format->headers[0]) skip_header(&at);
+    assert_memory_equal(at, f->text.size ? f->text.data : "", f->text.size);
+    at += f->text.size;
     for (size_t i = 0; i < f->n; i++) {
         skip_texts(&at, wrappers, PD_COUNT(wrappers));
         if (delimiter) expect_delimited_call(f, i, &at, delimiter);
+        else if (c->format->tags) expect_tagged_call(f, i, &at, c->format->tags);
         else if (c->format->keywords) expect_keywords_call(f, i, &at);
         else if (!strchr(c->format->before, '{')) expect_named_call(f, i, &at);
         else expect_json_call(f, i, &at);

@@ -35,6 +35,8 @@ static const struct {
     {"deepseek", TOOL_TOKEN("calls\xe2\x96\x81" "begin") FENCED("get_weather", JSON) "\n" FENCED("ping", "{}")
                  TOOL_TOKEN("calls\xe2\x96\x81" "end"), SAID_JSON},
     {"functionary", "<function=get_weather>" JSON "</function><function=ping>{}</function>", SAID_JSON},
+    {"atem", ATEM("get_weather", ATEM_TAG("city", "K\xc3\xb6ln \"\n") ATEM_TAG("days", "2")) ATEM_NEXT ATEM("ping", ""),
+     SAID},
     {"gemma3", "```json\n" NAMED("get_weather", JSON) "\n```\n```json\n" NAMED("ping", "{}") "\n```", SAID_JSON},
 };
 

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { MOST = 96 };
+enum { MOST = 160 };
 
 static peridot_model *thinker, *ponderer;   /* one ends its thought, the other never does */
 
@@ -37,6 +37,7 @@ struct reply {
     int32_t tokens[MOST];
     uint32_t n;
     struct part answer, thought;
+    struct part call;              /* name and arguments */
     bool flushed;
     peridot_stats stats;
 };
@@ -64,10 +65,18 @@ static bool take_thought(void *user, int32_t token, const char *text, size_t siz
     return take(r, &r->thought, token, text, size);
 }
 
+static bool take_call(void *user, const peridot_call_piece *piece)
+{
+    struct part *p = &((struct reply *)user)->call;
+    p->size += (size_t)snprintf(p->text + p->size, sizeof p->text - p->size, "%s%.*s%s", piece->name ? piece->name : "",
+                                (int)piece->size, piece->arguments, piece->complete ? "." : "");
+    return p->size < sizeof p->text;
+}
+
 static peridot_session *open_session(peridot_model *model, uint32_t n_draft)
 {
     peridot_session *s;
-    peridot_session_params params = {.ctx = 128, .n_sequences = 2, .n_draft = n_draft};
+    peridot_session_params params = {.ctx = 256, .n_sequences = 2, .n_draft = n_draft};
     if (peridot_session_create(&s, model, &params) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
     return s;
 }
@@ -115,7 +124,7 @@ static struct reply ask(peridot_model *model, enum way way, peridot_request_para
     assert_int_equal(peridot_sequence_create(&q, s), PERIDOT_OK);
     if (way == GENERATED) {
         if (peridot_generate(q, &params, &out.stats) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
-        if (params.sampling) assert_ptr_equal(q->q->sampler.p.grammar, params.sampling->grammar);
+        if (params.sampling && !params.tools) assert_ptr_equal(q->q->sampler.p.grammar, params.sampling->grammar);
     } else {
         peridot_status status = way == CREATED ? peridot_request_create(&r, q, &params)
                                                : peridot_request_submit(&r, s, &params);
@@ -380,44 +389,48 @@ static void test_replied(void **state)
 
 /* ---- headers ---- */
 
-static peridot_model *open_muse(void)
+/* Its first message is a thought, or begins otherwise. */
+static peridot_model *open_muse(bool thinks)
 {
-    static const char *const marks[] = {"<|start|>", "<|message|>", "<|eom|>", "<|eot|>", "\u2581to=self",
+    static const char *const marks[] = {"<|start|>", "<|message|>", "<|eom|>", "<|eot|>", "\u2581to=", "self",
         "\u2581to=user"};
-    static const struct script_step steps[] = {{"de", "\u2581to=self"}, {"\u2581to=self", "<|message|>"},
-        {"<|message|>", "us"}, {"us", "\u2581user"}, {"\u2581user", "<|eom|>"}, {"<|eom|>", "<|start|>"},
-        {"<|start|>", "\u2581to=user"}, {"\u2581to=user", "<|message|>"}};
+    const struct script_step steps[] = {{"de", "\u2581to="}, {"\u2581to=", thinks ? "self" : "us"},
+        {"self", "<|message|>"}, {"<|message|>", "us"}, {"us", "\u2581user"}, {"\u2581user", "<|eom|>"},
+        {"<|eom|>", "<|start|>"}, {"<|start|>", "\u2581to=user"}, {"\u2581to=user", "<|message|>"}};
     struct tiny t;
     peridot_model *model;
     tiny_make(&t);
     for (size_t i = 0; i < PD_COUNT(marks); i++) tiny_add(&t, marks[i], -1000, i < 4 ? 3 : 4);
     tiny_add(&t, "\u2581user", -1000, 1);
-    t.jinja = "{% for m in messages %}{{ m.content }}{% endfor %}<|start|>de";
+    t.jinja = "{% for m in messages %}{{ m.content }}{% endfor %}{% if tools %}{{ '' if true else '<atem:invoke' + "
+              "'<|message|>' }}{% endif %}<|start|>de";
     script_write(in_folder("tiny.gguf"), &t, steps, PD_COUNT(steps));
     if (peridot_model_open(&model, in_folder("tiny.gguf"), NULL) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
     return model;
 }
 
-#define MUSE_THOUGHT "\u2581to=self|<|message|>|" US "<|eom|>|"
+#define MUSE_SELF "\u2581to=|self|<|message|>|"
+#define MUSE_THOUGHT MUSE_SELF US "<|eom|>|"
 #define MUSE_HEADER "<|start|>|\u2581to=user|<|message|>|"
 
 /* Each message has one, which says whether it is a thought, and is no text. */
 static void test_headers(void **state)
 {
     (void)state;
-    peridot_model *model = open_muse();
+    peridot_model *model = open_muse(true);
     for (enum way way = 0; way < N_WAYS; way++) {
         for (uint32_t think = 0; think < 2; think++) {
-            peridot_request_params params = {.thought = take_thought, .n_max = 16,
+            peridot_request_params params = {.thought = take_thought, .n_max = 17,
                                              .think = think ? PERIDOT_THINK_ON : 0};
             struct reply r = ask(model, way, params, NULL);
             expect_reply(&r, "us user", "us userus user");
             expect_tokens(&r, model, MUSE_THOUGHT MUSE_HEADER US "<|eom|>|" MUSE_HEADER US);
         }
-        struct reply r = ask(model, way, (peridot_request_params){.thought = take_thought, .think = 1, .n_max = 9}, NULL);
+        peridot_request_params params = {.thought = take_thought, .think = 1, .n_max = 10};
+        struct reply r = ask(model, way, params, NULL);
         expect_reply(&r, "us", "us user");
-        expect_tokens(&r, model, "\u2581to=self|<|message|>|us|<|eom|>|" MUSE_HEADER US);
-        r = ask(model, way, (peridot_request_params){.n_max = 10}, NULL);
+        expect_tokens(&r, model, MUSE_SELF "us|<|eom|>|" MUSE_HEADER US);
+        r = ask(model, way, (peridot_request_params){.n_max = 11}, NULL);
         expect_reply(&r, "", " to=selfus user to=userus user");
     }
     peridot_model_close(model);
@@ -429,7 +442,7 @@ static void test_header_grammar(void **state)
     (void)state;
     static const char schema[] = "{\"enum\": [\"he\", \"mode\"]}";
     peridot_grammar *grammar;
-    peridot_model *model = open_muse();
+    peridot_model *model = open_muse(true);
     assert_int_equal(peridot_grammar_json_schema(&grammar, peridot_model_vocab(model), schema, strlen(schema)),
                      PERIDOT_OK);
     for (int i = 0; i < 3; i++) {
@@ -453,6 +466,40 @@ static void test_header_grammar(void **state)
     }
     peridot_grammar_free(grammar);
     peridot_model_close(model);
+}
+
+/* A grammar of calls begins after a thought, or with the header of what is none, of which a part was drawn. */
+static void test_header_calls(void **state)
+{
+    (void)state;
+    static const char f[] = "[{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"additionalProperties\":false}}]";
+    const peridot_tools_params asked = {.json = f, .json_size = sizeof f - 1, .choice = PERIDOT_TOOLS_REQUIRED,
+                                        .single = true};
+    for (int thinks = 0; thinks < 2; thinks++) {
+        peridot_model *model = open_muse(thinks);
+        peridot_tools *tools;
+        assert_int_equal(peridot_tools_create(&tools, peridot_model_vocab(model), &asked), PERIDOT_OK);
+        for (int i = 0; i < 4; i++) {
+            const peridot_sampling sampling = {.temperature = i / 2 ? 0.1f : 0, .seed = 5};
+            peridot_request_params params = {.thought = take_thought, .sampling = &sampling, .tools = tools,
+                .call = take_call, .think = i % 2 ? PERIDOT_THINK_ON : 0, .n_max = 150};
+            struct reply whole = ask(model, GENERATED, params, NULL);
+            expect_reply(&whole, thinks ? "us user" : "", "");
+            assert_string_equal(whole.call.text, "f{}.");
+            for (enum way way = 0; way < N_WAYS; way++) {
+                for (uint32_t n = 0; n < (i == 3 ? 11 : 1); n++) {
+                    params.n_replied = n;
+                    params.n_max = 150 - n;
+                    struct reply r = ask(model, way, params, whole.tokens);
+                    if (r.n != whole.n - n || memcmp(r.tokens, whole.tokens + n, r.n * sizeof *r.tokens) != 0)
+                        fail_msg("way %d, case %d: another reply after %u tokens", (int)way, i, n);
+                    assert_string_equal(r.call.text, "f{}.");
+                }
+            }
+        }
+        peridot_tools_free(tools);
+        peridot_model_close(model);
+    }
 }
 
 /* ---- suppressed tokens ---- */
@@ -512,7 +559,8 @@ int main(void)
         cmocka_unit_test(test_parts), cmocka_unit_test(test_budget), cmocka_unit_test(test_drafts),
         cmocka_unit_test(test_turns), cmocka_unit_test(test_chance), cmocka_unit_test(test_grammar),
         cmocka_unit_test(test_thoughtless), cmocka_unit_test(test_begun), cmocka_unit_test(test_replied),
-        cmocka_unit_test(test_headers), cmocka_unit_test(test_header_grammar), cmocka_unit_test(test_suppressed),
+        cmocka_unit_test(test_headers), cmocka_unit_test(test_header_grammar), cmocka_unit_test(test_header_calls),
+        cmocka_unit_test(test_suppressed),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);
 }

@@ -134,13 +134,14 @@ peridot_status pd_reply_write(bool *go_on, enum pd_reply_part *part, peridot_req
 {
     const struct pd_tokenizer *t = tokenizer_of(r);
     *part = pd_thinking_take(&r->thinking, token);
-    bool calls = r->calling.tools && t && *part == PD_REPLY_ANSWER;
+    bool header = *part == PD_REPLY_HEADER || *part == PD_REPLY_BEGINS_ANSWER;
+    bool calls = r->calling.tools && t && (*part == PD_REPLY_ANSWER || (header && r->thinking.calls_headers));
+    if (*part == PD_REPLY_BEGINS_THOUGHT) r->calling.parser.n_held = 0;   /* the header was its */
     r->buffer.size = 0;
     if (calls) PD_TRY(spell(r, token));
-    else if (t && *part != PD_REPLY_HEADER && *part != PD_REPLY_BEGINS_ANSWER) PD_TRY(pd_stream_next(&r->stream, &r->buffer, t, token));
+    else if (t && !header) PD_TRY(pd_stream_next(&r->stream, &r->buffer, t, token));
     if (calls) return write_with_calls(go_on, r, token);
-    if (*part != PD_REPLY_BEGINS_THOUGHT && *part != PD_REPLY_THOUGHT && *part != PD_REPLY_ENDS_THOUGHT)
-        return write_answer(go_on, r, token);
+    if (*part == PD_REPLY_ANSWER || header) return write_answer(go_on, r, token);
     *go_on = write_thought(r, token);
     return PERIDOT_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "base/os.h"
 #include "base/random.h"
+#include "grammar/calls/calls.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,7 @@ static void begin_thinking(struct pd_thinking *t, const peridot_model *model, co
     pd_thinking_read_prompt(t, p->prompt, p->n_prompt - p->n_replied);
     t->hides_name = p->thought && pd_tokenizer_names_thoughts(tokenizer);
     t->counts = p->think || t->inside || t->in_header;
+    t->calls_headers = p->tools && pd_call_format_has_headers(p->tools->calls.format);
 }
 
 /* Those that are not there any more are refused with the prompt. */
@@ -143,7 +145,8 @@ static peridot_status replay_text(size_t *n_before, peridot_request *r, const in
     r->calling.call = NULL;
     for (size_t i = 0; i < n && status == PERIDOT_OK; i++) {
         status = pd_reply_write(&unused, &part, r, replied[i]);
-        if (r->thinking.counts && part != PD_REPLY_ANSWER) *n_before = i + 1;
+        bool calls = r->thinking.calls_headers && (part == PD_REPLY_HEADER || part == PD_REPLY_BEGINS_ANSWER);
+        if (r->thinking.counts && part != PD_REPLY_ANSWER && !calls) *n_before = i + 1;
     }
     r->text = text;
     r->thought = thought;
@@ -154,7 +157,8 @@ static peridot_status replay_text(size_t *n_before, peridot_request *r, const in
 /* Until the answer begins. */
 static void hold_grammar(struct pd_thinking *t, const peridot_grammar **grammar, size_t n_replied)
 {
-    if (!t->counts || (n_replied && !t->inside && !t->in_header)) return;
+    bool in_header = t->in_header && (!t->calls_headers || t->n_header == n_replied);
+    if (!t->counts || (n_replied && !t->inside && !in_header)) return;
     t->grammar = *grammar;
     *grammar = NULL;
 }
@@ -258,10 +262,16 @@ static void end_part(peridot_request *r, uint32_t n)
     r->r.prompt_logits = r->r.prompt_hidden = NULL;
 }
 
-/* The grammar that was held is the chain's again, where no header is to come. */
+/* Tokens of a header that the grammar begins with. */
+static size_t n_begun(const struct pd_thinking *t)
+{
+    return t->grammar && t->in_header && t->calls_headers ? t->n_header : 0;
+}
+
+/* The grammar that was held is the chain's again, where no header is to come before it. */
 static bool release_grammar(struct pd_thinking *t, const peridot_grammar **grammar)
 {
-    if (!t->grammar || t->in_header) return false;
+    if (!t->grammar || (t->in_header && !t->calls_headers)) return false;
     *grammar = t->grammar;
     t->grammar = NULL;
     return true;
@@ -271,14 +281,15 @@ static peridot_status resume_on_sequence(peridot_request *r)
 {
     struct pd_thinking *t = &r->thinking;
     struct pd_sequence *q = r->r.prompt.sequence;
-    size_t n = 0;
+    size_t n = 0, n_before = n_begun(t);
     if (!t->redraws) t->next[n++] = r->r.next;
     else if (q->sampler.p.temperature > 0) q->sampler.rng -= PD_SPLITMIX_STEP;
     if (t->ends_thought) {
         t->next[n++] = t->marks[1];
         pd_sampler_drawn(&q->sampler);
     }
-    if (release_grammar(t, &q->sampler.p.grammar)) pd_sampler_begin_value(&q->sampler, (uint32_t)(q->pos + n));
+    if (release_grammar(t, &q->sampler.p.grammar))
+        pd_sampler_begin_value(&q->sampler, (uint32_t)(q->pos + n - n_before));
     r->r.n_shared = 0;
     r->r.prompt = (struct pd_prompt){.sequence = q, .tokens = t->next, .n_left = n};
     return pd_request_begin(&r->r, r->session->s);
@@ -297,7 +308,7 @@ static peridot_status resume_scheduled(peridot_request *r)
     r->r.n_tokens = n;
     r->r.n_replied += t->drawn.n;
     t->drawn.n = 0;
-    skip_draws(&r->r, r->r.n_replied);
+    skip_draws(&r->r, r->r.n_replied - n_begun(t));
     release_grammar(t, &r->r.sampling.grammar);
     return pd_schedule_resume(&r->session->schedule, &r->r);
 }

@@ -52,18 +52,26 @@ enum pd_reply_part pd_thinking_take(struct pd_thinking *t, int32_t token)
     return PD_REPLY_THOUGHT;
 }
 
+/* That of a thought, so far. */
+static bool continues_header(const struct pd_thinking *t, int32_t token)
+{
+    return token == (t->n_header < t->header->n ? t->header->data[t->n_header] : t->marks[PD_THOUGHT_BEGIN]);
+}
+
 bool pd_thinking_refuses(struct pd_thinking *t, int32_t token, bool is_stop)
 {
-    bool refuses = t->grammar && (t->inside || t->in_header ? is_stop : token != t->marks[0]);
+    bool other = t->in_header && t->calls_headers ? !continues_header(t, token) : token != t->marks[0];
+    bool refuses = t->grammar && (t->inside || (t->in_header && !t->calls_headers) ? is_stop : other);
     if (refuses) t->resumes = t->redraws = true;
     t->ends_thought = refuses && t->inside;
-    t->in_header = t->in_header && !refuses;
+    t->in_header = t->in_header && (!refuses || t->calls_headers);
     return refuses;
 }
 
 void pd_thinking_look(struct pd_thinking *t, enum pd_reply_part part)
 {
-    enum pd_reply_part last = t->marks[PD_THOUGHT_START] >= 0 ? PD_REPLY_BEGINS_ANSWER : PD_REPLY_ENDS_THOUGHT;
+    bool header = t->marks[PD_THOUGHT_START] >= 0 && !t->calls_headers;
+    enum pd_reply_part last = header ? PD_REPLY_BEGINS_ANSWER : PD_REPLY_ENDS_THOUGHT;
     t->ends_thought = t->inside && t->n >= t->n_most;
     t->resumes = t->ends_thought || (part == last && t->grammar);
     t->redraws = false;

@@ -17,6 +17,7 @@ struct pd_thinking {
     const struct pd_ids *header;      /* of a thought, where there are headers: the tokenizer's */
     size_t n_header;                  /* of its ids that have come last, in a header */
     bool in_header;
+    bool calls_headers;               /* they are of the calls, whose grammar begins with that of what is no thought */
     uint32_t n_most, n;               /* tokens of thoughts: at most, and so far */
     bool inside, named;               /* within a thought, after its first line */
     bool hides_name;                  /* that line is left out */

@@ -35,7 +35,8 @@ static bool are_same(const struct pd_nodes *a, const struct pd_nodes *b)
 
 static bool is_same_job(const struct pd_compiler_job *a, const struct pd_compiler_job *b)
 {
-    return a->constant == b->constant && a->keywords == b->keywords && are_same(&a->nodes, &b->nodes);
+    return a->constant == b->constant && a->keywords == b->keywords && a->tagged == b->tagged &&
+           are_same(&a->nodes, &b->nodes);
 }
 
 static peridot_status add_job(uint32_t *rule, struct pd_compiler *c, const struct pd_compiler_job *job)
@@ -71,7 +72,13 @@ peridot_status pd_compiler_rule(uint32_t *rule, struct pd_compiler *c, const str
 peridot_status pd_compiler_root(uint32_t *rule, struct pd_compiler *c, const struct pd_nodes *nodes)
 {
     PD_TRY(find_failed(c, nodes));
-    return add_job(rule, c, &(struct pd_compiler_job){.nodes = *nodes, .keywords = c->keywords});
+    return add_job(rule, c, &(struct pd_compiler_job){.nodes = *nodes, .keywords = c->keywords || c->tags});
+}
+
+peridot_status pd_compiler_tagged(uint32_t *rule, struct pd_compiler *c, const struct pd_nodes *nodes)
+{
+    PD_TRY(find_failed(c, nodes));
+    return add_job(rule, c, &(struct pd_compiler_job){.nodes = *nodes, .tagged = true});
 }
 
 peridot_status pd_compiler_constant(uint32_t *rule, struct pd_compiler *c, yyjson_val *value)

@@ -10,6 +10,7 @@
 #include "grammar/names.h"
 #include "grammar/object_parts.h"
 #include "grammar/strings.h"
+#include "grammar/tags.h"
 
 #include <stdlib.h>
 
@@ -156,6 +157,16 @@ static peridot_status fail_forbidden(const struct pd_object *o, const struct pd_
                                            PD_PATH, o->of->at[0].path, p->name.text, path);
 }
 
+/* Of a property, or of others. */
+static peridot_status find_rule(struct pd_member_rule *out, struct pd_object *o, struct pd_name name,
+                                const struct pd_nodes *nodes)
+{
+    uint64_t steps = 0;
+    out->tagged = o->c->values.tags && pd_is_tag_text(&steps, o->c->d.root, name);
+    PD_TRY(pd_work_spend(&o->c->r->work, steps));
+    return (out->tagged ? pd_compiler_tagged : pd_compiler_rule)(&out->rule, o->c, nodes);
+}
+
 /* The rule of a property's values. */
 static peridot_status find_value(struct pd_object *o, struct pd_property *p)
 {
@@ -174,7 +185,7 @@ static peridot_status find_value(struct pd_object *o, struct pd_property *p)
     if (p->written && !pd_is_name(&o->c->values, p->name.text, p->name.size))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, PD_PATH ": calls cannot have a property %.100s", o->of->at[0].path,
                        p->name.text);
-    return p->written ? pd_compiler_rule(&p->rule, o->c, &nodes) : PERIDOT_OK;
+    return p->written ? find_rule(&p->rule, o, p->name, &nodes) : PERIDOT_OK;
 }
 
 /* ---- others ---- */
@@ -265,7 +276,7 @@ static peridot_status find_kind(bool *any, struct pd_object *o, struct pd_name_k
     PD_TRY(find_nodes(&nodes, o, kind->matched));
     *any = kind->matched || o->others;
     for (uint32_t i = 0; i < nodes.n; i++) *any = *any && !yyjson_is_false(nodes.at[i].value);
-    return *any ? pd_compiler_rule(&kind->rule, o->c, &nodes) : PERIDOT_OK;
+    return *any ? find_rule(&kind->rule, o, (struct pd_name){0}, &nodes) : PERIDOT_OK;
 }
 
 static peridot_status find_kinds(struct pd_object *o)

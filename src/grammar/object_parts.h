@@ -9,18 +9,23 @@
 
 enum pd_presence { PD_ABSENT, PD_OPTIONAL, PD_REQUIRED };
 
+struct pd_member_rule {
+    uint32_t rule;
+    bool tagged;                   /* with what comes after the value in a tag */
+};
+
 struct pd_property {
     struct pd_name name;
     enum pd_presence presence;
     bool written;                  /* some value of it is valid */
-    uint32_t rule;                 /* of its value */
+    struct pd_member_rule rule;    /* of its value */
 };
 
 /* Names that the same patterns match. */
 struct pd_name_kind {
     struct pd_chars names;
     uint32_t matched;              /* bit i: pattern i matches */
-    uint32_t rule;
+    struct pd_member_rule rule;
 };
 
 struct pd_name_pattern {

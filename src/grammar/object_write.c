@@ -4,6 +4,7 @@
 #include "grammar/object_parts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_TRIGGERS 5             /* properties that require others: each is there or not, 32 combinations */
 
@@ -14,16 +15,51 @@ struct counts {
     bool open;                     /* there is no limit */
 };
 
-static char colon(const struct pd_object *o) { return o->c->values.keywords ? '=' : ':'; }
+static uint32_t write_literal(struct pd_object *o, uint32_t from, const char *text)
+{
+    return pd_nfa_text(o->c->r, from, text, strlen(text));
+}
+
+static uint32_t write_begin(struct pd_object *o)
+{
+    const struct pd_values *v = &o->c->values;
+    return v->tags ? PD_NFA_START : pd_write_mark(&o->c->values, PD_NFA_START, v->keywords ? '(' : '{');
+}
+
+static uint32_t write_comma(struct pd_object *o, uint32_t from)
+{
+    return o->c->values.tags ? from : pd_write_mark(&o->c->values, from, ',');
+}
+
+/* From the name of a member to its value, and the value: to `to`. */
+static void write_value(struct pd_object *o, uint32_t from, struct pd_member_rule value, uint32_t to)
+{
+    struct pd_values *v = &o->c->values;
+    struct pd_rules *r = o->c->r;
+    if (v->tags) {
+        uint32_t after = pd_nfa_state(r);
+        pd_nfa_call(r, write_literal(o, from, v->tags->value), value.rule, after);
+        pd_nfa_skip(r, pd_write_space(v, value.tagged ? after : write_literal(o, after, v->tags->after)), to);
+    } else {
+        pd_nfa_call(r, pd_write_mark(v, from, v->keywords ? '=' : ':'), value.rule, to);
+    }
+}
+
+static void write_end(struct pd_object *o, uint32_t from)
+{
+    const struct pd_values *v = &o->c->values;
+    if (v->tags) pd_nfa_skip(o->c->r, write_literal(o, from, v->tags->end), PD_NFA_END);
+    else pd_nfa_any_of(o->c->r, from, v->keywords ? ")" : "}", PD_NFA_END);
+}
 
 /* Before the name of a member after which k are written: nothing is written yet, or a comma follows what is. */
 static uint32_t begin_member(struct pd_object *o, const struct counts *s, uint32_t k)
 {
-    struct pd_values *v = &o->c->values;
+    const struct pd_tags *tags = o->c->values.tags;
     uint32_t name = pd_nfa_state(o->c->r);
-    pd_nfa_skip(o->c->r, k == 1 ? s->now[0] : pd_write_mark(v, s->now[k - 1], ','), name);
-    if (s->open && k == s->last) pd_nfa_skip(o->c->r, pd_write_mark(v, s->now[k], ','), name);
-    return name;
+    pd_nfa_skip(o->c->r, k == 1 ? s->now[0] : write_comma(o, s->now[k - 1]), name);
+    if (s->open && k == s->last) pd_nfa_skip(o->c->r, write_comma(o, s->now[k]), name);
+    return tags ? write_literal(o, name, tags->name) : name;
 }
 
 static void write_property(struct pd_object *o, struct counts *s, const struct pd_property *p,
@@ -34,7 +70,7 @@ static void write_property(struct pd_object *o, struct counts *s, const struct p
     for (uint32_t k = 1; k <= s->last && pd_rules_work(r, 1); k++) {
         uint32_t after = pd_nfa_state(r);
         pd_write_name(&o->c->values, begin_member(o, s, k), p->name.text, p->name.size, after);
-        pd_nfa_call(r, pd_write_mark(&o->c->values, after, colon(o)), p->rule, s->next[k]);
+        write_value(o, after, p->rule, s->next[k]);
     }
     for (uint32_t k = 0; k <= s->last && presence != PD_REQUIRED && pd_rules_work(r, 1); k++)
         pd_nfa_skip(r, s->now[k], s->next[k]);
@@ -54,7 +90,7 @@ static void write_others(struct pd_object *o, const struct counts *s)
             uint32_t after = pd_nfa_state(r);
             bool any = o->n == 0 && !o->limited && o->n_patterns == 0;
             pd_write_names(&o->c->values, name, any ? NULL : &kind->names, after);
-            pd_nfa_call(r, pd_write_mark(&o->c->values, after, colon(o)), kind->rule, s->now[k]);
+            write_value(o, after, kind->rule, s->now[k]);
         }
     }
 }
@@ -69,15 +105,14 @@ static peridot_status write_members(struct pd_object *o, const enum pd_presence 
     if (!states) return pd_fail_alloc(2 * ((size_t)s.last + 1) * sizeof *states, "properties");
     s.now = states;
     s.next = states + s.last + 1;
-    const char *end = o->c->values.keywords ? ")" : "}";
-    s.now[0] = pd_write_mark(&o->c->values, PD_NFA_START, o->c->values.keywords ? '(' : '{');
+    s.now[0] = write_begin(o);
     for (uint32_t k = 1; k <= s.last; k++) s.now[k] = pd_nfa_state(r);
     for (size_t i = 0; i < o->n && r->status == PERIDOT_OK; i++)
         if (presence[i] != PD_ABSENT) write_property(o, &s, &o->properties[i], presence[i]);
     write_others(o, &s);
-    if (o->min == 0) pd_nfa_any_of(r, s.now[0], end, PD_NFA_END);
+    if (o->min == 0) write_end(o, s.now[0]);
     for (uint32_t k = (uint32_t)pd_max(o->min, 1); k <= s.last && r->status == PERIDOT_OK; k++)
-        pd_nfa_any_of(r, pd_write_space(&o->c->values, s.now[k]), end, PD_NFA_END);
+        write_end(o, o->c->values.tags ? s.now[k] : pd_write_space(&o->c->values, s.now[k]));
     free(states);
     return r->status;
 }

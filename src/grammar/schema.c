@@ -127,7 +127,7 @@ static peridot_status write_alternative(struct pd_compiler *c, const struct pd_n
     bool given;
     PD_TRY(pd_nodes_types(&types, &c->d, of));
     peridot_status status = pd_constants_find(&constants, &given, &c->d, of, types);
-    if (status == PERIDOT_OK && constants.n && c->values.keywords)
+    if (status == PERIDOT_OK && constants.n && (c->values.keywords || c->values.tags))
         status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "arguments that are constants are not supported in this format of "
                          "calls");
     for (size_t i = 0; i < constants.n && status == PERIDOT_OK && c->r->status == PERIDOT_OK; i++)
@@ -166,16 +166,30 @@ static peridot_status write_alternatives(struct pd_compiler *c, const struct pd_
     return any ? PERIDOT_OK : failed;
 }
 
+static peridot_status write_tagged(struct pd_compiler *c, const struct pd_nodes *of)
+{
+    struct pd_chars strings;
+    peridot_status status = pd_strings_find(&strings, c, of);
+    if (status == PERIDOT_OK && strings.n_edges == 0)
+        status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, PD_PATH ": no string is valid, which this format of calls has here",
+                         of->n ? of->at[0].path : "#");
+    if (status == PERIDOT_OK) pd_write_tagged(&c->values, PD_NFA_START, &strings, PD_NFA_END);
+    pd_chars_free(&strings);
+    return status;
+}
+
 static peridot_status write_rule(struct pd_compiler *c, const struct pd_compiler_job *job)
 {
     struct pd_alternatives a = {0};
     peridot_status status = PERIDOT_OK;
     pd_rules_begin(c->r);
     c->n_together = job->nodes.n;
-    c->values.keywords = job->keywords;
-    if (job->constant) pd_write_constant(&c->values, PD_NFA_START, job->constant, PD_NFA_END);
+    c->values.keywords = job->keywords && !c->tags;
+    c->values.tags = job->keywords || job->tagged ? c->tags : NULL;
+    if (job->tagged) status = write_tagged(c, &job->nodes);
+    else if (job->constant) pd_write_constant(&c->values, PD_NFA_START, job->constant, PD_NFA_END);
     else status = pd_alternatives_find(&a, &c->d, &job->nodes);
-    if (status == PERIDOT_OK) status = write_alternatives(c, &a);
+    if (status == PERIDOT_OK && !job->tagged) status = write_alternatives(c, &a);
     pd_alternatives_free(&a);
     if (status != PERIDOT_OK) return status;
     if (c->r->status == PERIDOT_OK) pd_rules_end(c->r, job->rule);
@@ -262,9 +276,10 @@ peridot_status pd_schema_compile(struct pd_rules *out, const char *schema, size_
 }
 
 peridot_status pd_schema_compile_arguments(struct pd_rules *out, struct pd_work *work, const char *delimiter,
-                                           bool keywords, const char *schema, size_t size)
+                                           bool keywords, const struct pd_tags *tags, const char *schema,
+                                           size_t size)
 {
-    struct pd_compiler c = {.r = out, .arguments = true, .keywords = keywords, .delimiter = delimiter};
+    struct pd_compiler c = {.r = out, .arguments = true, .keywords = keywords, .tags = tags, .delimiter = delimiter};
     *out = (struct pd_rules){.work = *work};
     peridot_status status = compile_schema(&c, schema, size);
     *work = out->work;

@@ -312,6 +312,19 @@ void pd_write_length(struct pd_values *v, uint32_t from, uint32_t min, uint32_t 
     unquote(v, state, to);
 }
 
+void pd_write_tagged(struct pd_values *v, uint32_t from, const struct pd_chars *c, uint32_t to)
+{
+    struct pd_chars without;
+    const char *delimiter = v->delimiter;
+    uint32_t end = pd_nfa_state(v->rules);
+    keep_failure(v, find_without(&without, &v->rules->work, v->tags->after));
+    v->delimiter = v->tags->after;   /* characters are as they are */
+    if (v->rules->status == PERIDOT_OK) write_both(v, from, c, &without, end);
+    v->delimiter = delimiter;
+    pd_chars_free(&without);
+    pd_nfa_skip(v->rules, pd_nfa_text(v->rules, end, v->tags->after, strlen(v->tags->after)), to);
+}
+
 /* ---- names ---- */
 
 static int lower(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : (uint8_t)c; }
@@ -329,7 +342,7 @@ bool pd_is_name_char(uint32_t c) { return c > ' ' && c != 0x7f && (c >= 0x80 || 
 
 bool pd_is_keyword_char(uint32_t c) { return pd_is_name_char(c) && (c >= 0x80 || !strchr("=()'#", (int)c)); }
 
-static bool has_quotes(const struct pd_values *v) { return !v->delimiter && !v->keywords; }
+static bool has_quotes(const struct pd_values *v) { return !v->delimiter && !v->keywords && !v->tags; }
 static bool is_inner(const struct pd_values *v, uint32_t c) { return c == ' ' && !v->keywords; }
 
 static bool is_outer(const struct pd_values *v, uint32_t c)

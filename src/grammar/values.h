@@ -3,7 +3,7 @@
  *
  * Arguments of tool calls have a dialect beside it: strings are as they are between two delimiters, which are not in
  * them, names of members are as they are, and there is no white space. Another has JSON's values, but the arguments
- * themselves are keywords: (name=value, ...). */
+ * themselves are keywords: (name=value, ...); or tags, in which what may be a string is text as it is. */
 #ifndef PD_GRAMMAR_VALUES_H
 #define PD_GRAMMAR_VALUES_H
 
@@ -25,6 +25,12 @@ struct pd_multiple {
     uint32_t places;
 };
 
+/* Arguments as `name` NAME `value` VALUE `after`, each, and then `end`, which begins with the byte that `name` begins
+ * with and differs in the second. The first byte of `after` is in it once. */
+struct pd_tags {
+    const char *name, *value, *after, *end;
+};
+
 #define PD_MAX_MULTIPLE 10000u
 #define PD_MAX_PLACES 9u
 struct pd_number_range {
@@ -40,6 +46,7 @@ struct pd_values {
     struct pd_rules *rules;
     const char *delimiter;         /* of strings in the dialect; NULL: JSON */
     bool keywords;                 /* the object that is being written is of keywords */
+    const struct pd_tags *tags;    /* or of these; NULL: it is not */
     uint32_t space, escape;        /* rules of white space and of an escape in a free string */
     struct pd_char_rule *chars;    /* rules of characters that are not one byte */
     size_t n_chars, chars_capacity, n_written;
@@ -70,6 +77,8 @@ bool pd_is_keyword_char(uint32_t c);
 bool pd_is_name(const struct pd_values *v, const char *text, size_t size);
 void pd_write_name(struct pd_values *v, uint32_t from, const char *text, size_t size, uint32_t to);
 void pd_write_names(struct pd_values *v, uint32_t from, const struct pd_chars *names, uint32_t to);
+/* Those of an automaton in a tag, with what comes after them. */
+void pd_write_tagged(struct pd_values *v, uint32_t from, const struct pd_chars *c, uint32_t to);
 /* A constant of any type. */
 void pd_write_constant(struct pd_values *v, uint32_t from, yyjson_val *value, uint32_t to);
 

@@ -48,7 +48,7 @@ struct pd_chat {
     struct pd_chat_part turns[PD_CHAT_N_ROLES][7];
     struct pd_chat_part between[2];  /* before a turn that others come before, unless it is the model's without marks */
     struct pd_chat_part open[5];     /* at the end: the model's turn */
-    const char *thinks[PD_N_THOUGHT_MARKS];   /* the pieces that begin and end a thought in the model's turn; NULL: none */
+    const char *thinks[PD_N_THOUGHT_MARKS];   /* the marks of a thought in the model's turn; NULL: none */
     /* After `open` where the model is not to think: of programs that contain the mark, as those of some sizes do. */
     const char *no_thought_mark;
     struct pd_chat_part no_thought[4];

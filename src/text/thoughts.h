@@ -1,6 +1,6 @@
 /* The marks of what a model thinks: the tokens that begin and end it. Where there is a third, the model's turn is
- * messages, each with a header from that to the first, of which the prompt may have the beginning: a thought follows one
- * that ends in PD_THOUGHT_HEADER; what follows others is for the user, or a function. */
+ * messages, each with a header from that to the first, of which the prompt may have the beginning: a thought follows
+ * one that ends in PD_THOUGHT_HEADER; what follows others is for the user, or a function. */
 #ifndef PD_TEXT_THOUGHTS_H
 #define PD_TEXT_THOUGHTS_H
 

@@ -254,7 +254,8 @@ static peridot_status encode_next(struct pd_ids *out, const struct pd_tokenizer 
 bool pd_tokenizer_program_thinks(const struct pd_tokenizer *t)
 {
     bool told = pd_template_reads(t->program, "enable_thinking");
-    return t->thoughts[0] >= 0 && (told || t->thoughts[PD_THOUGHT_START] >= 0);   /* headers are the model's to choose */
+    bool headers = t->thoughts[PD_THOUGHT_START] >= 0;   /* of which the model chooses */
+    return t->thoughts[0] >= 0 && (told || headers);
 }
 
 peridot_status pd_tokenizer_run_program(struct pd_ids *out, const struct pd_tokenizer *t,

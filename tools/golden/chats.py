@@ -53,8 +53,8 @@ FAMILIES = [
     {"name": "ministral3", "calls": "mistral", "thoughts": ["[THINK]", "[/THINK]"], "blocks": True, "bos": "<s>",
      "eos": "</s>",
      "added": [*MISTRAL, "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[ARGS]", "[CALL_ID]", "[THINK]", "[/THINK]"]},
-    {"name": "muse-glimmer", "thoughts": ["<|message|>", "<|eom|>", "<|start|>"], "bos": "<|begin_of_text|>",
-     "eos": "<|end_of_text|>", "added": ["<|start|>", "<|message|>", "<|eom|>", "<|eot|>"]},
+    {"name": "muse-glimmer", "calls": "atem", "thoughts": ["<|message|>", "<|eom|>", "<|start|>"],
+     "bos": "<|begin_of_text|>", "eos": "<|end_of_text|>", "added": ["<|start|>", "<|message|>", "<|eom|>", "<|eot|>"]},
     {"name": "llama3-tools", "calls": "llama3", "single": True, "bos": "<|begin_of_text|>", "eos": "<|eot_id|>",
      "added": ["<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|python_tag|>"]},
     {"name": "deepseek-r1", "calls": "deepseek", "untold": True, "bos": DEEPSEEK % "begin\u2581of\u2581sentence",
@@ -166,8 +166,7 @@ def text_of(t, jinja, messages, **options):
 
 def rows_of(family, t, jinja):
     thinks = [{"enable_thinking": x} for x in (False, True)] if "thinks" in family else [{}]
-    thoughts = THOUGHTS if "calls" in family else [x[:3] for x in THOUGHTS]
-    for messages in TURNS + (CALLS if "calls" in family else []) + (thoughts if "thoughts" in family else []) + \
+    for messages in TURNS + (CALLS if "calls" in family else []) + (THOUGHTS if "thoughts" in family else []) + \
             (SINGLE if "single" in family else []):
         for tools in (None, TOOLS) if "calls" in family and "untold" not in family else (None,):
             if not tools and messages in CALLS and "untold" not in family:

@@ -2,7 +2,7 @@
 #include "grammar/calls/calls.h"
 
 #include "grammar/rules.h"
-#include "grammar/values.h"
+#include "grammar/tags.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 /* What comes next. The numbers from MINUS on are states of a number. */
 enum state {
     VALUE, FIRST_VALUE, KEY, FIRST_KEY, COLON, NEXT, STRING, ESCAPE, HEX, SECOND, SECOND_U, WORD, DELIMITER, TEXT, NAME,
+    TAG, TAG_KIND, TAG_PART, TAG_NAME, TAG_VALUE, TAGS_END,
     MINUS, ZERO, WHOLE, POINT, FRACTION, E, SIGN, EXPONENT
 };
 
@@ -266,6 +267,96 @@ static bool take_keyword(enum pd_call_taken *taken, struct pd_call_arguments *a,
     return true;
 }
 
+/* ---- tags ---- */
+
+static enum pd_call_taken go_by(struct pd_call_arguments *a, const char *rest, enum state after)
+{
+    a->word = rest;
+    a->after_word = (uint8_t)after;
+    return go(a, *rest ? TAG_PART : after);
+}
+
+static enum pd_call_taken begin_tag(struct pd_call_arguments *a, struct pd_call_bytes *out)
+{
+    pd_call_put(out, a->more ? ",\"" : "\"", a->more ? 2 : 1);
+    a->more = true;
+    a->n = 0;
+    return go(a, TAG_NAME);
+}
+
+static enum pd_call_taken begin_tag_value(struct pd_call_arguments *a, struct pd_call_bytes *out)
+{
+    uint64_t steps;
+    bool text = pd_is_tag_text(&steps, a->parameters, (struct pd_name){a->name, a->n});
+    pd_call_put(out, text ? "\":\"" : "\":", text ? 3 : 2);
+    a->n = 0;
+    return go(a, text ? TEXT : VALUE);
+}
+
+static enum pd_call_taken take_part(struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
+{
+    if (byte != *a->word) return PD_CALL_BROKEN;
+    if (*++a->word) return PD_CALL_GOES_ON;
+    if (a->after_word == TAG_NAME) return begin_tag(a, out);
+    if (a->after_word == TAG_VALUE) return begin_tag_value(a, out);
+    if (a->after_word == TAG) return go(a, TAG);
+    pd_call_put(out, "}", 1);
+    return PD_CALL_COMPLETE;
+}
+
+static enum pd_call_taken take_tag_name(struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
+{
+    if (byte == *a->tags->value) return go_by(a, a->tags->value + 1, TAG_VALUE);
+    bool known = pd_is_name_char((uint8_t)byte) || byte == ' ';
+    if (!known || (uint8_t)byte >= PD_CALL_MARK || a->n == PD_MAX_TAG_NAME) return PD_CALL_BROKEN;
+    a->name[a->n++] = byte;
+    pd_call_put(out, &byte, 1);
+    return PD_CALL_GOES_ON;
+}
+
+static enum pd_call_taken take_tag_text(struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
+{
+    a->delimiter = a->tags->after;
+    enum pd_call_taken taken = take_text(a, out, byte);
+    a->delimiter = NULL;
+    return taken == PD_CALL_GOES_ON && a->state == NEXT ? go(a, TAG) : taken;
+}
+
+/* What ends a value that is no text: to JSON, as a comma would. */
+static enum pd_call_taken end_tag_value(struct pd_call_arguments *a)
+{
+    enum pd_call_taken taken = take(a, ',');
+    return taken == PD_CALL_BROKEN ? taken : go_by(a, a->tags->after + 1, TAG);
+}
+
+/* What is of the tags, rather than of their values; false: the byte is as in JSON. */
+static bool take_tags(enum pd_call_taken *taken, struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
+{
+    const struct pd_tags *tags = a->tags;
+    if (a->depth == 0) {
+        open_bracket(a, true);
+        pd_call_put(out, "{", 1);
+        a->state = TAG;
+    }
+    switch (a->state) {
+    case TAG:
+        *taken = byte == *tags->name ? go(a, TAG_KIND) : is_space(byte) ? PD_CALL_GOES_ON : PD_CALL_BROKEN;
+        return true;
+    case TAG_KIND:
+        *taken = byte == tags->name[1] ? go_by(a, tags->name + 2, TAG_NAME)
+               : byte == tags->end[1] ? go_by(a, tags->end + 2, TAGS_END) : PD_CALL_BROKEN;
+        return true;
+    case TAG_PART: *taken = take_part(a, out, byte); return true;
+    case TAG_NAME: *taken = take_tag_name(a, out, byte); return true;
+    case TEXT: *taken = take_tag_text(a, out, byte); return true;
+    default: break;
+    }
+    bool ended = a->state == NEXT || a->state >= MINUS;
+    if (a->depth > 1 || !ended || (byte != *tags->after && byte != ',' && byte != '}')) return false;
+    *taken = byte == *tags->after ? end_tag_value(a) : PD_CALL_BROKEN;
+    return true;
+}
+
 /* Brackets close what is open: of keywords, parentheses. */
 static char as_json(const struct pd_call_arguments *a, char byte)
 {
@@ -277,6 +368,7 @@ static char as_json(const struct pd_call_arguments *a, char byte)
 enum pd_call_taken pd_call_arguments_take(struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
 {
     enum pd_call_taken taken;
+    if (a->tags && take_tags(&taken, a, out, byte)) return taken;
     if (a->delimiter && take_dialect(&taken, a, out, byte)) return taken;
     if (a->keywords && take_keyword(&taken, a, out, byte)) return taken;
     byte = as_json(a, byte);

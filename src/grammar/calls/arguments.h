@@ -3,9 +3,14 @@
 #define PD_GRAMMAR_CALLS_ARGUMENTS_H
 
 #include "base/status.h"
+#include "grammar/values.h"
 
-/* Zero-initialise but for the delimiter and keywords. */
+#define PD_MAX_TAG_NAME 128
+
+/* Zero-initialise but for the first four. */
 struct pd_call_arguments {
+    const struct pd_tags *tags;    /* as in pd_call_format */
+    yyjson_val *parameters;        /* of the tool, which say what is text in tags; NULL: all is */
     bool keywords;                 /* as in pd_call_format */
     const char *delimiter;         /* they are in the dialect of values.h; NULL: JSON, which stays as it is */
     uint8_t state;
@@ -15,7 +20,10 @@ struct pd_call_arguments {
     bool is_pair;                  /* a surrogate has come, whose second must follow */
     uint16_t unit;                 /* of an escape */
     uint64_t objects;              /* bit i: bracket i is { */
-    const char *word;              /* what is left of true, false or null */
+    const char *word;              /* what is left of true, false or null, or of what is around a tag */
+    uint8_t after_word;            /* state */
+    bool more;                     /* tags than the first */
+    char name[PD_MAX_TAG_NAME];    /* of the present tag */
 };
 
 /* What comes out is handed on in larger pieces. */

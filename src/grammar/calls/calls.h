@@ -15,7 +15,7 @@
 
 #define PD_CALL_MARK 0xf6
 #define PD_MAX_CALL_MARKS 10       /* of a vocabulary: there are no more bytes */
-#define PD_N_CALL_MARKS 21
+#define PD_N_CALL_MARKS 24
 /* The text of control token i, i < PD_N_CALL_MARKS; NULL past the last. */
 const char *pd_call_mark(size_t i);
 /* The byte of control token i, one of `marks`; and the token that a byte stands for, SIZE_MAX: none. */
@@ -30,6 +30,9 @@ const char *pd_call_format_name_at(size_t i);
 const char *pd_call_format_name(const struct pd_call_format *f);
 /* The format that a chat template writes calls in; NULL: it writes none, or in a format that is not known. */
 const struct pd_call_format *pd_call_format_of_template(const char *jinja, size_t size);
+
+/* Replies have headers, of text as of calls: grammar and parser begin with the first. */
+bool pd_call_format_has_headers(const struct pd_call_format *f);
 
 enum pd_call_choice {
     PD_CALL_AUTO,       /* text, and calls after it where the model wants some */

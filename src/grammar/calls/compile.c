@@ -25,6 +25,7 @@ struct reply {
     size_t n;
     uint32_t answer;               /* rule, where a schema is given for it */
     uint32_t named;                /* rule of a call from its name to its arguments */
+    const char *name;              /* of the tool whose call is being written */
 };
 
 /* ---- text without calls ---- */
@@ -57,7 +58,7 @@ static uint32_t add_literal(struct pd_chars *out, uint32_t from, const char *lit
     char bytes[PD_CALL_LITERAL];
     size_t n = pd_call_literal(bytes, literal, marks);
     for (size_t i = 0; i < n; i++)
-        from = pd_call_is_space(bytes[i]) ? add_space(out, from) : add_byte(out, from, bytes[i]);
+        from = pd_call_is_space(bytes[i]) ? add_space(out, from) : add_byte(out, from, pd_call_byte(bytes[i]));
     return from;
 }
 
@@ -88,16 +89,18 @@ static peridot_status find_text(struct pd_chars *out, const struct reply *reply)
     uint32_t anywhere = pd_chars_state(out), names = pd_chars_state(out), begun = pd_chars_state(out);
     pd_chars_skip(out, PD_CHARS_START, anywhere);
     pd_chars_edge(out, anywhere, 0, PD_LAST_CHAR, anywhere);
+    bool headers = pd_call_format_has_headers(reply->c->format);   /* after one, text is not first */
     for (const struct pd_call_shape *s = reply->c->format->shapes; s->begin; s++)
-        add_begin(out, reply, s, s->only_first ? PD_CHARS_START : anywhere, names, begun);
+        if (!headers || !s->only_first)
+            add_begin(out, reply, s, s->only_first ? PD_CHARS_START : anywhere, names, begun);
     add_names(out, reply, names, begun);
     pd_chars_edge(out, begun, 0, PD_LAST_CHAR, begun);
     pd_chars_skip(out, begun, PD_CHARS_END);
     return out->status == PERIDOT_OK ? pd_chars_complement(out) : out->status;
 }
 
-/* From the rule's start: all text may end, and go on at `to`. */
-static peridot_status write_text(struct reply *reply, uint32_t to)
+/* All text may end, and go on at `to`. */
+static peridot_status write_text(struct reply *reply, uint32_t from, uint32_t to)
 {
     struct pd_rules *r = reply->r;
     struct pd_chars text;
@@ -112,7 +115,7 @@ static peridot_status write_text(struct reply *reply, uint32_t to)
     }
     pd_chars_free(&text);
     if (status != PERIDOT_OK) return status;
-    pd_nfa_skip(r, PD_NFA_START, base + PD_CHARS_START);
+    pd_nfa_skip(r, from, base + PD_CHARS_START);
     pd_nfa_skip(r, base + PD_CHARS_END, PD_NFA_END);
     pd_nfa_skip(r, base + PD_CHARS_END, to);
     return r->status;
@@ -129,7 +132,8 @@ static uint32_t write_literal(struct reply *reply, uint32_t from, const char *li
     for (size_t i = 0; i < n; i++) {
         if (pd_call_is_space(bytes[i])) from = pd_write_space(&reply->values, from);
         else if (bytes[i] == *PD_CALL_ID) from = write_id(reply, from);
-        else from = pd_nfa_text(reply->r, from, bytes + i, 1);
+        else if (bytes[i] == *PD_CALL_NAME) from = pd_nfa_text(reply->r, from, reply->name, strlen(reply->name));
+        else from = pd_nfa_text(reply->r, from, &(char){pd_call_byte(bytes[i])}, 1);
     }
     return from;
 }
@@ -158,6 +162,7 @@ static peridot_status write_named(struct reply *reply)
     for (size_t i = 0; i < reply->n; i++) {
         const struct tool_rule *tool = &reply->tools[i];
         uint32_t state = pd_nfa_text(r, PD_NFA_START, tool->tool.name, tool->tool.name_size);
+        reply->name = tool->tool.name;
         pd_nfa_call(r, write_literal(reply, state, reply->c->format->middle), tool->arguments, PD_NFA_END);
     }
     return pd_rules_end(r, reply->named);
@@ -179,18 +184,23 @@ static peridot_status write_reply(struct reply *reply)
 {
     struct pd_rules *r = reply->r;
     pd_rules_begin(r);
+    const struct pd_call_format *f = reply->c->format;
+    bool headers = pd_call_format_has_headers(f);
     uint32_t anywhere = pd_nfa_state(r), first = pd_nfa_state(r), after = pd_nfa_state(r);
-    if (reply->c->choice == PD_CALL_AUTO && reply->c->answer)
-        pd_nfa_call(r, PD_NFA_START, reply->answer, PD_NFA_END);
-    else if (reply->c->choice == PD_CALL_AUTO) PD_TRY(write_text(reply, anywhere));
-    else pd_nfa_skip(r, pd_write_space(&reply->values, pd_write_space(&reply->values, PD_NFA_START)), anywhere);
+    uint32_t text = headers ? pd_nfa_state(r) : PD_NFA_START;
+    for (size_t i = 0; f->headers[i]; i++) pd_nfa_skip(r, write_literal(reply, PD_NFA_START, f->headers[i]), text);
+    if (reply->c->choice == PD_CALL_AUTO && reply->c->answer) pd_nfa_call(r, text, reply->answer, PD_NFA_END);
+    else if (reply->c->choice == PD_CALL_AUTO) PD_TRY(write_text(reply, text, anywhere));
+    else if (!headers)
+        pd_nfa_skip(r, pd_write_space(&reply->values, pd_write_space(&reply->values, PD_NFA_START)), anywhere);
     pd_nfa_skip(r, PD_NFA_START, first);
-    pd_nfa_skip(r, first, anywhere);
+    if (!headers) pd_nfa_skip(r, first, anywhere);
     for (const struct pd_call_shape *s = reply->c->format->shapes; s->begin; s++)
         write_block(reply, s, s->only_first ? first : anywhere, after);
     after = pd_write_space(&reply->values, after);
     pd_nfa_skip(r, after, PD_NFA_END);
-    if (reply->c->parallel) pd_nfa_skip(r, after, first);
+    if (f->ends) pd_nfa_skip(r, write_literal(reply, after, f->ends), PD_NFA_END);
+    if (reply->c->parallel) pd_nfa_skip(r, after, headers ? anywhere : first);
     return pd_rules_end(r, 0);
 }
 
@@ -202,8 +212,9 @@ static peridot_status add_arguments(struct reply *reply, struct tool_rule *tool)
     size_t size = 4;
     char *schema = tool->tool.parameters ? yyjson_val_write(tool->tool.parameters, 0, &size) : NULL;
     if (tool->tool.parameters && !schema) return pd_fail_alloc(size, "a schema");
-    const char *delimiter = pd_call_delimiter(reply->c->format, reply->c->marks);
-    peridot_status status = pd_schema_compile_arguments(&rules, &reply->r->work, delimiter, reply->c->format->keywords,
+    const struct pd_call_format *f = reply->c->format;
+    const char *delimiter = pd_call_delimiter(f, reply->c->marks);
+    peridot_status status = pd_schema_compile_arguments(&rules, &reply->r->work, delimiter, f->keywords, f->tags,
                                                         schema ? schema : "true", size);
     if (status != PERIDOT_OK) {
         char place[16 + PD_MAX_CALL_NAME];

@@ -2,8 +2,9 @@
  *
  * Literals are texts in which a space and a newline stand for white space that may be there or not, and a tab for such
  * that is not written: one space, or a newline and at most PD_INDENT (values.h) spaces. Texts of control tokens become
- * marks where they are control tokens. PD_CALL_ID stands for the call's id, which may be there or not, and is neither
- * written nor told. */
+ * marks where they are control tokens. PD_CALL_SPACE is a space that is there. PD_CALL_NAME in
+ * `middle` stands for the call's name again. PD_CALL_ID stands for the call's id, which may be there or not, and is
+ * neither written nor told. */
 #ifndef PD_GRAMMAR_CALLS_FORMAT_H
 #define PD_GRAMMAR_CALLS_FORMAT_H
 
@@ -12,6 +13,8 @@
 #define PD_MAX_CALL_NAME 64
 #define PD_CALL_LITERAL 64         /* bytes of a literal, with its NUL */
 #define PD_CALL_ID "\3"
+#define PD_CALL_NAME "\4"
+#define PD_CALL_SPACE "\5"
 #define PD_CALL_ID_SIZE 9          /* letters and digits of an id, as Mistral's models have them */
 
 struct pd_call_shape {
@@ -30,7 +33,10 @@ struct pd_call_format {
     const char *id[2];             /* what is around the id, where there may be one */
     const char *delimiter;         /* arguments are of the dialect of values.h; NULL: JSON */
     bool keywords;                 /* arguments are (name=value, ...) of JSON's values */
-    const char *separator;         /* between blocks, where they are written */
+    const struct pd_tags *tags;    /* arguments are of these; NULL: they are not */
+    /* Where all of a reply has headers: those before its text, and what ends a message that others may follow. */
+    const char *headers[3], *ends;
+    const char *separator;         /* between blocks, where they are written: a literal */
     const char *result;            /* "\1" stands for the name, "\2" for the content */
     bool in_system;                /* templates read the tools from the system's message, as text */
 };
@@ -44,6 +50,7 @@ static inline const char *pd_call_before(const struct pd_call_format *f, const s
     return shape->before ? shape->before : f->before;
 }
 static inline bool pd_call_is_space(char c) { return c == ' ' || c == '\n' || c == '\t'; }
+static inline char pd_call_byte(char c) { return c == *PD_CALL_SPACE ? ' ' : c; }
 bool pd_call_is_name_char(char c);
 
 /* A tool of a list. */

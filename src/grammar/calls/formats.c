@@ -1,6 +1,7 @@
 #include "grammar/calls/format.h"
 
 #include "base/num.h"
+#include "grammar/values.h"
 
 #include <string.h>
 
@@ -15,7 +16,8 @@ static const char *const texts[] = {"<tool_call>", "</tool_call>", "<|tool_call>
                                     "<start_function_call>", "<end_function_call>", "<escape>", "<|python_tag|>",
                                     "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|/tool_call|>", "<function_calls>",
                                     "</function_calls>", "[CALL_ID]", DEEPSEEK_CALLS("begin"), DEEPSEEK_CALLS("end"),
-                                    DEEPSEEK_CALL("begin"), DEEPSEEK_CALL("end"), DEEPSEEK("sep")};
+                                    DEEPSEEK_CALL("begin"), DEEPSEEK_CALL("end"), DEEPSEEK("sep"), "<|start|>",
+                                    "<|message|>", "<|eom|>"};
 
 #define TAGGED_JSON \
     .shapes = {{.begin = "<tool_call>\n", .end = "\n</tool_call>", .commits = true}}, \
@@ -25,6 +27,11 @@ static const char *const texts[] = {"<tool_call>", "</tool_call>", "<|tool_call>
 #define NAME_AND_PARAMETERS \
     .before = "{\t\"name\": \"", .middle = "\", \"parameters\": ", .after = "\t}"
 #define LLAMA3_TYPED "{\t\"type\": \"function\", \"name\": \""
+
+#define ATEM_START "<|start|>assistant"
+#define ATEM_TO PD_CALL_SPACE "to="
+#define ATEM_END "\n</atem:function_calls>"
+static const struct pd_tags atem = {"<atem:parameter name=\"", "\">", "</atem:parameter>", "</atem:invoke>"};
 
 /* The first row that fits a template is taken. */
 static const struct pd_call_format formats[] = {
@@ -100,6 +107,17 @@ static const struct pd_call_format formats[] = {
         .before = "", .middle = ">", .after = "", .separator = "", .result = "\2",
     },
     {
+        /* Muse Glimmer's. The prompt has the beginning of the first header, but where that is a thought's. */
+        .name = "atem", .templates = {"<atem:invoke", "<|message|>"},
+        .shapes = {{.begin = ATEM_TO, .end = ATEM_END, .only_first = true, .commits = true},
+                   {.begin = ATEM_START ATEM_TO, .end = ATEM_END, .only_first = true, .commits = true},
+                   {.begin = "<|eom|>" ATEM_START ATEM_TO, .end = ATEM_END, .commits = true}},
+        .before = "", .after = "", .tags = &atem,
+        .middle = "<|message|><atem:function_calls>\n<atem:invoke" PD_CALL_SPACE "name=\"" PD_CALL_NAME "\">\n",
+        .headers = {ATEM_TO "user<|message|>", ATEM_START ATEM_TO "user<|message|>"}, .ends = "<|eom|>",
+        .separator = "<|eom|>" ATEM_START, .result = "<tool_output name=\"\1\">\n\2\n</tool_output>",
+    },
+    {
         /* The object is that of Google's guide to function calling with Gemma 3, which has no token for it: such models
          * like to write it in a fence. */
         .name = "gemma3",
@@ -114,6 +132,7 @@ static const struct pd_call_format formats[] = {
 };
 
 const char *pd_call_mark(size_t i) { return i < PD_COUNT(texts) ? texts[i] : NULL; }
+bool pd_call_format_has_headers(const struct pd_call_format *f) { return f->headers[0] != NULL; }
 const char *pd_call_format_name(const struct pd_call_format *f) { return f->name; }
 const char *pd_call_format_name_at(size_t i) { return i < PD_COUNT(formats) ? formats[i].name : NULL; }
 

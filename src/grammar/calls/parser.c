@@ -18,6 +18,7 @@ struct matcher {
     enum match match;              /* FULL, so far */
     const char *name;              /* of the call */
     size_t name_size;
+    struct pd_tool tool;           /* where there is a list of them */
 };
 
 static bool has_more(const struct matcher *m) { return m->at < m->p->n_held; }
@@ -57,7 +58,8 @@ static void match_literal(struct matcher *m, const char *literal)
     for (size_t i = 0; i < n && m->match == FULL; i++) {
         if (pd_call_is_space(bytes[i])) match_space(m);
         else if (bytes[i] == *PD_CALL_ID) match_id(m);
-        else match_byte(m, bytes[i]);
+        else if (bytes[i] == *PD_CALL_NAME) for (size_t k = 0; k < m->name_size; k++) match_byte(m, m->name[k]);
+        else match_byte(m, pd_call_byte(bytes[i]));
     }
 }
 
@@ -72,14 +74,15 @@ static void match_id(struct matcher *m)
     if (m->match == NO) *m = without;
 }
 
-static bool is_tool(const struct pd_call_parser *p, const char *name, size_t size)
+static bool is_tool(struct pd_tool *tool, const struct pd_call_parser *p, const char *name, size_t size)
 {
     size_t i, n;
     yyjson_val *value;
-    struct pd_tool tool;
+    *tool = (struct pd_tool){0};
     if (p->name && (strlen(p->name) != size || memcmp(p->name, name, size) != 0)) return false;
     yyjson_arr_foreach(p->tools, i, n, value)
-        if (pd_tool_read(&tool, value, i) == PERIDOT_OK && tool.name_size == size && memcmp(tool.name, name, size) == 0)
+        if (pd_tool_read(tool, value, i) == PERIDOT_OK && tool->name_size == size &&
+            memcmp(tool->name, name, size) == 0)
             return true;
     return !p->tools;
 }
@@ -92,10 +95,10 @@ static void match_head(struct matcher *m, size_t shape)
     if (m->match != FULL) return;
     match_name(m, &m->name, &m->name_size);
     match_literal(m, f->middle);
-    match_byte(m, f->keywords ? '(' : '{');
+    match_byte(m, f->tags ? *f->tags->end : f->keywords ? '(' : '{');
     if (m->match != FULL) return;
     m->at--;
-    if (!is_tool(m->p, m->name, m->name_size)) m->match = NO;
+    if (!is_tool(&m->tool, m->p, m->name, m->name_size)) m->match = NO;
 }
 
 /* From byte `at` on. */
@@ -159,19 +162,46 @@ static void begin_call(struct parsing *g, const struct matcher *m)
     if (status_of(g) == PERIDOT_OK) g->text.status = g->sink->begin(g->sink->user, m->name, m->name_size);
     g->p->state = PD_CALL_ARGUMENTS;
     g->p->arguments = (struct pd_call_arguments){.delimiter = pd_call_delimiter(g->p->format, g->p->marks),
-                                                   .keywords = g->p->format->keywords};
+                                                   .keywords = g->p->format->keywords,
+                                                   .tags = g->p->format->tags,
+                                                   .parameters = m->tool.parameters};
     drop(g->p, m->at);
 }
 
 /* Each of these takes some of what is held, or goes on to another state; false: more bytes are needed. */
+
+/* A header of text, and what ends the last message, are no text. */
+static enum match take_header(struct parsing *g)
+{
+    struct pd_call_parser *p = g->p;
+    enum match match = NO;
+    for (size_t i = 0; p->format->headers[i] && p->state == PD_CALL_FIRST; i++) {
+        struct matcher m = {.p = p, .match = FULL};
+        match_literal(&m, p->format->headers[i]);
+        if (m.match != NO) match = m.match;
+        if (m.match != FULL) continue;
+        p->state = PD_CALL_TEXT;
+        drop(p, m.at);
+        return FULL;
+    }
+    struct matcher m = {.p = p, .match = g->end && p->format->ends ? FULL : NO};
+    if (m.match == FULL) match_literal(&m, p->format->ends);
+    if (m.match != FULL || has_more(&m)) return match;
+    p->n_held = 0;
+    return FULL;
+}
 
 /* White space before the first call is no text: it is held with it. */
 static bool take_text(struct parsing *g)
 {
     struct pd_call_parser *p = g->p;
     size_t n_spaces = 0;
-    while (p->state == PD_CALL_FIRST && n_spaces < p->n_held && pd_call_is_space(p->held[n_spaces])) n_spaces++;
-    bool partial = n_spaces > 0 && n_spaces == p->n_held;
+    bool headers = pd_call_format_has_headers(p->format);   /* white space may begin one */
+    bool spaces = p->state == PD_CALL_FIRST && !headers;
+    while (spaces && n_spaces < p->n_held && pd_call_is_space(p->held[n_spaces])) n_spaces++;
+    enum match header = take_header(g);
+    if (header == FULL) return true;
+    bool partial = header == PARTIAL || (n_spaces > 0 && n_spaces == p->n_held);
     for (size_t i = 0; p->format->shapes[i].begin; i++) {
         if (p->format->shapes[i].only_first && (p->state == PD_CALL_TEXT || n_spaces)) continue;
         struct matcher m = match_block(p, i, n_spaces);

@@ -16,7 +16,8 @@ static peridot_status put_literal(struct pd_text_buffer *out, const struct pd_ca
     char bytes[PD_CALL_LITERAL];
     size_t n = pd_call_literal(bytes, literal, c->marks);
     for (size_t i = 0; i < n; i++)
-        if (bytes[i] != '\t' && bytes[i] != *PD_CALL_ID) PD_TRY(pd_text_append(out, bytes + i, 1));
+        if (bytes[i] != '\t' && bytes[i] != *PD_CALL_ID)
+            PD_TRY(pd_text_append(out, &(char){pd_call_byte(bytes[i])}, 1));
     return PERIDOT_OK;
 }
 
@@ -108,6 +109,34 @@ static peridot_status put_keywords(struct pd_text_buffer *out, yyjson_val *argum
     return put(out, ")");
 }
 
+static peridot_status put_tags(struct pd_text_buffer *out, const struct pd_tags *tags, yyjson_val *arguments)
+{
+    size_t i, n;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(arguments, i, n, key, value) {
+        PD_TRY(put(out, tags->name));
+        PD_TRY(pd_text_append(out, yyjson_get_str(key), yyjson_get_len(key)));
+        PD_TRY(put(out, tags->value));
+        if (yyjson_is_str(value)) PD_TRY(pd_text_append(out, yyjson_get_str(value), yyjson_get_len(value)));
+        else PD_TRY(put_value(out, NULL, value, 1));
+        PD_TRY(put(out, tags->after));
+        PD_TRY(put(out, "\n"));
+    }
+    return put(out, tags->end);
+}
+
+static peridot_status put_middle(struct pd_text_buffer *out, const struct pd_calls *c, const char *name)
+{
+    char part[PD_CALL_LITERAL];
+    const char *middle = c->format->middle, *again = strstr(middle, PD_CALL_NAME);
+    if (!again) return put_literal(out, c, middle);
+    memcpy(part, middle, (size_t)(again - middle));
+    part[again - middle] = 0;
+    PD_TRY(put_literal(out, c, part));
+    PD_TRY(put(out, name));
+    return put_literal(out, c, again + 1);
+}
+
 /* ---- calls and results ---- */
 
 peridot_status pd_calls_write(struct pd_text_buffer *out, const struct pd_calls *c, const struct pd_call *calls,
@@ -117,12 +146,13 @@ peridot_status pd_calls_write(struct pd_text_buffer *out, const struct pd_calls 
     const struct pd_call_shape *shape = &f->shapes[0];
     for (size_t i = 0; i < n; i++) {
         bool begins = i == 0 || !shape->between, ends = i + 1 == n || !shape->between;
-        if (i && begins) PD_TRY(put(out, f->separator));
+        if (i && begins) PD_TRY(put_literal(out, c, f->separator));
         PD_TRY(put_literal(out, c, begins ? shape->begin : shape->between));
         PD_TRY(put_literal(out, c, pd_call_before(f, shape)));
         PD_TRY(put(out, calls[i].name));
-        PD_TRY(put_literal(out, c, f->middle));
-        if (f->keywords) PD_TRY(put_keywords(out, calls[i].arguments));
+        PD_TRY(put_middle(out, c, calls[i].name));
+        if (f->tags) PD_TRY(put_tags(out, f->tags, calls[i].arguments));
+        else if (f->keywords) PD_TRY(put_keywords(out, calls[i].arguments));
         else if (calls[i].arguments) PD_TRY(put_value(out, pd_call_delimiter(f, c->marks), calls[i].arguments, 0));
         else PD_TRY(put(out, "{}"));
         PD_TRY(put_literal(out, c, f->after));
