@@ -1,11 +1,11 @@
 /* Weight formats: this, with weights_lookup.glsl, is where kernels meet them. A row of n_cols weights lies at a 16-byte
- * aligned address, re-laid at load (src/ops/layout.c) in sections: all low bits of the quants, all high bits, the scales of blocks of
- * 32, then those of superblocks of 256; per block of 32 weights that is LOW, HIGH and SCALE bytes, per superblock SUPER
- * bytes.
+ * aligned address, re-laid at load (src/ops/layout.c) in sections: all low bits of the quants, all high bits, the
+ * scales of blocks of 32, then those of superblocks of 256; per block of 32 weights that is LOW, HIGH and SCALE bytes,
+ * or SCALE bytes for BLOCKS_OF_SCALE blocks, per superblock SUPER bytes.
  *   LOW 32: a signed byte a weight. LOW 16: byte j has weight j in its low nibble, weight j + 16 in the high one.
  *   Types whose quants are looked up (LOOKUP): see weights_lookup.glsl.
- *   LOW 8, LOW 4, HIGH 8, HIGH 4: n = 2 or 1 bits a weight, so that a shift and a mask of a word give those of four weights,
- *   in four bytes: of a word's weights 4k + j is at bits nk of byte j.
+ *   LOW 8, LOW 4, HIGH 8, HIGH 4: n = 2 or 1 bits a weight, so that a shift and a mask of a word give those of four
+ *   weights, in four bytes: of a word's weights 4k + j is at bits nk of byte j.
  * Rows end padded with zeros. ROW_INTERLEAVE rows of blocks take turns, 16 bytes each: 8 where a CPU's lanes take a row
  * each and so read memory in order, else 1. A row is known by the address of its first byte. Defines:
  *   prepare_weights()           for all invocations of the workgroup to call before any of what follows
@@ -50,7 +50,8 @@
 #define LOW 128
 #elif defined(W_F16) || defined(W_BF16)
 #define LOW 64
-#elif defined(W_Q2_K) || defined(W_Q2_0) || defined(W_Q3_K) || defined(W_IQ2_XS) || defined(W_IQ3_XXS) || defined(W_IQ3_S)
+#elif defined(W_Q2_K) || defined(W_Q2_0) || defined(W_Q3_K) || defined(W_IQ2_XS) || defined(W_IQ3_XXS) \
+    || defined(W_IQ3_S)
 #define LOW 8
 #elif defined(CODEBOOK) || defined(W_Q1_0)
 #define LOW 4
@@ -365,12 +366,12 @@ struct block_bits {
 block_bits load_bits(uvec2 row, uint b, uint n_cols)
 {
     block_bits bits;
+#if LOW <= 16
 #if LOW == 4
     bits.low[0] = uvec2(word_at(row, 4 * b));
-#elif LOW <= 16
+#else
     [[unroll]] for (uint i = 0; i < LOW / 8; i++) bits.low[i] = pair_at(row, b * LOW + 8 * i);
 #endif
-#if LOW <= 16
     bits.high = high_words(row, b, n_cols);
 #endif
     return bits;

@@ -96,8 +96,8 @@ test_imatrix() {
     check "by what differs" contains err "columns"
 }
 
-# q4_k of the demo model, by an imatrix of 30 kB of stories, predicts 12 kB of others as well as llama.cpp's llama-quantize
-# makes it (--pure --token-embedding-type q6_k, with the same imatrix): 21.1944, and 0.2 % more.
+# q4_k of the demo model, by an imatrix of 30 kB of stories, predicts 12 kB of others as well as the file that
+# llama.cpp's llama-quantize makes by the same imatrix (--pure --token-embedding-type q6_k): 21.1944, and 0.2 % more.
 test_imatrix_is_good() {
     local perplexity
     head -c 30000 "$texts/stories.txt" >"$folder/known"

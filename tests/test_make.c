@@ -223,7 +223,8 @@ static void test_ropes(void **state)
     pd_config_free(&c);
     EXPECT_OK(pd_shape_config(&c, pd_shape_find("olmo3-7b")));
     rope = c.ropes;
-    assert_true(rope[PD_ROPE_GLOBAL].divisor == 8 && fabs(rope[PD_ROPE_GLOBAL].attn_factor - 1.2079441541679836) < 1e-9);
+    assert_true(rope[PD_ROPE_GLOBAL].divisor == 8);
+    assert_true(fabs(rope[PD_ROPE_GLOBAL].attn_factor - 1.2079441541679836) < 1e-9);
     assert_true(rope[PD_ROPE_LOCAL].base == 5e5 && rope[PD_ROPE_LOCAL].divisor == 1);
     assert_true(rope[PD_ROPE_LOCAL].beta_fast == 0 && c.layers[2].window == 4096 && c.layers[3].window == 0);
     pd_config_free(&c);
@@ -478,9 +479,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_n_params),  cmocka_unit_test(test_tiny),       cmocka_unit_test(test_metadata),
-        cmocka_unit_test(test_rope_freqs), cmocka_unit_test(test_ropes), cmocka_unit_test(test_vocab),
-        cmocka_unit_test(test_full_vocab),
-        cmocka_unit_test(test_seed),      cmocka_unit_test(test_progress),   cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_rope_freqs), cmocka_unit_test(test_ropes),     cmocka_unit_test(test_vocab),
+        cmocka_unit_test(test_full_vocab), cmocka_unit_test(test_seed),      cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_full_disk),  cmocka_unit_test(test_narrow),   cmocka_unit_test(test_gemma4),
         cmocka_unit_test(test_gemma4_e),
     };

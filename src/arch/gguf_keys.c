@@ -180,8 +180,11 @@ static peridot_status add_rotated(const struct keys *k, const struct pd_config *
 {
     char key[KEY_SIZE];
     uint32_t n_other = 0, other = 0;
-    for (uint32_t i = c->n_layers; i-- > 0;)
-        if (c->layers[i].no_rope != pd_rope_is_usually_absent(c, i)) n_other++, other = i;
+    for (uint32_t i = c->n_layers; i-- > 0;) {
+        if (c->layers[i].no_rope == pd_rope_is_usually_absent(c, i)) continue;
+        n_other++;
+        other = i;
+    }
     if (n_other == 0) return PERIDOT_OK;
     if (n_other < c->n_layers || !pd_families[c->family].gguf_rotated)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layer %u is %srotated, for which GGUF has no key", other,

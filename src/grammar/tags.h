@@ -1,5 +1,5 @@
-/* Arguments of calls as tags (values.h): which of them are text as it is. Grammar and parser must agree, so that neither
- * looks at more of a schema than this does. */
+/* Arguments of calls as tags (values.h): which of them are text as it is. Grammar and parser must agree, so that
+ * neither looks at more of a schema than this does. */
 #ifndef PD_GRAMMAR_TAGS_H
 #define PD_GRAMMAR_TAGS_H
 

@@ -72,8 +72,8 @@ peridot_status pd_chat_get(const struct pd_chat **out, const char *name, const s
 const char *pd_chat_name(size_t i);
 /* Whether the row's `no_thought` is the program's, too. */
 bool pd_chat_has_no_thought(const struct pd_chat *chat, const char *jinja, size_t size);
-/* The marks of thoughts, of the family that the vocabulary fits or the usual ones; -1 where it has
- * none. True: a thought's first line is its name. */
+/* The marks of thoughts, of the family that the vocabulary fits or the usual ones; -1 where it has none. True: a
+ * thought's first line is its name. */
 bool pd_chat_find_thoughts(int32_t ids[PD_N_THOUGHT_MARKS], const struct pd_special *s, const struct pd_pieces *p);
 /* Marks every family's end of turn that the vocabulary has as a stop. */
 void pd_chat_mark_stops(struct pd_pieces *p, const struct pd_special *s);

@@ -1,5 +1,5 @@
-/* Messages as template programs want them: what one takes makes another fail, or is left out by it. Which wants a program
- * has is known by what its text contains. */
+/* Messages as template programs want them: what one takes makes another fail, or is left out by it. Which wants a
+ * program has is known by what its text contains. */
 #ifndef PD_TEXT_PROGRAM_MESSAGES_H
 #define PD_TEXT_PROGRAM_MESSAGES_H
 

@@ -12,9 +12,9 @@ static const struct cmd_option options[] = {
      .required = true, .value = peridot_shape_name, .help = "The model whose sizes to take."},
     {.name = "type", .metavar = "TYPE", .kind = CMD_TEXT, .offset = offsetof(struct make_args, type),
      .fallback = "q8_0", .help = "Type of the matrices: f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k to q6_k, "
-             "iq4_nl, iq4_xs, tq1_0, tq2_0, iq1_s, iq1_m, iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s, mxfp4, nvfp4, q1_0, q2_0, in "
-             "whatever case; Q4_K_M and Q4_K_S stand for q4_k. Rows that are not whole blocks of it get a similar type "
-             "of smaller blocks. Norms are always f32."},
+             "iq4_nl, iq4_xs, tq1_0, tq2_0, iq1_s, iq1_m, iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s, mxfp4, nvfp4, q1_0, "
+             "q2_0, in whatever case; Q4_K_M and Q4_K_S stand for q4_k. Rows that are not whole blocks of it get a "
+             "similar type of smaller blocks. Norms are always f32."},
     {.letter = 'o', .name = "out", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct make_args, out),
      .required = true, .help = "The .gguf file to write. It appears only when it is complete."},
     {.name = "seed", .metavar = "S", .kind = CMD_SEED, .offset = offsetof(struct make_args, seed), .fallback = "1",

@@ -2,9 +2,9 @@
  *
  * Literals are texts in which a space and a newline stand for white space that may be there or not, and a tab for such
  * that is not written: one space, or a newline and at most PD_INDENT (values.h) spaces. Texts of control tokens become
- * marks where they are control tokens. PD_CALL_SPACE is a space that is there. PD_CALL_NAME in
- * `middle` stands for the call's name again. PD_CALL_ID stands for the call's id, which may be there or not, and is
- * neither written nor told. */
+ * marks where they are control tokens. PD_CALL_SPACE is a space that is there. PD_CALL_NAME in `middle` stands for the
+ * call's name again. PD_CALL_ID stands for the call's id, which may be there or not, and is neither written nor told.
+ */
 #ifndef PD_GRAMMAR_CALLS_FORMAT_H
 #define PD_GRAMMAR_CALLS_FORMAT_H
 
