@@ -207,11 +207,19 @@ typedef struct peridot_kernel_check {
 /* Called once per kernel; what `check` points to is borrowed for the call. Return false to cancel. */
 typedef bool (*peridot_kernel_checked)(void *user, const peridot_kernel_check *check);
 
+/* How far the self-test is: kernels, and the part of the work (0 .. 1) that they were. False cancels it. */
+typedef bool (*peridot_selftest_progress)(void *user, uint32_t n_done, uint32_t n_kernels, double part);
+
 typedef struct peridot_selftest_params {
     const char *device;      /* as for a model */
     const char *cache_dir;   /* where compiled pipelines are kept, and what was found is remembered; NULL: it is not */
     peridot_kernel_checked checked;
+    peridot_selftest_progress progress;   /* several times a second; NULL: none */
     void *user;
+    /* Every case on a software device, too, which compiles for minutes; else some of each kernel's, as many as share a
+     * few pipelines. GPUs run them all. */
+    bool all;
+    const char *only;        /* kernels whose names begin so; NULL: every one. PERIDOT_ERROR_ARGUMENT where there is none */
 } peridot_selftest_params;
 
 typedef struct peridot_selftest_result {
@@ -222,8 +230,9 @@ typedef struct peridot_selftest_result {
 
 /* Runs every kernel that the device can run against plain C on the host, and remembers in cache_dir which are wrong on
  * this device and driver; a pass clears what was remembered. Seconds on a GPU, a minute or two on a CPU. PERIDOT_OK
- * also when kernels failed: look at the verdict. When cancelled nothing is remembered. On PERIDOT_ERROR_DEVICE_LOST the
- * kernel that lost the device is remembered as wrong, and what comes after it was not tried. */
+ * also when kernels failed: look at the verdict. What was found before it was cancelled is remembered. On
+ * PERIDOT_ERROR_DEVICE_LOST the kernel that lost the device is remembered as wrong, and what comes after it was not
+ * tried. */
 PERIDOT_API peridot_status peridot_selftest(peridot_selftest_result *out, const peridot_selftest_params *params);
 
 /* ---- files that are written ------------------------------------------------------------------------------------- */

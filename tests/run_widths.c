@@ -175,8 +175,8 @@ static bool checked(void *user, const peridot_kernel_check *check)
 static void run_child(bool thorough)
 {
     bool wrong[PD_N_KERNELS] = {false};
-    const struct pd_selftest test = {.only = pd_kernel_name(child.id), .thorough = thorough, .seed = 7,
-        .checked = checked};
+    const struct pd_selftest test = {.only = pd_kernel_name(child.id), .thorough = thorough, .n_workers = 1,
+        .seed = 7, .checked = checked};
     struct pd_gpu *gpu;
     peridot_status status = pd_gpu_open(&gpu, NULL, NULL);
     if (status == PERIDOT_OK) status = pd_selftest_run(wrong, gpu, &test);

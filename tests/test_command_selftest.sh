@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# peridot selftest: a table and JSON; what fails is remembered, told by other commands, and cleared by a pass.
+# peridot selftest: a table and JSON; what fails is remembered, told by other commands, and cleared by a pass; how it ends early.
 . "$(dirname "$0")/command.sh"
 
 plant=$(dirname "$1")/tests/plant_wrong_kernel
@@ -43,24 +43,58 @@ test_planted() {
         run bench -o html "$folder/r.json"
         check "bench html tells" matches out 'Switched off, .*: matmul_q8_0\. WRONG .*: topk\.'
     fi
-    run selftest --device all --json
+    # Of every kernel that was found wrong; test_kernels has the others' cases, and the pass of all is in --all.
+    run selftest --only matmul_q8 --json
+    check "a pass of one of them tells of the other" [ $status = 1 ]
+    check "and leaves the other" eval 'remembered && grep -q topk "$cache"/wrong-*.txt'
+    local only=topk
+    [ -z "${PERIDOT_TEST_ALL:-}" ] || only=
+    run selftest --device all --only "$only" --json
     check "a pass succeeds" [ $status = 0 ]
     check "--json has devices" count out '"uuid": ' "$("$peridot" devices --json | grep -c '"usable": true')"
-    check "--json has kernels" matches out '"kernel": "matvec_q8_0"'
-    check "--json has all of them" [ $(($(grep -c '"kernel": ' "$folder/out") % n_kernels)) = 0 ]
+    check "--json has kernels" matches out '"kernel": "topk"'
+    [ "$only" ] || check "--json has all of them" [ $(($(grep -c '"kernel": ' "$folder/out") % n_kernels)) = 0 ]
     check "all passed" eval '! matches out "\"passed\": false"'
     check "and clears what was remembered" eval '! remembered'
 }
 
 test_failure() {
     fails_with 1 'no device matches "nothing"' selftest --device nothing
+    fails_with 1 'there is no kernel whose name begins with "nothing"' selftest --only nothing
     fails_with 2 extra selftest extra
-    timeout --preserve-status -s INT 1 "$peridot" selftest >"$folder/out" 2>"$folder/err"
+}
+
+# Ctrl-C ends it at once, and what was found is printed and kept.
+test_interrupt() {
+    "$plant" "$cache" embed_f32 topk
+    set -m   # else it would ignore the signal
+    "$peridot" selftest >"$folder/out" 2>"$folder/err" &
+    local pid=$!
+    set +m
+    await_text "$folder/out" embed_bf16
+    kill -INT $pid
+    wait $pid
     check "selftest dies of the signal that stops it" [ $? = 130 ]
+    check "it says how far it was" matches out '^Stopped: [0-9]+ cases were compared'
+    check "what has passed is right again" eval '! grep -q embed_f32 "$cache"/wrong-*.txt'
+    check "what was not tried is as it was" grep -q topk "$cache"/wrong-*.txt
+    check "it tells of that" matches out 'no others do the same: topk\.$'
+    rm -f "$cache"/wrong-*.txt
+}
+
+# On a terminal it shows where it is.
+test_progress() {
+    has_terminal "progress" || return 0
+    script -qec "$peridot selftest --only embed_q" /dev/null </dev/null >"$folder/out" 2>&1
+    check "a terminal sees where it is" matches out 'kernel [0-9]+ of [0-9]+'
+    run selftest --only embed_q
+    check "nothing else does" [ ! -s "$folder/err" ]
 }
 
 # Whole self-tests take nearly all of the time: one is enough by default.
 [ -z "${PERIDOT_TEST_ALL:-}" ] || test_pass
 test_planted
 test_failure
+test_interrupt
+test_progress
 finish

@@ -9,6 +9,7 @@ static peridot_status open_gpu(struct pd_gpu **out, const char *selector, const 
     struct pd_gpu *gpu = calloc(1, sizeof *gpu);
     if (!gpu) return pd_fail_alloc(sizeof *gpu, "device");
     gpu->statistics = statistics;
+    gpu->frozen = PD_N_KERNELS;
     peridot_status status = pd_device_open(gpu, selector);
     if (status == PERIDOT_OK && !statistics) {
         pd_verdict_read(gpu->wrong, &gpu->info, cache_dir);

@@ -115,6 +115,11 @@ peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, e
  * processors. Nothing may be dispatched in between. */
 void pd_kernels_defer(struct pd_gpu *gpu);
 peridot_status pd_kernels_compile_deferred(struct pd_gpu *gpu);
+/* From now on pd_kernel_get finds what was compiled of the kernel, and returns PERIDOT_CANCELLED, without a sentence,
+ * for what was not. PD_N_KERNELS: it compiles again. */
+void pd_kernel_freeze(struct pd_gpu *gpu, enum pd_kernel_id id);
+/* Frees the kernel's pipelines. Nothing that was recorded with them may be submitted any more. PD_N_KERNELS: of all. */
+void pd_kernel_release(struct pd_gpu *gpu, enum pd_kernel_id id);
 const char *pd_kernel_name(enum pd_kernel_id id);
 /* Hash of its SPIR-V. */
 uint64_t pd_kernel_hash(enum pd_kernel_id id);

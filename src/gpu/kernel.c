@@ -130,6 +130,7 @@ peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, e
         *out = k;
         return PERIDOT_OK;
     }
+    if (id == gpu->frozen) return PERIDOT_CANCELLED;
     PD_TRY(open_source(gpu, id));
     struct pd_kernel *kernel = calloc(1, sizeof *kernel);
     if (!kernel) return pd_fail_alloc(sizeof *kernel, "kernel");
@@ -142,14 +143,25 @@ peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, e
     return PERIDOT_OK;
 }
 
-void pd_kernels_free(struct pd_gpu *gpu)
+void pd_kernel_freeze(struct pd_gpu *gpu, enum pd_kernel_id id) { gpu->frozen = id; }
+
+void pd_kernel_release(struct pd_gpu *gpu, enum pd_kernel_id id)
 {
-    while (gpu->kernels) {
-        struct pd_kernel *kernel = gpu->kernels;
-        gpu->kernels = kernel->next;
+    for (struct pd_kernel **at = &gpu->kernels; *at;) {
+        struct pd_kernel *kernel = *at;
+        if (id != PD_N_KERNELS && kernel->id != id) {
+            at = &kernel->next;
+            continue;
+        }
+        *at = kernel->next;
         gpu->vk.vkDestroyPipeline(gpu->device, kernel->pipeline, NULL);
         free(kernel);
     }
+}
+
+void pd_kernels_free(struct pd_gpu *gpu)
+{
+    pd_kernel_release(gpu, PD_N_KERNELS);
     for (int i = 0; i < PD_N_KERNELS; i++) {
         gpu->vk.vkDestroyPipelineLayout(gpu->device, gpu->layouts[i], NULL);
         gpu->vk.vkDestroyShaderModule(gpu->device, gpu->modules[i], NULL);

@@ -59,6 +59,7 @@ struct pd_gpu {
     struct pd_kernel *kernels;     /* list of compiled kernels */
     uint32_t n_pipelines;
     bool deferring;                /* pd_kernel_get queues kernels, and compiles none */
+    enum pd_kernel_id frozen;      /* no pipeline of this one is compiled any more; PD_N_KERNELS: none is frozen */
     bool wrong[PD_N_KERNELS];      /* what the last self-test found */
     VkPipelineLayout layouts[PD_N_KERNELS];
     VkShaderModule modules[PD_N_KERNELS];

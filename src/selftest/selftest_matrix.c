@@ -258,9 +258,7 @@ static void try_products(struct pd_trial *t, enum pd_dtype dtype, const uint32_t
         for (size_t r = 0; r < PD_COUNT(n_rows); r++)
             for (size_t m = 0; m < n_n_tokens; m++) {
                 struct part part = {dtype, n_rows[r]};
-                bool taken = t->brief  ? c == 0 && r == 2 && m == 0
-                    : t->thorough      ? (dtype + c + r + m) % 2
-                                       : (r + c) % 4 == 0 && m == c % n_n_tokens;
+                bool taken = t->thorough ? (dtype + c + r + m) % 2 : (r + c) % 4 == 0 && m == c % n_n_tokens;
                 if (taken) try_product(t, &part, 1, cols_of(dtype)[c], n_tokens[m], (r + m) % 3 == 0 ? 30 : 0);
             }
 }
@@ -532,7 +530,6 @@ void pd_try_matvec(struct pd_trial *t, uint32_t type)
     static const uint32_t n_tokens[] = {1, 2, 7, 8, 15, 31};
     enum pd_dtype dtype = (enum pd_dtype)type;
     try_products(t, dtype, n_tokens, PD_COUNT(n_tokens));
-    if (t->brief) return;
     try_all_fused_norm(t, dtype);
     try_tunings(t, dtype);
     try_experts_of(t, dtype, 1, 9);
@@ -547,7 +544,6 @@ void pd_try_matmul(struct pd_trial *t, uint32_t type)
     static const uint32_t n_tokens[] = {2, 15, 31, 33, 70};
     const struct part large = {(enum pd_dtype)type, 8200};
     try_products(t, large.dtype, n_tokens, PD_COUNT(n_tokens));
-    if (t->brief) return;
     try_experts_of(t, large.dtype, 2, 35);
     /* enough tokens for larger tiles */
     const struct experts many = {.dtype = large.dtype, .routes = {.n_experts = 3, .n_used = 2, .n_tokens = 70},

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ARENA_SIZE (12u << 20)
 #define HOST_SIZE (64u << 20)
@@ -40,10 +41,25 @@ void pd_trial_start(struct pd_trial *t, enum pd_kernel_id id, uint64_t seed)
     t->kernel = id;
     t->failure[0] = 0;
     t->check = (peridot_kernel_check){.kernel = pd_kernel_name(id), .failure = t->failure, .passed = true};
-    pd_random_seed(&t->random, seed, (uint64_t)id);
+    uint64_t stream = pd_hash(0, t->check.kernel, strlen(t->check.kernel));
+    pd_random_seed(&t->random, seed, stream);
+    pd_random_seed(&t->draw, seed, ~stream);
 }
 
 /* ---- a case ---- */
+
+static bool is_stopped(const struct pd_trial *t) { return t->stop && atomic_load(t->stop); }
+
+enum { ONE_IN = 4 };   /* cases whose pipelines are taken, where not all are */
+
+static bool may_compile(struct pd_trial *t)
+{
+    uint32_t n = 0;
+    bool drawn = pd_random_next(&t->draw) % ONE_IN == 0;
+    for (const struct pd_kernel *k = NULL; (k = pd_kernel_next(t->gpu, k)) != NULL;)
+        n += pd_kernel_id_of(k) == t->kernel;
+    return t->max_pipelines == 0 || (n < t->max_pipelines && (drawn || t->takes_first));
+}
 
 void pd_trial_begin(struct pd_trial *t, const char *format, ...)
 {
@@ -55,7 +71,9 @@ void pd_trial_begin(struct pd_trial *t, const char *format, ...)
     t->host_used = 0;
     t->ran = t->failed = false;
     t->r = (struct pd_recorder){.gpu = t->gpu, .commands = t->commands, .variants = t->variants};
+    if (is_stopped(t)) keep_failure(t, PERIDOT_CANCELLED);
     if (t->status == PERIDOT_OK) keep_failure(t, pd_commands_begin(t->commands));
+    pd_kernel_freeze(t->gpu, may_compile(t) ? PD_N_KERNELS : t->kernel);
     t->r.status = t->status;
 }
 
@@ -127,14 +145,25 @@ static peridot_status upload_and_run(struct pd_trial *t)
     return pd_span_read(t->gpu, t->now, t->arena, 0, size);
 }
 
+/* Who loses the device is seen by who runs: it stops the others before they can find theirs lost, too. */
+static peridot_status run_in_turn(struct pd_trial *t)
+{
+    if (t->turn) pthread_mutex_lock(t->turn);
+    peridot_status status = is_stopped(t) ? PERIDOT_CANCELLED : upload_and_run(t);
+    if (status == PERIDOT_ERROR_DEVICE_LOST && t->stop) atomic_store(t->stop, true);
+    if (t->turn) pthread_mutex_unlock(t->turn);
+    return status;
+}
+
 /* A kernel that the driver does not compile fails; a device that is lost ends the trial, and the kernel that lost it
  * failed. */
 void pd_trial_run(struct pd_trial *t)
 {
-    if (t->status != PERIDOT_OK || (t->r.status == PERIDOT_OK && !pd_commands_has(t->commands, t->kernel))) return;
-    peridot_status status = t->r.status == PERIDOT_OK ? upload_and_run(t) : t->r.status;
+    if (t->status != PERIDOT_OK || t->r.status == PERIDOT_CANCELLED) return;
+    if (t->r.status == PERIDOT_OK && !pd_commands_has(t->commands, t->kernel)) return;
+    peridot_status status = t->r.status == PERIDOT_OK ? run_in_turn(t) : t->r.status;
     t->ran = status == PERIDOT_OK;
-    if (!t->ran) pd_trial_fail(t, "%s", pd_error());
+    if (!t->ran && status != PERIDOT_CANCELLED) pd_trial_fail(t, "%s", pd_error());
     if (t->r.status == PERIDOT_OK || status == PERIDOT_ERROR_DEVICE_LOST) keep_failure(t, status);
     if (t->ran && t->after_run) t->after_run(t, t->user);
 }

@@ -10,6 +10,9 @@
 #include "ops/ops.h"
 #include "selftest/reference.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 enum {
     PD_TRIAL_GUARD = 64,              /* words before and after a buffer; 256 bytes, to keep its alignment */
     PD_TRIAL_GUARD_WORD = 0x7fc0dead, /* NaN in fp32, bf16 and (its high half) fp16 */
@@ -40,20 +43,26 @@ struct pd_trial {
     struct pd_variants variants;    /* that operations take; pd_trial_start sets the defaults of the device */
     uint32_t n_splits;              /* of products; 0: columns are not split */
     bool thorough;                  /* many cases, for tests; else few, for users */
-    bool brief;                     /* one, as a software device takes seconds to compile it */
+    /* Pipelines of the kernel that may be compiled, drawn from those of all cases; cases that take others are left out.
+     * 0: all. */
+    uint32_t max_pipelines;
+    struct pd_random draw;
+    bool takes_first;               /* none is drawn: the first ones are taken */
     char label[200];                /* of the case */
     bool ran, failed;               /* the case */
     enum pd_kernel_id kernel;       /* being tested: cases that do not dispatch it do not count */
     peridot_kernel_check check;     /* of that kernel */
     char failure[512];              /* the sentence in it */
     peridot_status status;
+    pthread_mutex_t *turn;          /* held while the device runs a case; NULL: trials may run theirs at once */
+    atomic_bool *stop;              /* once it is set, as a lost device does, cases do nothing any more; NULL: none */
     void (*after_run)(struct pd_trial *t, void *user);   /* for tests: may change `now`; NULL: none */
     void *user;
 };
 
 peridot_status pd_trial_open(struct pd_trial *t, struct pd_gpu *gpu);
 void pd_trial_close(struct pd_trial *t);
-/* The cases that follow test this kernel. */
+/* The cases that follow test this kernel, with random numbers that depend on the seed and its name. */
 void pd_trial_start(struct pd_trial *t, enum pd_kernel_id id, uint64_t seed);
 
 void pd_trial_begin(struct pd_trial *t, const char *format, ...) PD_PRINTF(2, 3);

@@ -10,14 +10,18 @@
 #include <string.h>
 
 struct selftest_args {
-    const char *device;
-    bool json;
+    const char *device, *only;
+    bool all, json;
 };
 
 static const struct cmd_option options[] = {
     {.name = "device", .metavar = "DEVICE", .kind = CMD_TEXT, .offset = offsetof(struct selftest_args, device),
      .help = "An index from peridot devices, part of a name, a UUID or a PCI address; or all, for every device that "
              "Peridot can use. Without it, the environment variable PERIDOT_DEVICE, or else the fastest real GPU."},
+    {.name = "all", .kind = CMD_FLAG, .offset = offsetof(struct selftest_args, all),
+     .help = "Every case on a software device, too: it compiles for some ten minutes. GPUs run every case always."},
+    {.name = "only", .metavar = "NAME", .kind = CMD_TEXT, .offset = offsetof(struct selftest_args, only),
+     .help = "Kernels whose names begin so: attention, matvec_q4_k. What is remembered of the others stays."},
     {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct selftest_args, json),
      .help = "A JSON array with an object for each device. An error that is no number is null."},
 };
@@ -25,6 +29,7 @@ static const struct cmd_option options[] = {
 /* ---- a device ---- */
 
 struct report {
+    struct cmd_progress progress;
     bool begun;                      /* the heading, or the object of the device */
     yyjson_mut_doc *doc;             /* NULL: a table on stdout */
     yyjson_mut_val *list, *object, *kernels;
@@ -87,6 +92,7 @@ static void add_check(struct report *r, const peridot_kernel_check *c)
 static bool take_check(void *user, const peridot_kernel_check *check)
 {
     struct report *r = user;
+    cmd_progress_end(&r->progress);
     if (!r->begun) r->doc ? begin_object(r, &r->result.device) : begin_table(&r->result.device);
     r->begun = true;
     if (!check->passed) keep_failure(r, check);
@@ -120,17 +126,20 @@ static void end_object(struct report *r, peridot_status status)
 struct total {
     yyjson_mut_doc *doc;        /* NULL: tables */
     yyjson_mut_val *list;
+    const struct selftest_args *args;
     uint32_t n_devices, n_right, n_cases;
     peridot_status status;      /* of the last device that could not be tested to the end */
 };
 
 static void test_device(struct total *t, const char *device)
 {
-    struct report r = {.doc = t->doc, .list = t->list};
+    struct report r = {.progress = cmd_progress_begin("kernel"), .doc = t->doc, .list = t->list};
     peridot_selftest_params params = {.device = device, .cache_dir = cmd_cache_dir(), .checked = take_check,
-                                      .user = &r};
+                                      .progress = cmd_progress_kernels, .user = &r, .all = t->args->all,
+                                      .only = t->args->only};
     peridot_status status = peridot_selftest(&r.result, &params);
-    if (r.begun && status != PERIDOT_CANCELLED) r.doc ? end_object(&r, status) : end_table(&r);
+    cmd_progress_end(&r.progress);
+    if (r.begun) r.doc ? end_object(&r, status) : end_table(&r);
     free(r.failures);
     t->n_devices++;
     t->n_right += status == PERIDOT_OK && is_right(&r.result.verdict);
@@ -158,7 +167,10 @@ static peridot_status test_all(struct total *t)
 
 static void print_total(const struct total *t)
 {
-    if (t->n_right == t->n_devices)
+    if (t->status == PERIDOT_CANCELLED)
+        printf("Stopped: %" PRIu32 " case%s compared, and what was found is kept. The other kernels were not tested.\n",
+               t->n_cases, t->n_cases == 1 ? " was" : "s were");
+    else if (t->n_right == t->n_devices)
         printf("All kernels are right%s: %" PRIu32 " case%s the reference.\n",
                t->n_devices > 1 ? " on all devices" : "", t->n_cases,
                t->n_cases == 1 ? " agrees with" : "s agree with");
@@ -173,16 +185,15 @@ static int run_selftest(const struct cmd_command *command, const void *arguments
     (void)command;
     const struct selftest_args *args = arguments;
     const char *device = cmd_device_name(args->device);
-    struct total t = {.doc = args->json ? cmd_json_new() : NULL};
+    struct total t = {.doc = args->json ? cmd_json_new() : NULL, .args = args};
     peridot_status status = PERIDOT_OK;
     if (t.doc) yyjson_mut_doc_set_root(t.doc, t.list = yyjson_mut_arr(t.doc));
     cmd_interrupt_watch();
     if (device && strcmp(device, "all") == 0) status = test_all(&t);
     else test_device(&t, device);
-    bool told = t.n_cases && t.status != PERIDOT_CANCELLED;
-    if (told && status == PERIDOT_OK && args->json) status = cmd_json_print(t.doc, "the results");
+    if (t.n_cases && status == PERIDOT_OK && args->json) status = cmd_json_print(t.doc, "the results");
     else yyjson_mut_doc_free(t.doc);
-    if (told && status == PERIDOT_OK && !args->json) print_total(&t);
+    if (t.n_cases && status == PERIDOT_OK && !args->json) print_total(&t);
     if (status != PERIDOT_OK) return cmd_exit(status);
     return t.status == PERIDOT_OK && t.n_right == t.n_devices ? CMD_OK : CMD_FAILURE;
 }
@@ -193,8 +204,9 @@ const struct cmd_command cmd_selftest = {
     .description =
         "Runs every kernel that the device can run on small cases (odd shapes, ragged edges, every type of weight, "
         "windows, softcap, grouped heads, several columns) and compares the results with those of plain C on the "
-        "host. It takes seconds on a GPU. A software device compiles for some ten minutes; a second run finds the "
-        "compiled pipelines in the cache, and takes about a minute there.\n\n"
+        "host. It takes seconds on a GPU. A software device compiles for a minute or two, on all processors, and runs "
+        "the cases of each kernel that share a few pipelines; --all runs them all. Ctrl-C ends it: what was found "
+        "until then is printed and kept.\n\n"
         "For each kernel it prints the number of cases, the worst error and the tolerance that goes with it, and ok "
         "or FAILED. An error is relative: to the sum of magnitudes of a dot product, to the root mean square of a row "
         "elsewhere. Where cases of a kernel have different tolerances, the pair shown is the one that comes closest "

@@ -110,6 +110,21 @@ bool cmd_progress_tokens(void *user, uint64_t done, uint64_t total)
     return !cmd_interrupted();
 }
 
+bool cmd_progress_kernels(void *user, uint32_t n_done, uint32_t n_kernels, double part)
+{
+    struct cmd_progress *p = user;
+    double now = cmd_now(), taken_s = now - p->begin_s;
+    if (p->enabled && now - p->drawn_s > 0.1) {
+        fprintf(stderr, "\r%s %" PRIu32 " of %" PRIu32, p->label, n_done + 1, n_kernels);
+        if (taken_s > 2 && part > 0) fprintf(stderr, ", about %.0f s left", taken_s * (1 - part) / part);
+        fputs("\033[K", stderr);
+        fflush(stderr);
+        p->drawn_s = now;
+        p->drawn = true;
+    }
+    return !cmd_interrupted();
+}
+
 void cmd_progress_end(struct cmd_progress *p)
 {
     if (p->drawn) fputs("\r\033[K", stderr);
