@@ -4,6 +4,8 @@ what transformers guesses with them.
 
     python3 tools/golden/drafter.py
 
+The models that they draft for are read in build/golden, where a build puts them.
+
 gemma4-assistant drafts for gemma4, gemma4-small-assistant for gemma4-small, with clusters of tokens in its files. Each
 folder has config.json and model.safetensors, the first one a model.gguf too, and guesses.f32: at each position of
 POSITIONS the logits of N_GUESSES greedy guesses, [positions][guesses][272], little-endian float32. The guesses come
@@ -22,6 +24,7 @@ import files
 import models
 import oracle
 import weights
+from assemble import BUILT
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 POSITIONS = (1, 7, 13, 40, 99)      # tokens that were evaluated: windows are of 12
@@ -126,7 +129,7 @@ def make(of, has_clusters):
     shape = models.SHAPES[of]
     c = config(shape)
     model, state = build(c, folder.name)
-    target = oracle.load(shape, HERE / of)
+    target = oracle.load(shape, BUILT / of)
     ids = models.tokens(shape)
     rows = torch.stack([guess(model, target, ids, n) for n in POSITIONS])
     rows.numpy().astype("<f4").tofile(folder / "guesses.f32")

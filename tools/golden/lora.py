@@ -5,6 +5,8 @@ compute with them.
     python3 -m venv --system-site-packages venv && venv/bin/pip install --no-deps peft accelerate
     venv/bin/python tools/golden/lora.py [NAME...]
 
+The models themselves are read in build/golden, where a build puts them.
+
 A folder has PEFT directories `first` (all matrices of the layers, with other ranks and factors of some modules) and
 `second` (some of them, alpha / sqrt(r)), the same adapters as GGUF files, tokens.txt, and logits of float64 weights and
 activations: of each adapter alone, and of `first` with 0.75 of its scale beside `second` with -0.5.
@@ -22,6 +24,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 import weights
+from assemble import BUILT
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 N_TOKENS = 40
@@ -86,7 +89,7 @@ def make(name):
     architecture, excluded = said["architectures"][0], ".*vision_tower.*" if "vision_config" in said else None
 
     def load():
-        return getattr(transformers, architecture).from_pretrained(HERE / base, dtype=torch.float64,
+        return getattr(transformers, architecture).from_pretrained(BUILT / base, dtype=torch.float64,
                                                                    attn_implementation="eager").eval()
 
     def logits(model):
