@@ -3,6 +3,7 @@
 
 peridot=$1
 source=$2
+goldens=$(dirname "$peridot")/golden   # tests/golden with its weights
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 # What Mesa compiled may be kept for the next test; what Peridot keeps may not.
@@ -48,7 +49,7 @@ make_seer() {
     local file parts
     mkdir "$1"
     for file in config.json preprocessor_config.json model.safetensors tokenizer.model; do
-        cp "$source/tests/golden/gemma3-vision/$file" "$1"
+        cp "$goldens/gemma3-vision/$file" "$1"
     done
     parts="{% for part in m.content %}{% if part.type == 'image' %}<start_of_image>{% else %}{{ part.text | trim }}"
     parts="{% if m.content is string %}{{ m.content }}{% else %}$parts{% endif %}{% endfor %}{% endif %}"

@@ -2,7 +2,7 @@
 # The command line where no device is needed: help, wrong usage, exit statuses, tokenize, inspect, make.
 . "$(dirname "$0")/command.sh"
 
-model=$source/tests/golden/gemma2-q8_0/model.gguf
+model=$goldens/gemma2-q8_0/model.gguf
 
 test_help() {
     local command section
@@ -86,8 +86,8 @@ test_hints() {
     fails_with 2 'none.gguf is a model, not a PROMPT (did you mean peridot run -m none.gguf?); it is not on' \
         run none.gguf
     fails_with 2 "did you mean peridot run -m $model \"Why is the sky blue?\"?" run "$model" "Why is the sky blue?"
-    fails_with 2 "did you mean peridot embed -m $source/tests/golden/gemma2-base?" \
-        embed "$source/tests/golden/gemma2-base"
+    fails_with 2 "did you mean peridot embed -m $goldens/gemma2-base?" \
+        embed "$goldens/gemma2-base"
     fails_with 2 'one argument too many (did you mean peridot chat -m none.gguf?)' chat none.gguf
     fails_with 2 'did you mean peridot run -m gemma3:1b "Why is the sky blue?"?' run gemma3:1b "Why is the sky blue?"
     fails_with 2 'did you mean peridot chat -m google/gemma-3-1b-it?' chat google/gemma-3-1b-it
@@ -123,7 +123,7 @@ test_model_names() {
     for name in gemma-3-1b-it gemma-3 tower gemma-3-1b-it:Q8_0; do
         PERIDOT_MODELS=$folder/models fails_with 2 "(did you mean peridot run -m $name?); -- $name takes" run "$name"
     done
-    PERIDOT_MODELS=$source/tests/golden fails_with 2 'did you mean peridot run -m gemma2-q8_0/model?' \
+    PERIDOT_MODELS=$goldens fails_with 2 'did you mean peridot run -m gemma2-q8_0/model?' \
         run gemma2-q8_0/model
     for name in tow "gemma3 is new" Gemma Llama falcon phi and/or gemstone gemma_; do
         PERIDOT_MODELS=$folder/models run run --device none "$name"

@@ -5,7 +5,6 @@
 . "$(dirname "$0")/command.sh"
 
 failing=$(dirname "$peridot")/tests/peridot_failing_alloc
-golden=$source/tests/golden
 mkdir "$folder/made"
 printf 'Once upon a time\n' >"$folder/text"
 
@@ -41,10 +40,10 @@ try() {
 
 try devices --json
 try tokenize -m "$source/models/stories.gguf"
-try inspect "$golden/gemma2-base"
-HOME=$folder PERIDOT_MODELS=$golden/gemma1:$golden/llama3-new try models --json
-try convert "$golden/gemma2-base" -o FILE --type q8_0
-try logits -m "$golden/gemma2-q8_0/model.gguf" --tokens 2,5,7,11 --out FILE
+try inspect "$goldens/gemma2-base"
+HOME=$folder PERIDOT_MODELS=$goldens/gemma1:$goldens/llama3-new try models --json
+try convert "$goldens/gemma2-base" -o FILE --type q8_0
+try logits -m "$goldens/gemma2-q8_0/model.gguf" --tokens 2,5,7,11 --out FILE
 try run -m "$source/models/stories.gguf" -n 8 --temp 0 'Once upon'
 
 # A server either does not start, and says why, or answers each of two alike requests, and one of each other form of

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/command.sh"
 
 stories=$source/models/stories.gguf
-saved=$source/tests/golden/report/schema-1.json
+saved=$goldens/report/schema-1.json
 tiny=(-p 8 -n 4 -r 2)
 
 # columns FILE: true when every line of a CSV has as many fields as the first; commas in quotes are none.

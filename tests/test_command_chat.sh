@@ -5,7 +5,7 @@
 printf 'leak:wcsdup\n' >"$folder/leaks"
 export LSAN_OPTIONS=suppressions=$folder/leaks:print_suppressions=0
 
-golden=$source/tests/golden/gemma2-q8_0/model.gguf
+golden=$goldens/gemma2-q8_0/model.gguf
 export XDG_STATE_HOME=$folder/state TERM=xterm LC_ALL=C.UTF-8
 
 # chat LINES ARGUMENTS...: a conversation by a pipe; leaves $status, out and err.
@@ -197,7 +197,7 @@ test_refusals() {
     printf 'a\0b\nOnce\n' | "$peridot" chat -n 2 >"$folder/out" 2>"$folder/err"
     check "a zero byte is refused" contains err "a line has a zero byte in it"
     fails_with 1 none.json chat --load "$folder/none.json"
-    fails_with 1 "is a classifier of tokens" chat -m "$source/tests/golden/gemma2-token"
+    fails_with 1 "is a classifier of tokens" chat -m "$goldens/gemma2-token"
     yes 'Once upon a time' | "$peridot" chat -n 40 2>"$folder/err" | head -c 1 >"$folder/out"
     check "a closed stdout ends chat, as it ends run" [ "${PIPESTATUS[1]}" = 141 ]
 }

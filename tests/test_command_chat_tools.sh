@@ -59,7 +59,7 @@ prompts() { sed -n 's/^prompt: \([0-9]*\) tokens*,.*/\1/p' "$folder/err" | paste
 
 # An image of a tool's result goes to a model that sees, and is named to one that does not.
 test_images() {
-    local golden=$source/tests/golden/gemma3-vision model=$folder/caller-seer.gguf text n
+    local golden=$goldens/gemma3-vision model=$folder/caller-seer.gguf text n
     text='42\n[image, image/png]'
     for n in image-1.png tokens.txt; do
         sed "s|\"$folder/log\"|&, \"image:$golden/$n\"|" "$folder/server.json" >"$folder/shows-$n.json"

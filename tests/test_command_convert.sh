@@ -10,7 +10,7 @@ logits() { "$peridot" logits -m "$1" --tokens "$2" --kv f32 --out "$3" 2>"$folde
 
 # same_logits NAME TYPE: the golden folder NAME and its GGUF file of the type it is stored in, byte for byte.
 same_logits() {
-    local from=$source/tests/golden/$1 tokens
+    local from=$goldens/$1 tokens
     tokens=$(cat "$from/tokens.txt")
     run convert "$from" -o "$folder/x.gguf" --type "$2"
     check "convert $1 succeeds" [ $status = 0 ]
@@ -36,7 +36,7 @@ test_logits() {
     same_logits qwen3 bf16
     same_logits llama-yarn f32
     same_logits llama-longrope f32
-    run convert "$source/tests/golden/gemma3-wrapped" -o "$folder/x.gguf"
+    run convert "$goldens/gemma3-wrapped" -o "$folder/x.gguf"
     check "vision is told of" contains err "3 tensors of vision were left out"
     check "a missing tokenizer is told of" contains err "no tokenizer was found"
 }
@@ -45,7 +45,7 @@ test_logits() {
 test_rope_rules() {
     local name from
     for name in llama3 llama-yarn-mscale; do
-        from=$source/tests/golden/$name
+        from=$goldens/$name
         run convert "$from" -o "$folder/x.gguf" --type f32
         check "convert $name succeeds" [ $status = 0 ]
         logits "$from" "$(cat "$from/tokens.txt")" "$folder/a.f32"
@@ -91,7 +91,7 @@ test_imatrix() {
     fails_with 1 "text: as an imatrix.dat its entry 0 is cut or damaged" convert "$stories" -o "$folder/y.gguf" \
         --imatrix "$folder/text"
     fails_with 1 "in_sum2" convert "$stories" -o "$folder/y.gguf" --imatrix "$stories"
-    run convert "$source/tests/golden/llama" -o "$folder/y.gguf" --imatrix "$folder/i.gguf"
+    run convert "$goldens/llama" -o "$folder/y.gguf" --imatrix "$folder/i.gguf"
     check "another model's is refused" [ $status = 1 ]
     check "by what differs" contains err "columns"
 }
@@ -111,7 +111,7 @@ test_imatrix_is_good() {
 }
 
 test_fails() {
-    local golden=$source/tests/golden/gemma1
+    local golden=$goldens/gemma1
     fails_with 2 "-o" convert "$golden"
     fails_with 2 "--type does not know q4_m" convert "$golden" -o "$folder/y.gguf" --type q4_m
     fails_with 1 "no/y.gguf" convert "$golden" -o "$folder/no/y.gguf"

@@ -3,7 +3,6 @@
 # server. That the numbers are right is test_embedding.c's.
 . "$(dirname "$0")/command.sh"
 
-golden=$source/tests/golden
 names=(embedding-gemma embedding-gemma2)
 texts=('the cat' 'a' 'one two and a longer text that goes on for more than a window to either side of it')
 
@@ -19,7 +18,7 @@ of_length_1() { tr -d '[],' <"$folder/out" | awk '{ t = 0; for (i = 1; i <= NF; 
                                                    if ((t - 1) ^ 2 > 1e-8) exit 1 }'; }
 
 test_forms() {
-    local model=$golden/$1 text
+    local model=$goldens/$1 text
     run embed -m "$model" "${texts[@]}"
     check "$1: embed succeeds" [ $status = 0 ]
     check "$1: a vector for each text" [ "$(wc -l <"$folder/out")" = 3 ]
@@ -44,7 +43,7 @@ test_forms() {
 }
 
 test_tasks() {
-    local model=$golden/$1
+    local model=$goldens/$1
     run embed -m "$model" 'task: search result | query: the cat' 'title: none | text: the cat'
     cp "$folder/out" "$folder/want"
     { "$peridot" embed -m "$model" --task query 'the cat'; "$peridot" embed -m "$model" --task document 'the cat'
@@ -60,22 +59,22 @@ test_refusals() {
     local command
     for command in run chat; do
         fails_with 1 "$command needs a language model, and embedding-gemma is an embedding model: use peridot embed" \
-            $command -m "$golden/embedding-gemma" $([ $command = run ] && echo x)
+            $command -m "$goldens/embedding-gemma" $([ $command = run ] && echo x)
     done
     fails_with 1 "task \"poetry\" is not one of the model's (query, document, Clustering)" \
-        embed -m "$golden/embedding-gemma" --task poetry x
-    fails_with 1 'more than the 48' embed -m "$golden/embedding-gemma" --dimensions 49 x
+        embed -m "$goldens/embedding-gemma" --task poetry x
+    fails_with 1 'more than the 48' embed -m "$goldens/embedding-gemma" --dimensions 49 x
     fails_with 1 'makes no vectors of pictures (--image): models of the family gemma3 have no head for them' \
-        embed -m "$golden/gemma3-vision" --image "$golden/gemma3-vision/image-1.png"
-    fails_with 1 'models of the family gemma-embedding have no head' embed -m "$golden/embedding-gemma" --image x y
-    fails_with 1 'no tasks' embed -m "$golden/gemma2-base" --task query x
-    fails_with 1 'context 4 positions' embed -m "$golden/embedding-gemma" --ctx 4 "far too long"
+        embed -m "$goldens/gemma3-vision" --image "$goldens/gemma3-vision/image-1.png"
+    fails_with 1 'models of the family gemma-embedding have no head' embed -m "$goldens/embedding-gemma" --image x y
+    fails_with 1 'no tasks' embed -m "$goldens/gemma2-base" --task query x
+    fails_with 1 'context 4 positions' embed -m "$goldens/embedding-gemma" --ctx 4 "far too long"
 }
 
 # changed FILE SED: a copy of the model in the folder "copy", with one of its files changed.
 changed() {
     rm -rf "$folder/copy"
-    cp -r "$golden/embedding-gemma" "$folder/copy"
+    cp -r "$goldens/embedding-gemma" "$folder/copy"
     sed -i "$2" "$folder/copy/$1"
 }
 test_files() {
@@ -108,7 +107,7 @@ test_files() {
 
 # Qwen3-Embedding: the state of the token that its tokenizer ends texts with, as transformers computes it.
 test_last() {
-    local from=$golden/embedding-qwen3 model
+    local from=$goldens/embedding-qwen3 model
     local -a texts
     mapfile -t texts <"$from/texts.txt"
     run convert "$from" -o "$folder/made.gguf" --type bf16
@@ -126,7 +125,7 @@ test_last() {
     rm -rf "$folder/copy"
     cp -r "$from" "$folder/copy"
     sed -i 's/models.Normalize/models.Dense/' "$folder/copy/modules.json"
-    cp -r "$golden/embedding-gemma/2_Dense" "$folder/copy/2_Normalize"
+    cp -r "$goldens/embedding-gemma/2_Dense" "$folder/copy/2_Normalize"
     fails_with 1 'modules.json: type "sentence_transformers.models.Dense" is not known of a qwen3 model' \
         embed -m "$folder/copy" x
 }

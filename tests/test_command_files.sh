@@ -2,8 +2,8 @@
 # What the command writes its results into and what it reads them from: devices, FIFOs, links, closed descriptors.
 . "$(dirname "$0")/command.sh"
 
-golden=$source/tests/golden/gemma1
-model=$source/tests/golden/gemma2-q8_0/model.gguf
+golden=$goldens/gemma1
+model=$goldens/gemma2-q8_0/model.gguf
 
 convert() { run convert "$golden" --type f32 -o "$@"; }
 mode_is() { [ "$(stat -c %a "$1")" = "$2" ]; }

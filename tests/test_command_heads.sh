@@ -2,7 +2,6 @@
 # The command line where a model's states are read: classify, tag, embed, perplexity.
 . "$(dirname "$0")/command.sh"
 
-golden=$source/tests/golden
 stories=$source/models/stories.gguf
 heldout=${PERIDOT_SHARED:-}/data/stories-heldout.txt   # of CMake's PERIDOT_SHARED
 texts=('the cat' 'a' 'one two')
@@ -33,7 +32,7 @@ scores() {
 }
 
 test_classify() {
-    local model=$golden/gemma2-sequence text
+    local model=$goldens/gemma2-sequence text
     for text in "${texts[@]}"; do
         scores "$model" "$text" | paste <(printf '%s\n' calm glad sad) - | sort -k2,2gr | tr '\n' '\t' | sed 's/\t$/\n/'
     done >"$folder/want"
@@ -59,8 +58,8 @@ test_classify() {
 copy_head() {
     rm -rf "$folder/head"
     mkdir "$folder/head"
-    cp "$golden/$1"/{model.safetensors,tokenizer.model} "$folder/head"
-    sed "$2" "$golden/$1/config.json" >"$folder/head/config.json"
+    cp "$goldens/$1"/{model.safetensors,tokenizer.model} "$folder/head"
+    sed "$2" "$goldens/$1/config.json" >"$folder/head/config.json"
 }
 
 # The logits of a text's last token, a line each.
@@ -89,7 +88,7 @@ test_problem_types() {
     copy_head gemma2-sequence "${problem/TYPE/single_label_classification}"
     run classify -m "$folder/head" --kv f32 --all "the cat"
     cp "$folder/out" "$folder/want"
-    run classify -m "$golden/gemma2-sequence" --kv f32 --all "the cat"
+    run classify -m "$goldens/gemma2-sequence" --kv f32 --all "the cat"
     check "classify: one label is right where nothing else is said" cmp -s "$folder/out" "$folder/want"
     copy_head gemma2-sequence "${problem/TYPE/ranking}"
     fails_with 1 'problem_type "ranking"' classify -m "$folder/head" x
@@ -113,8 +112,8 @@ test_problem_types() {
     copy_head gemma2-token 's/"id2label"/"id2other"/'
     { LC_ALL=C sed 's/\[5\],"data_offsets":\[158848,158858\]/[1],"data_offsets":[158848,158850]/
         s/\[5,64\],"data_offsets":\[158858,159498\]/[1,64],"data_offsets":[158850,158978]/' \
-        "$golden/gemma2-token/model.safetensors" | head -c $((2656 + 158850))
-        tail -c 640 "$golden/gemma2-token/model.safetensors" | head -c 128; } >"$folder/head/model.safetensors"
+        "$goldens/gemma2-token/model.safetensors" | head -c $((2656 + 158850))
+        tail -c 640 "$goldens/gemma2-token/model.safetensors" | head -c 128; } >"$folder/head/model.safetensors"
     raw_scores "a" 4 | tail -1 >"$folder/want"
     run tag -m "$folder/head" --kv f32 a
     check "tag: one output is a score" alike <(sed -n '1s/.*\tLABEL_0\t//p' "$folder/out") "$folder/want"
@@ -123,7 +122,7 @@ test_problem_types() {
 }
 
 test_tag() {
-    local model=$golden/gemma2-token text=$'the c\tat\\\u00e9'
+    local model=$goldens/gemma2-token text=$'the c\tat\\\u00e9'
     run tag -m "$model" "$text"
     check "tag succeeds" [ $status = 0 ]
     check "tag: columns" matches out $'^0\t[0-9]+\tt[he]*\t(O|[BI]-(NAME|PLACE))\t[01]\\.[0-9]{6}$'
@@ -148,7 +147,7 @@ test_tag() {
 
 # Prints the vector of tokens with a pooling: mean, last or cls.
 pooled() {
-    "$peridot" hidden -m "$golden/gemma2-base" --tokens "$1" --out - 2>/dev/null | od -An -v -tf4 -w256 |
+    "$peridot" hidden -m "$goldens/gemma2-base" --tokens "$1" --out - 2>/dev/null | od -An -v -tf4 -w256 |
         awk -v how="$2" '{ n++
               for (i = 1; i <= NF; i++) { if (how == "mean") v[i] += $i; else if (how == "last" || n == 1) v[i] = $i } }
             END { for (i = 1; i <= NF; i++) { v[i] /= how == "mean" ? n : 1; l += v[i] * v[i] }
@@ -156,7 +155,7 @@ pooled() {
 }
 
 test_embed() {
-    local model=$golden/gemma2-base pool ids
+    local model=$goldens/gemma2-base pool ids
     ids=$(printf 'the cat' | "$peridot" tokenize -m "$model" --bos)
     for pool in mean last cls; do
         pooled "$ids" $pool >"$folder/want"
@@ -201,7 +200,7 @@ together_as_alone() {
 # A line that is written when the one before is answered.
 answers_at_once() {
     local first second in
-    coproc "$peridot" classify -m "$golden/gemma2-sequence" --kv f32 2>"$folder/err"
+    coproc "$peridot" classify -m "$goldens/gemma2-sequence" --kv f32 2>"$folder/err"
     in=${COPROC[1]}
     echo "the cat" >&"$in"
     read -r -t 120 first <&"${COPROC[0]}"
@@ -215,21 +214,21 @@ answers_at_once() {
 test_many() {
     local text
     many_lines >"$folder/lines"
-    together_as_alone "32 256" classify -m "$golden/gemma2-sequence" --all
+    together_as_alone "32 256" classify -m "$goldens/gemma2-sequence" --all
     check "classify: a line for each" lines 40
     sed -n '5p;8p' "$folder/want" >"$folder/some"
     sed -n '5p;8p' "$folder/lines" | while IFS= read -r text; do
-        "$peridot" classify -m "$golden/gemma2-sequence" --kv f32 --all -- "$text"
+        "$peridot" classify -m "$goldens/gemma2-sequence" --kv f32 --all -- "$text"
     done 2>"$folder/err" >"$folder/out"
     check "classify: and what a process of its own gives" alike "$folder/out" "$folder/some" 1e-5
-    together_as_alone 32 tag -m "$golden/gemma2-token"
-    for text in mean last; do together_as_alone 32 embed -m "$golden/gemma2-base" --pool $text; done
+    together_as_alone 32 tag -m "$goldens/gemma2-token"
+    for text in mean last; do together_as_alone 32 embed -m "$goldens/gemma2-base" --pool $text; done
     check "embed: a line for each" lines 40
-    "$peridot" classify -m "$golden/gemma2-sequence" --kv f32 "${texts[@]}" >"$folder/want" 2>"$folder/err"
+    "$peridot" classify -m "$goldens/gemma2-sequence" --kv f32 "${texts[@]}" >"$folder/want" 2>"$folder/err"
     answers_at_once >"$folder/out"
     check "classify: a line in a pipe is answered at once" alike "$folder/out" "$folder/want" 1e-5
     printf '%s\n' a "the cat" "far too long for it" b |
-        "$peridot" classify -m "$golden/gemma2-sequence" --ctx 8 >"$folder/out" 2>"$folder/err"
+        "$peridot" classify -m "$goldens/gemma2-sequence" --ctx 8 >"$folder/out" 2>"$folder/err"
     check "classify: what is wrong with a text comes after those before it" lines 2
     check "classify: and names the text" contains err "text 3 has"
 }
@@ -249,8 +248,8 @@ perplexities_of() {
 }
 
 test_perplexity() {
-    local model=$golden/gemma2-base name
-    for name in gemma4 gemma4-small; do perplexities_of "$golden/$name" "$golden/$name/model.gguf"; done
+    local model=$goldens/gemma2-base name
+    for name in gemma4 gemma4-small; do perplexities_of "$goldens/$name" "$goldens/$name/model.gguf"; done
     perplexities_of "$model" "$model"
     check "perplexity's last line" \
         grep -qxE 'perplexity: [0-9]+\.[0-9]{4} \+- [0-9]+\.[0-9]{4}' <(tail -1 "$folder/out")
@@ -307,7 +306,7 @@ by_windows() {   # by_windows MODEL TEXT CTX
 }
 
 test_perplexity_llama_cpp() {
-    local model=$golden/gemma2-base ctx tokens perplexity error
+    local model=$goldens/gemma2-base ctx tokens perplexity error
     head -c 47 "$model/text.txt" >"$folder/text"   # 48 tokens with bos
     (cat "$folder/text"; echo) >"$folder/line"
     for ctx in 16 15 23; do
@@ -324,24 +323,24 @@ test_perplexity_llama_cpp() {
 
 test_wrong_models() {
     local command arguments model
-    fails_with 1 'is a language model' classify -m "$golden/gemma2-base" x
-    fails_with 1 'is a language model' tag -m "$golden/gemma2-q8_0/model.gguf" x
-    fails_with 1 'is a classifier of tokens' classify -m "$golden/gemma2-token" x
-    fails_with 1 'is a classifier of texts' tag -m "$golden/gemma2-sequence" x
+    fails_with 1 'is a language model' classify -m "$goldens/gemma2-base" x
+    fails_with 1 'is a language model' tag -m "$goldens/gemma2-q8_0/model.gguf" x
+    fails_with 1 'is a classifier of tokens' classify -m "$goldens/gemma2-token" x
+    fails_with 1 'is a classifier of texts' tag -m "$goldens/gemma2-sequence" x
     # before it is loaded, or a device is looked for
     for command in run chat perplexity serve; do
         case $command in run) arguments=x ;; perplexity) arguments="-f $0" ;; *) arguments= ;; esac
         for model in sequence:classify token:tag; do
             fails_with 1 "$command needs a language model, and gemma2-${model%:*} is " $command \
-                -m "$golden/gemma2-${model%:*}" --device no-such-device $arguments
+                -m "$goldens/gemma2-${model%:*}" --device no-such-device $arguments
             check "and $command says what to use" matches err ": use peridot ${model#*:}\$"
         done
     done
-    fails_with 1 'use peridot run, chat or serve' classify -m "$golden/gemma2-base" --device no-such-device x
-    fails_with 1 'is a classifier of texts' perplexity -m "$golden/gemma2-sequence" -f "$0"
-    fails_with 1 'is a base model without a head' perplexity -m "$golden/llama-base" -f "$0"
-    fails_with 1 'no logits' logits -m "$golden/llama-base" --tokens 2 --out "$folder/x"
-    fails_with 1 'context 4 positions' embed -m "$golden/gemma2-base" --ctx 4 "far too long"
+    fails_with 1 'use peridot run, chat or serve' classify -m "$goldens/gemma2-base" --device no-such-device x
+    fails_with 1 'is a classifier of texts' perplexity -m "$goldens/gemma2-sequence" -f "$0"
+    fails_with 1 'is a base model without a head' perplexity -m "$goldens/llama-base" -f "$0"
+    fails_with 1 'no logits' logits -m "$goldens/llama-base" --tokens 2 --out "$folder/x"
+    fails_with 1 'context 4 positions' embed -m "$goldens/gemma2-base" --ctx 4 "far too long"
     fails_with 2 'did you mean mean' embed --pool meen x
 }
 

@@ -2,7 +2,7 @@
 # peridot logits, hidden and perplexity with pictures: the numbers of transformers, and what is refused.
 . "$(dirname "$0")/command.sh"
 
-golden=$source/tests/golden/gemma3-vision
+golden=$goldens/gemma3-vision
 prompt=(--tokens "@$golden/tokens-2.txt" --kv f32 --precision exact)
 pictures=(--image "$golden/image-1.png" --image "$golden/image-2.png")
 
@@ -34,7 +34,7 @@ close() { awk -v a="$1" -v b="$2" 'BEGIN { d = a / b - 1; exit !(d * d < 1e-8) }
 test_perplexity() {
     local model at ctx tokens perplexity error
     for model in gemma3-vision gemma4-vision gemma4-dense-vision gemma4-unified-vision; do
-        at=$source/tests/golden/$model
+        at=$goldens/$model
         while read -r ctx tokens perplexity error; do
             run perplexity -m "$at" --precision exact --kv f32 --tokens "@$at/tokens-2.txt" --ctx "$ctx" \
                 --image "$at/image-1.png" --image "$at/image-2.png"
@@ -44,7 +44,7 @@ test_perplexity() {
             check "$model --ctx $ctx: no bytes" [ "$(wc -l <"$folder/out")" = 2 ]
         done <"$at/perplexity-2.txt"
     done
-    local text=$source/tests/golden/gemma2-base
+    local text=$goldens/gemma2-base
     run perplexity -m "$text" -f "$text/text.txt" --ctx 64
     perplexity=$(tail -1 "$folder/out")
     "$peridot" tokenize -m "$text" --bos <"$text/text.txt" >"$folder/ids"
@@ -76,7 +76,7 @@ test_crops() {
     rm "$folder/rows"
     fails_with 1 "80 image tokens (287), but 2 images of 32 rows" "${cropped[@]}"
     fails_with 1 "--pan-and-scan: gemma4-vision is not a Gemma 3 model that sees images" logits \
-        -m "$source/tests/golden/gemma4-vision" --tokens 2 --pan-and-scan --out "$folder/rows"
+        -m "$goldens/gemma4-vision" --tokens 2 --pan-and-scan --out "$folder/rows"
     check "no file is left" [ ! -e "$folder/rows" ]
 }
 

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/serve.sh"
 "$(dirname "$peridot")/tests/write_thinkers" "$folder" || exit 1
 filler=$folder/filler.gguf
-golden=$source/tests/golden/gemma2-q8_0/model.gguf
+golden=$goldens/gemma2-q8_0/model.gguf
 none="vocabulary has no tokens for fill-in-the-middle"
 
 is() { [ "$(cat "$folder/$1")" = "$2" ]; }

@@ -3,9 +3,8 @@
 # model is a tiny random one, whose text means nothing.
 . "$(dirname "$0")/serve.sh"
 
-golden=$source/tests/golden
-adapters=$golden/lora/llama
-model=$golden/llama/model.gguf
+adapters=$goldens/lora/llama
+model=$goldens/llama/model.gguf
 tokens=$(cat "$adapters/tokens.txt")
 
 # logits NAME ARGUMENTS...: into $folder/NAME.f32
@@ -42,16 +41,16 @@ test_commands() {
 }
 
 test_convert() {
-    run convert "$golden/llama" -o "$folder/merged.gguf" --type f32 --lora "$adapters/first:0.75" \
+    run convert "$goldens/llama" -o "$folder/merged.gguf" --type f32 --lora "$adapters/first:0.75" \
         --lora "$adapters/second.gguf:-0.5"
     check "convert merges adapters" [ $status = 0 ]
     run run -m "$folder/merged.gguf" --raw --ids -n 12 --temp 0 abc
     merged=$(cat "$folder/out")
-    run run -m "$golden/llama" --raw --ids -n 12 --temp 0 --lora "$adapters/first:0.75" \
+    run run -m "$goldens/llama" --raw --ids -n 12 --temp 0 --lora "$adapters/first:0.75" \
         --lora "$adapters/second.gguf:-0.5" abc
     check "and the file writes what the model with them does" [ "$(cat "$folder/out")" = "$merged" ]
     fails_with 1 'general.architecture is gemma3, not llama' \
-        convert "$golden/llama" -o "$folder/no.gguf" --lora "$golden/lora/gemma3/first.gguf"
+        convert "$goldens/llama" -o "$folder/no.gguf" --lora "$goldens/lora/gemma3/first.gguf"
     check "what is refused is not written" [ ! -e "$folder/no.gguf" ]
 }
 
@@ -59,9 +58,9 @@ test_refused() {
     fails_with 1 'two adapters are called first' \
         run -m "$model" --lora "$adapters/first" --lora "$adapters/first.gguf" x
     fails_with 1 'No such file' run -m "$model" --lora "$folder/nothing.gguf" x
-    fails_with 1 'no adapter_config.json in this folder' run -m "$model" --lora "$golden/llama" x
+    fails_with 1 'no adapter_config.json in this folder' run -m "$model" --lora "$goldens/llama" x
     fails_with 1 'general.type is model, not adapter' run -m "$model" --lora "$model" x
-    fails_with 1 'say [4, 64]' run -m "$model" --lora "$golden/lora/phi3/first" x
+    fails_with 1 'say [4, 64]' run -m "$model" --lora "$goldens/lora/phi3/first" x
     fails_with 1 'an adapter, which is given beside its model (--lora)' run -m "$adapters/first.gguf" x
     fails_with 1 'an adapter, which is given beside its model (--lora)' run -m "$adapters/first" x
 }

@@ -2,7 +2,7 @@
 # The command line with a model on a device: devices, logits, hidden, run.
 . "$(dirname "$0")/command.sh"
 
-golden=$source/tests/golden/gemma2-q8_0/model.gguf
+golden=$goldens/gemma2-q8_0/model.gguf
 stories=$source/models/stories.gguf
 
 test_devices() {
@@ -220,8 +220,8 @@ test_run_template() {
 test_foreign_template() {
     local model=$folder/templated port
     mkdir -p "$model"
-    cp "$source"/tests/golden/gemma2/{config.json,model.safetensors} "$model"
-    cp "$source/tests/golden/gemma2-base/tokenizer.model" "$model"
+    cp "$goldens"/gemma2/{config.json,model.safetensors} "$model"
+    cp "$goldens/gemma2-base/tokenizer.model" "$model"
     echo '{"chat_template": "{{ \u0027[INST] <<SYS>>\u0027 }}"}' >"$model/tokenizer_config.json"
     run run -m "$model" -n 1 hi
     check "run names the file and the template" contains err \

@@ -3,7 +3,6 @@
 # that are broken, hostile or of other families; and which name means which model.
 . "$(dirname "$0")/command.sh"
 
-golden=$source/tests/golden
 home=$folder/home
 ones=$(printf '1%.0s' {1..40})
 unset HF_HOME HF_HUB_CACHE HUGGINGFACE_HUB_CACHE OLLAMA_MODELS LLAMA_CACHE
@@ -27,30 +26,30 @@ make_stores() {
     mkdir -p "$hub/models--unsloth--tiny-GGUF/snapshots/$ones" "$hub/datasets--google--x/snapshots/$ones"
     mkdir -p "$hub/models--empty" "$folder/own/deep/gemma-3" "$studio"
     printf %s "$ones" >"$hub/models--google--gemma-2-tiny/refs/main"
-    cp "$golden"/gemma2-bf16-shards/{config.json,*.safetensors,*.index.json} "$snapshot"
-    cp "$golden/gemma2-q8_0/model.gguf" "$hub/models--unsloth--tiny-GGUF/snapshots/$ones/tiny-Q8_0.gguf"
-    cp "$golden/gemma1/model.gguf" "$hub/models--unsloth--tiny-GGUF/snapshots/$ones/tiny-Q4_K_M.gguf"
-    cp "$golden/gemma1/model.gguf" "$hub/models--unsloth--tiny-GGUF/snapshots/$ones/mmproj-F16.gguf"
+    cp "$goldens"/gemma2-bf16-shards/{config.json,*.safetensors,*.index.json} "$snapshot"
+    cp "$goldens/gemma2-q8_0/model.gguf" "$hub/models--unsloth--tiny-GGUF/snapshots/$ones/tiny-Q8_0.gguf"
+    cp "$goldens/gemma1/model.gguf" "$hub/models--unsloth--tiny-GGUF/snapshots/$ones/tiny-Q4_K_M.gguf"
+    cp "$goldens/gemma1/model.gguf" "$hub/models--unsloth--tiny-GGUF/snapshots/$ones/mmproj-F16.gguf"
     add_ollama registry.ollama.ai/library/tiny3/1b "$hash"
     add_ollama registry.ollama.ai/library/tiny3/latest "$hash"
     add_ollama hf.co/someone/other/Q8_0 "$hash"
-    cp "$golden/gemma1/model.gguf" "$ollama/blobs/sha256-$hash"
+    cp "$goldens/gemma1/model.gguf" "$ollama/blobs/sha256-$hash"
     mkdir -p "$folder/own/sees" "$folder/own/deep/gemma-3-sees"
-    cp "$golden/gemma3-vision/model.gguf" "$folder/own/sees/watcher.gguf"
-    cp "$golden/gemma3-vision/mmproj.gguf" "$folder/own/sees/mmproj-watcher.gguf"
-    cp "$golden/gemma3-vision/mmproj.gguf" "$folder/own/a-tower.gguf"
-    cp "$golden/gemma4-vision/mmproj.gguf" "$folder/own/mmproj-that-fits-none.gguf"
-    cp "$golden"/gemma3-vision/{*.json,*.safetensors} "$folder/own/deep/gemma-3-sees"
+    cp "$goldens/gemma3-vision/model.gguf" "$folder/own/sees/watcher.gguf"
+    cp "$goldens/gemma3-vision/mmproj.gguf" "$folder/own/sees/mmproj-watcher.gguf"
+    cp "$goldens/gemma3-vision/mmproj.gguf" "$folder/own/a-tower.gguf"
+    cp "$goldens/gemma4-vision/mmproj.gguf" "$folder/own/mmproj-that-fits-none.gguf"
+    cp "$goldens"/gemma3-vision/{*.json,*.safetensors} "$folder/own/deep/gemma-3-sees"
     add_ollama registry.ollama.ai/library/lost/1b "$(printf 'b%.0s' {1..64})"
     add_ollama registry.ollama.ai/library/climbing/1b ../../../../../../etc/passwd
     echo '{"layers":[7,{"mediaType":{}}' >"$ollama/manifests/registry.ollama.ai/library/lost/broken"
-    cp "$golden/gemma1/model.gguf" "$studio/gemma-1-tiny-F32.gguf"
+    cp "$goldens/gemma1/model.gguf" "$studio/gemma-1-tiny-F32.gguf"
     mkdir -p "$home/.cache/llama.cpp"
-    cp "$golden/llama3/model.gguf" "$home/.cache/llama.cpp/someone_llama-tiny-F16.gguf"
-    cp "$golden"/gemma3/{config.json,*.safetensors} "$folder/own/deep/gemma-3"
+    cp "$goldens/llama3/model.gguf" "$home/.cache/llama.cpp/someone_llama-tiny-F16.gguf"
+    cp "$goldens"/gemma3/{config.json,*.safetensors} "$folder/own/deep/gemma-3"
     # files that are none
-    head -c 3000 "$golden/gemma1/model.gguf" >"$folder/own/cut-Q6_K.gguf"
-    sed 's/gemma/germa/g' "$golden/gemma1/model.gguf" >"$folder/own/germa.gguf"
+    head -c 3000 "$goldens/gemma1/model.gguf" >"$folder/own/cut-Q6_K.gguf"
+    sed 's/gemma/germa/g' "$goldens/gemma1/model.gguf" >"$folder/own/germa.gguf"
     : >"$folder/own/empty.gguf"
     mkfifo "$folder/own/fifo.gguf"
     ln -s /dev/zero "$folder/own/endless.gguf"
@@ -58,7 +57,7 @@ make_stores() {
     ln -s .. "$folder/own/deep/circle"
     cp "$folder/own/empty.gguf" "$folder/own/"$'forged\nFORGED \x1b[31m.gguf'
     : >"$folder/own/"$'latin-1-\xe9.gguf'
-    for i in 1 2; do cp "$golden/gemma1/model.gguf" "$folder/own/split-0000$i-of-00002.gguf"; done
+    for i in 1 2; do cp "$goldens/gemma1/model.gguf" "$folder/own/split-0000$i-of-00002.gguf"; done
 }
 
 # row NAME REST: a row of the table.
@@ -129,7 +128,7 @@ test_names() {
     fails_with 1 "nothing.gguf: No such file" inspect nothing.gguf
     fails_with 1 "./tiny3: No such file" inspect ./tiny3
     mkdir "$folder/here"
-    cp "$golden/gemma1/model.gguf" "$folder/here/tiny3"
+    cp "$goldens/gemma1/model.gguf" "$folder/here/tiny3"
     (cd "$folder/here" && run inspect tiny3 && head -1 "$folder/out" | grep -qx tiny3)
     check "a path that exists wins" [ $? = 0 ]
     run run -m tiny3:1b -n 1 --temp 0 --raw --ids "x"

@@ -5,7 +5,6 @@
 mpi=$peridot-mpi
 [ -x "$mpi" ] || { echo "skipped: peridot-mpi was not built"; exit 0; }
 command -v mpirun >/dev/null || { echo "skipped: there is no mpirun"; exit 0; }
-golden=$source/tests/golden
 stories=$source/models/stories.gguf
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export ASAN_OPTIONS=detect_leaks=0   # those of MPI
@@ -43,9 +42,9 @@ same_on() {
 
 # Rows of logits of 64 positions, and a greedy text.
 test_numbers() {
-    local model kv models=("$golden/gemma3") kvs=(f16)
+    local model kv models=("$goldens/gemma3") kvs=(f16)
     [ ! "${PERIDOT_TEST_ALL:-}" ] ||
-        kvs=(f16 f32) models=("$golden"/{gemma1,gemma2-q8_0/model.gguf,gemma3,llama/model.gguf,llama3})
+        kvs=(f16 f32) models=("$goldens"/{gemma1,gemma2-q8_0/model.gguf,gemma3,llama/model.gguf,llama3})
     for model in "${models[@]}"; do
         for kv in "${kvs[@]}"; do
             same_on 2 -- logits -m "$model" --tokens "$(tokens)" --out - --kv "$kv"
@@ -104,7 +103,7 @@ assert len(ranks) == 2 and first == 6" "$folder/out"
 
 # Where the model fits each rank's device, and with --split data, ranks divide texts and windows.
 test_data() {
-    local model=$golden/gemma2-sequence base=$golden/gemma2-base options=(--ctx 64)
+    local model=$goldens/gemma2-sequence base=$goldens/gemma2-base options=(--ctx 64)
     seq 7 | sed 's/^/line /' >"$folder/lines"
     head -c 1500 "$source/README.md" >"$folder/text"
     "$peridot" classify -m "$model" <"$folder/lines" >"$folder/want" 2>/dev/null
@@ -116,7 +115,7 @@ test_data() {
         matches err "^split: data, as the model's .* fit the device of each rank"
     same_on 3 -- perplexity -f "$folder/text" "${options[@]}"
     same_on 2 -- perplexity -f "$folder/text" "${options[@]}" --method llama.cpp
-    local seer=$golden/gemma3-vision
+    local seer=$goldens/gemma3-vision
     same_on 2 -- perplexity -m "$seer" --tokens "@$seer/tokens-2.txt" --image "$seer/image-1.png" \
         --image "$seer/image-2.png" --ctx 24
     "$peridot" embed -m "$base" -o "$folder/want" <"$folder/lines" 2>/dev/null

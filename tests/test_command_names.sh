@@ -3,7 +3,6 @@
 # sequences, line breaks, C1 controls, characters that change the direction of a text, bytes that are no UTF-8.
 . "$(dirname "$0")/command.sh"
 
-golden=$source/tests/golden
 hostile=$'\x1b[31m\nFORGED: ok\r\xc2\x9b2J\xe2\x80\xae\xe2\x80\xa8\x7f'
 json='\u001b[31m\nFORGED: ok\r\u009b2J\u202e\u2028\u007f'
 
@@ -30,7 +29,7 @@ shows() {
 # the hostile text.
 with_config() {
     rm -rf "$folder/model"
-    cp -r "$golden/$1" "$folder/model"
+    cp -r "$goldens/$1" "$folder/model"
     JSON=$json perl -0777 -pi -e "$2" "$folder/model/config.json"
 }
 
@@ -44,7 +43,7 @@ test_config() {
         '"architectures": ["GemmaForSequenceClassification"], "id2label": {"JSON": "a"}'; do
         rm -rf "$folder/model"
         mkdir "$folder/model"
-        cp "$golden/gemma2-base/model.safetensors" "$folder/model"
+        cp "$goldens/gemma2-base/model.safetensors" "$folder/model"
         printf '{"hidden_size": 64, "num_hidden_layers": 2, "head_dim": 16, %s%s}' "${rest//JSON/$json}" \
             "$(case $rest in *model_type*) ;; *) echo ', "model_type": "gemma2"' ;; esac)" >"$folder/model/config.json"
         shows 1 'config.json' logits -m "$folder/model" --tokens 1 --out "$folder/x"
@@ -79,7 +78,7 @@ patch_bytes() { FROM=$1 TO=$2 perl -0777 -pe 's/\Q$ENV{FROM}\E/$ENV{TO}/g' "$fol
 
 test_gguf() {
     local bad=$folder/bad.gguf
-    "$peridot" convert "$golden/gemma2-base" -o "$folder/fine.gguf" --type f16 2>/dev/null
+    "$peridot" convert "$goldens/gemma2-base" -o "$folder/fine.gguf" --type f16 2>/dev/null
     patch_bytes gemma2-base $'\x1b[31m\nFORG\xff'
     shows 0 'general.name: \x1b[31m\nFORG\xff' inspect "$bad"
     run run -m "$bad" --raw -n 2 x
@@ -108,14 +107,14 @@ test_gguf() {
 # Folders and files with such names.
 test_paths() {
     local name=$folder/$'m\x1b[31m\nFORGED: ok\xff\xe2\x80\xae'
-    cp -r "$golden/gemma2-base" "$name"
+    cp -r "$goldens/gemma2-base" "$name"
     shows 0 'm\x1b[31m\nFORGED: ok\xff\xe2\x80\xae' inspect "$name"
     shows 1 'm\x1b[31m\nFORGED: ok\xff\xe2\x80\xae is a language model' classify -m "$name" x
     shows 0 'm\x1b[31m\nFORGED: ok\xff\xe2\x80\xae.gguf: ' convert "$name" -o "$name.gguf"
     shows 0 'm\x1b[31m\nFORGED: ok\xff\xe2\x80\xae.gguf' inspect "$name.gguf"
     shows 1 'none\x1b' inspect "$folder/none"$'\x1b'
     shows 1 'none\x1b' run -m "$folder/none"$'\x1b' x
-    shows 1 'none\x1b' perplexity -m "$golden/gemma2-base" -f "$folder/none"$'\x1b'
+    shows 1 'none\x1b' perplexity -m "$goldens/gemma2-base" -f "$folder/none"$'\x1b'
     shows 2 '\x1b[31m\n' bench --shape $'\x1b[31m\n'
     shows 2 '\x1b[31m\n' $'\x1b[31m\n'
     shows 2 '\x1b[31m\n' run --$'\x1b[31m\n'
@@ -137,7 +136,7 @@ test_paths() {
 }
 
 test_reports() {
-    "$peridot" bench -m "$golden/gemma2-q8_0/model.gguf" -p 8 -n 2 -r 1 -o json >"$folder/fine.json" 2>/dev/null
+    "$peridot" bench -m "$goldens/gemma2-q8_0/model.gguf" -p 8 -n 2 -r 1 -o json >"$folder/fine.json" 2>/dev/null
     JSON=$json perl -pe 's/"name": "llvmpipe/"name": "$ENV{JSON}/' "$folder/fine.json" >"$folder/bad.json"
     cmp -s "$folder/fine.json" "$folder/bad.json" || shows 1 'control character' bench "$folder/bad.json"
     cp "$folder/fine.json" "$folder/"$'r\x1b[31m\nFORGED.json'

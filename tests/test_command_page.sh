@@ -35,8 +35,8 @@ caller=$!
 make_seer "$folder/seer"
 "$peridot" serve -m "$folder/seer" --port 0 >"$folder/out" 2>"$folder/sees" &
 seer=$!
-"$peridot" serve -m "$source/tests/golden/llama/model.gguf" --lora "$source/tests/golden/lora/llama/first" \
-    --lora "$source/tests/golden/lora/llama/second.gguf" --port 0 >"$folder/out" 2>"$folder/adapts" &
+"$peridot" serve -m "$goldens/llama/model.gguf" --lora "$goldens/lora/llama/first" \
+    --lora "$goldens/lora/llama/second.gguf" --port 0 >"$folder/out" 2>"$folder/adapts" &
 adapted=$!
 trap 'kill $driver $server $thinker $caller $seer $adapted 2>/dev/null; wait; rm -rf "$folder"' EXIT
 port=$(started driver '.*started successfully on port ([0-9]+).*')

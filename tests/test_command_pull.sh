@@ -9,7 +9,6 @@ command -v python3 >/dev/null || { echo "skipped: python3 is not there"; exit 0;
 if [ "${PERIDOT_TEST_ALL:-}" ] && [ ! "${PERIDOT_PYTHON:-}" ] && packages huggingface_hub==2.4.0; then
     PERIDOT_PYTHON=$folder/venv/bin/python
 fi
-golden=$source/tests/golden
 repos=$folder/repos
 log=$folder/log
 cache=$folder/home/.cache/huggingface/hub
@@ -21,25 +20,25 @@ export HOME=$folder/home no_proxy=127.0.0.1
 make_repos() {
     local name
     mkdir -p "$repos/test"/{directory/original,quants/split} "$folder/home"
-    cp "$golden"/gemma2-bf16-shards/{config.json,model*} "$repos/test/directory"
+    cp "$goldens"/gemma2-bf16-shards/{config.json,model*} "$repos/test/directory"
     echo '{}' >"$repos/test/directory/generation_config.json"
     for name in README.md pytorch_model.bin original/consolidated.00.pth consolidated.safetensors "a b+c%.json"; do
         head -c 2000 /dev/urandom >"$repos/test/directory/$name"
     done
-    cp "$golden/gemma2-q8_0/model.gguf" "$repos/test/quants/tiny-Q4_K_M.gguf"
-    cp "$golden/gemma1/model.gguf" "$repos/test/quants/tiny-Q8_0.gguf"
+    cp "$goldens/gemma2-q8_0/model.gguf" "$repos/test/quants/tiny-Q4_K_M.gguf"
+    cp "$goldens/gemma1/model.gguf" "$repos/test/quants/tiny-Q8_0.gguf"
     for name in tiny-Q4_K_S mmproj-Q8_0 split/tiny-F16-00001-of-00002 split/tiny-F16-00002-of-00002; do
         head -c 3000 /dev/urandom >"$repos/test/quants/$name.gguf"
     done
     mkdir "$repos/test/seeing"
-    cp "$golden/gemma3-vision/model.gguf" "$repos/test/seeing/tiny-it-Q4_K_M.gguf"
-    cp "$golden/gemma3-vision/mmproj.gguf" "$repos/test/seeing/mmproj-tiny-it-F16.gguf"
+    cp "$goldens/gemma3-vision/model.gguf" "$repos/test/seeing/tiny-it-Q4_K_M.gguf"
+    cp "$goldens/gemma3-vision/mmproj.gguf" "$repos/test/seeing/mmproj-tiny-it-F16.gguf"
     for name in mmproj-tiny-it-BF16 mmproj-tiny-it-Q8_0 mmproj-other-F16; do
-        cp "$golden/gemma3-vision/mmproj-q8_0.gguf" "$repos/test/seeing/$name.gguf"
+        cp "$goldens/gemma3-vision/mmproj-q8_0.gguf" "$repos/test/seeing/$name.gguf"
     done
     for name in gated private cut wrong long slow unranged forbidden hostile nonsense busy huge; do
         mkdir "$repos/test/$name"
-        cp "$golden/gemma2-q8_0/model.gguf" "$repos/test/$name/tiny-Q8_0.gguf"
+        cp "$goldens/gemma2-q8_0/model.gguf" "$repos/test/$name/tiny-Q8_0.gguf"
     done
 }
 

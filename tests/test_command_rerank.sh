@@ -3,7 +3,7 @@
 # command line and from the server, and what is refused.
 . "$(dirname "$0")/serve.sh"
 
-model=$source/tests/golden/reranker-qwen3
+model=$goldens/reranker-qwen3
 query=$(cat "$model/query.txt")
 instruct=$(cat "$model/instruct.txt")
 n=$(wc -l <"$model/documents.txt")
@@ -59,9 +59,9 @@ test_refusals() {
     fails_with 1 'none' rerank -m "$model" --query x "$folder/none"
     fails_with 1 'the prompt of document 0 has' rerank -m "$model" --query x --ctx 40 "$model/documents.txt"
     fails_with 1 'rerank needs a language model' \
-        rerank -m "$source/tests/golden/embedding-gemma" --query x "$model/documents.txt"
+        rerank -m "$goldens/embedding-gemma" --query x "$model/documents.txt"
     fails_with 1 'rerank needs a language model, and gemma2-sequence is a classifier' \
-        rerank -m "$source/tests/golden/gemma2-sequence" --query x "$model/documents.txt"
+        rerank -m "$goldens/gemma2-sequence" --query x "$model/documents.txt"
     fails_with 1 'run needs a language model' run -m "$model/rank.gguf" x
     LC_ALL=C sed 's/output_labels\(.*\)yes/output_labels\1yea/' "$model/rank.gguf" >"$folder/other.gguf"
     fails_with 1 'is a classifier of texts (sequence classification): use peridot classify' \
@@ -136,7 +136,7 @@ test_serve() {
     start
     refused 'the model is no reranker' "{$hi}"
     stop
-    model=$source/tests/golden/embedding-gemma
+    model=$goldens/embedding-gemma
     start
     refused 'embedding model' "{$hi}"
     stop

@@ -2,7 +2,7 @@
 # Pictures in peridot run and peridot chat: what the model is shown changes what it writes, and stays in a conversation.
 . "$(dirname "$0")/command.sh"
 
-golden=$source/tests/golden/gemma3-vision
+golden=$goldens/gemma3-vision
 seer=$folder/seer
 mkdir "$seer"
 cp "$golden"/{config.json,preprocessor_config.json,model.safetensors,tokenizer.model} "$seer"
@@ -33,7 +33,7 @@ test_run() {
     fails_with 1 "it is not a known kind of picture" run -m "$seer" --image "$seer/config.json" "Hi"
     fails_with 1 "No such file" run -m "$seer" --image "$seer/none.png" "Hi"
     fails_with 2 "--image puts pictures into a chat template" run -m "$seer" --image "$seer/one.png" --raw "Hi"
-    fails_with 1 "does not see images" run -m "$source/tests/golden/gemma2-q8_0/model.gguf" --image "$seer/one.png" "Hi"
+    fails_with 1 "does not see images" run -m "$goldens/gemma2-q8_0/model.gguf" --image "$seer/one.png" "Hi"
 }
 
 test_chat() {
@@ -78,7 +78,7 @@ test_crops() {
     check "and again after /load" [ "$(prompts)" = "$cropped" ]
     options=()
     fails_with 1 "--pan-and-scan: gemma2-q8_0 is not a Gemma 3 model that sees images" run --pan-and-scan \
-        -m "$source/tests/golden/gemma2-q8_0/model.gguf" "Hi"
+        -m "$goldens/gemma2-q8_0/model.gguf" "Hi"
     check "chat refuses it too" eval '! "$peridot" chat --pan-and-scan -m "$seer" --vision none </dev/null 2>/dev/null'
 }
 

@@ -135,7 +135,7 @@ test_prefix() {
 
 # A long beginning is read twice at most: from then on it can be begun with, though windows have passed over its end.
 test_windows() {
-    local model=$source/tests/golden/gemma2-q8_0/model.gguf first
+    local model=$goldens/gemma2-q8_0/model.gguf first
     start
     for first in 10 20 30; do
         ask /v1/completions "{\"prompt\": [2, $(seq -s, 3 102), $(seq -s, $first $((first + 174))),
@@ -603,7 +603,7 @@ same_vector() {
 }
 
 test_embedding_model() {
-    local model=$source/tests/golden/embedding-gemma
+    local model=$goldens/embedding-gemma
     start
     ask /v1/embeddings '{"input": ["the cat", "a"]}'
     check "an embedding model's vectors are those of peridot embed" same_vector "the cat"

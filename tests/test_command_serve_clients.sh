@@ -84,7 +84,7 @@ print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/me
     done
     make_seer "$folder/seer"
     model=$folder/seer start
-    "$clients/python" "$source/tests/serve_clients_images.py" "$url" "$source/tests/golden/gemma3-vision/image-1.png" \
+    "$clients/python" "$source/tests/serve_clients_images.py" "$url" "$goldens/gemma3-vision/image-1.png" \
         >"$folder/out" 2>"$folder/err"
     check "and show images to a model that sees" [ $? = 0 ]
     stop

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/serve.sh"
 
 command -v python3 >/dev/null || { echo "skipped: Python is not there"; exit 0; }
-golden=$source/tests/golden/gemma3-vision
+golden=$goldens/gemma3-vision
 make_seer "$folder/seer"
 
 # asks TITLE PART ARGUMENTS...

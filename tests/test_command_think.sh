@@ -4,7 +4,7 @@
 "$(dirname "$peridot")/tests/write_thinkers" "$folder" || exit 1
 thinker=$folder/thinker.gguf
 ponderer=$folder/ponderer.gguf
-golden=$source/tests/golden/gemma2-q8_0/model.gguf
+golden=$goldens/gemma2-q8_0/model.gguf
 export XDG_STATE_HOME=$folder/state TERM=xterm LC_ALL=C.UTF-8
 
 lacks() { ! contains "$1" "$2"; }

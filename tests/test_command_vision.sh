@@ -4,8 +4,7 @@
 # says.
 . "$(dirname "$0")/command.sh"
 
-golden=$source/tests/golden
-tiny=$golden/gemma3-vision
+tiny=$goldens/gemma3-vision
 home=$folder/home
 ones=$(printf '1%.0s' {1..40})
 unset HF_HOME HF_HUB_CACHE HUGGINGFACE_HUB_CACHE OLLAMA_MODELS LLAMA_CACHE PERIDOT_MODELS
@@ -71,7 +70,7 @@ test_folder() {
     check "in the present folder" [ $? = 0 ]
     place flat tiny-it-Q4_0.gguf "$tiny/mmproj.gguf" mmproj-x-q8_0.gguf
     for name in {a..h}-mmproj {a..h}-mmproj-tiny-it mmproj-{a..h}; do   # in whatever order a folder gives them
-        cp "$golden/gemma4-vision/mmproj.gguf" "$at/$name-f16.gguf"
+        cp "$goldens/gemma4-vision/mmproj.gguf" "$at/$name-f16.gguf"
     done
     sees "$at/mmproj-x-q8_0.gguf" "$at/tiny-it-Q4_0.gguf"
 }
@@ -83,11 +82,11 @@ test_blind() {
     blind "(--vision none)" "$tiny" --vision none
     place flat tiny.gguf
     blind "which was not given (--vision)" "$at/tiny.gguf"
-    place flat tiny.gguf "$golden/gemma4-vision/mmproj.gguf" mmproj-tiny.gguf
+    place flat tiny.gguf "$goldens/gemma4-vision/mmproj.gguf" mmproj-tiny.gguf
     blind "mmproj-tiny.gguf: the vision tower is one of gemma4, which does not fit" "$at/tiny.gguf"
     head -c 3000 "$tiny/mmproj.gguf" >"$at/mmproj-tiny.gguf"
     blind "mmproj-tiny.gguf: it has 3000 bytes and needs" "$at/tiny.gguf"
-    cp "$golden/gemma1/model.gguf" "$at/mmproj-tiny.gguf"
+    cp "$goldens/gemma1/model.gguf" "$at/mmproj-tiny.gguf"
     blind "mmproj-tiny.gguf: it has no clip.projector_type" "$at/tiny.gguf"
     rm "$at/mmproj-tiny.gguf"
     mkfifo "$at/mmproj-tiny.gguf"
@@ -141,12 +140,12 @@ test_inspect() {
     run inspect "$tiny/mmproj.gguf"
     told 'vision \(siglip\)'
     check "and has none of its own" matches_not out 'cache:|sessions'
-    run inspect "$golden/gemma4-vision"
+    run inspect "$goldens/gemma4-vision"
     told 'vision \(gemma4\)'
     told 'picture: patches of 4 x 4, at most 70 rows of 64'
-    run inspect "$golden/gemma4-unified-vision/mmproj.gguf"
+    run inspect "$goldens/gemma4-unified-vision/mmproj.gguf"
     told 'tower: patches are projected to 96'
-    run inspect "$golden/gemma3"
+    run inspect "$goldens/gemma3"
     check "a model that does not see" matches_not out '^vision'
     run inspect --json "$folder/flat/tiny.gguf"
     check "JSON" python3 -c 'import json, sys
@@ -154,7 +153,7 @@ v = json.load(open(sys.argv[1]))["vision"]
 assert v["path"].endswith("mmproj-tiny-q8_0.gguf") and v["kind"] == "siglip" and v["types"] == "q8_0, f16, f32", v
 assert (v["n_layers"], v["d_model"], v["image_size"], v["image_rows"], v["row_dim"]) == (2, 96, 96, 16, 64), v' \
         "$folder/out"
-    run inspect --json "$golden/gemma3"
+    run inspect --json "$goldens/gemma3"
     check "JSON without a tower" contains out '"vision": null'
 }
 

@@ -203,7 +203,7 @@ first=$("$peridot" run -m "$stories" --ids --temp 0 -n 1 "Once upon a" 2>/dev/nu
 check "of which the first is what the command takes" [ "$(head -1 "$folder/out" | cut -d' ' -f1)" = "$first" ]
 check "with its probability" matches out '^[0-9]+ 0\.9[0-9]{3}  ?time$'
 
-tiny=$source/tests/golden/gemma3-vision
+tiny=$goldens/gemma3-vision
 cp -r "$tiny" "$folder/seeing"   # with a template that writes the parts of a message
 printf '{"chat_template": "{{ bos_token }}{%% for m in messages %%}{%% for p in m.content %%}%s%s%s"}' \
     "{% if p.type == 'image' %}{{ '<start_of_image>' }}" "{% else %}{{ p.text | trim }}{% endif %}" \

@@ -101,7 +101,7 @@ static int read_rows(void **state)
 {
     (void)state;
     char line[512];
-    FILE *file = fopen(PERIDOT_GOLDEN "/../reports/precision.txt", "r");
+    FILE *file = fopen(PERIDOT_MODELS "/../tests/reports/precision.txt", "r");
     while (file && n_rows < PD_COUNT(rows) && fgets(line, sizeof line, file)) {
         struct row *r = &rows[n_rows];
         n_rows += sscanf(line, "%63s %63s %15s %*s %*s %lf", r->variant, r->model, r->type, &r->mean_kl) == 4;

@@ -5,7 +5,7 @@
 
 native=$peridot
 zip=$3
-golden=$source/tests/golden
+goldens=$(dirname "$zip")/golden
 unset HF_TOKEN HF_HOME HF_HUB_CACHE XDG_CACHE_HOME http_proxy https_proxy HTTP_PROXY HTTPS_PROXY
 export WINEPREFIX=$folder/prefix WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml=;winemenubuilder.exe=d'
 export HOME=$folder/home XDG_RUNTIME_DIR=$folder no_proxy=127.0.0.1
@@ -32,7 +32,7 @@ same() {
 }
 
 test_same() {
-    local model=$golden/gemma3 ids
+    local model=$goldens/gemma3 ids
     cp -r "$source/models" "$folder/models"
     ids=$(seq -s, 1 40)
     same run -m "$folder/models/stories.gguf" -n 48 --temp 0 "The little fox"
@@ -42,7 +42,7 @@ test_same() {
     same logits -m "$folder/models/stories.gguf" --tokens "$ids" --out -
     same perplexity -m "$folder/models/stories.gguf" -f "$source/README.md" --ctx 128
     same inspect "$folder/models/stories.gguf"
-    cp "$golden/gemma2-q8_0/model.gguf" "$folder/größe 🦊.gguf"
+    cp "$goldens/gemma2-q8_0/model.gguf" "$folder/größe 🦊.gguf"
     same tokenize -m "$folder/größe 🦊.gguf" "The fox"
     "$native" convert "$folder/models/stories.gguf" -o "$folder/native.gguf" --type q4_0 >"$folder/out" 2>&1
     run convert "$folder/models/stories.gguf" -o "$folder/ü 🦊.gguf" --type q4_0
@@ -54,9 +54,9 @@ test_same() {
 }
 
 test_images() {
-    local model=$golden/gemma3-vision name
-    for name in "$model/image-1.png" "$golden"/pictures/{interlaced.png,rgb.jpg,progressive.jpg,lossy-alpha.webp} \
-        "$golden"/pictures/{lossless.webp,palette.gif}; do
+    local model=$goldens/gemma3-vision name
+    for name in "$model/image-1.png" "$goldens"/pictures/{interlaced.png,rgb.jpg,progressive.jpg,lossy-alpha.webp} \
+        "$goldens"/pictures/{lossless.webp,palette.gif}; do
         same logits --image "$name" -m "$model" --tokens "@$model/tokens.txt" --out -
     done
 }
@@ -163,7 +163,7 @@ test_kernels_and_bench() {
 test_pull() {
     local hub store
     mkdir -p "$folder/repos/test/quants"
-    cp "$golden/gemma1/model.gguf" "$folder/repos/test/quants/tiny-Q8_0.gguf"
+    cp "$goldens/gemma1/model.gguf" "$folder/repos/test/quants/tiny-Q8_0.gguf"
     mkfifo "$folder/to_hub"
     python3 "$source/tests/hub.py" "$folder/repos" "$folder/log" <"$folder/to_hub" >"$folder/ports" 2>"$folder/err" &
     exec 8>"$folder/to_hub"
@@ -172,7 +172,7 @@ test_pull() {
     export HF_ENDPOINT=http://127.0.0.1:$hub
     run pull test/quants:Q8_0
     check "pull succeeds" [ $status = 0 ]
-    check "into the profile's cache" cmp "$golden/gemma1/model.gguf" \
+    check "into the profile's cache" cmp "$goldens/gemma1/model.gguf" \
         "$profile"/.cache/huggingface/hub/models--test--quants/snapshots/*/tiny-Q8_0.gguf
     run tokenize -m test/quants:Q8_0 "The fox"
     check "and it is found by its name" [ $status = 0 ]

@@ -90,7 +90,7 @@ def cases(command, text):
             command('make', '--shape', shape, '--type', kind, '-o', made)
             yield shape, kind, made, ids
     for name, kind in GOLDEN.items():
-        path = TOP / 'tests/golden' / name
+        path = TOP / 'build/golden' / name
         yield name, kind, path / 'model.gguf' if (path / 'model.gguf').exists() else path, ids
 
 

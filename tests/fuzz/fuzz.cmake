@@ -8,7 +8,7 @@ function(fuzz_program name)
                  $<TARGET_OBJECTS:peridot_one_rank>)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/shaders
                              ${PROJECT_SOURCE_DIR}/tools/peridot ${CMAKE_CURRENT_BINARY_DIR} ${VULKAN_INCLUDE})
-  target_compile_definitions(${name} PRIVATE PERIDOT_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden")
+  target_compile_definitions(${name} PRIVATE PERIDOT_GOLDEN="${golden}")
   target_link_libraries(${name} PRIVATE peridot_internal PkgConfig::CMOCKA ${PERIDOT_COMMAND_LIBRARIES})
   target_compile_options(${name} PRIVATE -Wno-deprecated-declarations)
 endfunction()
@@ -17,8 +17,9 @@ set(fuzz_shared fuzz/harness.c fuzz/vocabulary.c fuzz/sequence.c null_device.c)
 fuzz_program(fuzz_seeds fuzz/seeds.c fuzz/harness.c fuzz/sequence.c)
 add_custom_command(OUTPUT fuzz_seeds.stamp COMMAND ${CMAKE_COMMAND} -E rm -rf ${fuzz_seed_folder}
                    COMMAND fuzz_seeds ${fuzz_seed_folder} COMMAND ${CMAKE_COMMAND} -E touch fuzz_seeds.stamp
-                   DEPENDS fuzz_seeds)
+                   DEPENDS fuzz_seeds golden.stamp)
 add_custom_target(fuzz ALL DEPENDS fuzz_seeds.stamp)
+add_dependencies(fuzz golden)
 
 set(table "")
 foreach(path IN LISTS harnesses)

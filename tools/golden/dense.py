@@ -22,6 +22,7 @@ import transformers
 from safetensors.torch import save_file
 
 import files
+import weights
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "dense"
 N_TOKENS = 48
@@ -95,26 +96,9 @@ MODELS = {
 WRAPPED = {"MuseGlimmer": dict(
     vision_config=dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, patch_size=2,
                        pos_emb_height=2, pos_emb_width=2), out_hidden_size=32, projector_hidden_size=8)}
-# Standard deviations, and those of matrices whose columns' root is divided by: an fp16 cache must stay below 1e-3.
-SPREAD = {"embed_tokens": 2.0, "lm_head": 0.5}
-GAIN = {"q_proj": 1.4, "k_proj": 1.4, "qkv_proj": 1.2, "v_proj": 0.8, "o_proj": 0.8, "gate_up_proj": 1.0,
-        "gate_proj": 1.0, "up_proj": 1.0, "down_proj": 1.0, "input_linear": 1.0, "output_linear": 1.0}
-# Muse Glimmer's branches are so small that the eps of their norms counts.
-OWN_GAIN = {"muse-glimmer": {"o_proj": 8e-5, "down_proj": 2e-4}}
 NEIGHBOURS = ("granite", "llama", "mistral3", "muse-glimmer", "smollm3")   # llama.cpp rotates 2i, 2i + 1 of these
 FUSED = ("granite-biases",)   # GGUF files as llama.cpp's converter writes them with --fuse-qkv
 NAMED_AS = {"muse-glimmer": ("gemma2", "afmoe")}   # architectures that gguf-py knows, with such names
-
-
-def draw(name, shape, seed, mean, gain):
-    rng = np.random.Generator(np.random.PCG64([seed, zlib.crc32(name.encode())]))
-    values = rng.standard_normal(shape)
-    kind = name.removesuffix(".weight").split(".")[-1]
-    if name.endswith(".bias"):
-        return 0.3 * values
-    if len(shape) == 1:
-        return mean + 0.3 * values
-    return values * (SPREAD[kind] if kind in SPREAD else gain.get(kind, 1.0) / np.sqrt(shape[1]))
 
 
 def swap_pairs(array, head_dim):
@@ -202,11 +186,11 @@ def make(name, folder):
     model = getattr(transformers, architecture)(config).double().eval()
     state, tensors = model.state_dict(), {}
     centred = {n + ".weight" for n, module in model.named_modules() if "Centered" in type(module).__name__}
+    assert all(weights.is_centred(name, n) == (n in centred) for n in state)
     for n, t in state.items():
         if n == "lm_head.weight" and text.tie_word_embeddings:
             continue
-        gain = GAIN | OWN_GAIN.get(name, {})
-        tensors[n] = torch.from_numpy(draw(n, tuple(t.shape), seed, n not in centred, gain)).to(torch.bfloat16)
+        tensors[n] = torch.from_numpy(weights.dense(name, n, tuple(t.shape))).to(torch.bfloat16)
     model.load_state_dict({n: t.double() for n, t in tensors.items()}, strict=False)
     model.tie_weights()
     if old:

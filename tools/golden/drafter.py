@@ -4,6 +4,8 @@ what transformers guesses with them.
 
     python3 tools/golden/drafter.py
 
+The models that they draft for are read in build/golden, where a build puts them.
+
 gemma4-assistant drafts for gemma4, gemma4-small-assistant for gemma4-small, with clusters of tokens in its files. Each
 folder has config.json and model.safetensors, the first one a model.gguf too, and guesses.f32: at each position of
 POSITIONS the logits of N_GUESSES greedy guesses, [positions][guesses][272], little-endian float32. The guesses come
@@ -11,7 +13,6 @@ after tokens.txt of the target up to there, of which the last one is not evaluat
 """
 import json
 import pathlib
-import zlib
 
 import gguf
 import numpy as np
@@ -22,13 +23,13 @@ from safetensors.torch import load_file, save_file
 import files
 import models
 import oracle
+import weights
+from assemble import BUILT
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 POSITIONS = (1, 7, 13, 40, 99)      # tokens that were evaluated: windows are of 12
 N_GUESSES = 5
-SPREADS = models.SPREADS["gemma4_text"]
-KINDS = {"embed_tokens": "embed", "q_proj": "q", "o_proj": "o", "gate_proj": "gate", "up_proj": "up",
-         "down_proj": "down", "q_norm": "q_norm", "layer_scalar": "scalar"}
+
 
 def kv_sharing_modes(c):
     """What Gemma4TextConfig 5.23 means to say, but that it refuses a model all of whose layers read another's cache, and
@@ -57,25 +58,11 @@ def config(target):
     return transformers.Gemma4AssistantConfig(text_config=text, backbone_hidden_size=own.hidden_size)
 
 
-def random(name, shape, seed):
-    rng = np.random.Generator(np.random.PCG64([seed, zlib.crc32(name.encode())]))
-    kind = KINDS.get(name.removesuffix(".weight").split(".")[-1], "norm")
-    if name == "model.norm.weight":
-        kind = "out_norm"
-    if name == "pre_projection.weight":     # the embedding is some hundred times larger than the hidden state
-        return rng.standard_normal(shape) * np.repeat([0.01, 0.5], shape[1] // 2)
-    if name == "post_projection.weight":
-        return rng.standard_normal(shape) * 0.15
-    spread = SPREADS[kind]
-    mean, deviation = spread if isinstance(spread, tuple) else (0.0, spread)
-    return mean + deviation * rng.standard_normal(shape)
-
-
-def build(c, seed):
+def build(c, name):
     c = transformers.Gemma4AssistantConfig.from_dict(c.to_dict())
     c._attn_implementation = c.text_config._attn_implementation = "eager"
     model = transformers.Gemma4AssistantForCausalLM(c)
-    state = {n: torch.from_numpy(random(n, tuple(t.shape), seed).astype(np.float32))
+    state = {n: torch.from_numpy(weights.drafter(name, n, tuple(t.shape)).astype(np.float32))
              for n, t in model.state_dict().items() if n != "lm_head.weight"}
     missing, extra = model.double().load_state_dict({n: t.double() for n, t in state.items()}, strict=False)
     assert set(missing) <= {"lm_head.weight"} and not extra, (missing, extra)
@@ -136,13 +123,13 @@ def save_gguf(target, c, state, path):
     w.close()
 
 
-def make(of, seed, has_clusters):
-    target_folder, folder = HERE / of, HERE / f"{of}-assistant"
+def make(of, has_clusters):
+    folder = HERE / f"{of}-assistant"
     folder.mkdir(exist_ok=True)
     shape = models.SHAPES[of]
     c = config(shape)
-    model, state = build(c, seed)
-    target = oracle.load(shape, target_folder)
+    model, state = build(c, folder.name)
+    target = oracle.load(shape, BUILT / of)
     ids = models.tokens(shape)
     rows = torch.stack([guess(model, target, ids, n) for n in POSITIONS])
     rows.numpy().astype("<f4").tofile(folder / "guesses.f32")
@@ -167,5 +154,5 @@ def make(of, seed, has_clusters):
 
 if __name__ == "__main__":
     transformers.logging.set_verbosity_error()
-    make("gemma4", 71, False)
-    make("gemma4-small", 72, True)
+    make("gemma4", False)
+    make("gemma4-small", True)

@@ -11,7 +11,6 @@ computed by transformers in float64, text by text, and from there by a few lines
 import json
 import pathlib
 import shutil
-import zlib
 
 import gguf
 import numpy as np
@@ -22,35 +21,17 @@ from transformers import EmbeddingGemma2TextConfig, EmbeddingGemma2TextModel, Ge
 
 import files
 import tokenizer
+from weights import EMBEDDING_SEEDS, embedding
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 D, FFN, VOCAB, N_HEADS, HEAD, GLOBAL_HEAD, LAYERS, PATTERN = 64, 96, 288, 4, 16, 32, 6, 3
 DENSE, OUT, PER_LAYER = 160, 48, 32
 LENGTHS = (1, 2, 9, 40, 23, 70, 5)
-SPREAD = {"embed_tokens": 1.0, "q_proj": 0.12, "k_proj": 0.12, "v_proj": 0.12, "o_proj": 0.15, "gate_proj": 0.15,
-          "up_proj": 0.15, "down_proj": 0.15, "per_layer_model_projection": 0.15, "per_layer_input_gate": 0.15,
-          "per_layer_projection": 0.15, "embedding_projection": 0.1, "linear": 0.1}
 PROMPTS = {"query": "task: search result | query: ", "document": "title: none | text: ", "Clustering": "x"}
 
 
 def layer_types():
     return ["sliding_attention" if (i + 1) % PATTERN else "full_attention" for i in range(LAYERS)]
-
-
-def random(seed, name, shape, plus_one):
-    last = name.removesuffix(".weight").split(".")[-1]
-    rng = np.random.Generator(np.random.PCG64([seed, zlib.crc32(name.encode())]))
-    if last == "layer_scalar":
-        mean, std = 0.7, 0.2
-    elif last in ("q_norm", "k_norm"):
-        mean, std = (0.4, 0.3) if plus_one else (0.5, 0.15)
-    elif last in SPREAD:
-        mean, std = 0.0, SPREAD[last]
-    elif last == "pre_feedforward_layernorm" and not plus_one:   # the published ones' activations overflow fp16, too
-        mean, std = 400.0, 100.0
-    else:                       # norms
-        mean, std = (0.0 if plus_one else 1.0), 0.3
-    return (mean + std * rng.standard_normal(shape)).astype(np.float32)
 
 
 def texts(seed):
@@ -170,7 +151,7 @@ def begin(name):
     return folder
 
 
-def make_1(name="embedding-gemma", seed=71, window=13):
+def make_1(name="embedding-gemma", window=13):
     """config.json as published: the window is of both sides, and odd here."""
     folder = begin(name)
     published = {
@@ -187,8 +168,8 @@ def make_1(name="embedding-gemma", seed=71, window=13):
     save_json(folder, "config.json", published)
     config = Gemma3TextConfig.from_pretrained(folder)
     assert config.sliding_window == window // 2 + 1
-    weights = {n: random(seed, n, s, True) for n, s in shapes(Gemma3TextModel, config).items()}
-    dense = [random(seed, f"{i}.linear", shape, True) for i, shape in ((2, (DENSE, D)), (3, (OUT, DENSE)))]
+    weights = {n: embedding(name, n, s) for n, s in shapes(Gemma3TextModel, config).items()}
+    dense = [embedding(name, f"{i}.linear", shape) for i, shape in ((2, (DENSE, D)), (3, (OUT, DENSE)))]
     save(folder, "model.safetensors", weights)
     save_modules(folder, 2)
     for i, matrix in enumerate(dense):
@@ -208,10 +189,10 @@ def make_1(name="embedding-gemma", seed=71, window=13):
         w.add_tensor(f"dense_{i + 2}.weight", matrix)
     finish_gguf(w, weights, True)
     close(w)
-    run(folder, Gemma3TextModel, config, weights, dense, seed)
+    run(folder, Gemma3TextModel, config, weights, dense, EMBEDDING_SEEDS[name])
 
 
-def make_2(name="embedding-gemma2", seed=72, radius=6):
+def make_2(name="embedding-gemma2", radius=6):
     """config.json as transformers writes it: the window is of each side, and in GGUF of both."""
     folder = begin(name)
     config = EmbeddingGemma2TextConfig(
@@ -219,7 +200,7 @@ def make_2(name="embedding-gemma2", seed=72, radius=6):
         num_attention_heads=N_HEADS, num_key_value_heads=2, head_dim=HEAD, global_head_dim=GLOBAL_HEAD,
         num_global_key_value_heads=1, sliding_window=radius, sliding_window_pattern=PATTERN,
         max_position_embeddings=512, hidden_size_per_layer_input=PER_LAYER, embedding_dim=OUT)
-    weights = {n: random(seed, n, s, False) for n, s in shapes(EmbeddingGemma2TextModel, config).items()}
+    weights = {n: embedding(name, n, s) for n, s in shapes(EmbeddingGemma2TextModel, config).items()}
     whole = {"architectures": ["EmbeddingGemma2Model"], "model_type": "embedding_gemma2", "dtype": "float32",
              "text_config": json.loads(config.to_json_string(use_diff=False)), "vision_config": None,
              "audio_config": None}
@@ -239,7 +220,7 @@ def make_2(name="embedding-gemma2", seed=72, radius=6):
         w.add_uint32(f"gemma-embedding2.{key}_swa", HEAD)
     finish_gguf(w, weights, False)
     close(w)
-    run(folder, EmbeddingGemma2TextModel, config, weights, [], seed)
+    run(folder, EmbeddingGemma2TextModel, config, weights, [], EMBEDDING_SEEDS[name])
 
 
 if __name__ == "__main__":

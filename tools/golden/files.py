@@ -523,7 +523,7 @@ def read_gguf(s, path):
     names = tensor_names(s)
     stored = {t.name: t for t in gguf.GGUFReader(path).tensors}
     out = {}
-    for hf, (shape, _) in models.tensor_shapes(s).items():
+    for hf, shape in models.tensor_shapes(s).items():
         full = models.full_name(s, hf)
         t = stored.pop(names(hf))
         if models.is_unread(s, hf):

@@ -5,6 +5,8 @@ compute with them.
     python3 -m venv --system-site-packages venv && venv/bin/pip install --no-deps peft accelerate
     venv/bin/python tools/golden/lora.py [NAME...]
 
+The models themselves are read in build/golden, where a build puts them.
+
 A folder has PEFT directories `first` (all matrices of the layers, with other ranks and factors of some modules) and
 `second` (some of them, alpha / sqrt(r)), the same adapters as GGUF files, tokens.txt, and logits of float64 weights and
 activations: of each adapter alone, and of `first` with 0.75 of its scale beside `second` with -0.5.
@@ -13,7 +15,6 @@ import json
 import pathlib
 import shutil
 import sys
-import zlib
 
 import gguf
 import numpy as np
@@ -21,6 +22,9 @@ import peft
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+
+import weights
+from assemble import BUILT
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 N_TOKENS = 40
@@ -38,22 +42,12 @@ MODELS = {
     "muse-glimmer": ("dense/muse-glimmer", "muse-glimmer", SPLIT, True),     # attention's gate is a gate_proj, too
 }
 NAMED_AS = {"muse-glimmer": "afmoe"}     # which gguf-py knows, and whose matrices have these names
-ADAPTERS = {
-    "first": dict(r=4, lora_alpha=8, rank_pattern={"o_proj": 3, "layers.1.mlp.down_proj": 6},
-                  alpha_pattern={"self_attn.o_proj": 5}),
-    "second": dict(r=2, lora_alpha=3, use_rslora=True),
-}
 BOTH = {"first": 0.75, "second": -0.5}
 
 
 def swap_pairs(array, head_dim):
     rows = array.reshape(-1, 2, head_dim // 2, *array.shape[1:])
     return np.ascontiguousarray(rows.swapaxes(1, 2).reshape(array.shape))
-
-
-def draw(name, shape, seed):
-    rng = np.random.Generator(np.random.PCG64([seed, zlib.crc32(name.encode())]))
-    return torch.from_numpy(rng.standard_normal(shape) * 0.6 / np.sqrt(shape[1]))
 
 
 def save_gguf(path, arch, tensors, scales, interleaved, config):
@@ -95,7 +89,7 @@ def make(name):
     architecture, excluded = said["architectures"][0], ".*vision_tower.*" if "vision_config" in said else None
 
     def load():
-        return getattr(transformers, architecture).from_pretrained(HERE / base, dtype=torch.float64,
+        return getattr(transformers, architecture).from_pretrained(BUILT / base, dtype=torch.float64,
                                                                    attn_implementation="eager").eval()
 
     def logits(model):
@@ -103,7 +97,7 @@ def make(name):
             return model(input_ids=torch.tensor([ids]), use_cache=False).logits[0].double()
 
     merged, plain = load(), logits(load())
-    for adapter, rules in ADAPTERS.items():
+    for adapter, rules in weights.ADAPTERS.items():
         targets = modules if adapter == "first" else modules[0::2]
         config = peft.LoraConfig(task_type="CAUSAL_LM", target_modules=sorted(targets),
                                  exclude_modules=excluded, **rules)
@@ -116,13 +110,14 @@ def make(name):
         config_path.write_text(json.dumps(said, indent=1, sort_keys=True) + "\n")
         path = folder / adapter / "adapter_model.safetensors"
         dtype = torch.bfloat16 if adapter == "first" else torch.float32
-        tensors = {n: draw(n, tuple(t.shape), zlib.crc32((name + adapter).encode())).to(dtype).contiguous()
+        tensors = {n: torch.from_numpy(weights.lora(name, adapter, n, tuple(t.shape))).to(dtype).contiguous()
                    for n, t in load_file(path).items()}
         save_file(tensors, path, metadata={"format": "pt"})
 
         model = peft.PeftModel.from_pretrained(load(), folder / adapter).double().eval()
         scales = {n.removeprefix("base_model.model."): m.scaling["default"]
                   for n, m in model.named_modules() if isinstance(m, peft.tuners.lora.LoraLayer)}
+        assert all(scale == weights.lora_scale(adapter, n) for n, scale in scales.items())
         save_gguf(folder / f"{adapter}.gguf", arch, tensors, scales, interleaved, model.config)
         alone = logits(model)
         alone.numpy().astype("<f4").tofile(folder / f"{adapter}.f32")

@@ -5,7 +5,8 @@
     python3 tools/golden/make.py --check [NAME...]    only read them: do the files say what models.py means, which
                                                       errors do honest roundings cause, and does every mistake show
 
-Needs torch, transformers 5, safetensors and gguf (tests/golden/README.md has the versions used).
+Needs torch, transformers 5, safetensors and gguf (tests/golden/README.md has the versions used). Of what is written,
+assemble.py --cut then takes the weights away; --check reads them where a build has put them, in build/golden.
 """
 import argparse
 import pathlib
@@ -20,6 +21,7 @@ import files
 import models
 import oracle
 import perplexity
+from assemble import BUILT
 
 SCORED = ("gemma2-base", "gemma4", "gemma4-small")     # language models with a tokenizer of their own
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
@@ -57,15 +59,16 @@ def make(name, s, folder):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("names", nargs="*", help="models, all by default")
-    p.add_argument("--out", type=pathlib.Path, default=HERE)
+    p.add_argument("--out", type=pathlib.Path, help="tests/golden, or build/golden with --check")
     p.add_argument("--check", action="store_true")
     a = p.parse_args()
     transformers.logging.set_verbosity_error()
+    out = a.out or (BUILT if a.check else HERE)
     for name in a.names or models.SHAPES:
         if a.check:
-            check.report(name, models.SHAPES[name], a.out / name)
+            check.report(name, models.SHAPES[name], out / name)
         else:
-            make(name, models.SHAPES[name], a.out / name)
+            make(name, models.SHAPES[name], out / name)
 
 
 if __name__ == "__main__":

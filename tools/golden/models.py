@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-import files
-
 LLAMA_LIKE = ("llama", "qwen2", "qwen3")     # the same blocks, but for biases and norms of heads
 N_TOKENS = 100          # 14 chunks of 7 and a rest of 2; six windows of 16
 
@@ -216,6 +214,20 @@ SHAPES = {
                             proves="LlamaForSequenceClassification: 3 labels"),
 }
 
+# The text models of those that see (vision.py), whose vocabularies end in pieces of their own.
+SPECIAL_3 = ("\n\n", "<start_of_image>", "<end_of_image>", "<image_soft_token>")
+SPECIAL_4 = ("<|image>", "<image|>", "<|image|>")
+VISION3 = GEMMA3 | dict(ffn_dim=64, vocab_size=288, special=SPECIAL_3, form="wrapped", dtype="BF16")
+VISION4 = GEMMA4 | dict(ffn_dim=64, vocab_size=288, special=SPECIAL_4, form="old", dtype="BF16")
+BOTH_WAYS = DENSE4 | dict(use_bidirectional_attention="vision")
+VISION = {
+    "gemma3-vision": Shape(**VISION3, seed=81, gguf={"": "BF16"}),
+    "gemma4-vision": Shape(**(VISION4 | dict(n_kv_heads=1)), seed=82,
+                           gemma4=SMALL4 | dict(hidden_size_per_layer_input=32)),
+    "gemma4-dense-vision": Shape(**VISION4, seed=83, gemma4=BOTH_WAYS),
+    "gemma4-unified-vision": Shape(**VISION4, seed=84, gemma4=BOTH_WAYS),
+}
+
 # Standard deviation of each kind of matrix, by architecture. Norm weights: (mean, deviation).
 NORM = (0.0, 0.3)
 SPREADS = {
@@ -236,26 +248,33 @@ SPREADS = {
 SCORE = dict(score=0.5, score_bias=2.0)
 
 
+# The kinds of tensors by the last word of their names; the others are norms.
+KINDS = {"embed_tokens": "embed", "lm_head": "head", "score": "score", "q_proj": "q", "k_proj": "k", "v_proj": "v",
+         "o_proj": "o", "gate_proj": "gate", "up_proj": "up", "down_proj": "down", "gate_up_proj": "gate",
+         "q_norm": "q_norm", "k_norm": "k_norm", "layer_scalar": "scalar", "per_layer_input_gate": "layer_gate",
+         "per_layer_projection": "layer_proj", "embed_tokens_per_layer": "layer_embed",
+         "per_layer_model_projection": "layer_proj", "per_layer_projection_norm": "layer_norm", "proj": "router",
+         "scale": "layer_norm", "per_expert_scale": "layer_norm"}
+
+
+def kind(s, name):
+    if name.endswith(".bias"):
+        return "score_bias" if name == "score.bias" else "bias"
+    if s.gemma4 and name == "norm.weight":
+        return "out_norm"
+    return KINDS.get(name.removesuffix(".weight").split(".")[-1], "norm")
+
+
 def tensor_shapes_4(s):
     """Of Gemma 4, whose layers differ: those that transformers itself has, and unread keys as published."""
-    kinds = {"embed_tokens": "embed", "q_proj": "q", "k_proj": "k", "v_proj": "v", "o_proj": "o", "gate_proj": "gate",
-             "up_proj": "up", "down_proj": "down", "gate_up_proj": "gate", "q_norm": "q_norm",
-             "k_norm": "k_norm", "layer_scalar": "scalar", "per_layer_input_gate": "layer_gate",
-             "per_layer_projection": "layer_proj",
-             "embed_tokens_per_layer": "layer_embed", "per_layer_model_projection": "layer_proj",
-             "per_layer_projection_norm": "layer_norm", "proj": "router", "scale": "layer_norm",
-             "per_expert_scale": "layer_norm"}
-    out = {}
-    for name, shape in files.own_shapes(s).items():
-        own = name.removeprefix("model.")
-        last = own.removesuffix(".weight").split(".")[-1]
-        out[own] = (shape, "out_norm" if own == "norm.weight" else kinds.get(last, "norm"))
+    import files    # needs torch and transformers, which what draws weights does not
+    out = {name.removeprefix("model."): shape for name, shape in files.own_shapes(s).items()}
     shared = s.gemma4.get("num_kv_shared_layers", 0)
     for i in range(s.n_layers - shared, s.n_layers):
         dim = s.gemma4["global_head_dim"] if s.is_global(i) else s.head_dim
         p = f"layers.{i}.self_attn."
-        out[p + "k_proj.weight"] = out[p + "v_proj.weight"] = ((s.n_kv_heads * dim, s.d_model), "k")
-        out[p + "k_norm.weight"] = ((dim,), "k_norm")
+        out[p + "k_proj.weight"] = out[p + "v_proj.weight"] = (s.n_kv_heads * dim, s.d_model)
+        out[p + "k_norm.weight"] = (dim,)
     return out
 
 
@@ -267,36 +286,36 @@ def is_unread(s, name):
 
 
 def tensor_shapes(s):
-    """Hugging Face name without "model." -> (shape, kind)."""
+    """Hugging Face name without "model." -> shape."""
     if s.gemma4:
         return tensor_shapes_4(s)
     d, q, kv = s.d_model, s.n_heads * s.head_dim, s.n_kv_heads * s.head_dim
-    out = {"embed_tokens.weight": ((s.vocab_size, d), "embed")}
+    out = {"embed_tokens.weight": (s.vocab_size, d)}
     for i in range(s.n_layers):
         p = f"layers.{i}."
-        out[p + "input_layernorm.weight"] = ((d,), "norm")
+        out[p + "input_layernorm.weight"] = (d,)
         for n, shape in (("q", (q, d)), ("k", (kv, d)), ("v", (kv, d)), ("o", (d, q))):
-            out[f"{p}self_attn.{n}_proj.weight"] = (shape, n)
+            out[f"{p}self_attn.{n}_proj.weight"] = shape
             if s.arch == "qwen2" and n != "o":
-                out[f"{p}self_attn.{n}_proj.bias"] = (shape[:1], "bias")
+                out[f"{p}self_attn.{n}_proj.bias"] = shape[:1]
         if s.arch in ("gemma3_text", "qwen3"):
             for n in ("q_norm", "k_norm"):
-                out[f"{p}self_attn.{n}.weight"] = ((s.head_dim,), n)
+                out[f"{p}self_attn.{n}.weight"] = (s.head_dim,)
         if s.arch != "vaultgemma":
-            out[p + "post_attention_layernorm.weight"] = ((d,), "norm")
+            out[p + "post_attention_layernorm.weight"] = (d,)
         if s.arch in ("gemma2", "vaultgemma", "gemma3_text"):
-            out[p + "pre_feedforward_layernorm.weight"] = ((d,), "norm")
+            out[p + "pre_feedforward_layernorm.weight"] = (d,)
         for n, shape in (("gate", (s.ffn_dim, d)), ("up", (s.ffn_dim, d)), ("down", (d, s.ffn_dim))):
-            out[f"{p}mlp.{n}_proj.weight"] = (shape, n)
+            out[f"{p}mlp.{n}_proj.weight"] = shape
         if s.arch in ("gemma2", "gemma3_text"):
-            out[p + "post_feedforward_layernorm.weight"] = ((d,), "norm")
-    out["norm.weight"] = ((d,), "norm")
+            out[p + "post_feedforward_layernorm.weight"] = (d,)
+    out["norm.weight"] = (d,)
     if s.head in LABELS:
-        out["score.weight"] = ((len(LABELS[s.head]), d), "score")
+        out["score.weight"] = (len(LABELS[s.head]), d)
         if s.head == "token":       # transformers gives only this one a bias
-            out["score.bias"] = ((len(LABELS[s.head]),), "score_bias")
+            out["score.bias"] = (len(LABELS[s.head]),)
     elif s.tied == "no" and not s.head:
-        out["lm_head.weight"] = ((s.vocab_size, d), "head")
+        out["lm_head.weight"] = (s.vocab_size, d)
     return out
 
 
@@ -305,22 +324,28 @@ def full_name(s, name, prefix=""):
     return name if s.head == "base" or name.startswith(("lm_head.", "score.")) else f"{prefix}model.{name}"
 
 
-def weights(s):
-    """Hugging Face name without "model." -> float32 array."""
-    spread = {"norm": NORM} | SCORE | SPREADS[s.arch] | s.spread
-    out = {}
-    for name, (shape, kind) in tensor_shapes(s).items():
-        mean, std = spread[kind] if isinstance(spread[kind], tuple) else (0.0, spread[kind])
-        # scores alike whatever the divisor
-        if kind in ("q", "k") and s.arch in ("gemma", "gemma2", "vaultgemma", "llama", "qwen2"):
-            std *= (s.q_scalar / s.head_dim) ** 0.25
-        rng = np.random.Generator(np.random.PCG64([s.seed, zlib.crc32(name.encode())]))
-        out[name] = (mean + std * rng.standard_normal(shape)).astype(np.float32)
-    if s.n_pieces:      # pairs of opposite rows, so that one of each has a large logit whatever the state
-        padding = out["embed_tokens.weight"][s.n_pieces:]
+def normal(seed, name, shape):
+    """Standard normal numbers that follow from the seed and the tensor's name."""
+    return np.random.Generator(np.random.PCG64([seed, zlib.crc32(name.encode())])).standard_normal(shape)
+
+
+def draw(s, name, shape):
+    """A tensor by its Hugging Face name without "model.", as float32."""
+    of, spread = kind(s, name), {"norm": NORM} | SCORE | SPREADS[s.arch] | s.spread
+    mean, std = spread[of] if isinstance(spread[of], tuple) else (0.0, spread[of])
+    # scores alike whatever the divisor
+    if of in ("q", "k") and s.arch in ("gemma", "gemma2", "vaultgemma", "llama", "qwen2"):
+        std *= (s.q_scalar / s.head_dim) ** 0.25
+    out = (mean + std * normal(s.seed, name, shape)).astype(np.float32)
+    if of == "embed" and s.n_pieces:    # pairs of opposite rows: one of each has a large logit whatever the state
+        padding = out[s.n_pieces:]
         padding[:] *= 8
         padding[1::2] = -padding[::2]
     return out
+
+
+def weights(s):
+    return {name: draw(s, name, shape) for name, shape in tensor_shapes(s).items()}
 
 
 def tokens(s):

@@ -13,7 +13,6 @@ length 1.
 import json
 import pathlib
 import shutil
-import zlib
 
 import numpy as np
 import torch
@@ -21,19 +20,13 @@ import transformers
 from safetensors.torch import save_file
 from transformers import AutoTokenizer, Qwen3Config, Qwen3Model
 
+from weights import qwen
+
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 OUT = HERE / "embedding-qwen3"
 QUERY = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
 TEXTS = ["hello", "What is the weather in Paris tomorrow?", "\u4f60\u597d\uff0c\u4e16\u754c cafe\u0301",
          "def main(args): print(args) # " + "the quick brown fox jumps over the lazy dog, " * 4, "12345 + 67"]
-SPREAD = {"embed_tokens": 1.0, "q_proj": 0.15, "k_proj": 0.15, "v_proj": 0.15, "o_proj": 0.15, "gate_proj": 0.2,
-          "up_proj": 0.2, "down_proj": 0.15}
-
-
-def random(name, shape):
-    rng = np.random.Generator(np.random.PCG64([91, zlib.crc32(name.encode())]))
-    std = SPREAD.get(name.removesuffix(".weight").split(".")[-1])
-    return ((0.0 if std else 1.0) + (std or 0.3) * rng.standard_normal(shape)).astype(np.float32)
 
 
 def save_json(name, value):
@@ -92,7 +85,7 @@ def main():
     config.save_pretrained(OUT)
     config._attn_implementation = "eager"
     model = Qwen3Model(config).double().eval()
-    weights = {n: torch.from_numpy(random(n, tuple(t.shape))).bfloat16() for n, t in model.state_dict().items()}
+    weights = {n: torch.from_numpy(qwen(OUT.name, n, tuple(t.shape))).bfloat16() for n, t in model.state_dict().items()}
     save_file(weights, OUT / "model.safetensors", metadata={"format": "pt"})
     model.load_state_dict({n: w.double() for n, w in weights.items()})
     (OUT / "texts.txt").write_text("\n".join(TEXTS) + "\n")

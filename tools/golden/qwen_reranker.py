@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zlib
 
 import gguf
 import numpy as np
@@ -26,6 +25,8 @@ import torch
 import transformers
 from safetensors.torch import save_file
 from transformers import AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
+
+from weights import qwen
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 OUT = HERE / "reranker-qwen3"
@@ -37,14 +38,6 @@ DOCUMENTS = ["Peridot comes out of the mantle with basalt.", "hello", "", " \u4f
 BEFORE = ('<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct '
           'provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n')
 AFTER = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
-SPREAD = {"embed_tokens": 0.15, "q_proj": 0.15, "k_proj": 0.15, "v_proj": 0.15, "o_proj": 0.15, "gate_proj": 0.2,
-          "up_proj": 0.2, "down_proj": 0.15}
-
-
-def random(name, shape):
-    rng = np.random.Generator(np.random.PCG64([92, zlib.crc32(name.encode())]))
-    std = SPREAD.get(name.removesuffix(".weight").split(".")[-1])
-    return ((0.0 if std else 1.0) + (std or 0.3) * rng.standard_normal(shape)).astype(np.float32)
 
 
 def save_tokenizer():
@@ -112,7 +105,7 @@ def main():
     config.save_pretrained(OUT)
     config._attn_implementation = "eager"
     model = Qwen3ForCausalLM(config).double().eval()
-    weights = {n: torch.from_numpy(random(n, tuple(t.shape))).bfloat16() for n, t in model.state_dict().items()
+    weights = {n: torch.from_numpy(qwen(OUT.name, n, tuple(t.shape))).bfloat16() for n, t in model.state_dict().items()
                if n != "lm_head.weight"}
     save_file(weights, OUT / "model.safetensors", metadata={"format": "pt"})
     model.load_state_dict({n: w.double() for n, w in weights.items()}, strict=False)

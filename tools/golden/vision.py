@@ -28,7 +28,6 @@ import os
 import pathlib
 import shutil
 import sys
-import zlib
 from dataclasses import dataclass, field, replace
 
 os.environ["ATEN_CPU_CAPABILITY"] = "avx2"   # see pictures.py
@@ -45,10 +44,9 @@ import check
 import files
 import models
 import tokenizer
+import weights
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
-SPECIAL_3 = ("\n\n", "<start_of_image>", "<end_of_image>", "<image_soft_token>")
-SPECIAL_4 = ("<|image>", "<image|>", "<|image|>")
 BEGIN, END, SOFT = -3, -2, -1       # of the special pieces, from the vocabulary's end
 BUDGET = 70             # rows of an image of Gemma 4, at most; the least that its processor allows
 N_LOGITS = 8
@@ -76,55 +74,37 @@ class Model:
         return self.text.vocab_size + which
 
 
-GEMMA3 = models.GEMMA3 | dict(ffn_dim=64, vocab_size=288, special=SPECIAL_3)
-GEMMA4 = models.GEMMA4 | dict(ffn_dim=64, vocab_size=288, special=SPECIAL_4)
 PUBLISHED_4 = dict(hidden_activation="gelu_pytorch_tanh", rms_norm_eps=1e-6, patch_size=4, pooling_kernel_size=3,
                    position_embedding_size=48, default_output_length=BUDGET,
                    rope_parameters={"rope_theta": 100.0, "rope_type": "default"}, model_type="gemma4_vision")
 SIZES_4 = ((60, 144), (108, 84))    # 5 x 12 and 9 x 7 rows: no more fit
 MODELS = {
     "gemma3-vision": Model(
-        models.Shape(**GEMMA3, seed=81, form="wrapped", dtype="BF16", gguf={"": "BF16"}),
+        models.VISION["gemma3-vision"],
         "Gemma3ForConditionalGeneration",
         dict(hidden_size=96, image_size=96, intermediate_size=104, model_type="siglip_vision_model",
              num_attention_heads=4, num_hidden_layers=2, patch_size=6, vision_use_head=False),
         ((96, 96), (96, 96)), dict(mm_tokens_per_image=16),
         "16 x 16 patches of 6 pixels, heads of 24, means of 4 x 4; window 12 and images of 16 rows", ("q8_0", "q4_0")),
     "gemma4-vision": Model(
-        models.Shape(**(GEMMA4 | dict(n_kv_heads=1)), seed=82, form="old", dtype="BF16",
-                     gemma4=models.SMALL4 | dict(hidden_size_per_layer_input=32)),
+        models.VISION["gemma4-vision"],
         "Gemma4ForConditionalGeneration",
         PUBLISHED_4 | dict(hidden_size=64, intermediate_size=96, num_attention_heads=4, num_key_value_heads=4,
                            head_dim=16, num_hidden_layers=2, use_clipped_linears=True, standardize=False),
         SIZES_4, {}, "E2B: clipped matrices, inputs of layers; rows of images are causal; two aspects", ("q4_0",)),
     "gemma4-dense-vision": Model(
-        models.Shape(**GEMMA4, seed=83, form="old", dtype="BF16",
-                     gemma4=models.DENSE4 | dict(use_bidirectional_attention="vision")),
+        models.VISION["gemma4-dense-vision"],
         "Gemma4ForConditionalGeneration",
         PUBLISHED_4 | dict(hidden_size=96, intermediate_size=104, num_attention_heads=4, num_key_value_heads=4,
                            head_dim=24, num_hidden_layers=2, use_clipped_linears=False, standardize=True),
         SIZES_4, {}, "31B: standardised rows, heads of 24; rows of an image see each other in local layers"),
     "gemma4-unified-vision": Model(
-        models.Shape(**GEMMA4, seed=84, form="old", dtype="BF16",
-                     gemma4=models.DENSE4 | dict(use_bidirectional_attention="vision")),
+        models.VISION["gemma4-unified-vision"],
         "Gemma4UnifiedForConditionalGeneration",
         dict(mm_embed_dim=96, mm_posemb_size=24, model_patch_size=12, model_type="gemma4_unified_vision",
              num_soft_tokens=BUDGET, output_proj_dims=96, patch_size=4, pooling_kernel_size=3, rms_norm_eps=1e-6),
         SIZES_4, {}, "12B: patches of 12 pixels without a tower; rows of an image see each other in local layers"),
 }
-
-# Standard deviations by the ends of names, or (mean, deviation): the first that fits.
-SPREADS = (
-    ("position_embedding.weight", 0.5), ("position_embedding_table", 0.4), ("pos_embedding", 0.5),
-    ("patch_embedding.weight", 0.12), ("input_proj.weight", 0.2), ("patch_dense.weight", 0.05),
-    ("mm_input_projection_weight", 0.8), ("embedding_projection.weight", 3.0), ("mm_soft_emb_norm.weight", (0.0, 0.3)),
-    ("std_bias", 3.0), ("std_scale", (0.2, 0.05)),
-    ("input_min", (-1.5, 0.3)), ("input_max", (1.5, 0.3)), ("output_min", (-1.8, 0.4)), ("output_max", (1.8, 0.4)),
-    ("q_norm.weight", (0.8, 0.2)), ("k_norm.weight", (0.8, 0.2)),
-    ("fc1.weight", 0.3), ("gate_proj.linear.weight", 0.3),
-    ("bias", 0.3), ("norm.weight", (1.0, 0.3)), ("norm1.weight", (1.0, 0.3)), ("norm2.weight", (1.0, 0.3)),
-    ("ln1.weight", (1.0, 0.3)), ("ln2.weight", (1.0, 0.3)), ("weight", 0.15))
-
 
 # ---- configuration, weights ----
 
@@ -190,16 +170,10 @@ def tower_names(m):
     return {n: tuple(t.shape) for n, t in model.state_dict().items() if not ("language_model" in n or "lm_head" in n)}
 
 
-def random(m, name, shape):
-    spread = next(s for end, s in SPREADS if name.endswith(end))
-    mean, deviation = spread if isinstance(spread, tuple) else (0.0, spread)
-    rng = np.random.Generator(np.random.PCG64([m.text.seed, zlib.crc32(name.encode())]))
-    return torch.from_numpy(np.asarray(mean + deviation * rng.standard_normal(shape), np.float32)).to(torch.bfloat16)
-
-
 def tower_weights(m):
     """Under the names of transformers' modules."""
-    return {n: random(m, n, shape) for n, shape in tower_names(m).items()}
+    return {n: torch.from_numpy(weights.tower(m.text.seed, n, shape)).to(torch.bfloat16)
+            for n, shape in tower_names(m).items()}
 
 
 def stored(m, tower):
@@ -375,7 +349,7 @@ def prompts(m, n_rows):
 
     def image(i):
         own = [m.token(BEGIN)] + [m.token(SOFT)] * n_rows[i] + [m.token(END)]
-        line = [s.vocab_size - len(SPECIAL_3)] if m.is_gemma3 else []
+        line = [s.vocab_size - len(models.SPECIAL_3)] if m.is_gemma3 else []
         return line + own + line
     return [2] + text(13) + image(0) + text(17), [2] + text(4) + image(0) + text(6) + image(1) + text(19)
 
@@ -506,7 +480,7 @@ def boxes(seed, height, width):
 
 def save_crops(m, model, folder):
     """Pan and scan by Gemma 3's own processor."""
-    names = dict(zip(("boi_token", "eoi_token", "image_token"), SPECIAL_3[1:]))
+    names = dict(zip(("boi_token", "eoi_token", "image_token"), models.SPECIAL_3[1:]))
     processor = transformers.Gemma3Processor(
         transformers.Gemma3ImageProcessor.from_pretrained(folder),
         transformers.GemmaTokenizer.from_pretrained(folder, extra_special_tokens=names),

@@ -21,6 +21,7 @@ import check
 import files
 import models
 import vision
+from assemble import BUILT
 
 LATE = 15
 GGUF_ROWS = {"mmproj.gguf": "rows", "mmproj-q8_0.gguf": "rows-q8_0", "mmproj-q4_0.gguf": "rows-q4_0"}
@@ -413,7 +414,7 @@ def report(name, m, folder):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("names", nargs="*", help="models, all by default")
-    p.add_argument("--out", type=pathlib.Path, default=vision.HERE)
+    p.add_argument("--out", type=pathlib.Path, default=BUILT)
     a = p.parse_args()
     transformers.logging.set_verbosity_error()
     for name in a.names or vision.MODELS:

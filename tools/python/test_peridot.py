@@ -15,7 +15,7 @@ import peridot
 from peridot import GREEDY as greedy, _library
 
 root = Path(__file__).resolve().parents[2]
-stories, golden = str(root / "models/stories.gguf"), root / "tests/golden"
+stories, golden = str(root / "models/stories.gguf"), Path(os.environ["PERIDOT_COMMAND"]).parent / "golden"
 
 # As Gemma 3's published one has the parts of a message.
 TEMPLATE = """{{ bos_token }}{% for m in messages %}{{ m.role }}: {% if m.content is string %}{{ m.content | trim }}
