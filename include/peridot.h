@@ -612,6 +612,10 @@ typedef struct peridot_session_params {
     /* Drafts come from this model, which was opened with this session's as its target; NULL: as requests say. It stays
      * while the session does. */
     peridot_model *drafter;
+    /* Kernels that the driver has compiled, of all that the session needs; false cancels. It takes seconds where model
+     * and driver are new to each other. NULL: none. */
+    peridot_progress compiling;
+    void *user;
 } peridot_session_params;
 
 /* params may be NULL. */

@@ -397,7 +397,7 @@ static void test_gather(void **state)
     EXPECT_OK(pd_kernel_get(&again, gpu, PD_KERNEL_glu, specs[0], 2));
     assert_ptr_equal(again, kernels[0]);
     assert_int_equal(pd_gpu_n_pipelines(gpu), 0);
-    EXPECT_FAILURE(pd_kernels_compile_deferred(gpu), PERIDOT_ERROR_DEVICE, "glu");
+    EXPECT_FAILURE(pd_kernels_compile_deferred(gpu, NULL, NULL), PERIDOT_ERROR_DEVICE, "glu");
     assert_int_equal(pd_gpu_n_pipelines(gpu), 2);
     for (int i = 0; i < 3; i += 2) {
         EXPECT_OK(pd_kernel_get(&again, gpu, PD_KERNEL_glu, specs[i], 2));
@@ -408,7 +408,7 @@ static void test_gather(void **state)
     gpu->vk.vkCreateComputePipelines = create_pipelines;
     EXPECT_OK(pd_kernel_get(&again, gpu, PD_KERNEL_glu, specs[1], 2));
     assert_int_equal(pd_gpu_n_pipelines(gpu), 3);
-    EXPECT_OK(pd_kernels_compile_deferred(gpu));   /* nothing */
+    EXPECT_OK(pd_kernels_compile_deferred(gpu, NULL, NULL));   /* nothing */
     pd_gpu_close(gpu);
 }
 

@@ -145,6 +145,7 @@ static peridot_status create_session(struct worker *k, const struct pd_message *
     peridot_session_params params;
     if (m->size != sizeof params) return bad_message(k, "session");
     memcpy(&params, k->link->body, sizeof params);
+    params.compiling = NULL;   /* a function of the other rank's */
     free_session(k);
     return pd_session_create(&k->session, k->model, &params);
 }

@@ -6,6 +6,8 @@
 #include "base/os.h"
 #include "base/parallel.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,29 +84,48 @@ static void compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
         &kernel->pipeline);
 }
 
+/* Kernels that are compiled at once, the first ones of the list. */
+struct compiling {
+    struct pd_gpu *gpu;
+    size_t n;
+    peridot_progress progress;   /* NULL: none */
+    void *user;
+    pthread_t caller;            /* which progress is called from */
+    atomic_size_t n_done;
+    atomic_bool stop;
+};
+
 static void compile_number(void *user, size_t i)
 {
-    struct pd_gpu *gpu = user;
-    struct pd_kernel *kernel = gpu->kernels;   /* those that were deferred are the first */
+    struct compiling *c = user;
+    struct pd_kernel *kernel = c->gpu->kernels;
     while (i--) kernel = kernel->next;
-    compile(gpu, kernel);
+    if (!atomic_load(&c->stop)) compile(c->gpu, kernel);
+    size_t n_done = atomic_fetch_add(&c->n_done, 1) + 1;
+    if (c->progress && pthread_equal(pthread_self(), c->caller) && !c->progress(c->user, n_done, c->n))
+        atomic_store(&c->stop, true);
 }
 
-/* Compiles the first n kernels of the list, and removes those that fail. */
-static peridot_status compile_first(struct pd_gpu *gpu, size_t n)
+/* Removes those that fail, or that were not compiled after a cancellation. */
+static peridot_status compile_first(struct pd_gpu *gpu, size_t n, peridot_progress progress, void *user)
 {
+    struct compiling c = {.gpu = gpu, .n = n, .progress = progress, .user = user, .caller = pthread_self()};
     peridot_status status = PERIDOT_OK;
     struct pd_kernel **at = &gpu->kernels;
-    pd_parallel(n, compile_number, gpu);
+    atomic_init(&c.n_done, 0);
+    atomic_init(&c.stop, false);
+    pd_parallel(n, compile_number, &c);
     for (size_t i = 0; i < n; i++) {
         struct pd_kernel *kernel = *at;
-        if (kernel->result == VK_SUCCESS) {
+        if (kernel->pipeline) {
             at = &kernel->next;
             gpu->n_pipelines++;
             continue;
         }
-        pd_vk_fail(kernel->result, "vkCreateComputePipelines");
-        status = pd_fail_prefix(PERIDOT_ERROR_DEVICE, pd_kernel_sources[kernel->id].name);
+        if (kernel->result != VK_SUCCESS) {
+            pd_vk_fail(kernel->result, "vkCreateComputePipelines");
+            status = pd_fail_prefix(PERIDOT_ERROR_DEVICE, pd_kernel_sources[kernel->id].name);
+        } else if (status == PERIDOT_OK) status = pd_fail(PERIDOT_CANCELLED, "compiling was cancelled");
         *at = kernel->next;
         free(kernel);
     }
@@ -113,12 +134,14 @@ static peridot_status compile_first(struct pd_gpu *gpu, size_t n)
 
 void pd_kernels_defer(struct pd_gpu *gpu) { gpu->deferring = true; }
 
-peridot_status pd_kernels_compile_deferred(struct pd_gpu *gpu)
+peridot_status pd_kernels_compile_deferred(struct pd_gpu *gpu, peridot_progress progress, void *user)
 {
     size_t n = 0;
     gpu->deferring = false;
     for (const struct pd_kernel *k = gpu->kernels; k && !k->pipeline; k = k->next) n++;
-    return compile_first(gpu, n);
+    bool software = gpu->info.type == PERIDOT_DEVICE_CPU;
+    PD_TRY(compile_first(gpu, n, software ? NULL : progress, user));
+    return software ? pd_kernels_warm(gpu, progress, user) : PERIDOT_OK;
 }
 
 peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, enum pd_kernel_id id,
@@ -138,7 +161,7 @@ peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, e
         .push_size = pd_kernel_sources[id].push_size};
     if (n_spec) memcpy(kernel->spec, spec, sizeof *spec * n_spec);
     gpu->kernels = kernel;
-    if (!gpu->deferring) PD_TRY(compile_first(gpu, 1));
+    if (!gpu->deferring) PD_TRY(compile_first(gpu, 1, NULL, NULL));
     *out = kernel;
     return PERIDOT_OK;
 }

@@ -115,7 +115,7 @@ static peridot_status compile_candidates(struct search *s, uint32_t first)
         *s->table = pd_tunings_of(t);
         status = pd_session_prewarm(s->session);
     }
-    pd_kernels_compile_deferred(s->model->gpu);
+    pd_kernels_compile_deferred(s->model->gpu, NULL, NULL);
     return status;
 }
 

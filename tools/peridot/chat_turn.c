@@ -223,7 +223,7 @@ peridot_status cmd_chat_open_session(struct cmd_chat *chat)
     chat->drafts = NULL;
     CMD_TRY(cmd_draft_open(&chat->draft, &args->draft, &args->model, chat->model));
     params.drafter = cmd_draft_drafter(&chat->draft);
-    CMD_TRY(peridot_session_create(&chat->session, chat->model, &params));
+    CMD_TRY(cmd_session_create(&chat->session, chat->model, &params));
     CMD_TRY(peridot_sequence_create(&chat->sequence, chat->session));
     CMD_TRY(cmd_draft_create_session(&chat->draft, &params));
     if (chat->draft.session) CMD_TRY(peridot_sequence_create(&chat->drafts, chat->draft.session));

@@ -71,7 +71,7 @@ peridot_status cmd_draft_create_session(struct cmd_draft *draft, const peridot_s
     uint32_t most = peridot_model_get_info(draft->model)->ctx_max;
     const peridot_session_params params = {.size = sizeof params, .ctx = (uint32_t)cmd_min(p->ctx, most),
         .kv_type = p->kv_type, .n_sequences = p->n_sequences, .n_positions = p->n_positions};
-    return peridot_session_create(&draft->session, draft->model, &params);
+    return cmd_session_create(&draft->session, draft->model, &params);
 }
 
 peridot_status cmd_draft_open(struct cmd_draft *out, const struct cmd_draft_args *args,

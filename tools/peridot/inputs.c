@@ -174,7 +174,7 @@ peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, struct cmd_inp
         params.n_positions = args->ctx ? args->ctx : (uint32_t)cmd_min(peridot_model_get_info(model)->ctx_max, 8192);
     if (status == PERIDOT_OK && task->begin) status = task->begin(task, model);
     if (status == PERIDOT_OK) r.whole = peridot_model_get_info(model)->whole_texts;
-    if (status == PERIDOT_OK) status = peridot_session_create(&r.session, model, &params);
+    if (status == PERIDOT_OK) status = cmd_session_create(&r.session, model, &params);
     r.model = model;
     if (status == PERIDOT_OK) status = take_all(&r, &args->texts);
     forget(&r);

@@ -110,7 +110,7 @@ static peridot_status evaluate(const struct rows_args *args, int32_t *ids, size_
     *untold = model;
     if (status == PERIDOT_OK) status = cmd_images_read(&images, model, &args->images, args->model.pan_and_scan);
     if (status == PERIDOT_OK && images.n) status = peridot_images_place(ids, n, model, images.at, images.n);
-    if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
+    if (status == PERIDOT_OK) status = cmd_session_create(&session, model, &params);
     if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);
     if (status == PERIDOT_OK) status = peridot_sequence_eval(sequence, ids, n, eval);
     peridot_session_free(session);

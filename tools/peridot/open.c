@@ -248,6 +248,18 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
     return status;
 }
 
+peridot_status cmd_session_create(peridot_session **out, peridot_model *model, const peridot_session_params *params)
+{
+    struct cmd_progress progress = cmd_progress_begin("compiling kernels for this device");
+    peridot_session_params watched = *params;
+    watched.size = sizeof watched;
+    watched.compiling = cmd_progress_compiling;
+    watched.user = &progress;
+    peridot_status status = peridot_session_create(out, model, &watched);
+    cmd_progress_end(&progress);
+    return status;
+}
+
 void cmd_model_print_precision(const peridot_model *model)
 {
     const peridot_model_info *info = peridot_model_get_info(model);

@@ -94,6 +94,8 @@ struct cmd_adapters {
 };
 peridot_status cmd_adapters_read(struct cmd_adapters *out, const struct cmd_texts *texts);
 void cmd_adapters_free(struct cmd_adapters *adapters);
+/* peridot_session_create, which says on a terminal how far the driver is where it has to compile for long. */
+peridot_status cmd_session_create(peridot_session **out, peridot_model *model, const peridot_session_params *params);
 /* Says on stderr with which precision and kernels it computes, for commands whose results are numbers. */
 void cmd_model_print_precision(const peridot_model *model);
 

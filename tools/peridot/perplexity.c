@@ -326,7 +326,7 @@ static peridot_status score(const struct perplexity_args *args, peridot_model *m
     if (!s.ctx) s.ctx = (uint32_t)cmd_min(ctx_max, s.method == METHOD_LLAMA_CPP ? CTX_LLAMA_CPP : CTX_MAX);
     peridot_session_params params = {.ctx = s.ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
-    CMD_TRY(peridot_session_create(&s.session, model, &params));
+    CMD_TRY(cmd_session_create(&s.session, model, &params));
     peridot_status status = peridot_sequence_create(&s.sequence, s.session);
     if (status == PERIDOT_OK) status = take_text(&s, vocab, text);
     peridot_session_free(s.session);

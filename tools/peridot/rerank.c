@@ -142,7 +142,7 @@ static peridot_status score_all(struct documents *d, const struct rerank_args *a
     if (status == PERIDOT_OK) status = cmd_ranking_begin(&ranking, vocab, labels, args->instruct, args->query);
     if (status == PERIDOT_OK)
         params.n_positions = args->ctx ? args->ctx : (uint32_t)cmd_min(peridot_model_get_info(model)->ctx_max, 8192);
-    if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
+    if (status == PERIDOT_OK) status = cmd_session_create(&session, model, &params);
     /* what the prompts have in common is evaluated with the first */
     if (status == PERIDOT_OK) status = score(d->at, 1, session, &ranking);
     for (size_t i = 1; i < d->n && status == PERIDOT_OK; i += N_AT_ONCE)

@@ -221,7 +221,7 @@ static peridot_status run_session(peridot_model *model, const struct run_args *a
     peridot_status status = encode_prompt(&ids, &n, model, args, images, text, size);
     if (status == PERIDOT_OK) status = cmd_draft_open(&draft, &args->draft, &args->model, model);
     params.drafter = cmd_draft_drafter(&draft);
-    if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
+    if (status == PERIDOT_OK) status = cmd_session_create(&session, model, &params);
     if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);
     if (status == PERIDOT_OK) status = cmd_draft_create_session(&draft, &params);
     if (status == PERIDOT_OK && draft.session) status = peridot_sequence_create(&drafts, draft.session);

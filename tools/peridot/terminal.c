@@ -110,6 +110,20 @@ bool cmd_progress_tokens(void *user, uint64_t done, uint64_t total)
     return !cmd_interrupted();
 }
 
+bool cmd_progress_compiling(void *user, uint64_t done, uint64_t total)
+{
+    struct cmd_progress *p = user;
+    double now = cmd_now(), taken_s = now - p->begin_s;
+    if (p->enabled && taken_s > 0.5 && now - p->drawn_s > 0.1) {
+        fprintf(stderr, "\r%s: %" PRIu64 " of %" PRIu64 ", about %.0f s left\033[K", p->label, done, total,
+                taken_s * (double)(total - done) / (double)done);
+        fflush(stderr);
+        p->drawn_s = now;
+        p->drawn = true;
+    }
+    return !cmd_interrupted();
+}
+
 bool cmd_progress_kernels(void *user, uint32_t n_done, uint32_t n_kernels, double part)
 {
     struct cmd_progress *p = user;

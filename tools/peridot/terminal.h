@@ -40,6 +40,8 @@ struct cmd_progress cmd_progress_begin(const char *label);
 bool cmd_progress_step(void *user, uint64_t done, uint64_t total);
 /* The same for tokens of a prompt that takes longer than half a second, with their rate instead of a bar. */
 bool cmd_progress_tokens(void *user, uint64_t done, uint64_t total);
+/* The same for kernels that take longer than half a second to compile. */
+bool cmd_progress_compiling(void *user, uint64_t done, uint64_t total);
 /* A peridot_selftest_progress: "kernel 40 of 260, about 60 s left". */
 bool cmd_progress_kernels(void *user, uint32_t n_done, uint32_t n_kernels, double part);
 /* Wipes the line. */

@@ -408,7 +408,7 @@ static peridot_status take_first_token(struct bench *b)
 
 static peridot_status open_session(struct bench *b, const peridot_session_params *params)
 {
-    CMD_TRY(peridot_session_create(&b->session, b->model, params));
+    CMD_TRY(cmd_session_create(&b->session, b->model, params));
     for (uint32_t i = 0; i < cmd_max(params->n_sequences, 1); i++)
         CMD_TRY(peridot_sequence_create(&b->sequences[i], b->session));
     return PERIDOT_OK;

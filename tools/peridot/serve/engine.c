@@ -210,7 +210,7 @@ static peridot_status create_session(struct serve_engine *e)
     do {
         params.ctx = (uint32_t)cmd_min(ctx, total);
         params.n_positions = (uint32_t)total;
-        status = peridot_session_create(&e->session, e->model, &params);
+        status = cmd_session_create(&e->session, e->model, &params);
         if (status == PERIDOT_ERROR_MEMORY && make_room(e->server, e->served)) continue;
         total /= 2;
         if (args->ctx || total < 512) break;
