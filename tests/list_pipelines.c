@@ -1,7 +1,7 @@
-/* list_pipelines [SUBGROUP_SIZE]: every pipeline that models take on the device, with the hash of its SPIR-V and its
- * constants, as peridot devices --pipelines would compile them, and without compiling any. With an operand, on an
- * integrated GPU with such subgroups that is like the device otherwise. tools/pipelines tells by it whether there is
- * anything new. */
+/* list_pipelines [SUBGROUP_SIZE [baseline]]: every pipeline that models take on the device, with its constants and the
+ * hash of its SPIR-V, as peridot devices --pipelines would compile them, and without compiling any. With an operand, on
+ * an integrated GPU with such subgroups that is like the device otherwise, or has no fp16, integer dot products and
+ * cooperative matrices. tools/pipelines tells by it whether there is anything new. */
 #include "gpu/vk.h"
 #include "probe/pipelines.h"
 
@@ -14,9 +14,9 @@ static void print_kernel(const struct pd_kernel *kernel)
     uint32_t n;
     const uint32_t *spec = pd_kernel_spec(kernel, &n);
     enum pd_kernel_id id = pd_kernel_id_of(kernel);
-    printf("%s %016" PRIx64, pd_kernel_name(id), pd_kernel_hash(id));
-    for (uint32_t i = 0; i < n; i++) printf("%c%" PRIu32, i ? ',' : ' ', spec[i]);
-    printf("\n");
+    printf("%s %s", pd_kernel_name(id), n ? "" : "-");
+    for (uint32_t i = 0; i < n; i++) printf("%s%" PRIu32, i ? "," : "", spec[i]);
+    printf(" %016" PRIx64 "\n", pd_kernel_hash(id));
 }
 
 int main(int argc, char **argv)
@@ -26,6 +26,9 @@ int main(int argc, char **argv)
     if (argc > 1 && status == PERIDOT_OK) {
         gpu->info.type = PERIDOT_DEVICE_INTEGRATED;
         gpu->info.subgroup_size = gpu->info.matrix_subgroup_size = (uint32_t)strtoul(argv[1], NULL, 10);
+        if (argc > 2)
+            gpu->info.fp16_arithmetic = gpu->info.integer_dot = gpu->info.integer_dot_instruction
+                = gpu->info.cooperative_matrix = false;
     }
     if (status == PERIDOT_OK) {
         pd_kernels_defer(gpu);

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# tools/instructions.py: what it counts in the assembly of each vendor, and that a rise of more than 2 % is found; and
-# what tools/predict.py predicts. The loops are made up: each loads 4 rows of a unit of 8 fp16 weights, and x, and has
-# 16 vector instructions for the 32 weights.
+# tools/instructions.py: what it counts in the assembly of each vendor, and that a rise of more than 2 % is found; what
+# tools/unchanged.py takes from tables; and what tools/predict.py predicts. The loops are made up: each loads 4 rows of
+# a unit of 8 fp16 weights, and x, and has 16 vector instructions for the 32 weights.
 . "$(dirname "$0")/command.sh"
 
 command -v python3 >/dev/null || { echo "skipped: there is no Python"; exit 0; }
 export PYTHONDONTWRITEBYTECODE=1
 instructions() { python3 "$source/tools/instructions.py" "$@" >"$folder/out" 2>"$folder/err"; }
+unchanged() { python3 "$source/tools/unchanged.py" "$@" >"$folder/out" 2>"$folder/err"; }
 predict() { python3 "$source/tools/predict.py" "$@" >"$folder/out" 2>"$folder/err"; }
 predict_by() { predict predict "$folder/published" "$folder/$1" "$folder/vendor"; }   # predict_by TABLE
 repeat() { for _ in $(seq "$1"); do printf '    %b\n' "$2"; done; }
@@ -85,6 +86,37 @@ test_compare() {
     sed -i 3d "$folder/after"
     compare
     check "what is missing is told" contains out 'lacks 0 cells and has 1 too many'
+}
+
+# changed KERNEL SPIR-V SPECIALISATIONS...: lists it for navi31, and says what of it is to be compiled
+list() { printf "$1 %s $2\n" "${@:3}" >"$folder/navi31.list"; }
+changed() { list "$@"; unchanged split "$folder" "$folder/reports"; cut -d' ' -f2 "$folder/navi31.todo" | tr '\n' ' '; }
+
+# Of a kernel with two pipelines for one use, and of one that is not counted.
+test_unchanged() {
+    local reports=$folder/reports
+    mkdir "$reports"
+    printf '%s\n' '# by a driver' 'kernel specialisation navi31 vega10' 'matvec_f16 64,4 64/9/0/0/9 -' \
+        'matvec_f16 64,8 64/8/0/0/9 -' 'glu 64 64/4/0/0/9 64/5/0/0/9' >"$reports/pipelines-amd.txt"
+    printf '%s\n' '# by a driver' 'kernel use navi31' 'matvec_f16 plain,4 4/5/4/8x9' >"$reports/instructions.txt"
+    printf '%s\n' 'driver 1' 'counting 2' >"$folder/made_by"
+    printf '%s\n' 'matvec_f16 64,4 aa' 'glu 64 bb' | unchanged key "$reports"
+    check "a line for each kernel" \
+        [ "$(cut -d' ' -f1,2 "$folder/out" | tr '\n' ' ')" = 'kernel glu kernel matvec_f16 ' ]
+    { cat "$folder/made_by"; echo rules 3; cat "$folder/out"; } >"$reports/pipelines-key.txt"
+    check "what is the same is not compiled" [ -z "$(changed matvec_f16 aa 64,4 64,8)" ]
+    check "its rows are taken" \
+        [ "$(cat "$folder"/navi31.{rows,counts})" = "$(printf 'matvec_f16 %s\n' '64,4 64/9/0/0/9' '64,8 64/8/0/0/9' \
+            'plain,4 4/5/4/8x9')" ]
+    check "a new pipeline is" [ "$(changed matvec_f16 aa 64,4 64,8 64,2)" = '64,2 ' ]
+    check "the worst may be of one that is gone" [ "$(changed matvec_f16 aa 64,4)" = '64,4 ' ]
+    check "which matters where instructions are counted" [ -z "$(changed glu bb 64)" ]
+    check "other SPIR-V is compiled" [ "$(changed matvec_f16 ab 64,4 64,8)" = '64,4 64,8 ' ]
+    sed -i 's/^glu .*/glu 64 64\/4\/0\/0\/9 64\/4\/0\/0\/9/' "$reports/pipelines-amd.txt"
+    check "so is what has an edited row, on every GPU" [ "$(changed glu bb 64)" = '64 ' ]
+    check "but no other" [ -z "$(changed matvec_f16 aa 64,4 64,8)" ]
+    echo 'driver 2' >"$folder/made_by"
+    check "another driver makes all" [ "$(changed matvec_f16 aa 64,4 64,8)" = '64,4 64,8 ' ]
 }
 
 # 2.61e9 weights of 4.625 bits at 85 % of 960 GB/s are 1.85 ms; at 8 slots each on 6144 lanes of 2.5 GHz, 1.36 ms, and
@@ -207,6 +239,7 @@ test_best_layouts() {
 
 test_counts
 test_compare
+test_unchanged
 test_predict
 test_predict_prompts
 test_predict_pieces

@@ -2,9 +2,11 @@
 """What the hot loops of kernels cost on GPUs that need not be there: instructions per weight, key or multiply-add, from
 the assembly that a driver made of them. What is predicted from that is in predict.py.
 
-  instructions.py count GPU ROWS < OUTPUT    OUTPUT: of `peridot devices --pipelines --assembly` as it runs on the GPU;
-                                             ROWS: the rows of tools/pipelines made of it. Writes "KERNEL USE CELL"
-  instructions.py compare OLD NEW REASONS    tables, and the exceptions of tools/pipelines; writes what has risen
+  instructions.py count GPU VENDOR ROWS [COUNTED] < OUTPUT
+      OUTPUT: of `peridot devices --pipelines --assembly` as it runs on the GPU; ROWS: the rows of tools/pipelines made
+      of it. Writes "KERNEL USE CELL", of what is in COUNTED, which has such lines, the worse
+  instructions.py compare OLD NEW REASONS
+      tables, and the exceptions of tools/pipelines; writes what has risen
 
 A cell is VECTOR/ALL/SLOTS/LOADSxWAVES: vector instructions and all instructions that a lane issues for a weight
 (matvec), for a key and a query head (attention) or for a multiply-add (matmul); what the vector instructions take of
@@ -341,7 +343,7 @@ def cell_of(kernel, parts):
     """A part is the indices of a loop, and what its count is to be multiplied by."""
     vector, everything = (sum(by * kernel.total(l, kinds) for l, by in parts) for kinds in (('vector',), None))
     loads = max(loads_under_way([kernel.code[i] for i in sorted(l)]) for l, _ in parts)
-    return vector, '/'.join(map(number, (vector, everything, kernel.slots(parts)))) + f'/{loads}x{kernel.waves}'
+    return '/'.join(map(number, (vector, everything, kernel.slots(parts)))) + f'/{loads}x{kernel.waves}'
 
 def executables(lines):
     """Rows of peridot's table as (kernel, spec, subgroup, assembly)."""
@@ -366,16 +368,20 @@ def cells(gpu, vendor, rows_path, lines):
         except (ValueError, KeyError) as error: sys.exit(f'{gpu} {name} {spec}: {error}')
         if use: yield name, use[0], kernel, rows[name, spec], cell_of(kernel, use[1])
 
-def count(gpu, vendor, rows_path, lines):
-    """Of a kernel's executables for one use, which differ in constants that do not matter here, the worst."""
-    worst = {}
-    for name, use, _, _, cell in cells(gpu, vendor, rows_path, lines):
-        worst[name, use] = max(worst.get((name, use), (0, '')), cell)
-    for (name, use), (_, cell) in worst.items(): print(name, use, cell)
+def worse(a, b):
+    """By what the cells say, so that the worst of many is the same however they come."""
+    return max(a, b, key=lambda cell: ([float(x) for x in cell.split('/')[:3]], cell))
 
-def layouts(gpu, vendor, rows_path, lines):
+def count(lines, gpu, vendor, rows_path, counted_path=os.devnull):
+    """Of a kernel's executables for one use, which differ in constants that do not matter here, the worst."""
+    worst = {(name, use): cell for name, use, cell in map(str.split, open(counted_path))}
+    for name, use, _, _, cell in cells(gpu, vendor, rows_path, lines):
+        worst[name, use] = worse(worst.get((name, use), cell), cell)
+    for (name, use), cell in worst.items(): print(name, use, cell)
+
+def layouts(lines, gpu, vendor, rows_path, _):
     """Of each executable of matvec that does not spill: GPU, kernel, use, Layout, and cell."""
-    for name, use, kernel, (lanes, _, spills, *_), (_, cell) in cells(gpu, vendor, rows_path, lines):
+    for name, use, kernel, (lanes, _, spills, *_), cell in cells(gpu, vendor, rows_path, lines):
         workgroup, rows, *_, width = kernel.spec[:9]
         subgroup = (kernel.spec + [0] * 3)[SUBGROUP_ID]
         if spills in ('0', '-'): print(gpu, name, use.split(',')[0], rows, workgroup, subgroup, width, lanes, cell)
@@ -422,7 +428,7 @@ def compare(old_path, new_path, exceptions_path):
 
 if __name__ == '__main__':
     command, *arguments = sys.argv[1:]
-    if command == 'count': count(*arguments, sys.stdin)
-    elif command == 'layouts': layouts(*arguments, sys.stdin)
+    if command == 'count': count(sys.stdin, *arguments)
+    elif command == 'layouts': layouts(sys.stdin, *arguments)
     elif command == 'compare': compare(*arguments)
     else: sys.exit(__doc__)
