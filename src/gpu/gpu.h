@@ -126,7 +126,7 @@ const char *pd_kernel_name(enum pd_kernel_id id);
 uint64_t pd_kernel_hash(enum pd_kernel_id id);
 /* Number of pipelines compiled since open, for tests that a step compiles none. */
 uint32_t pd_gpu_n_pipelines(const struct pd_gpu *gpu);
-/* The kernels compiled so far, newest first: NULL gives the first one, and comes after the last. */
+/* The kernels compiled so far: NULL gives the first one, and comes after the last. */
 const struct pd_kernel *pd_kernel_next(const struct pd_gpu *gpu, const struct pd_kernel *kernel);
 enum pd_kernel_id pd_kernel_id_of(const struct pd_kernel *kernel);
 /* constant_id 0 .. *n - 1; borrowed until the gpu is closed. */

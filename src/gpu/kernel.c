@@ -147,9 +147,14 @@ peridot_status pd_kernels_compile_deferred(struct pd_gpu *gpu, peridot_progress 
 peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, enum pd_kernel_id id,
                              const uint32_t *spec, uint32_t n_spec)
 {
-    for (struct pd_kernel *k = gpu->kernels; k; k = k->next) {
+    for (struct pd_kernel **at = &gpu->kernels, *k; (k = *at); at = &k->next) {
         if (k->id != id || k->n_spec != n_spec || (n_spec && memcmp(k->spec, spec, sizeof *spec * n_spec) != 0))
             continue;
+        if (!k->pipeline) {   /* the next layer takes the same few, of hundreds where all models are recorded */
+            *at = k->next;
+            k->next = gpu->kernels;
+            gpu->kernels = k;
+        }
         *out = k;
         return PERIDOT_OK;
     }
