@@ -83,6 +83,15 @@ test_compare() {
     echo 'navi* matvec_* plain instructions=4.05 more rows at once' >"$folder/reasons"
     compare
     check "a reason for less does not" contains out 'navi31 matvec_f16 plain: vector instructions 4 -> 4.09'
+    printf '%s\n' 'navi* matvec_* gated all=4 noise' 'navi* matvec_* plain vector=3,all=4 noise' >"$folder/reasons"
+    table after 4.1/5/4/8x16 4.1/5.2/4/8x16 4.1/5.2/4/8x16
+    compare
+    check "a band is of the kernels and counts that it names" [ "$(sed 's/ [0-9].*//' "$folder/out")" = \
+        "$(printf 'navi31 matvec_f16 %s\n' 'normed: vector instructions' 'normed: instructions' \
+            'gated: vector instructions')" ]
+    table after 4.13/5.21/4/8x16 4/5/4/8x16 4/5/4/8x16
+    compare
+    check "which may not be left" [ "$(wc -l <"$folder/out")" = 2 ]
     sed -i 3d "$folder/after"
     compare
     check "what is missing is told" contains out 'lacks 0 cells and has 1 too many'

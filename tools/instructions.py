@@ -399,29 +399,31 @@ def matches(globs, text):
     return re.fullmatch('|'.join(re.escape(g).replace(r'\*', '.*') for g in globs.split(',')), text)
 
 class Reason:
-    """A row of the exceptions with the excuse instructions=N: that many vector instructions and no more."""
+    """A row of the exceptions. instructions=N: that many vector instructions and no more; vector=P, all=P: a band,
+    within which such counts may rise by P percent."""
     def __init__(self, row):
         self.rule, (self.gpus, self.kernels, self.use, excuses) = ' '.join(row[:4]), row[:4]
-        self.most = float(excuses.partition('=')[2]) if excuses.startswith('instructions=') else 0
+        numbers = dict(excuse.split('=') for excuse in excuses.split(',') if '=' in excuse)
+        self.most, *self.band = (float(numbers.get(name, 0)) for name in ('instructions', 'vector', 'all'))
 
-    def excuses(self, gpu, kernel, use, vector):
-        return (matches(self.gpus, gpu) and matches(self.kernels, kernel) and self.use in ('*', use)
-                and vector <= self.most)
+    def is_of(self, gpu, kernel, use):
+        return matches(self.gpus, gpu) and matches(self.kernels, kernel) and self.use in ('*', use)
 
 def compare(old_path, new_path, exceptions_path):
     """A reason is used while something takes about as many instructions as it allows."""
     (old_title, old), (title, new) = read_table(old_path), read_table(new_path)
-    rows = [line.split() for line in open(exceptions_path) if line.strip() and line[0] != '#']
-    reasons = [reason for reason in map(Reason, rows) if reason.most]
+    reasons = [Reason(line.split()) for line in open(exceptions_path) if line.strip() and line[0] != '#']
     for key, cell in new.items():
         now = [float(x) for x in cell.split('/')[:2]]
         if title != old_title or key not in old: continue
         before = [float(x) for x in old[key].split('/')[:2]]
-        excused = [reason for reason in reasons if reason.excuses(*key, now[0])]
+        here = [reason for reason in reasons if reason.is_of(*key)]
+        excused = [reason for reason in here if now[0] <= reason.most]
         for reason in excused:
             if 1.02 * now[0] > reason.most: print('used:', reason.rule)
-        for what, a, b in zip(('vector instructions', 'instructions'), before, now):
-            if b > 1.02 * a and not excused: print(*key[:2], f'{key[2]}: {what} {a:g} -> {b:g}')
+        bands = [max(2, *percents) for percents in zip((0, 0), *(reason.band for reason in here))]
+        for what, a, b, band in zip(('vector instructions', 'instructions'), before, now, bands):
+            if b > (1 + band / 100) * a and not excused: print(*key[:2], f'{key[2]}: {what} {a:g} -> {b:g}')
     lacks, extra = len(new.keys() - old.keys()), len(old.keys() - new.keys())
     if title == old_title and (lacks or extra):
         print(f'the table of instructions lacks {lacks} cells and has {extra} too many: tools/pipelines --update')
