@@ -443,6 +443,10 @@ static void end_attention(struct pd_trial *t, struct attention *a, const struct 
 {
     pd_op_attention(&t->r, &a->op);
     pd_trial_run(t);
+    if (!t->ran) {
+        pd_trial_end(t);
+        return;
+    }
     struct pd_reference_cache second = {a->k + sequence_size(&a->h), a->v + sequence_size(&a->h)};
     pd_reference_attention(a->want, a->q, &second, &a->h, a->sights, p->n_tokens);
     pd_trial_check_rows(t, a->y_rows, a->want, magnitudes_of(t, a->want, p->n_tokens, a->h.n_heads * a->h.head_dim),
@@ -562,6 +566,10 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
     a.op.partial = partial->address;
     pd_op_attention_decode(&t->r, &a.op);
     pd_trial_run(t);
+    if (!t->ran) {
+        pd_trial_end(t);
+        return;
+    }
     a.h.q_norm = norms ? q_norm : NULL;
     a.h.k_norm = norms ? k_norm : NULL;
     for (uint32_t m = 0; m < N_SEQUENCES; m++) {

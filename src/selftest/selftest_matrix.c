@@ -240,6 +240,10 @@ static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n
     const struct pd_reference_matrix reference = reference_of(&m);
     pd_op_linear(&t->r, pd_trial_rows_of(y_rows), &linear, pd_trial_rows_of(x_rows), n_tokens);
     pd_trial_run(t);
+    if (!t->ran) {
+        pd_trial_end(t);
+        return;
+    }
     const float *seen = x_bytes ? pd_unpack_blocks(t, packed, n_cols, x_bytes) : x;
     pd_reference_matmul(y, &reference, seen, n_tokens, softcap);
     bool rounds = takes_dot(t) && n_tokens == 1;
@@ -372,6 +376,10 @@ static void try_experts(struct pd_trial *t, const struct experts *c)
     struct pd_trial_buffer *packed = add_packed(t, n_x, n_cols);
     record_experts(t, c, &e, &m, pd_trial_rows_of(x_rows), pd_trial_rows_of(y_rows));
     pd_trial_run(t);
+    if (!t->ran) {
+        pd_trial_end(t);
+        return;
+    }
     enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
     bool rounds = takes_dot(t) && e.n_tokens == 1 && is_quantised(c->dtype);
     uint32_t x_bytes = pd_packed_bytes(pd_variant_pack(variant));
@@ -472,6 +480,10 @@ static void try_fused_norm(struct pd_trial *t, const struct fused_norm *c, float
                                pd_trial_rows_of(both));
     else pd_op_fused_norm_linear(&t->r, pd_trial_rows_of(y_row), &linear, &d.in);
     pd_trial_run(t);
+    if (!t->ran) {
+        pd_trial_end(t);
+        return;
+    }
     const struct pd_reference_norm norm = {d.branch, d.w_post, d.w, n, d.in.eps, d.in.x_scale};
     pd_reference_rmsnorm(d.x, d.normed, &norm, 1);
     pd_trial_check_rows(t, d.store, c->stores_x ? d.x : d.normed, NULL, 3e-6);

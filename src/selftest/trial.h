@@ -82,7 +82,8 @@ uint64_t pd_trial_address(const struct pd_trial_buffer *b);         /* of NULL: 
 /* Dispatches a kernel directly, where no operation does it so. */
 void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec,
                        const void *push, const uint32_t grid[2]);
-/* Runs what was recorded, unless the kernel being tested is not in it. */
+/* Runs what was recorded, unless the kernel being tested is not in it, or takes a pipeline that is not compiled. Where
+ * t->ran is false the case may end: nothing is compared. */
 void pd_trial_run(struct pd_trial *t);
 /* Row r of a buffer as the run left it. */
 const uint32_t *pd_trial_row(const struct pd_trial *t, const struct pd_trial_buffer *b, uint32_t r);
