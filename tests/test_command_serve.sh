@@ -111,7 +111,7 @@ test_json() {
 # The worst schema of each rule keeps neither a text that is being written nor other requests waiting.
 test_schemas() {
     mkdir "$folder/schemas"
-    "$(dirname "$peridot")/tests/test_grammar_work" --write "$folder/schemas"
+    "$(dirname "$peridot")/tests/peridot_tests" test_grammar_work --write "$folder/schemas"
     ask /v1/completions "$(completion 'A person' 40 2 "$(flat_schema "$person")")"
     python3 "$source/tests/serve_schemas.py" "$url" "$folder/schemas" "$person" >"$folder/out" 2>&1
     status=$?
