@@ -68,6 +68,7 @@ static peridot_status compile(struct pd_session *s, const peridot_session_params
     pd_kernels_defer(s->model->gpu);
     peridot_status asked = pd_session_prewarm(s);
     peridot_status compiled = pd_kernels_compile_deferred(s->model->gpu, p->compiling, p->user);
+    if (compiled == PERIDOT_OK) compiled = pd_kernels_warm(s->model->gpu, p->compiling, p->user);
     return asked != PERIDOT_OK ? asked : compiled;
 }
 

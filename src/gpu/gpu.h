@@ -113,9 +113,12 @@ peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, e
                              const uint32_t *spec, uint32_t n_spec);
 /* After pd_kernels_defer, pd_kernel_get only queues new kernels; pd_kernels_compile_deferred compiles them all, on all
  * processors. Nothing may be dispatched in between. progress (NULL: none) is called with numbers of kernels, from this
- * thread. */
+ * thread; of a software device by pd_kernels_warm. */
 void pd_kernels_defer(struct pd_gpu *gpu);
 peridot_status pd_kernels_compile_deferred(struct pd_gpu *gpu, peridot_progress progress, void *user);
+/* Has a software device, which would do so when they first run, compile the kernels that there are, on all
+ * processors: warm.c. */
+peridot_status pd_kernels_warm(struct pd_gpu *gpu, peridot_progress progress, void *user);
 /* From now on pd_kernel_get finds what was compiled of the kernel, and returns PERIDOT_CANCELLED, without a sentence,
  * for what was not. PD_N_KERNELS: it compiles again. */
 void pd_kernel_freeze(struct pd_gpu *gpu, enum pd_kernel_id id);

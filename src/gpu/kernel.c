@@ -140,8 +140,7 @@ peridot_status pd_kernels_compile_deferred(struct pd_gpu *gpu, peridot_progress 
     gpu->deferring = false;
     for (const struct pd_kernel *k = gpu->kernels; k && !k->pipeline; k = k->next) n++;
     bool software = gpu->info.type == PERIDOT_DEVICE_CPU;
-    PD_TRY(compile_first(gpu, n, software ? NULL : progress, user));
-    return software ? pd_kernels_warm(gpu, progress, user) : PERIDOT_OK;
+    return compile_first(gpu, n, software ? NULL : progress, user);
 }
 
 peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, enum pd_kernel_id id,

@@ -130,8 +130,6 @@ extern const struct pd_kernel_source pd_kernel_sources[PD_N_KERNELS];
 peridot_status pd_pipeline_cache_open(struct pd_gpu *gpu, const char *directory);
 void pd_pipeline_cache_close(struct pd_gpu *gpu);
 void pd_kernels_free(struct pd_gpu *gpu);
-/* warm.c: has a software device compile what it has pipelines for. */
-peridot_status pd_kernels_warm(struct pd_gpu *gpu, peridot_progress progress, void *user);
 void pd_staging_free(struct pd_gpu *gpu);
 /* For copies to spans that are under way. */
 void pd_staging_wait(struct pd_gpu *gpu);

@@ -1,7 +1,8 @@
 /* Software devices compile a kernel when it first runs, one after another, on the thread that runs it: 16 s of silence
  * for a model that is new to llvmpipe. So kernels are run here with nothing to do, dispatches of no workgroups, as soon
  * as there are pipelines. Where that takes long, other devices help from the end of the list: what they compile, this
- * one finds in the driver's own cache on disk. Without such a cache it compiles all the same. */
+ * one finds in the driver's own cache on disk. Without such a cache it compiles all the same. Where the first ones take
+ * no time, that cache has them all: the rest can wait. */
 #define _POSIX_C_SOURCE 200809L
 #include "gpu/vk.h"
 
@@ -14,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_HELPERS = 7, FEW = 4 };
+enum { MAX_HELPERS = 7, FEW = 4 };   /* kernels that tell whether the others were compiled before */
 #define COMPILED_S 0.03   /* what was compiled before is there in milliseconds */
 
 struct warming {
@@ -70,11 +71,13 @@ static peridot_status warm(struct warming *w, struct pd_commands *c, peridot_pro
     pthread_t helpers[MAX_HELPERS];
     size_t n_helpers = 0, wanted = 0;
     peridot_status status = PERIDOT_OK;
-    for (size_t i = 0; status == PERIDOT_OK && i < w->n; i++) {
+    bool compiles = false;
+    for (size_t i = 0; status == PERIDOT_OK && i < w->n && (compiles || i < FEW); i++) {
         double begin = pd_now();
         atomic_store(&w->next, i);
         status = run_nothing(c, w->kernels[i]);
-        if (wanted == 0 && w->n - i > FEW && pd_now() - begin > COMPILED_S) {
+        compiles = compiles || pd_now() - begin > COMPILED_S;
+        if (compiles && wanted == 0 && w->n - i > FEW) {
             wanted = (size_t)pd_min(pd_n_processors() - 1, MAX_HELPERS);
             while (n_helpers < wanted && pthread_create(&helpers[n_helpers], NULL, help, w) == 0) n_helpers++;
         }

@@ -157,6 +157,7 @@ static peridot_status test_kernels(struct run *r, struct pd_gpu *gpu)
     for (uint32_t i; status == PERIDOT_OK && take_kernel(r, &i); status = t.status) {
         t.thorough = test->thorough;
         t.max_pipelines = test->max_pipelines ? test->max_pipelines(r->ids[i]) : 0;
+        pd_kernel_release(gpu, r->ids[i]);   /* what others compiled of it would count */
         try_kernel(&t, r->ids[i], test->seed);
         put_outcome(r, i, &t);
         pd_kernel_freeze(gpu, PD_N_KERNELS);
