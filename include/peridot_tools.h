@@ -219,7 +219,8 @@ typedef struct peridot_selftest_params {
     /* Every case on a software device, too, which compiles for minutes; else some of each kernel's, as many as share a
      * few pipelines. GPUs run them all. */
     bool all;
-    const char *only;        /* kernels whose names begin so; NULL: every one. PERIDOT_ERROR_ARGUMENT where there is none */
+    /* Kernels whose names begin so, PERIDOT_ERROR_ARGUMENT where there is none; NULL: every one. */
+    const char *only;
 } peridot_selftest_params;
 
 typedef struct peridot_selftest_result {

@@ -29,7 +29,8 @@ peridot_status peridot_selftest(peridot_selftest_result *out, const peridot_self
     struct pd_gpu *gpu;
     *out = (peridot_selftest_result){0};
     struct listener listener = {params ? params : &none, out};
-    struct pd_selftest test = {.only = listener.params->only, .seed = 1, .checked = listen, .progress = step, .user = &listener};
+    struct pd_selftest test = {.only = listener.params->only, .seed = 1, .checked = listen, .progress = step,
+        .user = &listener};
     PD_TRY(pd_gpu_open(&gpu, listener.params->device, listener.params->cache_dir));
     out->device = *pd_gpu_info(gpu);
     if (out->device.type == PERIDOT_DEVICE_CPU && !listener.params->all) test.max_pipelines = few_pipelines;

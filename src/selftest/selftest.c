@@ -15,7 +15,7 @@
 
 /* A row for each row of kernels.def. Where operations have variants, it says which of them dispatch the kernels. */
 static const struct kind {
-    uint32_t cost;   /* tenths of a second that llvmpipe takes to compile for a kernel, so as to foretell what is left */
+    uint32_t cost;   /* tenths of a second that llvmpipe takes to compile for it, from which what is left is told */
     void (*cases)(struct pd_trial *t, uint32_t type);
     uint32_t n_variants;
     enum pd_variant variants[2];
@@ -254,7 +254,8 @@ peridot_status pd_selftest_run(bool wrong[PD_N_KERNELS], struct pd_gpu *gpu, con
     for (int id = 0; id < PD_N_KERNELS; id++)
         if (!only || strncmp(pd_kernel_name((enum pd_kernel_id)id), test->only, only) == 0)
             r.cost += cost_of(gpu, r.ids[r.n++] = (enum pd_kernel_id)id);
-    if (r.n == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no kernel whose name begins with \"%s\"", test->only);
+    if (r.n == 0)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no kernel whose name begins with \"%s\"", test->only);
     r.outcomes = calloc(r.n, sizeof *r.outcomes);
     if (!r.outcomes) return pd_fail_alloc(r.n * sizeof *r.outcomes, "a self-test");
     peridot_status status = run_workers(&r, gpu, wrong);
