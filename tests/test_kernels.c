@@ -1,8 +1,8 @@
 /* Every kernel against the CPU reference, by the self-test in the library; and that the self-test notices what a broken
  * kernel would do. Most of the time is the driver's compiler's, so many cases are run of one type for each shader, and
- * of its other types those that share a pipeline; with PERIDOT_TEST_ALL, all of all. With PERIDOT_TEST_FEW, for
- * devices that compile slowly: the few cases that the command runs, with one pipeline each. With an argument, only
- * kernels whose names begin so. */
+ * of its other types those that share a pipeline; with PERIDOT_TEST_ALL, all of all. With PERIDOT_TEST_FEW, for devices
+ * that compile slowly: the few cases that the command runs, and of products and attention those that share a pipeline.
+ * With an argument, only kernels whose names begin so. */
 #include "damage.h"
 #include "ops/kernels.h"
 #include "selftest/selftest.h"
@@ -54,7 +54,8 @@ static uint32_t max_pipelines(enum pd_kernel_id id)
 {
     bool is_attention = strncmp(pd_kernel_name(id), "attention_", 10) == 0 && id != PD_KERNEL_attention_reduce;
     bool is_matmul = strncmp(pd_kernel_name(id), "matmul_", 7) == 0;
-    if (few) return 1;
+    bool is_product = strncmp(pd_kernel_name(id), "mat", 3) == 0;
+    if (few) return is_product || is_attention ? 1 : 0;
     if (all) return 0;
     if (is_whole(id)) return is_attention ? 6 : is_matmul ? 10 : 0;
     return 1;
