@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# peridot selftest: a table and JSON; what fails is remembered, told by other commands, and cleared by a pass; and how it
-# ends early.
+# peridot selftest: a table and JSON; what fails is remembered, told by other commands, and cleared by a pass; and how
+# it ends early.
 . "$(dirname "$0")/command.sh"
 
 plant=$(dirname "$1")/tests/plant_wrong_kernel

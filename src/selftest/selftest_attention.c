@@ -486,7 +486,8 @@ static void try_softcap_order(struct pd_trial *t, const struct shape *s)
     end_attention(t, &a, &p);
 }
 
-/* Keys and values up to the largest of fp16, where sums of products would overflow in it; scores are as small as ever. */
+/* Keys and values up to the largest of fp16, where sums of products would overflow in it; scores are as small as
+ * ever. */
 static void try_large_cache(struct pd_trial *t, const struct shape *s)
 {
     const struct place p = {20, 40, 0, 64, 0, 6, 0, 0};

@@ -250,7 +250,7 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
 
 peridot_status cmd_session_create(peridot_session **out, peridot_model *model, const peridot_session_params *params)
 {
-    struct cmd_progress progress = cmd_progress_begin("compiling kernels for this device");
+    struct cmd_progress progress = cmd_progress_begin("compiling for this device: kernel");
     peridot_session_params watched = *params;
     watched.size = sizeof watched;
     watched.compiling = cmd_progress_compiling;

@@ -84,58 +84,58 @@ static void draw(const struct cmd_progress *p, uint64_t done, uint64_t total, do
     fflush(stderr);
 }
 
+/* Whether it is time to draw: `after` seconds from the beginning, and then ten times a second, which is all that an eye
+ * can use. */
+static bool is_due(struct cmd_progress *p, double now, double after)
+{
+    if (!p->enabled || now - p->begin_s < after || now - p->drawn_s < 0.1) return false;
+    p->drawn_s = now;
+    return p->drawn = true;
+}
+
 bool cmd_progress_step(void *user, uint64_t done, uint64_t total)
 {
     struct cmd_progress *p = user;
     double now = cmd_now();
-    if (p->enabled && now - p->drawn_s > 0.1) {   /* ten times a second is all that an eye can use */
-        draw(p, done, total, now);
-        p->drawn_s = now;
-        p->drawn = true;
-    }
+    if (is_due(p, now, 0)) draw(p, done, total, now);
     return !cmd_interrupted();
 }
 
 bool cmd_progress_tokens(void *user, uint64_t done, uint64_t total)
 {
     struct cmd_progress *p = user;
-    double now = cmd_now(), taken_s = now - p->begin_s;
-    if (p->enabled && taken_s > 0.5 && now - p->drawn_s > 0.1) {
+    double now = cmd_now();
+    if (is_due(p, now, 0.5)) {
         fprintf(stderr, "\r%s: %" PRIu64 " of %" PRIu64 " token%s, %.1f tokens/s\033[K", p->label, done, total,
-                CMD_S(total), (double)done / taken_s);
+                CMD_S(total), (double)done / (now - p->begin_s));
         fflush(stderr);
-        p->drawn_s = now;
-        p->drawn = true;
     }
     return !cmd_interrupted();
+}
+
+/* "kernel 40 of 260, about 60 s left": what is left is not known for the first two seconds. */
+static void draw_count(const struct cmd_progress *p, uint64_t at, uint64_t total, double part, double now)
+{
+    double taken_s = now - p->begin_s;
+    fprintf(stderr, "\r%s %" PRIu64 " of %" PRIu64, p->label, at, total);
+    if (taken_s > 2 && part > 0) fprintf(stderr, ", about %.0f s left", taken_s * (1 - part) / part);
+    fputs("\033[K", stderr);
+    fflush(stderr);
 }
 
 bool cmd_progress_compiling(void *user, uint64_t done, uint64_t total)
 {
     struct cmd_progress *p = user;
-    double now = cmd_now(), taken_s = now - p->begin_s;
-    if (p->enabled && taken_s > 0.5 && now - p->drawn_s > 0.1) {
-        fprintf(stderr, "\r%s: %" PRIu64 " of %" PRIu64 ", about %.0f s left\033[K", p->label, done, total,
-                taken_s * (double)(total - done) / (double)done);
-        fflush(stderr);
-        p->drawn_s = now;
-        p->drawn = true;
-    }
+    double now = cmd_now();
+    if (is_due(p, now, 0.5)) draw_count(p, done, total, (double)done / (double)total, now);
     return !cmd_interrupted();
 }
 
 bool cmd_progress_kernels(void *user, uint32_t n_done, uint32_t n_kernels, double part)
 {
     struct cmd_progress *p = user;
-    double now = cmd_now(), taken_s = now - p->begin_s;
-    if (p->enabled && now - p->drawn_s > 0.1) {
-        fprintf(stderr, "\r%s %" PRIu32 " of %" PRIu32, p->label, n_done + 1, n_kernels);
-        if (taken_s > 2 && part > 0) fprintf(stderr, ", about %.0f s left", taken_s * (1 - part) / part);
-        fputs("\033[K", stderr);
-        fflush(stderr);
-        p->drawn_s = now;
-        p->drawn = true;
-    }
+    double now = cmd_now();
+    if (is_due(p, now, 0)) draw_count(p, cmd_min((uint64_t)n_done + 1, n_kernels), n_kernels, part, now);
     return !cmd_interrupted();
 }
 
