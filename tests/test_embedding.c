@@ -1,6 +1,6 @@
 /* Embedding models against Hugging Face transformers: tests/golden/embedding-gemma and -gemma2 (tools/golden/
- * embedding.py), from their Hugging Face directories and their GGUF files, with each type of the cache; all texts, whose
- * lengths differ, in one pass, and each by itself. Every other kernel of attention and matrices that the device has is
+ * embedding.py), from their Hugging Face directories and their GGUF files, with each type of the cache; all texts, of
+ * unlike lengths, in one pass, and each by itself. Every other kernel of attention and matrices that the device has is
  * forced by itself in one of these ways, with PERIDOT_TEST_ALL in all. Hidden states are compared row by row, and the
  * vectors of texts after pooling, dense layers and norm. Tolerances are those of test_golden.c. */
 #include "peridot_tools.h"

@@ -135,7 +135,8 @@ static void test_variants(void **state)
     peridot_model_close(model);
     evaluate(want, "x.gguf", NULL);
     for (size_t i = 0; peridot_device_variant(&v, &device, i); i++) {
-        if (!v.available || v.chosen || strcmp(v.operation, "attention") == 0) continue;
+        if (!v.available || v.chosen) continue;
+        if (strcmp(v.operation, "attention") == 0 && !getenv("PERIDOT_TEST_ALL")) continue;
         snprintf(kernel, sizeof kernel, "%s=%s", v.operation, v.name);
         evaluate(got, "x.gguf", kernel);
         bool rounds = rounds_to_fp16(kernel);   /* 8 bits: a 254th of the largest */
@@ -152,9 +153,9 @@ static void test_variants(void **state)
 static void test_split(void **state)
 {
     (void)state;
-    static const char *const types[] = {"bf16", "q4_k"};
+    static const char *const types[] = {"bf16", "q4_k", "f32", "q4_0"};   /* the latter with PERIDOT_TEST_ALL */
     static float want[N_TOKENS * VOCAB], got[N_TOKENS * VOCAB];
-    for (size_t i = 0; i < PD_COUNT(types); i++) {
+    for (size_t i = 0; i < (getenv("PERIDOT_TEST_ALL") ? PD_COUNT(types) : 2); i++) {
         make("x.gguf", types[i]);
         split_experts("x.gguf");
         memset(got, 0, sizeof got);
