@@ -272,11 +272,12 @@ static peridot_model *open_model(const struct golden *g, const char *kernel, con
 enum { MAX_KERNELS = 64 };
 
 /* Models that variants of operations are forced on: softcaps, windows and fp32; layers that read others' keys, and
- * inputs of their own; every type of weights. test_experts.c and test_embedding.c have theirs. */
+ * inputs of their own; the usual types of weights. test_experts.c and test_embedding.c have theirs; test_kernels.c has
+ * every type. */
 static const struct {
     const char *model, *operations;
 } forced[] = {{"gemma2", "matmul matvec attention"}, {"gemma4-small", "attention"},
-              {"llama-quants/model.gguf", "matmul matvec"}, {"llama-codebooks/model.gguf", "matmul matvec"}};
+              {"llama-quants/model.gguf", "matmul matvec"}};
 
 static char kernels[MAX_KERNELS][64];   /* to force; the first is "": what the device takes by itself */
 static size_t n_kernels = 1;
