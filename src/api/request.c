@@ -318,14 +318,15 @@ static peridot_status resume(bool *resumed, peridot_request *r)
 {
     struct pd_thinking *t = &r->thinking;
     enum pd_reply_part part;
-    uint32_t n = r->r.n_generated + t->ends_thought;
-    bool go_on = true;
+    uint32_t n = r->r.n_generated;
+    bool go_on = true, fits = n < r->r.n_max && r->r.n_given + n <= r->session->s->ctx;
     *resumed = t->resumes = false;
-    if (t->ends_thought) {
+    if (t->ends_thought && fits) {
+        n++;
         PD_TRY(pd_ids_append(&t->drawn, &t->marks[1], 1));
         PD_TRY(pd_reply_write(&go_on, &part, r, t->marks[1]));
     }
-    bool fits = n < r->r.n_max && r->r.n_given + n <= r->session->s->ctx;
+    fits = n < r->r.n_max && r->r.n_given + n <= r->session->s->ctx;
     end_part(r, n);
     if (go_on && !fits) return pd_reply_write(&go_on, &part, r, -1);
     if (!go_on) return PERIDOT_OK;
