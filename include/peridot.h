@@ -568,8 +568,8 @@ typedef struct peridot_image_params {
 /* Reads a picture: JPEG, PNG, WebP, or the first frame of a GIF, turned as its EXIF data says, what is transparent over
  * white, and resizes it as the model's processor does. `name` is for sentences. More than 32,768 pixels a side, or 100
  * million, are refused before anything is decoded. PERIDOT_ERROR_UNSUPPORTED where the model does not see
- * (peridot_model_info.image_rows). The model must stay open while the image lives. params may be NULL. From any thread,
- * as peridot_image_ref and _free. */
+ * (peridot_model_info.image_rows). An image may outlive its model, but no other shows it. params may be NULL. From any
+ * thread, as peridot_image_ref and _free. */
 PERIDOT_API peridot_status peridot_image_read(peridot_image **out, const peridot_model *model, const void *data,
                                               size_t size, const char *name,
                                               const peridot_image_params *params);

@@ -195,11 +195,29 @@ static void test_others(void **state)
     peridot_model_close(model);
 }
 
+/* What a person still holds when the model is closed, as a conversation does whose device was lost. */
+static void test_outlives(void **state)
+{
+    (void)state;
+    size_t n, n_again;
+    peridot_model *model = open_model("gemma3-vision"), *again = open_model("gemma3-vision");
+    peridot_image *image = read_cropped(model, "crops.png"), *same = read_cropped(model, "crops.png");
+    peridot_model_close(model);
+    peridot_image *other = read_cropped(again, "crops.png");
+    const int32_t *ids = peridot_image_ids(image, &n), *ids_again = peridot_image_ids(other, &n_again);
+    assert_int_equal(n, n_again);
+    assert_memory_equal(ids, ids_again, n * sizeof *ids);
+    peridot_model_close(again);
+    peridot_image_free(same);
+    peridot_image_free(other);
+    peridot_image_free(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_boxes), cmocka_unit_test(test_prompt), cmocka_unit_test(test_request),
-        cmocka_unit_test(test_parts), cmocka_unit_test(test_others),
+        cmocka_unit_test(test_parts), cmocka_unit_test(test_others), cmocka_unit_test(test_outlives),
     };
     return cmocka_run_group_tests_name("crops", tests, NULL, NULL);
 }

@@ -246,6 +246,7 @@ static peridot_status open_again(struct cmd_chat *chat)
     chat->model = NULL;
     peridot_status status = cmd_model_open(&chat->model, &chat->args.model);
     if (status == PERIDOT_OK) status = cmd_chat_open_session(chat);
+    if (status == PERIDOT_OK) cmd_conversation_read_again(&chat->conversation, &chat->encoding);
     chat->leaves = status != PERIDOT_OK;
     return status;
 }

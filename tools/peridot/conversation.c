@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "conversation.h"
+#include "flow.h"
 #include "images.h"
 #include "json.h"
 #include "os.h"
@@ -411,6 +412,36 @@ peridot_status cmd_conversation_save(const struct cmd_conversation *c, const cha
     }
     free(text);
     return status;
+}
+
+static bool has_same_ids(const peridot_image *a, const peridot_image *b)
+{
+    size_t n, m;
+    const int32_t *ids = peridot_image_ids(a, &n), *others = peridot_image_ids(b, &m);
+    return n == m && memcmp(ids, others, n * sizeof *ids) == 0;
+}
+
+/* *changed: one is not what it was. */
+static void read_again(bool *changed, struct cmd_pictures *p, const struct cmd_encoding *e)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        peridot_image *image;
+        if (cmd_image_read_url(&image, e->model, p->at[i].url, e->pan_and_scan) != PERIDOT_OK) {
+            cmd_say("peridot: %s: messages with this picture cannot be sent again\n", peridot_last_error());
+            continue;
+        }
+        if (!has_same_ids(image, p->at[i].image)) *changed = true;
+        peridot_image_free(p->at[i].image);
+        p->at[i].image = image;
+    }
+}
+
+void cmd_conversation_read_again(struct cmd_conversation *c, const struct cmd_encoding *e)
+{
+    bool changed = false;
+    for (size_t i = 0; i < c->n; i++) read_again(&changed, &c->messages[i].pictures, e);
+    read_again(&changed, &c->attached, e);
+    if (changed) cmd_conversation_forget_ids(c);
 }
 
 /* Pictures, which become attached, and one text, in any order. */

@@ -90,6 +90,9 @@ peridot_status cmd_conversation_check(const struct cmd_conversation *c, const st
  * else changes on failure. */
 peridot_status cmd_conversation_encode(struct cmd_conversation *c, size_t *n_left_out, const struct cmd_encoding *e);
 
+/* Reads the pictures again, for another model of the same kind: e->model. Those that cannot be read stay as they are,
+ * which a line says. */
+void cmd_conversation_read_again(struct cmd_conversation *c, const struct cmd_encoding *e);
 /* Writes all messages, also those left out, as [{"role": ..., "content": ...}, ...]. */
 peridot_status cmd_conversation_save(const struct cmd_conversation *c, const char *path);
 /* Replaces the conversation by a file's. A last message of the user, which has no reply, becomes `unsent`. Nothing

@@ -17,7 +17,7 @@ peridot_status pd_images_create(struct pd_images **out)
 
 void pd_images_free(struct pd_images *images)
 {
-    if (!images) return;
+    if (!images || !pd_refs_drop(&images->refs)) return;
     pthread_mutex_destroy(&images->lock);
     free(images);
 }
@@ -92,6 +92,7 @@ static void destroy(struct pd_image *image)
     free(image->patches.at);
     free(image->rows);
     free(image->ids);
+    pd_images_free(image->images);
     free(image);
 }
 
@@ -119,6 +120,7 @@ peridot_status pd_image_create(struct pd_image **out, struct pd_images *images, 
     *out = NULL;
     if (!image) return pd_fail_alloc(sizeof *image, "a picture");
     image->images = images;
+    pd_refs_add(&images->refs);
     peridot_status status = fill(image, config, picture);
     if (status != PERIDOT_OK) {
         destroy(image);

@@ -22,6 +22,7 @@ struct pd_image {
 };
 
 struct pd_images {
+    struct pd_refs refs;           /* its model, and each image */
     pthread_mutex_t lock;          /* of the list, and of counts that may become 0 */
     struct pd_image *first;
     struct pd_image *at_work;      /* whose rows the tower computes, with a reference; NULL: none */
@@ -30,7 +31,7 @@ struct pd_images {
 peridot_status pd_images_create(struct pd_images **out);
 /* The picture that is at work is left. */
 void pd_images_leave(struct pd_images *images, struct pd_tower *tower);
-/* All images are gone. NULL is allowed. */
+/* The model has gone; images may be held for longer. NULL is allowed. */
 void pd_images_free(struct pd_images *images);
 
 /* The first row's ids are below all others', so that ids by themselves say where an image begins. -1 is no token's. */
