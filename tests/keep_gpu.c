@@ -62,6 +62,7 @@ void __wrap_pd_gpu_close(struct pd_gpu *gpu)
             gpu->info = all[i].opened.info;
             gpu->vk = all[i].opened.vk;
             gpu->import_alignment = all[i].opened.import_alignment;
+            gpu->max_block = all[i].opened.max_block;
             if (keep) all[i].busy = false;
             else all[i] = (struct kept){0};
         }

@@ -3,6 +3,7 @@
 #define _DEFAULT_SOURCE   /* madvise, syscall */
 #include "format_fixture.h"
 
+#include "engine/loader.h"
 #include "engine/session.h"
 #include "engine/snapshots.h"
 #include "gpu/vk.h"
@@ -258,6 +259,35 @@ static void test_small_blocks(void **state)
         }
         free(want.rows);
     }
+}
+
+/* A group of rows does not fit into a piece of an upload: they lie one by one. Where one does not, it is refused. */
+static void test_long_rows(void **state)
+{
+    (void)state;
+    enum { N_COLS = 17 << 17, N_ROWS = 9, BLOCK = 34 };
+    struct small s;
+    open_small(&s, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 0);
+    uint64_t size = (uint64_t)N_COLS / 32 * BLOCK * N_ROWS;
+    uint8_t *data = calloc(1, size);
+    assert_non_null(data);
+    struct pd_tensor t = {.name = "long", .dtype = PD_Q8_0, .n_dims = 2, .shape = {N_ROWS, N_COLS, 1, 1}, .data = data,
+        .size = size};
+    const struct pd_load_rows rows = {.at = {&t}, .n = 1, .copied = true};
+    struct pd_loader l = {.w = &s.m.weights, .gpu = s.m.gpu, .config = &s.m.config,
+        .source.checkpoint = s.checkpoint, .params = &(struct pd_load_params){0}};
+    struct pd_matrix m = {0};
+    EXPECT_OK(pd_load_matrix(&l, &m, &rows, N_COLS));
+    assert_int_equal(m.n_slices, 1);
+    assert_int_equal(m.slices[0].row_interleave, 1);
+    assert_int_equal(l.done, size);
+    free(m.slices);
+    t.shape[1] = (16 << 20) + 32;
+    t.size = t.shape[1] / 32 * BLOCK * N_ROWS;
+    m = (struct pd_matrix){0};
+    EXPECT_FAILURE(pd_load_matrix(&l, &m, &rows, (uint32_t)t.shape[1]), PERIDOT_ERROR_UNSUPPORTED, "long has rows");
+    close_small(&s);
+    free(data);
 }
 
 /* ---- small memory ---- */
@@ -606,6 +636,7 @@ int main(void)
         cmocka_unit_test(test_step_allocates_nothing), cmocka_unit_test(test_steps_of_several_allocate_nothing),
         cmocka_unit_test(test_steps_split_keys),
         cmocka_unit_test(test_session_frees), cmocka_unit_test(test_small_blocks),
+        cmocka_unit_test(test_long_rows),
         cmocka_unit_test(test_small_memory), cmocka_unit_test(test_placement), cmocka_unit_test(test_gather),
         cmocka_unit_test(test_input_memory),
         cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere),

@@ -181,7 +181,10 @@ static peridot_status load_run(struct pd_loader *l, struct pd_matrix *m, const s
     uint32_t row_size = pd_device_row_size(dtype, m->n_cols);
     uint32_t row_interleave = pd_row_layout_of(pd_gpu_info(l->gpu), dtype, m->n_cols).row_interleave;
     uint64_t room = pd_gpu_max_span(l->gpu), pages = may_stay(l, dtype) ? 2 << 12 : 0;
-    if ((uint64_t)row_interleave * row_size > room) row_interleave = 1;
+    if (m->n_cols > PD_UPLOAD_MAX || row_size > PD_UPLOAD_MAX)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s has rows of %u numbers: more than 16 MiB are not supported",
+                       parts->at[0]->name, m->n_cols);
+    if ((uint64_t)row_interleave * row_size > pd_min(room, PD_UPLOAD_MAX)) row_interleave = 1;
     if (room > pages + row_size) room -= pages;
     uint32_t most = (uint32_t)pd_max(room / row_size / row_interleave, 1) * row_interleave;
     for (uint32_t end = first + n; first < end;) {
