@@ -3,7 +3,8 @@
  * where that is set. All allocations of the process together have at most PERIDOT_TEST_MEMORY bytes. When the file
  * PERIDOT_TEST_FAULT appears, which it removes, the device is broken until it is created again, as the file says:
  *   lose   submits fail with VK_ERROR_DEVICE_LOST
- *   hang   nothing that is submitted completes: waits of up to 30 s time out, after 2 s already; longer ones never end
+ *   hang   nothing that is submitted completes: waits of up to 30 s time out, after 2 s already; longer ones, and those
+ *          for the device to be idle or destroyed, never end
  *   block  submits never return */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
@@ -23,6 +24,7 @@ static PFN_vkGetPhysicalDeviceMemoryProperties2 get_memory2;
 static PFN_vkQueueSubmit queue_submit;
 static PFN_vkWaitSemaphores wait_semaphores;
 static PFN_vkDeviceWaitIdle wait_idle;
+static PFN_vkDestroyDevice destroy_device;
 static PFN_vkAllocateMemory allocate_memory;
 static PFN_vkFreeMemory free_memory;
 static char fault[8];
@@ -202,6 +204,18 @@ static VKAPI_ATTR VkResult VKAPI_CALL wait_for(VkDevice device, const VkSemaphor
     return VK_TIMEOUT;
 }
 
+static VKAPI_ATTR VkResult VKAPI_CALL wait_idle_for(VkDevice device)
+{
+    if (strcmp(fault, "hang") == 0) block();
+    return wait_idle(device);
+}
+
+static VKAPI_ATTR void VKAPI_CALL destroy(VkDevice device, const VkAllocationCallbacks *allocator)
+{
+    if (strcmp(fault, "hang") == 0) block();
+    destroy_device(device, allocator);
+}
+
 /* ---- the layer ---- */
 
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice device, const char *name)
@@ -209,6 +223,8 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice device,
     static const struct layer_function own[] = {LAYER_FUNCTION("vkGetDeviceProcAddr", get_device_proc),
                                                 LAYER_FUNCTION("vkQueueSubmit", submit),
                                                 LAYER_FUNCTION("vkWaitSemaphores", wait_for),
+                                                LAYER_FUNCTION("vkDeviceWaitIdle", wait_idle_for),
+                                                LAYER_FUNCTION("vkDestroyDevice", destroy),
                                                 LAYER_FUNCTION("vkAllocateMemory", allocate),
                                                 LAYER_FUNCTION("vkFreeMemory", release)};
     return layer_get_of_device(own, sizeof own / sizeof *own, device, name);
@@ -222,6 +238,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, c
     queue_submit = NEXT_OF_DEVICE(*out, vkQueueSubmit);
     wait_semaphores = NEXT_OF_DEVICE(*out, vkWaitSemaphores);
     wait_idle = NEXT_OF_DEVICE(*out, vkDeviceWaitIdle);
+    destroy_device = NEXT_OF_DEVICE(*out, vkDestroyDevice);
     allocate_memory = NEXT_OF_DEVICE(*out, vkAllocateMemory);
     free_memory = NEXT_OF_DEVICE(*out, vkFreeMemory);
     fault[0] = 0;

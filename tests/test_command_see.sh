@@ -82,7 +82,48 @@ test_crops() {
     check "chat refuses it too" eval '! "$peridot" chat --pan-and-scan -m "$seer" --vision none </dev/null 2>/dev/null'
 }
 
+# A device that is lost, or hangs, while a conversation has a picture: it is read anew for the model that is opened
+# again, and /retry shows it.
+test_lost() {
+    local fault prompts
+    export VK_ADD_LAYER_PATH=$(dirname "$peridot")/tests/layers VK_INSTANCE_LAYERS=VK_LAYER_PERIDOT_faults
+    export PERIDOT_TEST_FAULT=$folder/fault PERIDOT_TEST_DISCRETE=1 XDG_CACHE_HOME= HOME=
+    for fault in lose hang; do
+        : >"$folder/err"
+        {
+            printf '%s\n' "/image $seer/one.png" Hi
+            for _ in $(seq 600); do grep -q '^context:' "$folder/err" && break; sleep 0.05; done
+            echo $fault >"$folder/fault"
+            printf '%s\n' "And now?" /retry
+        } | timeout -k 5 60 "$peridot" chat -m "$seer" -n 4 --temp 0 --verbose >"$folder/out" 2>"$folder/err"
+        status=${PIPESTATUS[1]}
+        check "$fault: the conversation goes on" [ $status = 0 ]
+        check "$fault: the model is opened again" contains err "the model is opened again"
+        read -ra prompts <<<"$(prompts)"
+        check "$fault: /retry reads all, with the picture" [ "${prompts[1]:-0}" -gt "${prompts[0]}" ]
+    done
+    echo hang >"$folder/fault"
+    SECONDS=0
+    timeout -k 5 60 "$peridot" run -m "$seer" -n 4 "Hi" >"$folder/out" 2>"$folder/err"
+    check "run ends where the device hangs" [ $? = 1 ]
+    check "and says so" contains err "no response for 30 s"
+    check "before long" [ $SECONDS -lt 40 ]
+    for fault in run chat; do
+        echo block >"$folder/fault"
+        echo Hi | "$peridot" $fault -m "$seer" -n 4 >"$folder/out" 2>"$folder/err" &
+        for _ in $(seq 600); do [ -e "$folder/fault" ] || break; sleep 0.05; done
+        SECONDS=0
+        kill -TERM $!
+        wait $!
+        status=$?
+        check "$fault: SIGTERM ends what a driver keeps, with status 143, not $status" [ $status = 143 ]
+        check "$fault: at once" [ $SECONDS -lt 10 ]
+    done
+    unset VK_ADD_LAYER_PATH VK_INSTANCE_LAYERS PERIDOT_TEST_FAULT PERIDOT_TEST_DISCRETE XDG_CACHE_HOME
+}
+
 test_run
 test_chat
 test_crops
+test_lost
 finish

@@ -592,7 +592,17 @@ test_hang() {
         status=$?
         check "a driver that does not come back ends the server with status 1, not $status" [ $status = 1 ]
         check "and it says so" grep -q '^peridot: the device has not responded for 6[0-9] s' "$folder/log"
-    else stop; fi
+    else
+        send hung /v1/completions "$(completion 'The king said' 150 1 "$endless")"
+        printf block >"$folder/fault"
+        while [ -e "$folder/fault" ]; do sleep 0.02; done
+        SECONDS=0
+        kill -TERM $server
+        wait $server
+        status=$?
+        check "SIGTERM ends a server whose device does not come back, with status 1, not $status" [ $status = 1 ]
+        check "at once" [ $SECONDS -lt 5 ]
+    fi
 }
 
 # The first vector of the answer, a number a line; of peridot embed the same.

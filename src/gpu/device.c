@@ -267,8 +267,10 @@ peridot_status pd_device_open(struct pd_gpu *gpu, const char *selector)
     return open_device(gpu);
 }
 
+/* A device that hangs is left to the end of the process: drivers may wait for it when it is destroyed. */
 void pd_device_close(struct pd_gpu *gpu)
 {
+    if (gpu->hangs) return;
     if (gpu->device) {
         gpu->vk.vkDestroySemaphore(gpu->device, gpu->timeline, NULL);
         gpu->vk.vkDestroyDevice(gpu->device, NULL);

@@ -37,7 +37,8 @@ void pd_gpu_close(struct pd_gpu *gpu)
 {
     if (!gpu) return;
     if (gpu->device) {
-        if (gpu->timeline) gpu->vk.vkDeviceWaitIdle(gpu->device);   /* nothing was submitted without it */
+        /* nothing was submitted without a timeline, and what hangs may never be idle */
+        if (gpu->timeline && !gpu->hangs) gpu->vk.vkDeviceWaitIdle(gpu->device);
         pd_staging_free(gpu);
         pd_pipeline_cache_close(gpu);
         pd_kernels_free(gpu);

@@ -157,6 +157,7 @@ static int run_chat(const struct cmd_command *command, const void *arguments)
     int result = cmd_sampling_make(&chat.sampling, chat.bias, command, &chat.args.sampling);
     if (result != CMD_OK) return result;
     cmd_interrupt_watch();
+    cmd_interrupt_hurry(1);
     peridot_status status = begin(&chat);
     if (status == PERIDOT_OK && cmd_chat_take_think(&chat) != PERIDOT_OK) {
         result = cmd_usage(command, "%s", peridot_last_error());

@@ -152,6 +152,8 @@ void cmd_signal_end(int number)
     raise(number);   /* within a handler pending until it returns */
 }
 
+void cmd_alarm(unsigned seconds) { alarm(seconds); }
+
 bool cmd_signal_is_pipe(int number) { return number == SIGPIPE; }
 
 static void ending_signals(sigset_t *out)

@@ -58,6 +58,8 @@ bool cmd_memory_close(FILE *file, char **text, size_t *size);
 void cmd_signals_catch(void (*handler)(int number));
 /* Ends the process as the signal would have. */
 void cmd_signal_end(int number);
+/* In so many seconds a signal comes. Windows has none. */
+void cmd_alarm(unsigned seconds);
 /* Nobody reads the pipe that was written to. */
 bool cmd_signal_is_pipe(int number);
 /* Holds back, or lets through, those that end a server: for this thread, and those that it makes. */

@@ -267,6 +267,7 @@ static int run_prompt(const struct cmd_command *command, const void *arguments)
     peridot_status status = cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name);
     if (status == PERIDOT_OK) status = read_prompt(&text, &size, args->prompt);
     cmd_interrupt_watch();
+    cmd_interrupt_hurry(1);
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
     if (status == PERIDOT_OK) status = cmd_grammar_open(&grammar, &args->sampling, model);
     sampling.grammar = grammar;

@@ -14,19 +14,21 @@ static volatile sig_atomic_t caught;
 static peridot_session *volatile working;
 static void (*restore_terminal)(void);
 static double patience_s = INSIST_SECONDS;   /* with SIGINT */
+static unsigned most_s;                      /* that an end may take: 0: what it takes */
 
 /* `timeout` sends its signal twice in a row, to the process and to its group: only a later one is a person who
- * insists. */
+ * insists, or the alarm. */
 static void on_signal(int number)
 {
     static double caught_s;
     double now = cmd_now();
     if (caught && now - caught_s > (number == SIGINT ? patience_s : INSIST_SECONDS)) {
         if (restore_terminal) restore_terminal();
-        cmd_signal_end(number);
+        cmd_signal_end(caught == SIGINT ? number : caught);
     } else if (!caught) {
         caught = number;
         if (working) peridot_cancel(working);
+        if (number != SIGINT && most_s) cmd_alarm(most_s);
         caught_s = now;
     }
 }
@@ -50,6 +52,8 @@ bool cmd_interrupt_clear(void)
 }
 
 void cmd_interrupt_patience(double seconds) { patience_s = seconds; }
+
+void cmd_interrupt_hurry(unsigned seconds) { most_s = seconds; }
 
 void cmd_interrupt_restores(void (*restore)(void)) { restore_terminal = restore; }
 

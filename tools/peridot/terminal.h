@@ -17,6 +17,8 @@ void cmd_interrupt_cancels(peridot_session *session);
 bool cmd_interrupt_clear(void);
 /* How long after a signal another SIGINT is ignored, in seconds; 0.3 at first. */
 void cmd_interrupt_patience(double seconds);
+/* How long a signal but SIGINT waits for the program to end in order, as a driver may never come back. */
+void cmd_interrupt_hurry(unsigned seconds);
 /* What is called before a second signal kills, from its handler. */
 void cmd_interrupt_restores(void (*restore)(void));
 /* Dies of the signal that was caught, if one was: what started us then sees the truth. */

@@ -186,6 +186,8 @@ static volatile sig_atomic_t held;
 
 static void on_held(int number) { held = number; }
 
+void cmd_alarm(unsigned seconds) { (void)seconds; }
+
 bool cmd_signal_is_pipe(int number)
 {
     (void)number;

@@ -19,6 +19,7 @@
 
 #define GRACE_SECONDS 10.0     /* that requests get to end when the server does */
 #define STEP_SECONDS 60.0      /* that a step may take: the library gives a device up after 30 */
+#define LAST_SECONDS 1.5       /* the same, when the server ends */
 
 static const char *full_name(size_t i)
 {
@@ -110,11 +111,16 @@ static void check_step(const struct serve_model *m, double most)
     _exit(CMD_FAILURE);
 }
 
+static void check_steps(const struct serve_server *s, double most)
+{
+    for (size_t i = 0; i < s->n_models; i++) check_step(&s->models[i], most);
+}
+
 static void watch(struct serve_server *s)
 {
     while (!s->failed && !cmd_signals_wait(0.5)) {
         serve_http_tend(s->http);
-        for (size_t i = 0; i < s->n_models; i++) check_step(&s->models[i], STEP_SECONDS);
+        check_steps(s, STEP_SECONDS);
     }
 }
 
@@ -125,8 +131,10 @@ static void drain(struct serve_server *s)
     s->draining = true;
     uint32_t n = s->n_jobs;
     if (n) fprintf(stderr, "shutting down: waiting up to %.0f s for %u request%s\n", GRACE_SECONDS, n, CMD_S(n));
-    while (s->n_jobs && cmd_now() < end && !cmd_signals_wait(0.02))
+    while (s->n_jobs && cmd_now() < end && !cmd_signals_wait(0.02)) {
         serve_http_tend(s->http);
+        check_steps(s, LAST_SECONDS);
+    }
 }
 
 /* Answers that are ready get a moment to leave. Where a step is stuck, the process ends without it. */
