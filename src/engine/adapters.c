@@ -4,7 +4,6 @@
 #include "base/os.h"
 #include "base/utf8.h"
 #include "engine/loader.h"
-#include "engine/saved.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -223,7 +223,8 @@ peridot_status pd_page_write(struct pd_cache *cache, uint32_t kind, uint32_t pag
 
 uint32_t *pd_pages_table(const struct pd_cache *cache, uint32_t kind, const struct pd_pages *pages)
 {
-    return (uint32_t *)cache->pools[kind].tables.host + (size_t)pages->table * cache->table_pages;
+    uint32_t *tables = cache->pools[kind].tables.host;   /* NULL: the kind has no pages here */
+    return tables ? tables + (size_t)pages->table * cache->table_pages : NULL;
 }
 
 void pd_pages_clear(struct pd_cache *cache, struct pd_pages *pages, uint32_t kind)

@@ -29,28 +29,6 @@ struct header {
     float scales[PD_MAX_ADAPTERS];
 };
 
-/* FNV-1a */
-static uint64_t hash(uint64_t h, const void *data, uint64_t size)
-{
-    for (uint64_t i = 0; i < size; i++) h = (h ^ ((const uint8_t *)data)[i]) * 0x100000001b3u;
-    return h;
-}
-
-uint64_t pd_checkpoint_hash(const struct pd_checkpoint *checkpoint)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < pd_checkpoint_n_tensors(checkpoint); i++) {
-        const struct pd_tensor *t = pd_checkpoint_tensor(checkpoint, i);
-        uint64_t n = pd_min(t->size, 64);
-        h = hash(h, t->name, strlen(t->name));
-        h = hash(h, t->type, strlen(t->type));
-        h = hash(h, t->shape, sizeof t->shape);
-        h = hash(h, t->data, n);
-        h = hash(h, t->data + t->size - n, n);
-    }
-    return h;
-}
-
 static uint64_t file_size(const struct pd_cache *cache, const struct header *h)
 {
     uint64_t size = sizeof *h + h->pos * sizeof(int32_t) + PD_TOPK * sizeof(struct pd_candidate);

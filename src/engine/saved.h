@@ -7,8 +7,6 @@
 #include "engine/model.h"
 #include "engine/sequence.h"
 
-/* Tells models apart: of all tensors' names, types and shapes, and of some bytes of each. */
-uint64_t pd_checkpoint_hash(const struct pd_checkpoint *checkpoint);
 /* Replaces the file only when all is written. */
 peridot_status pd_sequence_save(const struct pd_sequence *q, const struct pd_model *model, const char *path);
 peridot_status pd_sequence_load(struct pd_sequence **out, struct pd_sequence_set *set, const struct pd_model *model,

@@ -75,7 +75,9 @@ peridot_status pd_cache_make_room(struct pd_cache *cache, uint32_t kind, uint32_
                            "the KV cache is full: %u more positions are needed, %u of %u are free",
                            n * PD_PAGE, pool->n_free * PD_PAGE, pool->n_pages * PD_PAGE);
         bool fits = cache->host_size + pd_page_full_size(cache, kind) <= cache->host_max;
-        if (!fits || move_to_host(cache, kind, kept) != PERIDOT_OK) pd_snapshots_drop_oldest(cache);
+        peridot_status status = fits ? move_to_host(cache, kind, kept) : PERIDOT_ERROR_MEMORY;
+        if (status == PERIDOT_ERROR_DEVICE_LOST) return status;   /* those that are the host's are of use elsewhere */
+        if (status != PERIDOT_OK) pd_snapshots_drop_oldest(cache);
     }
     return PERIDOT_OK;
 }
@@ -222,8 +224,9 @@ static peridot_status restore(struct pd_cache *cache, struct pd_pages *pages, co
 peridot_status pd_snapshot_restore(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos)
 {
     struct pd_snapshot **at = &cache->snapshots;
-    while ((*at)->table != pages->table || (*at)->pos != pos) at = &(*at)->next;
+    while (*at && ((*at)->table != pages->table || (*at)->pos != pos)) at = &(*at)->next;
     struct pd_snapshot *s = *at;
+    if (!s) return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no snapshot at position %u", pos);
     *at = s->next;
     peridot_status status = restore(cache, pages, s);
     append(cache, s);

@@ -182,7 +182,7 @@ static peridot_status read_body(struct body *b, const struct worker *k, const st
         + (uint64_t)b->n_entries * sizeof *b->entries;
     if (size != m->size || b->n_rows == 0 || b->n_steps > pd_min(b->n_rows, s->set.n_max)
         || b->n_rows > (b->n_steps == b->n_rows ? s->set.n_max : s->prefill.n_room) || b->n_heads > b->n_rows
-        || b->n_heads - pd_min(b->n_heads, b->n_steps) > PD_MAX_SEQUENCES)
+        || b->n_heads - pd_min(b->n_heads, b->n_steps) > s->workspace.n_sequences)
         return bad_message(k, "rows");
     b->rows = (const struct pd_input_row *)k->link->body;
     b->heads = (const struct pd_head_row *)(b->rows + b->n_rows);

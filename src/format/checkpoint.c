@@ -1,9 +1,11 @@
 #include "format/checkpoint.h"
 
+#include "base/num.h"
 #include "format/gguf_parts.h"
 #include "format/hf.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct pd_checkpoint {
     enum pd_checkpoint_kind kind;
@@ -90,6 +92,21 @@ const struct pd_tensor *pd_checkpoint_tensor(const struct pd_checkpoint *c, size
 const struct pd_tensor *pd_checkpoint_find(const struct pd_checkpoint *c, const char *name)
 {
     return pd_tensor_list_find(c->tensors, name);
+}
+
+uint64_t pd_checkpoint_hash(const struct pd_checkpoint *c)
+{
+    uint64_t h = 0;
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
+        uint64_t n = pd_min(t->size, 64);
+        h = pd_hash(h, t->name, strlen(t->name));
+        h = pd_hash(h, t->type, strlen(t->type));
+        h = pd_hash(h, t->shape, sizeof t->shape);
+        h = pd_hash(h, t->data, n);
+        h = pd_hash(h, t->data + t->size - n, n);
+    }
+    return h;
 }
 
 /* yyjson takes NULL for a document: no root. */

@@ -25,6 +25,8 @@ peridot_status pd_checkpoint_open_adapter(struct pd_checkpoint **out, const char
 void pd_checkpoint_close(struct pd_checkpoint *c);
 /* What came of reading its files: status, or a failure where a part of one was gone (pd_map_check). */
 peridot_status pd_checkpoint_check(peridot_status status, const struct pd_checkpoint *c);
+/* Tells models apart: of all tensors' names, types and shapes, and of some bytes of each. */
+uint64_t pd_checkpoint_hash(const struct pd_checkpoint *c);
 /* Fails where `path` is one of its files. */
 peridot_status pd_checkpoint_check_output(const struct pd_checkpoint *c, const char *path);
 

@@ -88,6 +88,14 @@ static uint64_t buffer_address(struct pd_gpu *gpu, VkBuffer buffer)
     return gpu->vk.vkGetBufferDeviceAddress(gpu->device, &info);
 }
 
+static peridot_status fail_memory(const struct pd_gpu *gpu, uint64_t size, const char *what)
+{
+    return pd_fail(PERIDOT_ERROR_MEMORY,
+                   "%s is out of memory: %.1f MB for %s did not fit beside %.1f MB in use (heap %.1f MB)",
+                   gpu->info.name, (double)size / 1e6, what, (double)gpu->allocated / 1e6,
+                   (double)gpu->info.heap_size / 1e6);
+}
+
 static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block, enum pd_heap_kind kind, uint32_t type,
                                       const char *what)
 {
@@ -99,10 +107,7 @@ static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block
         .allocationSize = need.size, .memoryTypeIndex = type};
     VkResult result = gpu->vk.vkAllocateMemory(gpu->device, &allocate, NULL, &block->memory);
     if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY)
-        return pd_fail(PERIDOT_ERROR_MEMORY,
-                       "%s is out of memory: %.1f MB for %s did not fit beside %.1f MB in use (heap %.1f MB)",
-                       gpu->info.name, (double)need.size / 1e6, what, (double)gpu->allocated / 1e6,
-                       (double)gpu->info.heap_size / 1e6);
+        return fail_memory(gpu, need.size, what);
     if (result != VK_SUCCESS) return pd_vk_fail(result, "vkAllocateMemory");
     VkMemoryPropertyFlags has = gpu->memory.memoryTypes[type].propertyFlags;
     block->counted = kind == PD_HEAP_DEVICE || gpu->info.unified_memory || (kind == PD_HEAP_INPUT && has & LOCAL);
@@ -110,6 +115,10 @@ static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block
     PD_VK(gpu->vk.vkBindBufferMemory(gpu->device, block->buffer, block->memory, 0));
     if ((has & MAPPED) == MAPPED && (kind != PD_HEAP_DEVICE || gpu->info.unified_memory))
         PD_VK(gpu->vk.vkMapMemory(gpu->device, block->memory, 0, VK_WHOLE_SIZE, 0, &block->host));
+    if (block->host == (void *)-1) {   /* lavapipe, where the process has no addresses left (ulimit -v), says success */
+        block->host = NULL;
+        return fail_memory(gpu, need.size, what);
+    }
     block->address = buffer_address(gpu, block->buffer);
     return PERIDOT_OK;
 }

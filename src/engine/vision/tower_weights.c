@@ -26,14 +26,16 @@ static uint32_t unrotated(uint32_t row, uint32_t head_dim)
     return in_head / quarter == 2 ? row - quarter : row;
 }
 
+/* In a copy, instead of one that there may be. */
 static peridot_status reorder_rows(struct pd_tensor *t, uint8_t **copy, uint32_t head_dim)
 {
     uint64_t size = t->size / t->shape[0];
-    *copy = malloc(t->size);
-    if (!*copy) return pd_fail_alloc(t->size, t->name);
+    uint8_t *rows = malloc(t->size);
+    if (!rows) return pd_fail_alloc(t->size, t->name);
     for (uint32_t i = 0; i < t->shape[0]; i++)
-        memcpy(*copy + i * size, t->data + unrotated(i, head_dim) * size, size);
-    t->data = *copy;
+        memcpy(rows + i * size, t->data + unrotated(i, head_dim) * size, size);
+    free(*copy);
+    t->data = *copy = rows;
     return PERIDOT_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -31,7 +32,7 @@ static struct {
     struct mpi_place place;
     pthread_mutex_t lock;      /* of MPI: one call at a time */
     pthread_t beat;
-    volatile sig_atomic_t ending, told_to_end;
+    atomic_bool ending, told_to_end;   /* also a signal's handler sets it: see watch.c */
     struct copy *copies;
     double first, last, waited;   /* when the library's messages came, and the seconds that it waited for them */
 } mpi = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -41,7 +42,7 @@ static struct {
 static void end_waits(int number)
 {
     (void)number;
-    mpi.told_to_end = 1;
+    mpi.told_to_end = true;
 }
 
 static peridot_status fail_mpi(int result, const char *what)
@@ -114,7 +115,7 @@ static void end_lost(int rank)
     double end = cmd_now() + MPI_LAST_WORDS_SECONDS;
     fprintf(stderr, "peridot-mpi: rank %d on %s has not heard from rank %d for %.0f s\n", mpi.place.rank,
             mpi.place.host, rank, SILENCE_SECONDS);
-    mpi.told_to_end = 1;
+    mpi.told_to_end = true;
     while (!mpi.ending && cmd_now() < end) cmd_sleep(0.1);
     if (!mpi.ending) _exit(1);
 }
@@ -182,7 +183,7 @@ bool mpi_begin(struct mpi_place *out, int *status)
 
 int mpi_end(int status)
 {
-    mpi.ending = 1;
+    mpi.ending = true;
     pthread_join(mpi.beat, NULL);
     if (status != 0) {
         fflush(NULL);
@@ -293,9 +294,13 @@ static peridot_status send_copy(const void *data, size_t size)
     pthread_mutex_lock(&mpi.lock);
     int result = MPI_Isend(copy->data, (int)size, MPI_BYTE, 0, TAG_LINK, MPI_COMM_WORLD, &copy->request);
     pthread_mutex_unlock(&mpi.lock);
+    if (result != MPI_SUCCESS) {
+        free(copy);
+        return fail_mpi(result, "sending");
+    }
     copy->next = mpi.copies;
     mpi.copies = copy;
-    return result == MPI_SUCCESS ? PERIDOT_OK : fail_mpi(result, "sending");
+    return PERIDOT_OK;
 }
 
 static peridot_status send_copies(const char *data, size_t size)
