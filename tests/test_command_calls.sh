@@ -118,8 +118,17 @@ test_plain() {   # a model whose template writes no calls
     chat "$user" '"chat_template_kwargs": {"hint": "hello", "enable_thinking": false}'
     check "a variable is the template's" [ "$(field prompt_tokens)" -gt "$n" ]
     refused "must be an object" "$user" '"chat_template_kwargs": ["hint"]'
+    chat "$user" '"tools": ['"$add"']'
+    n=$(field prompt_tokens)
     chat "$user" '"tools": ['"$add"'], "tool_choice": "none"'
     check "with the choice none, too" contains out '<tool_call>'
+    check "and the tools are in the prompt still, which is in the cache" \
+        [ "$(field prompt_tokens) $(field cached_tokens)" = "$n $((n - 1))" ]
+    chat "$user, $called, $user" '"max_tokens": 1'
+    n=$(field prompt_tokens)
+    chat "$user, ${called/\\\"a\\\": 2, \\\"b\\\": 40\}/\\\"a\\\": }, $user" '"max_tokens": 1'
+    check "a call that was cut is read without arguments" [ "$status" = 200 ]
+    check "which are fewer tokens" [ "$(field prompt_tokens)" -lt "$n" ]
     chat "$user" '"tools": ['"$sub"', '"$add"'], "max_tokens": 200,
         "tool_choice": {"type": "function", "function": {"name": "sub"}}'
     check "a function that is named is called" contains out '"name":"sub"'
@@ -153,10 +162,19 @@ PY
     chat "$user" '"seed": 1, "max_tokens": 300, "tools": ['"$add"'], "tool_choice": "required",
         "response_format": {"type": "json_object"}'
     check "a format of text has no part in a reply of calls alone" contains out '"finish_reason":"tool_calls"'
+    local custom='{"input": "hello", "seed": 1, "max_output_tokens": 400, "tools": [{"type": "custom", "name": "patch"}],
+        "tool_choice": {"type": "custom", "name": "patch"}'
+    ask /v1/responses "$custom}"
+    check "a custom tool is called with a text" matches out \
+        '\{"id":"fc_[0-9a-f]*","type":"custom_tool_call","status":"completed","call_id":"call_[0-9a-f]*","name":"patch","input":"'
+    call=$(field input)
+    ask /v1/responses "$custom, \"stream\": true}"
+    check "which a stream has whole" contains out '"type":"response.custom_tool_call_input.delta"'
+    check "and is the same" contains out "$call"
+    check "its arguments are nowhere" lacks out 'function_call_arguments'
     refused "tool_choice needs tools" "$user" '"tool_choice": "required"'
     refused "must be none, auto, required or a function" "$user" '"tool_choice": "perhaps", "tools": ['"$add"']'
     refused "must be a list of functions" "$user" '"tools": {}'
-    refused "tools has a tool of type web_search: only functions" "$user" '"tools": [{"type": "web_search"}]'
     refused "add" "$user" '"tools": ['"$add"', '"$add"']'
     refused "nothing" "$user" \
         '"tools": ['"$add"'], "tool_choice": {"type": "function", "function": {"name": "nothing"}}'

@@ -175,7 +175,8 @@ static peridot_status put_optional(const struct reader *r, yyjson_mut_val *objec
 
 /* ---- calls ---- */
 
-/* What a call's arguments are: an object, or JSON text of one, as the interface's own answers have it. */
+/* What a call's arguments are: an object, or JSON text of one, as the interface's own answers have it; a text that is no
+ * JSON is none. */
 static peridot_status read_arguments(yyjson_mut_val **out, const struct reader *r, yyjson_val *arguments)
 {
     yyjson_doc *doc = NULL;
@@ -184,7 +185,8 @@ static peridot_status read_arguments(yyjson_mut_val **out, const struct reader *
         doc = yyjson_read(yyjson_get_str(arguments), yyjson_get_len(arguments), 0);
         object = yyjson_doc_get_root(doc);
     }
-    *out = !is_there(arguments) || (yyjson_is_str(arguments) && yyjson_get_len(arguments) == 0)
+    bool cut = yyjson_is_str(arguments) && !doc;   /* as a reply that ended within them has it; or empty */
+    *out = !is_there(arguments) || cut
                ? yyjson_mut_obj(r->m->doc)
                : yyjson_is_obj(object) ? yyjson_val_mut_copy(r->m->doc, object) : NULL;
     bool wrong = !*out && !yyjson_is_obj(object);

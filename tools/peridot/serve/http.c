@@ -175,6 +175,13 @@ static void add_warning(struct MHD_Response *response, const struct serve_server
     MHD_add_response_header(response, "Warning", text);
 }
 
+static void add_ignored(struct MHD_Response *response, const struct serve_job *job)
+{
+    char text[256];
+    snprintf(text, sizeof text, "299 - \"ignored: %s\"", job->ignored);
+    MHD_add_response_header(response, "Warning", text);
+}
+
 /* Adds what every answer has, sends it, and lets go of it. */
 static enum MHD_Result respond(struct MHD_Connection *c, struct serve_server *server, struct exchange *x, int status,
                             struct MHD_Response *response)
@@ -194,6 +201,7 @@ static enum MHD_Result respond(struct MHD_Connection *c, struct serve_server *se
     if (status == 401) MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
     if (status == 405) MHD_add_response_header(response, "Allow", x->allowed);
     if (status == 200 && x->job && x->job->other_model) add_warning(response, server);
+    if (status == 200 && x->job && *x->job->ignored) add_ignored(response, x->job);
     x->line.status = status;
     enum MHD_Result result = MHD_queue_response(c, (unsigned)status, response);
     MHD_destroy_response(response);

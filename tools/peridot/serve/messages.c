@@ -64,11 +64,32 @@ static const char *text_of(const struct content *to, yyjson_val *part, const cha
     return serve_param_text(to->job, to->name, yyjson_obj_get(part, member));
 }
 
+/* Lines of a system prompt that say something else in each request and nothing to the model: with them all that
+ * follows would be read anew. */
+static bool is_volatile(const char *line)
+{
+    static const char *const begins[] = {"x-anthropic-billing-header:"};   /* Claude Code's */
+    for (size_t i = 0; i < CMD_COUNT(begins); i++)
+        if (strncmp(line, begins[i], strlen(begins[i])) == 0) return true;
+    return false;
+}
+
+static void put_system(struct serve_buffer *out, const char *text)
+{
+    for (size_t n; *text; text += n) {
+        n = strcspn(text, "\n");
+        n += text[n] == '\n';
+        if (!is_volatile(text)) serve_put(out, text, n);
+    }
+}
+
 static bool put_text(struct content *to, yyjson_val *part)
 {
     const char *text = text_of(to, part, "text");
-    if (text) serve_put(&to->text, text, strlen(text));
-    return text;
+    if (!text) return false;
+    if (yyjson_mut_equals_str(yyjson_mut_obj_get(to->message, "role"), "system")) put_system(&to->text, text);
+    else serve_put(&to->text, text, strlen(text));
+    return true;
 }
 
 /* Adds the text so far to a list of parts. */
@@ -99,7 +120,15 @@ static bool put_image(struct content *to, yyjson_val *part)
             yyjson_mut_obj_add_uint(c->doc, image, "picture", i)) || refuse_memory(to->job);
 }
 
-/* Thoughts of earlier turns are past. */
+/* The template says whether the model sees it. */
+static bool put_thought(struct content *to, yyjson_val *part)
+{
+    const char *text = text_of(to, part, "thinking");
+    if (!text || !*text || yyjson_mut_obj_get(to->message, "reasoning_content")) return text;
+    return yyjson_mut_obj_add_strcpy(to->c->doc, to->message, "reasoning_content", text) || refuse_memory(to->job);
+}
+
+/* Encrypted by another server. */
 static bool pass_over(struct content *to, yyjson_val *part)
 {
     (void)to, (void)part;
@@ -131,7 +160,7 @@ static const struct part {
     {"text", OPENAI | ANTHROPIC | OLLAMA, NULL, put_text},
     {"input_text", OPENAI, NULL, put_text},
     {"output_text", OPENAI, NULL, put_text},
-    {"thinking", ANTHROPIC, "assistant", pass_over},
+    {"thinking", ANTHROPIC, "assistant", put_thought},
     {"redacted_thinking", ANTHROPIC, "assistant", pass_over},
     {"tool_use", ANTHROPIC, "assistant", put_use},
     {"tool_result", ANTHROPIC, "user", put_result},
@@ -363,11 +392,12 @@ const char *serve_conversation_role(struct serve_job *job, const char *name, yyj
 static bool copy_members(struct serve_conversation *c, struct serve_job *job, yyjson_val *message)
 {
     static const char *const names[][2] = {{"tool_calls", "tool_calls"}, {"tool_call_id", "tool_call_id"},
-        {"name", "name"}, {"tool_name", "name"}, {"reasoning_content", "reasoning_content"}};
+        {"name", "name"}, {"tool_name", "name"}, {"reasoning_content", "reasoning_content"},
+        {"reasoning", "reasoning_content"}, {"thinking", "reasoning_content"}};
     yyjson_mut_val *last = yyjson_mut_arr_get_last(c->list);
     for (size_t i = 0; i < CMD_COUNT(names); i++) {
         yyjson_val *value = yyjson_obj_get(message, names[i][0]);
-        if (!value || yyjson_is_null(value)) continue;
+        if (!value || yyjson_is_null(value) || yyjson_mut_obj_get(last, names[i][1])) continue;
         if (!yyjson_mut_obj_add_val(c->doc, last, names[i][1], yyjson_val_mut_copy(c->doc, value)))
             return refuse_memory(job);
     }
@@ -447,7 +477,7 @@ static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, cons
     const struct cmd_turns turns = {.vocab = vocab, .template_name = job->model->template_name, .think = job->think,
                                     .ctx = job->model->ctx, .reserve = (uint32_t)reply, .messages = m->at,
                                     .n = m->n, .json = true, .images = m->images, .n_images = m->n_images,
-                                    .tools = job->tools, .variables = job->variables};
+                                    .tools = job->shown ? job->shown : job->tools, .variables = job->variables};
     peridot_status status = job->leaves_room ? cmd_turns_leave_out(&n_left_out, &turns, true) : PERIDOT_OK;
     bool full = n_left_out > 0 && !job->drops;
     if (status == PERIDOT_OK) status = cmd_turns_encode(ids, n, &n_kept, &turns, full ? 0 : n_left_out);
@@ -491,13 +521,25 @@ static bool encode_all(int32_t **ids, size_t *n, struct serve_job *job, const pe
     return good;
 }
 
+/* Not of their length, or of the server. */
+static bool is_of_messages(const struct serve_error *e)
+{
+    return e->status == 400 && (!e->code || strcmp(e->code, "context_length_exceeded") != 0);
+}
+
 bool serve_conversation_encode(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
                                yyjson_val *root)
 {
     struct serve_conversation c = {0};
     *ids = NULL;
     *n = 0;
-    bool good = job->api->read_messages(&c, job, root) && encode_all(ids, n, job, vocab, &c);
+    bool read = job->api->read_messages(&c, job, root), good = read && encode_all(ids, n, job, vocab, &c);
+    struct serve_error first = job->error;   /* of the template, perhaps, which is strict of roles */
+    for (int i = 0; read && !good && is_of_messages(&first) && i < 2; i++) {
+        job->error = (struct serve_error){0};
+        good = serve_conversation_fold(&c, job, i == 0) && encode_all(ids, n, job, vocab, &c);
+        if (!good) job->error = first;
+    }
     yyjson_mut_doc_free(c.doc);
     return good;
 }

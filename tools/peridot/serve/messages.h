@@ -25,6 +25,9 @@ bool serve_conversation_add_seen(struct serve_conversation *c, struct serve_job 
                                  const char *name, yyjson_val *content, yyjson_val *images);
 /* Messages of one role that follow each other become one, unless they have calls. */
 bool serve_conversation_join(struct serve_conversation *c, struct serve_job *job);
+/* Puts the messages into an order of roles that strict templates have a place for; without has_system also what a
+ * system says first becomes part of the user's turn (roles.c). */
+bool serve_conversation_fold(struct serve_conversation *c, struct serve_job *job, bool has_system);
 /* A call in the message of the assistant's that is the last, or in a new one. `arguments`: JSON text of an object. */
 bool serve_conversation_add_call(struct serve_conversation *c, struct serve_job *job, const char *id, const char *name,
                                  const char *arguments);

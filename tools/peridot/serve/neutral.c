@@ -29,6 +29,8 @@ static const struct neutral neutrals[] = {
     {"metadata", OPENAI | MESSAGES, NULL},         /* O, C */
     {"safety_identifier", WRITES, NULL},           /* O */
     {"user_profile_id", ANTHROPIC, NULL},          /* C */
+    {"client_metadata", RESPONSES, NULL},          /* O */
+    {"context_management", MESSAGES | RESPONSES, NULL},   /* C, O: earlier turns stay, and the client sends them */
     {"diagnostics", MESSAGES, NULL},               /* C: what of a prompt was not in a cache, and why */
     {"store", CHAT | RESPONSES, NULL},             /* O */
     {"request_id", OPENAI, NULL},                  /* V */
@@ -80,7 +82,7 @@ static const struct neutral neutrals[] = {
     {"return_prompt_text", TEXTS, "false"},        /* V */
     {"prompt_logprobs", TEXTS, ONLY_NULL},         /* V: here it is echo with logprobs */
     {"top_logprobs", RESPONSES, "0"},              /* O */
-    {"include", RESPONSES, "[]|[\"reasoning.encrypted_content\"]"},   /* O: nothing is kept, so nothing is encrypted */
+    {"include", RESPONSES, NULL},                  /* O: what is beside the text */
     /* samplers that are off; what belongs to them does not matter then */
     {"typical_p", WRITES | OPTIONS, "1"},          /* L, A */
     {"typ_p", WRITES, "1"},                        /* L */
@@ -151,7 +153,7 @@ static const struct neutral neutrals[] = {
     {"modalities", CHAT, "[\"text\"]"},            /* O */
     {"audio", CHAT, ONLY_NULL},
     {"web_search_options", CHAT, ONLY_NULL},
-    {"verbosity", CHAT, "\"medium\""},
+    {"verbosity", CHAT, NULL},                     /* O */
     {"reasoning_format", CHAT, "\"none\"|\"auto\""},   /* L */
     {"include_reasoning", CHAT, NULL},             /* V */
     /* vectors are of length 1 */

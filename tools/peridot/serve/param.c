@@ -28,6 +28,23 @@ bool serve_param_whole(double *out, const struct serve_param *p, yyjson_val *val
     return yyjson_is_num(value) && *out >= p->min && *out <= p->max && floor(*out) == *out;
 }
 
+void serve_param_ignore(struct serve_job *job, const char *name)
+{
+    char text[64], *at = job->ignored;
+    size_t size = strlen(at), n = strlen(name);
+    if (n >= sizeof text) n = sizeof text - 1;
+    for (size_t i = 0; i < n; i++)
+        text[i] = name[i] < 32 || name[i] > 126 || strchr("\"\\,", name[i]) ? '?' : name[i];
+    text[n] = 0;
+    while ((at = strstr(at, text)) != NULL) {
+        bool whole = (at == job->ignored || at[-1] == ' ') && (at[n] == ',' || !at[n]);
+        if (whole) return;
+        at++;
+    }
+    if (size + n + 3 < sizeof job->ignored)
+        snprintf(job->ignored + size, sizeof job->ignored - size, "%s%s", size ? ", " : "", text);
+}
+
 bool serve_param_member(struct serve_job *job, const struct serve_param *p, yyjson_val *value, const char *name,
                         bool (*read)(struct serve_job *job, const struct serve_param *p, yyjson_val *value))
 {

@@ -311,7 +311,7 @@ static const struct serve_param params[] = {
     {"max_output_tokens", RESPONSES, .read = read_max, .min = -1, .max = 1e9},
     {"full", CHAT, .read = read_full},
     {"reasoning_effort", CHAT, .read = serve_read_effort},
-    {"reasoning", RESPONSES, .read = serve_read_reasoning},
+    {"reasoning", CHAT | RESPONSES, .read = serve_read_reasoning},
     {"chat_template_kwargs", CHAT, .read = serve_read_kwargs},
     {"enable_thinking", CHAT, .read = serve_read_think},
     {"mm_processor_kwargs", CHAT, .read = read_processor},
@@ -368,6 +368,13 @@ static const struct serve_param *find(unsigned api, const char *name)
     return NULL;
 }
 
+/* Whether it does so where it is known, and other interfaces that write would do without. */
+static bool changes_texts(unsigned apis, const char *name)
+{
+    const unsigned write = WRITES | MESSAGES | OLLAMA_CHAT | GENERATE | OPTIONS;
+    return apis & write && find(write, name);
+}
+
 /* The members of an object, which are parameters of an interface. */
 static bool read_all(struct serve_job *job, unsigned apis, yyjson_val *object)
 {
@@ -375,14 +382,18 @@ static bool read_all(struct serve_job *job, unsigned apis, yyjson_val *object)
     yyjson_val *key, *value;
     yyjson_obj_foreach(object, i, n, key, value) {
         const char *name = yyjson_get_str(key);
-        const struct serve_param *p = find(apis, name);
         bool whole = strlen(name) == yyjson_get_len(key);   /* no NUL is in it */
-        if (!whole || (!p && !serve_is_neutral(apis, name)))
-            return serve_refuse(&job->error, 400, "unknown_parameter", name,
-                                "Unrecognized request argument supplied: %.64s", name);
+        const struct serve_param *p = whole ? find(apis, name) : NULL;
+        if (yyjson_is_null(value)) continue;
+        if (!p && (!whole || !serve_is_neutral(apis, name))) {
+            if (whole && changes_texts(apis, name))
+                return serve_refuse(&job->error, 400, "unknown_parameter", name,
+                                    "Unrecognized request argument supplied: %.64s", name);
+            serve_param_ignore(job, name);
+            continue;
+        }
         if (yyjson_obj_get(object, name) != value)
             return serve_refuse(&job->error, 400, "invalid_value", name, "%.64s is given twice", name);
-        if (yyjson_is_null(value)) continue;
         if (!(p ? p->read(job, p, value) : serve_neutral_read(job, apis, name, value))) return false;
     }
     return true;

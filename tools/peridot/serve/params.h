@@ -1,5 +1,6 @@
 /* The parameters of requests: a table of their names, the interfaces that have them, and how each is read. What is
- * neither in it nor in that of neutral.c is refused by name. */
+ * neither in it nor in that of neutral.c, and is no parameter of another interface, is ignored, and named in a
+ * header. */
 #ifndef PERIDOT_COMMAND_SERVE_PARAMS_H
 #define PERIDOT_COMMAND_SERVE_PARAMS_H
 

@@ -28,33 +28,24 @@ bool serve_read_format(struct serve_job *job, const struct serve_param *p, yyjso
     return set_schema(job, schema);
 }
 
+/* What else there is, as verbosity, is no matter of its form. */
 bool serve_read_text_format(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     size_t i, n;
     yyjson_val *key, *each;
     if (!yyjson_is_obj(value)) return serve_param_refuse(job, p, "must be an object");
     yyjson_obj_foreach(value, i, n, key, each) {
-        bool format = yyjson_equals_str(key, "format"), neutral = yyjson_equals_str(each, "medium");
-        if (!format && !(yyjson_equals_str(key, "verbosity") && (neutral || yyjson_is_null(each))))
-            return serve_param_refuse(job, p, "can only contain format, and the verbosity medium");
-        if (format && !yyjson_is_null(each) && !serve_read_format(job, p, each)) return false;
+        if (yyjson_is_null(each)) continue;
+        if (!yyjson_equals_str(key, "format")) serve_param_ignore(job, yyjson_get_str(key));
+        else if (!serve_read_format(job, p, each)) return false;
     }
     return true;
 }
 
-/* How much effort a model is to make is no matter of its answer's form, and means nothing here. */
+/* Anthropic's has an effort beside the format. */
 bool serve_read_output_config(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
-    size_t i, n;
-    yyjson_val *key, *each;
-    if (!yyjson_is_obj(value)) return serve_param_refuse(job, p, "must be an object");
-    yyjson_obj_foreach(value, i, n, key, each) {
-        bool format = yyjson_equals_str(key, "format");
-        if (!format && !yyjson_equals_str(key, "effort"))
-            return serve_param_refuse(job, p, "can only contain format and effort");
-        if (format && !yyjson_is_null(each) && !serve_read_format(job, p, each)) return false;
-    }
-    return true;
+    return serve_read_text_format(job, p, value);
 }
 
 bool serve_read_ollama_format(struct serve_job *job, const struct serve_param *p, yyjson_val *value)

@@ -11,24 +11,85 @@ static bool refuse_memory(struct serve_job *job)
 
 /* ---- OpenAI's, and Ollama's ---- */
 
-/* The library looks at the rest. */
-bool serve_read_tools(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+/* A list that is written: its functions are looked at by the library. */
+struct list {
+    struct serve_job *job;
+    const struct serve_param *p;
+    yyjson_mut_doc *doc;
+    struct serve_buffer customs;
+};
+
+static bool add_function(struct list *l, yyjson_val *tool)
+{
+    yyjson_val *function = yyjson_obj_get(tool, "function");
+    if (!yyjson_is_str(yyjson_obj_get(function ? function : tool, "name")))
+        return serve_param_refuse(l->job, l->p, "has a function without a name");
+    return yyjson_mut_arr_append(yyjson_mut_doc_get_root(l->doc), yyjson_val_mut_copy(l->doc, tool))
+        || refuse_memory(l->job);
+}
+
+/* A tool that takes a text is a function with one, and answers name it as the text. */
+static bool add_custom(struct list *l, yyjson_val *tool)
+{
+    static const char parameters[] = "{\"type\": \"object\", \"properties\": {\"input\": {\"type\": \"string\"}}, "
+                                     "\"required\": [\"input\"], \"additionalProperties\": false}";
+    yyjson_val *inner = yyjson_obj_get(tool, "custom"), *from = inner ? inner : tool,
+               *description = yyjson_obj_get(from, "description");
+    const char *name = serve_param_text(l->job, l->p->name, yyjson_obj_get(from, "name"));
+    if (!name) return false;
+    yyjson_mut_val *o = yyjson_mut_arr_add_obj(l->doc, yyjson_mut_doc_get_root(l->doc)),
+                   *function = yyjson_mut_obj_add_obj(l->doc, o, "function");
+    bool good = yyjson_mut_obj_add_str(l->doc, o, "type", "function")
+        && yyjson_mut_obj_add_str(l->doc, function, "name", name)
+        && (!yyjson_is_str(description)
+            || yyjson_mut_obj_add_val(l->doc, function, "description", yyjson_val_mut_copy(l->doc, description)))
+        && yyjson_mut_obj_add_val(l->doc, function, "parameters", yyjson_mut_raw(l->doc, parameters));
+    serve_put(&l->customs, "\n", l->customs.size ? 0 : 1);
+    serve_put(&l->customs, name, strlen(name));
+    serve_put(&l->customs, "\n", 1);
+    if (yyjson_obj_get(from, "format")) serve_param_ignore(l->job, "tools.format");
+    return (good && !l->customs.failed) || refuse_memory(l->job);
+}
+
+static bool add_tools(struct list *l, yyjson_val *tools);
+
+/* The server's own tools, which it does not have, are left out. */
+static bool add_any(struct list *l, yyjson_val *tool)
+{
+    yyjson_val *type = yyjson_obj_get(tool, "type");
+    if (!yyjson_is_str(type) || yyjson_equals_str(type, "function")) return add_function(l, tool);
+    if (yyjson_equals_str(type, "custom")) return add_custom(l, tool);
+    if (yyjson_equals_str(type, "namespace")) return add_tools(l, yyjson_obj_get(tool, "tools"));
+    serve_param_ignore(l->job, yyjson_get_str(type));
+    return true;
+}
+
+static bool add_tools(struct list *l, yyjson_val *tools)
 {
     size_t i, n;
     yyjson_val *each;
-    if (!yyjson_is_arr(value)) return serve_param_refuse(job, p, "must be a list of functions");
-    yyjson_arr_foreach(value, i, n, each) {
-        yyjson_val *function = yyjson_obj_get(each, "function"), *type = yyjson_obj_get(each, "type");
-        if (yyjson_is_str(type) && !yyjson_equals_str(type, "function"))
-            return serve_refuse(&job->error, 400, "unsupported_parameter", p->name,
-                                "%s has a tool of type %.32s: only functions are supported", p->name,
-                                yyjson_get_str(type));
-        if (!yyjson_is_str(yyjson_obj_get(function ? function : each, "name")))
-            return serve_param_refuse(job, p, "has a function without a name");
+    yyjson_arr_foreach(tools, i, n, each) {
+        if (!add_any(l, each)) return false;
     }
-    if (yyjson_arr_size(value) == 0) return true;
-    job->tools = yyjson_val_write(value, 0, NULL);
-    return job->tools || refuse_memory(job);
+    return true;
+}
+
+bool serve_read_tools(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    struct list l = {.job = job, .p = p};
+    if (!yyjson_is_arr(value)) return serve_param_refuse(job, p, "must be a list of functions");
+    l.doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc_set_root(l.doc, yyjson_mut_arr(l.doc));
+    bool good = (l.doc || refuse_memory(job)) && add_tools(&l, value);
+    serve_put(&l.customs, "", 1);
+    if (good && l.customs.size > 1) job->customs = l.customs.failed ? NULL : l.customs.data;
+    if (!job->customs) serve_buffer_free(&l.customs);
+    if (good && yyjson_mut_arr_size(yyjson_mut_doc_get_root(l.doc))) {
+        job->tools = yyjson_mut_write(l.doc, 0, NULL);
+        good = job->tools || refuse_memory(job);
+    }
+    yyjson_mut_doc_free(l.doc);
+    return good;
 }
 
 static bool name_function(struct serve_job *job, const struct serve_param *p, yyjson_val *name)
@@ -41,9 +102,11 @@ static bool name_function(struct serve_job *job, const struct serve_param *p, yy
 /* A function by its name is {"type": "function", "function": {"name": ...}}, or without the inner object. */
 bool serve_read_tool_choice(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
-    yyjson_val *function = yyjson_obj_get(value, "function");
-    if (yyjson_equals_str(yyjson_obj_get(value, "type"), "function"))
-        return name_function(job, p, yyjson_obj_get(function ? function : value, "name"));
+    yyjson_val *type = yyjson_obj_get(value, "type");
+    bool custom = yyjson_equals_str(type, "custom");
+    yyjson_val *inner = yyjson_obj_get(value, custom ? "custom" : "function");
+    if (custom || yyjson_equals_str(type, "function"))
+        return name_function(job, p, yyjson_obj_get(inner ? inner : value, "name"));
     job->calls_none = yyjson_equals_str(value, "none");
     job->calls_required = yyjson_equals_str(value, "required");
     return job->calls_none || job->calls_required || yyjson_equals_str(value, "auto")
@@ -60,13 +123,15 @@ bool serve_read_parallel(struct serve_job *job, const struct serve_param *p, yyj
 /* ---- Anthropic's ---- */
 
 /* {"name": ..., "description": ..., "input_schema": ...} as {"name": ..., "description": ..., "parameters": ...} */
-static bool add_tool(struct serve_job *job, const struct serve_param *p, yyjson_mut_doc *doc, yyjson_val *tool)
+static bool add_tool(struct serve_job *job, yyjson_mut_doc *doc, yyjson_val *tool)
 {
     static const char *const members[][2] = {
         {"name", "name"}, {"description", "description"}, {"input_schema", "parameters"}};
     yyjson_val *type = yyjson_obj_get(tool, "type");
-    if (type && !yyjson_is_null(type) && !yyjson_equals_str(type, "custom"))
-        return serve_param_refuse(job, p, "has a tool of the server's, which it does not have");
+    if (yyjson_is_str(type) && !yyjson_equals_str(type, "custom")) {   /* the server's own, which it does not have */
+        serve_param_ignore(job, yyjson_get_str(type));
+        return true;
+    }
     yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, yyjson_mut_doc_get_root(doc));
     for (size_t i = 0; i < CMD_COUNT(members); i++) {
         yyjson_val *value = yyjson_obj_get(tool, members[i][0]);
@@ -85,9 +150,11 @@ bool serve_read_anthropic_tools(struct serve_job *job, const struct serve_param 
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_doc_set_root(doc, yyjson_mut_arr(doc));
     bool good = doc || refuse_memory(job);
-    yyjson_arr_foreach(value, i, n, each) good = good && add_tool(job, p, doc, each);
-    if (good) job->tools = yyjson_mut_write(doc, 0, NULL);
-    good = good && (job->tools || refuse_memory(job));
+    yyjson_arr_foreach(value, i, n, each) good = good && add_tool(job, doc, each);
+    if (good && yyjson_mut_arr_size(yyjson_mut_doc_get_root(doc))) {
+        job->tools = yyjson_mut_write(doc, 0, NULL);
+        good = job->tools || refuse_memory(job);
+    }
     yyjson_mut_doc_free(doc);
     return good;
 }
@@ -112,7 +179,7 @@ bool serve_check_tools(struct serve_job *job)
     if (job->calls_required && !job->tools)
         return serve_refuse(&job->error, 400, "invalid_value", "tool_choice", "tool_choice needs tools");
     if (job->calls_none) {
-        free(job->tools);
+        job->shown = job->tools;
         job->tools = NULL;
     }
     return true;

@@ -1,10 +1,11 @@
 /* OpenAI's responses: POST /v1/responses. An answer has items: a thought, a message and calls, as far as there are any;
  * each event says which of them it is about. */
 #include "messages.h"
-#include "params.h"
+#include "param.h"
 #include "server.h"
 #include "wire.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef yyjson_mut_doc doc_t;
@@ -26,6 +27,25 @@ static bool read_call(struct serve_conversation *c, struct serve_job *job, yyjso
     return arguments && serve_conversation_add_call(c, job, id, name, arguments);
 }
 
+/* {"type": "custom_tool_call", "call_id": ..., "name": ..., "input": text}: a function with a text, as params_tools.c
+ * has it. */
+static bool read_custom(struct serve_conversation *c, struct serve_job *job, yyjson_val *item)
+{
+    const char *id = serve_param_text(job, "input", yyjson_obj_get(item, "call_id"));
+    const char *name = id ? serve_param_text(job, "input", yyjson_obj_get(item, "name")) : NULL;
+    const char *text = name ? serve_param_text(job, "input", yyjson_obj_get(item, "input")) : NULL;
+    if (!text) return false;
+    doc_t *doc = cmd_json_new();
+    val_t *o = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, o);
+    yyjson_mut_obj_add_str(doc, o, "input", text);
+    char *arguments = cmd_json_end(doc, 0, NULL);
+    bool good = arguments ? serve_conversation_add_call(c, job, id, name, arguments)
+                          : serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    free(arguments);
+    return good;
+}
+
 /* {"type": "function_call_output", "call_id": ..., "output": a text, or parts} */
 static bool read_result(struct serve_conversation *c, struct serve_job *job, yyjson_val *item)
 {
@@ -35,11 +55,18 @@ static bool read_result(struct serve_conversation *c, struct serve_job *job, yyj
 
 static bool read_item(struct serve_conversation *c, struct serve_job *job, yyjson_val *item)
 {
+    static const struct {
+        const char *type;
+        bool (*read)(struct serve_conversation *c, struct serve_job *job, yyjson_val *item);
+    } types[] = {{"message", serve_conversation_read_one},
+                 {"function_call", read_call}, {"function_call_output", read_result},
+                 {"custom_tool_call", read_custom}, {"custom_tool_call_output", read_result}};
     yyjson_val *type = yyjson_obj_get(item, "type");
-    if (yyjson_equals_str(type, "reasoning")) return true;   /* it is past */
-    if (yyjson_equals_str(type, "function_call")) return read_call(c, job, item);
-    if (yyjson_equals_str(type, "function_call_output")) return read_result(c, job, item);
-    return serve_conversation_read_one(c, job, item);
+    if (!yyjson_is_str(type)) return serve_conversation_read_one(c, job, item);
+    for (size_t i = 0; i < CMD_COUNT(types); i++)
+        if (yyjson_equals_str(type, types[i].type)) return types[i].read(c, job, item);
+    if (!yyjson_equals_str(type, "reasoning")) serve_param_ignore(job, yyjson_get_str(type));   /* the server's tools */
+    return true;
 }
 
 /* The instructions, and a text or a list of items. */
@@ -49,14 +76,13 @@ static bool read_messages(struct serve_conversation *c, struct serve_job *job, y
     if (instructions && !yyjson_is_null(instructions) && !add_text(c, job, "system", "instructions", instructions))
         return false;
     if (yyjson_is_str(input)) return add_text(c, job, "user", "input", input);
-    if (!yyjson_is_arr(input) || yyjson_arr_size(input) == 0)
-        return serve_refuse_type(&job->error, "input", "must be a text or a list of at least one item");
+    if (!yyjson_is_arr(input)) return serve_refuse_type(&job->error, "input", "must be a text or a list of items");
     size_t i, n;
     yyjson_val *each;
     yyjson_arr_foreach(input, i, n, each) {
         if (!read_item(c, job, each)) return false;
     }
-    return true;
+    return yyjson_mut_arr_size(c->list) || serve_conversation_add(c, job, "user", "");
 }
 
 static const char *state_name(const struct serve_job *job)
@@ -86,18 +112,39 @@ static val_t *item_id(doc_t *doc, const struct serve_job *job, enum serve_item i
     return yyjson_mut_strcpy(doc, id);
 }
 
-static val_t *call_item(doc_t *doc, const struct serve_call *call, bool whole)
+static bool is_custom(const struct serve_job *job, const struct serve_call *call)
+{
+    size_t size = strlen(call->name);
+    for (const char *at = job->customs; at && (at = strstr(at, call->name)) != NULL; at++)
+        if (at[-1] == '\n' && at[size] == '\n') return true;
+    return false;
+}
+
+/* The text that a custom tool is called with; of a call that was cut, what is there of its arguments. */
+static val_t *custom_input(doc_t *doc, const struct serve_call *call)
+{
+    yyjson_doc *arguments = yyjson_read(call->arguments.data, call->arguments.size, 0);
+    yyjson_val *input = yyjson_obj_get(yyjson_doc_get_root(arguments), "input");
+    val_t *text = yyjson_is_str(input) ? yyjson_val_mut_copy(doc, input)
+                                       : serve_text(doc, call->arguments.data, call->arguments.size);
+    yyjson_doc_free(arguments);
+    return text;
+}
+
+static val_t *call_item(doc_t *doc, const struct serve_job *job, const struct serve_call *call, bool whole)
 {
     val_t *item = yyjson_mut_obj(doc);
+    bool custom = is_custom(job, call);
     char id[48];
     snprintf(id, sizeof id, "fc_%s", call->id + strlen("call_"));
     yyjson_mut_obj_add_strcpy(doc, item, "id", id);
-    yyjson_mut_obj_add_str(doc, item, "type", "function_call");
+    yyjson_mut_obj_add_str(doc, item, "type", custom ? "custom_tool_call" : "function_call");
     yyjson_mut_obj_add_str(doc, item, "status", !whole ? "in_progress" : call->complete ? "completed" : "incomplete");
     yyjson_mut_obj_add_strcpy(doc, item, "call_id", call->id);
     yyjson_mut_obj_add_strcpy(doc, item, "name", call->name);
-    yyjson_mut_obj_add_val(doc, item, "arguments", whole ? serve_text(doc, call->arguments.data, call->arguments.size)
-                                                         : yyjson_mut_str(doc, ""));
+    yyjson_mut_obj_add_val(doc, item, custom ? "input" : "arguments",
+                           !whole ? yyjson_mut_str(doc, "") : custom ? custom_input(doc, call)
+                               : serve_text(doc, call->arguments.data, call->arguments.size));
     return item;
 }
 
@@ -192,7 +239,7 @@ static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
     if (whole && job->tasks[0].thought.size) yyjson_mut_arr_append(output, thought_item(doc, job, true));
     if (whole && has_message(job)) yyjson_mut_arr_append(output, response_item(doc, job, true));
     for (size_t i = 0; whole && i < job->tasks[0].n_calls; i++)
-        yyjson_mut_arr_append(output, call_item(doc, &job->tasks[0].calls[i], true));
+        yyjson_mut_arr_append(output, call_item(doc, job, &job->tasks[0].calls[i], true));
     yyjson_mut_obj_add_val(doc, o, "output", output);
     yyjson_mut_obj_add_val(doc, o, "incomplete_details", why);
     for (size_t i = 0; i < CMD_COUNT(nulls); i++) yyjson_mut_obj_add_null(doc, o, nulls[i]);
@@ -293,11 +340,16 @@ static void response_piece(struct serve_task *task, const char *text, size_t siz
 
 static void end_call(struct serve_job *job, const struct serve_call *call)
 {
+    bool custom = is_custom(job, call);
     doc_t *doc = cmd_json_new();
-    send_response(job, "response.function_call_arguments.done", doc, "arguments",
-                  serve_text(doc, call->arguments.data, call->arguments.size), 2);
+    if (custom) {   /* which is a text only when its JSON is whole */
+        send_response(job, "response.custom_tool_call_input.delta", doc, "delta", custom_input(doc, call), 2);
+        doc = cmd_json_new();
+        send_response(job, "response.custom_tool_call_input.done", doc, "input", custom_input(doc, call), 2);
+    } else send_response(job, "response.function_call_arguments.done", doc, "arguments",
+                         serve_text(doc, call->arguments.data, call->arguments.size), 2);
     doc = cmd_json_new();
-    send_response(job, "response.output_item.done", doc, "item", call_item(doc, call, true), 1);
+    send_response(job, "response.output_item.done", doc, "item", call_item(doc, job, call, true), 1);
     job->item = SERVE_ITEM_NONE;
 }
 
@@ -310,10 +362,10 @@ static void response_call(struct serve_task *task, size_t i, const char *text, s
         end_item(job);
         job->item = SERVE_ITEM_CALL;
         job->n_items++;
-        send_response(job, "response.output_item.added", doc, "item", call_item(doc, call, false), 1);
+        send_response(job, "response.output_item.added", doc, "item", call_item(doc, job, call, false), 1);
         doc = cmd_json_new();
     }
-    if (size)
+    if (size && !is_custom(job, call))
         send_response(job, "response.function_call_arguments.delta", doc, "delta", serve_text(doc, text, size), 2);
     else yyjson_mut_doc_free(doc);
     if (call->complete) end_call(job, call);
