@@ -396,8 +396,8 @@ typedef struct peridot_model_params {
      * `device` says, and which stays while it does. NULL, or another kind of model: nothing. */
     peridot_model *target;
     peridot_precision precision;
-    /* A file with the vision tower of the model ("mmproj", GGUF). NULL: that of a Hugging Face directory, which is
-     * beside the model's other tensors, or none. "": none, whatever there is. Its weights are loaded when the first
+    /* A file with the vision tower of the model ("mmproj", GGUF). NULL: that among the model's own tensors, which a
+     * Hugging Face directory has, and a GGUF file may have, or none. "": none, whatever there is. Its weights are loaded when the first
      * image is evaluated, and stay; where gpu_memory says how much there is they are let go after each image. */
     const char *vision;
     /* Rows of an image at most, where its size is not fixed: Gemma 4's 70, 140, 280, 560 or 1120, more for small
@@ -506,7 +506,7 @@ typedef struct peridot_vision_info {
     uint64_t n_params, weights_size;   /* bytes in the file */
 } peridot_vision_info;
 
-/* The tower in a Hugging Face directory, or in a file of its own ("mmproj"). NULL, with a sentence, where there is
+/* The tower among a model's tensors, or in a file of its own ("mmproj"). NULL, with a sentence, where there is
  * none, it is damaged, or Peridot does not know its kind. Borrowed until the file closes. */
 PERIDOT_API const peridot_vision_info *peridot_file_vision(const peridot_file *file);
 /* Fails, with the sentence that peridot_model_open would give, where `vision` is not a tower of the model `file`. */

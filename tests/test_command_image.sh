@@ -85,7 +85,7 @@ test_refusals() {
     cp "$golden/model.gguf" "$folder/alone.gguf"
     head -c 2000 "$golden/image-1.png" >"$folder/cut.png"
     rm -f "$folder/rows"
-    fails_with 1 "its vision tower is a file of its own" logits -m "$folder/alone.gguf" "${prompt[@]}" \
+    fails_with 1 "is in a file of its own (mmproj), and none was given" logits -m "$folder/alone.gguf" "${prompt[@]}" \
         "${pictures[@]}" "${out[@]}"
     fails_with 1 "32 image tokens (287), but 1 image of 16 rows" logits -m "$golden" "${prompt[@]}" \
         --image "$golden/image-1.png" "${out[@]}"

@@ -78,10 +78,10 @@ test_folder() {
 test_blind() {
     local at=$folder/flat
     place flat tiny.gguf "$tiny/mmproj.gguf" mmproj.gguf
-    blind "(--vision none)" "$at/tiny.gguf" --vision none
-    blind "(--vision none)" "$tiny" --vision none
+    blind "it was opened without its vision tower" "$at/tiny.gguf" --vision none
+    blind "it was opened without its vision tower" "$tiny" --vision none
     place flat tiny.gguf
-    blind "which was not given (--vision)" "$at/tiny.gguf"
+    blind "is in a file of its own (mmproj), and none was given" "$at/tiny.gguf"
     place flat tiny.gguf "$goldens/gemma4-vision/mmproj.gguf" mmproj-tiny.gguf
     blind "mmproj-tiny.gguf: the vision tower is one of gemma4, which does not fit" "$at/tiny.gguf"
     head -c 3000 "$tiny/mmproj.gguf" >"$at/mmproj-tiny.gguf"
@@ -91,7 +91,7 @@ test_blind() {
     rm "$at/mmproj-tiny.gguf"
     mkfifo "$at/mmproj-tiny.gguf"
     ln -s nowhere "$at/mmproj-dangling.gguf"
-    blind "which was not given (--vision)" "$at/tiny.gguf"
+    blind "is in a file of its own (mmproj), and none was given" "$at/tiny.gguf"
     fails_with 1 "mmproj-none.gguf" logits -m "$at/tiny.gguf" --vision "$at/mmproj-none.gguf" --tokens 2 \
         --out "$folder/logits"
     cp "$tiny/mmproj.gguf" "$at/mmproj-2.gguf"

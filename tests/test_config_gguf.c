@@ -101,6 +101,25 @@ static void expect_windows(const struct pd_config *c, const char *locals)
             fail_msg("layer %u has window %u", i, c->layers[i].window);
 }
 
+/* What Ollama's converter leaves out: the epsilon, and the divisor of the models that see. */
+static void test_gguf_ollama(void **state)
+{
+    (void)state;
+    static const struct { const char *architecture; uint32_t layers, vision_layers; double divisor; } rows[] = {
+        {"gemma3", 34, 27, 8}, {"gemma3", 48, 27, 8}, {"gemma3", 62, 27, 8}, {"gemma3", 34, UINT32_MAX, 1},
+        {"gemma3", 26, 27, 1}, {"gemma2", 34, 27, 1}, {"gemma", 28, UINT32_MAX, 1}, {"gemma4", 42, 27, 1}};
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        struct pd_config c;
+        GGUF_CONFIG(&c, rows[i].architecture, {"block_count", .count = rows[i].layers},
+                    {"attention.layer_norm_rms_epsilon", .count = UINT32_MAX},
+                    {"vision.block_count", .count = rows[i].vision_layers});
+        close_to((double)c.eps, (double)1e-6f);
+        close_to(c.ropes[PD_ROPE_GLOBAL].divisor, rows[i].divisor);
+        close_to(c.ropes[PD_ROPE_LOCAL].divisor, 1);
+        pd_config_free(&c);
+    }
+}
+
 static void test_gguf_gemma(void **state)
 {
     (void)state;
@@ -434,8 +453,6 @@ static void test_gguf_refusals(void **state)
          "6 layers", PERIDOT_ERROR_FORMAT},
         {{"block_count", .count = UINT32_MAX}, "block_count", "missing", PERIDOT_ERROR_FORMAT},
         {{"embedding_length", .real = 2.5f}, "embedding_length", "count", PERIDOT_ERROR_FORMAT},
-        {{"attention.layer_norm_rms_epsilon", .count = UINT32_MAX}, "layer_norm_rms_epsilon", "missing",
-         PERIDOT_ERROR_FORMAT},
         {{"attention.layer_norm_rms_epsilon", .text = "small"}, "layer_norm_rms_epsilon", "number",
          PERIDOT_ERROR_FORMAT},
         {{"attention.shared_kv_layers", .count = 6}, "6 of 6 layers", "share", PERIDOT_ERROR_FORMAT},
@@ -496,6 +513,7 @@ static void test_gguf_mutations(void **state)
         {"llama", {"rope.freq_base", .count = 0}, "llama.rope.freq_base is 0", "not between"},
         {"llama", {"rope.freq_base", .real = INFINITY}, "llama.rope.freq_base is inf", "not between"},
         {"gemma3", {"rope.freq_base_swa", .real = -1}, "gemma3.rope.freq_base_swa is -1", "not between"},
+        {"llama", {"attention.layer_norm_rms_epsilon", .count = UINT32_MAX}, "layer_norm_rms_epsilon", "is missing"},
         {"llama", {"attention.layer_norm_rms_epsilon", .count = 0}, "layer_norm_rms_epsilon is 0", "not between"},
         {"llama", {"attention.layer_norm_rms_epsilon", .real = -1e-6f}, "layer_norm_rms_epsilon is -", "not between"},
         {"llama", {"attention.layer_norm_rms_epsilon", .real = NAN}, "layer_norm_rms_epsilon is", "not between"},
@@ -545,7 +563,8 @@ static void test_gguf_mutations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gguf_divisors), cmocka_unit_test(test_gguf_gemma), cmocka_unit_test(test_gguf_llama),
+        cmocka_unit_test(test_gguf_divisors), cmocka_unit_test(test_gguf_ollama),
+        cmocka_unit_test(test_gguf_gemma), cmocka_unit_test(test_gguf_llama),
         cmocka_unit_test(test_gguf_qwen), cmocka_unit_test(test_gguf_layers), cmocka_unit_test(test_gguf_refusals),
         cmocka_unit_test(test_gguf_mutations),
         cmocka_unit_test(test_gguf_gemma4), cmocka_unit_test(test_gguf_granite),

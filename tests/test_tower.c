@@ -2,6 +2,7 @@
  * that names the place, and a tower that fails at work ends the request whose image it was, and no other. */
 #include "vision_fixture.h"
 
+#include "format/gguf_write.h"
 #include "gpu/vk.h"
 
 #include <math.h>
@@ -148,13 +149,15 @@ static void test_other_files(void **state)
 static void test_blind(void **state)
 {
     static const struct { const char *text, *sentence; } blind[] = {
-        {TEXT, "its vision tower is a file of its own"},
-        {PERIDOT_GOLDEN "/gemma3", "does not see images"},
+        {TEXT, "is in a file of its own (mmproj), and none was given"},
+        {PERIDOT_GOLDEN "/gemma3", " does not see images"},
+        {PERIDOT_GOLDEN "/llama/model.gguf", " does not see images"},
     };
     (void)state;
     for (size_t i = 0; i < PD_COUNT(blind); i++) {
         peridot_model *model;
         peridot_image *image;
+        const char *sentence;
         int32_t tokens[] = {2, 3};
         const uint8_t pixel[3] = {0};
         EXPECT_OK(open_with(&model, blind[i].text, NULL));
@@ -164,6 +167,8 @@ static void test_blind(void **state)
         EXPECT_FAILURE(peridot_image_pixels(&image, model, pixel, 1, 1, NULL), PERIDOT_ERROR_UNSUPPORTED,
                        blind[i].sentence);
         EXPECT_FAILURE(peridot_images_place(tokens, 2, model, NULL, 0), PERIDOT_ERROR_UNSUPPORTED, blind[i].sentence);
+        sentence = peridot_last_error();
+        assert_string_equal(sentence + strlen(sentence) - strlen(blind[i].sentence), blind[i].sentence);
         peridot_model_close(model);
     }
 }
@@ -255,6 +260,106 @@ static void check_failing(const struct seeing *s, uint32_t n_most, peridot_statu
     assert_null(engine_of(s->images[0])->rows);
     s->model->m.gpu->info.heap_size = size;
     peridot_session_free(session);
+}
+
+/* ---- a tower in the model's own file ---- */
+
+/* Names of a tower's tensors as Ollama's converter has them, for which the others are written. */
+static const char *ollama_name(char out[128], const char *name)
+{
+    static const char *const names[][2] = {{".patch_embd.", ".patch_embedding."}, {".post_ln.", ".post_layernorm."},
+        {".position_embd.", ".position_embedding."}, {"mm.soft_emb", "mm.mm_soft_emb"}, {".ln1.", ".layer_norm1."},
+        {"mm.input_proj", "mm.mm_input_proj"}, {".attn_out.", ".attn_output."}, {".ln2.", ".layer_norm2."},
+        {".ffn_up.", ".mlp.fc1."}, {".ffn_down.", ".mlp.fc2."}};
+    snprintf(out, 128, "%s", name);
+    for (size_t i = 0; i < PD_COUNT(names); i++) {
+        const char *at = strstr(name, names[i][0]);
+        if (at) snprintf(out, 128, "%.*s%s%s", (int)(at - name), name, names[i][1], at + strlen(names[i][0]));
+    }
+    return out;
+}
+
+static void add_tensors(struct pd_gguf_writer *w, const struct pd_checkpoint *c, bool ollama, bool data)
+{
+    char name[128];
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
+        if (data) EXPECT_OK(pd_gguf_writer_write(w, t->data, (size_t)t->size));
+        else pd_gguf_writer_add_tensor(w, ollama ? ollama_name(name, t->name) : t->name, t->dtype, t->n_dims, t->shape);
+    }
+}
+
+/* Text and tower in one file, with keys under the model's name and without the text's epsilon, as Ollama's blobs are,
+ * and something of a part that Peridot does not know. */
+static void write_blob(const char *path, bool ollama)
+{
+    static const char before[] = "clip.vision.";
+    static const uint64_t shape[] = {4};
+    const float other[4] = {0};
+    struct pd_checkpoint *text, *tower;
+    struct pd_gguf_writer *w;
+    char key[128];
+    EXPECT_OK(pd_checkpoint_open(&text, TEXT, true));
+    EXPECT_OK(pd_checkpoint_open(&tower, PERIDOT_GOLDEN "/" GEMMA3 "/mmproj.gguf", true));
+    EXPECT_OK(pd_gguf_writer_open(&w, path));
+    for (size_t i = 0; i < pd_checkpoint_n_meta(text); i++)
+        if (!strstr(pd_checkpoint_meta(text, i)->key, "rms_epsilon"))
+            pd_gguf_writer_add_meta(w, pd_checkpoint_meta(text, i));
+    for (size_t i = 0; i < pd_checkpoint_n_meta(tower); i++) {
+        struct pd_meta m = *pd_checkpoint_meta(tower, i);
+        if (strncmp(m.key, before, strlen(before)) != 0 || (ollama && strstr(m.key, "scale_factor"))) continue;
+        snprintf(key, sizeof key, "gemma3.vision.%s", m.key + strlen(before));
+        m.key = key;
+        pd_gguf_writer_add_meta(w, &m);
+    }
+    if (ollama) pd_gguf_writer_add_u32(w, "gemma3.mm.tokens_per_image", 16);
+    add_tensors(w, text, false, false);
+    add_tensors(w, tower, ollama, false);
+    pd_gguf_writer_add_tensor(w, "a.conv1d.weight", PD_F32, 1, shape);
+    EXPECT_OK(pd_gguf_writer_begin(w));
+    add_tensors(w, text, false, true);
+    add_tensors(w, tower, ollama, true);
+    EXPECT_OK(pd_gguf_writer_write(w, other, sizeof other));
+    EXPECT_OK(pd_gguf_writer_commit(w));
+    pd_checkpoint_close(text);
+    pd_checkpoint_close(tower);
+}
+
+static void describe(struct text *out, const char *path, const char *tower)
+{
+    const peridot_model_params open = {.size = sizeof open, .vision = tower};
+    struct seeing s = {.name = GEMMA3};
+    *out = (struct text){.n = 0};
+    EXPECT_OK(peridot_model_open(&s.model, path, &open));
+    s.images[0] = read_image(s.model, GEMMA3, "image-1.png");
+    s.n_one = read_golden_ids(s.one, MAX_TOKENS, GEMMA3, "tokens.txt");
+    EXPECT_OK(peridot_images_place(s.one, s.n_one, s.model, s.images, 1));
+    peridot_session *session = open_session(&s);
+    peridot_sequence *q;
+    EXPECT_OK(peridot_sequence_create(&q, session));
+    const peridot_request_params params = params_of(&s, true, out);
+    EXPECT_OK(peridot_generate(q, &params, NULL));
+    peridot_session_free(session);
+    seeing_close(&s);
+}
+
+static void test_inside(void **state)
+{
+    struct text want, got;
+    (void)state;
+    describe(&want, TEXT, PERIDOT_GOLDEN "/" GEMMA3 "/mmproj.gguf");
+    for (int ollama = 0; ollama < 2; ollama++) {
+        peridot_file *file;
+        write_blob(in_folder(TOWER), ollama);
+        describe(&got, in_folder(TOWER), NULL);
+        assert_int_equal(got.n, want.n);
+        assert_memory_equal(got.tokens, want.tokens, sizeof want.tokens);
+        EXPECT_OK(peridot_file_open(&file, in_folder(TOWER)));
+        EXPECT_OK(peridot_file_check(file));
+        assert_non_null(peridot_file_vision(file));
+        peridot_file_close(file);
+    }
+    remove(in_folder(TOWER));
 }
 
 static void open_tower(struct seeing *s, const char *tower)
@@ -416,6 +521,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_damages), cmocka_unit_test(test_other_files), cmocka_unit_test(test_blind),
+        cmocka_unit_test(test_inside),
         cmocka_unit_test(test_not_finite), cmocka_unit_test(test_failing_before),
         cmocka_unit_test(test_no_memory), cmocka_unit_test(test_cut_short),
         cmocka_unit_test(test_stopping), cmocka_unit_test(test_stopped_request),

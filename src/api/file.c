@@ -116,7 +116,7 @@ static peridot_status find_tower(struct pd_tower_config *out, struct pd_tower_to
                                  const struct pd_config *config)
 {
     PD_TRY(pd_tower_read(out, from, text, config));
-    if (out->kind == PD_TOWER_NONE) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images", config->name);
+    if (out->kind == PD_TOWER_NONE) return pd_tower_fail_none(text, config);
     return pd_tower_check(totals, out, from);
 }
 
@@ -128,9 +128,6 @@ static peridot_status find_own_tower(struct pd_tower_config *out, struct pd_towe
     const struct pd_meta *width = pd_checkpoint_find_meta(f->checkpoint, "clip.vision.projection_dim");
     peridot_status status = PERIDOT_ERROR_ARGUMENT;   /* of the wrong family */
     uint64_t d_out = 0;
-    if (f->model.family && pd_checkpoint_kind(f->checkpoint) == PD_CHECKPOINT_GGUF)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images: its vision tower is a file of its own "
-                       "(mmproj)", f->config.name);
     if (f->model.family) return find_tower(out, totals, f->checkpoint, f->checkpoint, &f->config);
     if (width && width->type != PD_META_ARRAY) pd_meta_uint(&d_out, width, 0);
     for (size_t i = 0; i < PD_COUNT(families) && status == PERIDOT_ERROR_ARGUMENT; i++) {
@@ -259,7 +256,7 @@ static char *json_text(yyjson_val *value)
 {
     if (yyjson_is_str(value)) return pd_string_text((struct pd_string){yyjson_get_str(value), yyjson_get_len(value)});
     size_t size;
-    char *json = yyjson_val_write(value, 0, &size);
+    char *json = yyjson_val_write(value, YYJSON_WRITE_ALLOW_INF_AND_NAN, &size);
     char *text = json ? pd_string_text((struct pd_string){json, size}) : NULL;
     free(json);
     return text;

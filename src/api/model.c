@@ -142,18 +142,14 @@ static peridot_status find_tower(peridot_model *model, const peridot_model_param
     const struct pd_checkpoint *from = m->checkpoint;
     struct pd_tower_totals totals;
     if (p->vision && !*p->vision)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images: it was opened without a vision tower "
-                       "(--vision none)", m->config.name);
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images: it was opened without its vision tower",
+                       m->config.name);
     if (p->vision) {
         PD_TRY(pd_checkpoint_open(&m->tower_checkpoint, p->vision, true));
         from = m->tower_checkpoint;
     }
-    if (pd_checkpoint_kind(from) == PD_CHECKPOINT_GGUF && !p->vision)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images: its vision tower is a file of its own "
-                       "(mmproj), which was not given (--vision)", m->config.name);
     PD_TRY(pd_tower_read(&model->tower_config, from, m->checkpoint, &m->config));
-    if (model->tower_config.kind == PD_TOWER_NONE)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images", m->config.name);
+    if (model->tower_config.kind == PD_TOWER_NONE) return pd_tower_fail_none(m->checkpoint, &m->config);
     PD_TRY(pd_tower_check(&totals, &model->tower_config, from));
     if (p->link && m->config.per_layer_dim)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s sees no images where several ranks hold its layers, as each has "

@@ -143,14 +143,23 @@ static double read_whole_factor(struct reader *r, enum scaling scaling)
     return value;
 }
 
+/* Ollama's converter leaves the divisor out, which Gemma 3's models that see have: those of 4B, 12B and 27B. */
+static double usual_divisor(const struct reader *r, uint32_t n_layers)
+{
+    char key[KEY_SIZE];
+    const bool sees = r->family == &pd_families[PD_GEMMA3] && find_key(r, "vision.block_count", key);
+    return sees && (n_layers == 34 || n_layers == 48 || n_layers == 62) ? 8 : 1;
+}
+
 /* The rule of layers without a window. What multiplies cos and sin is computed as llama.cpp does. */
-static void read_rope_rule(struct reader *r, struct pd_rope *rope)
+static void read_rope_rule(struct reader *r, struct pd_rope *rope, uint32_t n_layers)
 {
     char key[KEY_SIZE];
     bool has_type;
     enum scaling scaling = read_scaling(r, &has_type);
     bool needs_divisor = has_type && scaling != LONG;
-    if (scaling != NO_SCALING) rope->divisor = read_number(r, PD_NUMBER_ROPE_FACTOR, needs_divisor ? NAN : 1);
+    if (scaling != NO_SCALING)
+        rope->divisor = read_number(r, PD_NUMBER_ROPE_FACTOR, needs_divisor ? NAN : usual_divisor(r, n_layers));
     rope->old_ctx = read_number(r, PD_NUMBER_OLD_CTX, rope->old_ctx);
     rope->attn_factor = read_number(r, PD_NUMBER_ATTN_FACTOR, 1);
     find_key(r, pd_numbers[PD_NUMBER_ATTN_FACTOR].gguf, key);
@@ -175,7 +184,7 @@ static void read_ropes(struct reader *r, struct pd_config *out)
     char key[KEY_SIZE];
     *global = (struct pd_rope){.base = read_number(r, PD_NUMBER_ROPE_BASE, r->family->rope_base), .divisor = 1,
         .rotated_part = r->family->rotated_part, .old_ctx = out->ctx_max, .attn_factor = 1};
-    read_rope_rule(r, global);
+    read_rope_rule(r, global, out->n_layers);
     out->query_growth = read_number(r, PD_NUMBER_QUERY_GROWTH, 0);
     find_key(r, pd_numbers[PD_NUMBER_QUERY_GROWTH].gguf, key);
     if (out->query_growth != 0 && !r->family->query_growth && r->status == PERIDOT_OK)
@@ -425,7 +434,7 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     out->ctx_max = read_uint(&r, PD_NUMBER_CTX, -1);
     if (find_key(&r, pd_numbers[PD_NUMBER_VOCAB_SIZE].gguf, key))
         out->vocab_size = read_uint(&r, PD_NUMBER_VOCAB_SIZE, -1);
-    out->eps = (float)read_number(&r, PD_NUMBER_EPS, NAN);
+    out->eps = (float)read_number(&r, PD_NUMBER_EPS, family->gguf_eps != 0 ? family->gguf_eps : NAN);
     out->attn_softcap = read_softcap(&r, PD_NUMBER_ATTN_SOFTCAP, family->attn_softcap, family->attn_softcap != 0);
     out->final_softcap = read_softcap(&r, PD_NUMBER_FINAL_SOFTCAP, family->final_softcap, family->final_softcap_known);
     out->tied = pd_checkpoint_find(c, "output.weight") == NULL;

@@ -47,6 +47,7 @@ struct pd_family_traits {
     bool multipliers;                /* files say what embeddings, scores, branches and logits are multiplied by */
     double logit_scale;              /* or logits alone, where config.json does not say it; 0: they are not */
     double hf_eps;                   /* rms_norm_eps where config.json does not say it; 0: 1e-6 */
+    double gguf_eps;                 /* the same of GGUF files; 0: they must say it */
     bool hf_norm_plus_one;           /* Hugging Face files centre norm weights on zero, */
     bool hf_plain_output_norm;       /* but for the last norm's */
     /* their norm before the ffn is named as with post norms, though there are none */

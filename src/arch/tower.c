@@ -71,26 +71,29 @@ static const struct row {
     const char *hf[4], *gguf;      /* hf: by kind */
     enum size rows, cols;
     uint32_t kinds, biased;        /* that have the tensor, and that have a bias beside it */
+    const char *ollama;            /* in files that Ollama's converter made; NULL: as gguf */
 } rows[PD_N_TOWER_ROLES] = {
     [PD_TOWER_PATCH_NORM] = {{[PD_TOWER_PATCHES] = "patch_ln1"}, "v.patch_norm.1", NONE, PATCH_DIM, PATCHES, PATCHES},
     [PD_TOWER_PATCH] = {{[PD_TOWER_SIGLIP] = "embeddings.patch_embedding",
         [PD_TOWER_GEMMA4] = "patch_embedder.input_proj", [PD_TOWER_PATCHES] = "patch_dense"}, "v.patch_embd",
-        D_MODEL, PATCH_DIM, SIGLIP | GEMMA4 | PATCHES, SIGLIP | PATCHES},
+        D_MODEL, PATCH_DIM, SIGLIP | GEMMA4 | PATCHES, SIGLIP | PATCHES, "v.patch_embedding"},
     [PD_TOWER_POSITIONS] = {{[PD_TOWER_SIGLIP] = "embeddings.position_embedding",
         [PD_TOWER_GEMMA4] = "patch_embedder.position_embedding_table", [PD_TOWER_PATCHES] = "pos_embedding"},
-        "v.position_embd", POSITIONS, D_MODEL, SIGLIP | GEMMA4 | PATCHES, 0},
+        "v.position_embd", POSITIONS, D_MODEL, SIGLIP | GEMMA4 | PATCHES, 0, "v.position_embedding"},
     [PD_TOWER_DENSE_NORM] = {{[PD_TOWER_PATCHES] = "patch_ln2"}, "v.patch_norm.2", NONE, D_MODEL, PATCHES, PATCHES},
     [PD_TOWER_POSITION_NORM] = {{[PD_TOWER_PATCHES] = "pos_norm"}, "v.patch_norm.3", NONE, D_MODEL, PATCHES, PATCHES},
-    [PD_TOWER_POST_NORM] = {{[PD_TOWER_SIGLIP] = "post_layernorm"}, "v.post_ln", NONE, D_MODEL, SIGLIP, SIGLIP},
+    [PD_TOWER_POST_NORM] = {{[PD_TOWER_SIGLIP] = "post_layernorm"}, "v.post_ln", NONE, D_MODEL, SIGLIP, SIGLIP,
+        "v.post_layernorm"},
     [PD_TOWER_STD_BIAS] = {{[PD_TOWER_GEMMA4] = "std_bias"}, "v.std_bias", NONE, D_MODEL, GEMMA4, 0},
     [PD_TOWER_STD_SCALE] = {{[PD_TOWER_GEMMA4] = "std_scale"}, "v.std_scale", NONE, D_MODEL, GEMMA4, 0},
-    [PD_TOWER_ROW_NORM] = {{[PD_TOWER_SIGLIP] = "mm_soft_emb_norm"}, "mm.soft_emb_norm", NONE, D_MODEL, SIGLIP, 0},
+    [PD_TOWER_ROW_NORM] = {{[PD_TOWER_SIGLIP] = "mm_soft_emb_norm"}, "mm.soft_emb_norm", NONE, D_MODEL, SIGLIP, 0,
+        "mm.mm_soft_emb_norm"},
     [PD_TOWER_PROJ] = {{[PD_TOWER_SIGLIP] = "mm_input_projection_weight",
         [PD_TOWER_GEMMA4] = "embedding_projection", [PD_TOWER_PATCHES] = "embedding_projection"},
-        "mm.input_projection", D_OUT, D_MODEL, SIGLIP | GEMMA4 | PATCHES, 0},
+        "mm.input_projection", D_OUT, D_MODEL, SIGLIP | GEMMA4 | PATCHES, 0, "mm.mm_input_projection"},
     [PD_TOWER_ATTN_NORM] = {{[PD_TOWER_SIGLIP] = "encoder.layers.%u.layer_norm1",
         [PD_TOWER_GEMMA4] = "encoder.layers.%u.input_layernorm"}, "v.blk.%u.ln1", NONE, D_MODEL, SIGLIP | GEMMA4,
-        SIGLIP},
+        SIGLIP, "v.blk.%u.layer_norm1"},
     [PD_TOWER_Q] = {{[PD_TOWER_SIGLIP] = "encoder.layers.%u.self_attn.q_proj",
         [PD_TOWER_GEMMA4] = "encoder.layers.%u.self_attn.q_proj"}, "v.blk.%u.attn_q", HEADS, D_MODEL, SIGLIP | GEMMA4,
         SIGLIP},
@@ -102,7 +105,7 @@ static const struct row {
         SIGLIP},
     [PD_TOWER_O] = {{[PD_TOWER_SIGLIP] = "encoder.layers.%u.self_attn.out_proj",
         [PD_TOWER_GEMMA4] = "encoder.layers.%u.self_attn.o_proj"}, "v.blk.%u.attn_out", D_MODEL, HEADS,
-        SIGLIP | GEMMA4, SIGLIP},
+        SIGLIP | GEMMA4, SIGLIP, "v.blk.%u.attn_output"},
     [PD_TOWER_Q_NORM] = {{[PD_TOWER_GEMMA4] = "encoder.layers.%u.self_attn.q_norm"}, "v.blk.%u.attn_q_norm",
         NONE, HEAD_DIM, GEMMA4, 0},
     [PD_TOWER_K_NORM] = {{[PD_TOWER_GEMMA4] = "encoder.layers.%u.self_attn.k_norm"}, "v.blk.%u.attn_k_norm",
@@ -111,15 +114,15 @@ static const struct row {
         "v.blk.%u.attn_post_norm", NONE, D_MODEL, GEMMA4, 0},
     [PD_TOWER_FFN_NORM] = {{[PD_TOWER_SIGLIP] = "encoder.layers.%u.layer_norm2",
         [PD_TOWER_GEMMA4] = "encoder.layers.%u.pre_feedforward_layernorm"}, "v.blk.%u.ln2", NONE, D_MODEL,
-        SIGLIP | GEMMA4, SIGLIP},
+        SIGLIP | GEMMA4, SIGLIP, "v.blk.%u.layer_norm2"},
     [PD_TOWER_GATE] = {{[PD_TOWER_GEMMA4] = "encoder.layers.%u.mlp.gate_proj"}, "v.blk.%u.ffn_gate", FFN_DIM, D_MODEL,
         GEMMA4, 0},
     [PD_TOWER_UP] = {{[PD_TOWER_SIGLIP] = "encoder.layers.%u.mlp.fc1",
         [PD_TOWER_GEMMA4] = "encoder.layers.%u.mlp.up_proj"}, "v.blk.%u.ffn_up", FFN_DIM, D_MODEL, SIGLIP | GEMMA4,
-        SIGLIP},
+        SIGLIP, "v.blk.%u.mlp.fc1"},
     [PD_TOWER_DOWN] = {{[PD_TOWER_SIGLIP] = "encoder.layers.%u.mlp.fc2",
         [PD_TOWER_GEMMA4] = "encoder.layers.%u.mlp.down_proj"}, "v.blk.%u.ffn_down", D_MODEL, FFN_DIM,
-        SIGLIP | GEMMA4, SIGLIP},
+        SIGLIP | GEMMA4, SIGLIP, "v.blk.%u.mlp.fc2"},
     [PD_TOWER_POST_FFN_NORM] = {{[PD_TOWER_GEMMA4] = "encoder.layers.%u.post_feedforward_layernorm"},
         "v.blk.%u.ffn_post_norm", NONE, D_MODEL, GEMMA4, 0},
 };
@@ -218,6 +221,13 @@ static const struct pd_tensor *find_gguf(char name[256], const struct pd_checkpo
     return pd_checkpoint_find(c, name);
 }
 
+static void format_layer(char out[128], const char *format, uint32_t layer)
+{
+    const char *percent = strstr(format, "%u");
+    if (percent) snprintf(out, 128, "%.*s%u%s", (int)(percent - format), format, layer, percent + 2);
+    else snprintf(out, 128, "%s", format);
+}
+
 peridot_status pd_tower_find(const struct pd_tensor **out, const struct pd_tower_config *t,
                              const struct pd_checkpoint *c, const struct pd_tower_plan *plan, enum pd_tower_part part,
                              uint32_t layer)
@@ -225,12 +235,16 @@ peridot_status pd_tower_find(const struct pd_tensor **out, const struct pd_tower
     char formatted[128], name[256];
     bool hf = pd_checkpoint_kind(c) == PD_CHECKPOINT_HF;
     enum pd_tower_role role = hf ? plan->role : named_role(t, c, plan->role, layer);
-    const char *format = hf ? rows[role].hf[t->kind] : rows[role].gguf, *percent = strstr(format, "%u");
     const char *suffix = is_bare(t, role, hf) ? "" : parts[part];
-    if (percent)
-        snprintf(formatted, sizeof formatted, "%.*s%u%s", (int)(percent - format), format, layer, percent + 2);
-    else snprintf(formatted, sizeof formatted, "%s", format);
-    *out = hf ? find_hf(name, t, c, role, formatted, suffix) : find_gguf(name, c, formatted, suffix);
+    *out = NULL;
+    if (!hf && rows[role].ollama) {
+        format_layer(formatted, rows[role].ollama, layer);
+        *out = find_gguf(name, c, formatted, suffix);
+    }
+    if (!*out) {
+        format_layer(formatted, hf ? rows[role].hf[t->kind] : rows[role].gguf, layer);
+        *out = hf ? find_hf(name, t, c, role, formatted, suffix) : find_gguf(name, c, formatted, suffix);
+    }
     if (!*out)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s is missing", pd_checkpoint_path(c), name);
     if ((*out)->dtype == PD_DTYPE_OTHER)

@@ -1,6 +1,6 @@
 /* Vision towers: what makes rows of a picture that stand in a prompt for it. One table says what their tensors are
- * called, in Hugging Face directories, where they are beside the text model's, and in GGUF files of their own
- * ("mmproj"). */
+ * called, in Hugging Face directories, where they are beside the text model's, in GGUF files of their own
+ * ("mmproj"), and in those that have both. */
 #ifndef PD_ARCH_TOWER_H
 #define PD_ARCH_TOWER_H
 
@@ -38,10 +38,12 @@ uint32_t pd_tower_n_patches(const struct pd_tower_config *t);
 /* Numbers of a patch. */
 uint32_t pd_tower_patch_dim(const struct pd_tower_config *t);
 
-/* Reads the numbers of the tower in `c`, which is the text model's checkpoint or an mmproj file. NONE where a Hugging
- * Face directory has none. Ids are those of the text model's config.json, or the published ones. */
+/* Reads the numbers of the tower in `c`, which is `text`, the text model's checkpoint, or an mmproj file. NONE where
+ * `text` has none. Ids are those of the text model's config.json, or the published ones. */
 peridot_status pd_tower_read(struct pd_tower_config *out, const struct pd_checkpoint *c,
                              const struct pd_checkpoint *text, const struct pd_config *config);
+/* The sentence of a model that has none. */
+peridot_status pd_tower_fail_none(const struct pd_checkpoint *text, const struct pd_config *config);
 struct pd_tower_totals {
     uint32_t n_tensors, type_counts[PD_N_DTYPES];   /* of matrices */
     uint64_t n_params, size;       /* bytes in the file */

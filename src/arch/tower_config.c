@@ -1,5 +1,6 @@
 /* The numbers of a vision tower: from the vision_config of a config.json, whose defaults are those of the classes in
- * transformers, or from the metadata of an mmproj file. */
+ * transformers, or from the metadata of a GGUF file: an mmproj file ("clip.vision."), or one with the text model in it,
+ * as Ollama's converter writes them ("gemma3.vision."). */
 #include "arch/tower.h"
 
 #include "base/json.h"
@@ -14,7 +15,7 @@ enum number {
     D_MODEL, FFN_DIM, N_LAYERS, N_HEADS, HEAD_DIM, PATCH, POOL, IMAGE_SIZE, N_POSITIONS, MOST_ROWS, N_NUMBERS
 };
 
-/* Keys of vision_config and of "clip.vision.", what they are where a key is absent (0: it must be there), and bounds.
+/* Keys of vision_config and of a GGUF file, what they are where a key is absent (0: it must be there), and bounds.
  * Of patches alone the names differ. */
 static const struct number_row {
     const char *hf, *hf_patches, *gguf;
@@ -42,15 +43,17 @@ struct reader {
     yyjson_val *root, *vision;     /* of its config.json; NULL in a GGUF file */
     const struct pd_checkpoint *text;
     yyjson_val *text_root;         /* of the text model's config.json; NULL: it is a GGUF file */
+    const char *owner;             /* of the keys of a GGUF file: "clip", or the text model's family */
     enum pd_tower_kind kind;
     peridot_status status;         /* of the first failure */
 };
 
 static void fail(struct reader *r, const char *key, const char *what)
 {
+    char before[64] = "config.json: vision_config.";
+    if (!r->root) snprintf(before, sizeof before, "metadata key %s.vision.", r->owner);
     if (r->status == PERIDOT_OK)
-        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s: %s%s %s", pd_checkpoint_path(r->checkpoint),
-                            r->root ? "config.json: vision_config." : "metadata key clip.vision.", key, what);
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s: %s%s %s", pd_checkpoint_path(r->checkpoint), before, key, what);
 }
 
 /* Of a JSON file beside the model; NULL: there is none. */
@@ -64,7 +67,7 @@ static yyjson_val *open_beside(struct reader *r, yyjson_doc **doc, const struct 
 static const struct pd_meta *find_meta(const struct reader *r, const char *key)
 {
     char full[96];
-    snprintf(full, sizeof full, "clip.vision.%s", key);
+    snprintf(full, sizeof full, "%s.vision.%s", r->owner, key);
     return pd_checkpoint_find_meta(r->checkpoint, full);
 }
 
@@ -125,6 +128,16 @@ static void read_channels(struct reader *r, float out[3], const char *key, yyjso
 }
 
 /* ---- which tower ---- */
+
+/* A text model's own file says by its family of what kind its tower is, and by the tensors whether it has one. */
+static void find_own_kind(struct reader *r, const struct pd_config *config)
+{
+    const bool has_layers = pd_checkpoint_find(r->checkpoint, "v.blk.0.attn_q.weight") != NULL;
+    const bool any = has_layers || pd_checkpoint_find(r->checkpoint, "v.patch_embd.weight");
+    r->owner = pd_families[config->family].name;
+    if (config->family == PD_GEMMA3 && any) r->kind = PD_TOWER_SIGLIP;
+    if (config->family == PD_GEMMA4 && any) r->kind = has_layers ? PD_TOWER_GEMMA4 : PD_TOWER_PATCHES;
+}
 
 static peridot_status find_kind(struct reader *r)
 {
@@ -242,11 +255,14 @@ static void read_sizes(struct pd_tower_config *out, struct reader *r)
 static void read_square(struct pd_tower_config *out, struct reader *r)
 {
     yyjson_val *v = yyjson_obj_get(r->root, "mm_tokens_per_image");
+    const struct pd_meta *m = r->root ? NULL : pd_checkpoint_find_meta(r->checkpoint, "gemma3.mm.tokens_per_image");
+    uint64_t n_rows = yyjson_is_uint(v) ? yyjson_get_uint(v) : 256;
     out->image_size = read_uint(r, IMAGE_SIZE);
+    if (m && !pd_meta_uint(&n_rows, m, 0)) fail(r, "image_size", "is beside mm.tokens_per_image, which is not a count");
     if (r->status != PERIDOT_OK) return;
     uint32_t side = out->image_size / out->patch;
-    if (r->root) {
-        uint64_t n_rows = yyjson_is_uint(v) ? pd_min(yyjson_get_uint(v), 1 << 24) : 256;
+    if (r->root || m) {
+        n_rows = pd_min(n_rows, 1 << 24);
         uint32_t row_side = (uint32_t)(sqrt((double)n_rows) + 0.5);
         out->pool = row_side ? side / row_side : 0;
         if ((uint64_t)row_side * row_side != n_rows || out->pool * row_side != side)
@@ -297,11 +313,16 @@ peridot_status pd_tower_read(struct pd_tower_config *out, const struct pd_checkp
                              const struct pd_checkpoint *text, const struct pd_config *config)
 {
     struct reader r = {.checkpoint = c, .root = pd_checkpoint_config(c), .text = text,
-        .text_root = pd_checkpoint_config(text)};
+        .text_root = pd_checkpoint_config(text), .owner = "clip"};
     *out = (struct pd_tower_config){0};
     r.vision = yyjson_obj_get(r.root, "vision_config");
     if (r.root && !yyjson_is_obj(r.vision)) return PERIDOT_OK;
-    PD_TRY(find_kind(&r));
+    if (!r.root && c == text && config->n_layers) {
+        find_own_kind(&r, config);
+        if (!r.kind) return PERIDOT_OK;
+    } else {
+        PD_TRY(find_kind(&r));
+    }
     enum pd_family family = r.kind == PD_TOWER_SIGLIP ? PD_GEMMA3 : PD_GEMMA4;
     if (config->family != family)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: the vision tower is one of %s, which does not fit %s (%s)",
@@ -318,4 +339,12 @@ peridot_status pd_tower_read(struct pd_tower_config *out, const struct pd_checkp
     read_ids(out, &r);
     out->sight = sight_of(out, &r, config);
     return r.status;
+}
+
+peridot_status pd_tower_fail_none(const struct pd_checkpoint *text, const struct pd_config *config)
+{
+    const bool may = config->family == PD_GEMMA3 || config->family == PD_GEMMA4;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images%s", config->name,
+                   may && pd_checkpoint_kind(text) == PD_CHECKPOINT_GGUF ? ": the vision tower of a model that does is "
+                   "in a file of its own (mmproj), and none was given" : "");
 }

@@ -98,7 +98,8 @@ bool pd_tensor_is_unread(const char *name)
         "model.multi_modal_projector.", "model.vision_adapter.", "model.vision_projection.", "embed_vision.",
         "model.embed_vision.", "vision_embedder.",
         "model.vision_embedder.", "audio_tower.", "embed_audio.", "model.audio_tower.", "model.embed_audio.",
-        "masked_embedding."};
+        "masked_embedding.",
+        "v.", "mm.", "a."};   /* of GGUF files that have text and towers in one, as Ollama's converter makes them */
     for (size_t i = 0; i < PD_COUNT(prefixes); i++)
         if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return true;
     return false;
