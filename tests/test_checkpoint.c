@@ -111,6 +111,8 @@ static void test_json(void **state)
     REFUSED(PERIDOT_ERROR_FORMAT, "config.json: its JSON is not an object but null");
     write_text("config.json", "{\"text_config\":{\"x\":1,\"hidden_size\":1,\"hidden_size\":2}}");
     REFUSED(PERIDOT_ERROR_FORMAT, "config.json: key hidden_size is there twice (entries 1 and 2)");
+    write_text("config.json", "{\"a\":[1],\"a\":[1],\"a\":[2]}");
+    REFUSED(PERIDOT_ERROR_FORMAT, "config.json: key a is there twice (entries 1 and 2)");
     write_text("config.json", "{\"a\":\"\xff\"}");
     REFUSED(PERIDOT_ERROR_FORMAT, "config.json: not JSON", "byte 6");
     remove_all();
@@ -120,7 +122,7 @@ static void test_shards(void **state)
 {
     (void)state;
     struct pd_checkpoint *c;
-    write_text("config.json", "{}");
+    write_text("config.json", "{\"a\":{\"b\":[1,{}]},\"limit\":[NaN,-Infinity],\"a\":{\"b\":[1,{}]}}");   /* as it may be */
     write_shard("a.safetensors", "vw", "F32", "");
     write_shard("b.safetensors", "xy", "F32", "");
     /* y is left out, and found */

@@ -140,7 +140,7 @@ static void test_numbers(void **state)
         {PD_META_FLOAT32, {0, 0, 0x80, 0x3f}, "1", INT64_MIN},
     };
     for (size_t i = 0; i < PD_COUNT(cases); i++) {
-        struct pd_meta m = {"key", cases[i].type, cases[i].type, 1, cases[i].bytes, NULL};
+        struct pd_meta m = {"key", cases[i].type, cases[i].type, 1, cases[i].bytes, NULL, 8};
         int64_t v = INT64_MIN;
         uint64_t u;
         double f;
@@ -160,14 +160,14 @@ static void test_text(void **state)
     memset(text, 'x', sizeof text);
     struct pd_string strings[10];
     for (int i = 0; i < 10; i++) strings[i] = (struct pd_string){"a\xff\n\x1b[1m\xc3\xa4", 9};
-    struct pd_meta m = {"key", PD_META_STRING, PD_META_STRING, 1, NULL, strings};
+    struct pd_meta m = {"key", PD_META_STRING, PD_META_STRING, 1, NULL, strings, 0};
     expect_text(&m, "a\\xff\\n\\x1b[1m\xc3\xa4");
     strings[0] = (struct pd_string){text, sizeof text};
     snprintf(expected, sizeof expected, "%.512s...", text);
     expect_text(&m, expected);
     for (int i = 0; i < 10; i++) strings[i] = (struct pd_string){"ab", 2};
     strings[0].size = 0;
-    m = (struct pd_meta){"key", PD_META_ARRAY, PD_META_STRING, 10, NULL, strings};
+    m = (struct pd_meta){"key", PD_META_ARRAY, PD_META_STRING, 10, NULL, strings, 0};
     expect_text(&m, "[\"\", \"ab\", \"ab\", \"ab\", \"ab\", \"ab\", \"ab\", \"ab\", ... 10 in all]");
 }
 
@@ -180,6 +180,36 @@ static void test_empty(void **state)
     EXPECT_OK(parse(&g, &b));
     assert_int_equal(g.tensors.n, 0);
     assert_null(pd_tensor_list_find(&g.tensors, ""));
+    pd_gguf_free(&g);
+}
+
+/* What no key that is read has, and keys that say the same again, of which one is left. */
+static void test_odd(void **state)
+{
+    (void)state;
+    static struct blob b;
+    struct pd_gguf g;
+    head(&b, 3, 0, 6);
+    array_head(&b, "nested", PD_META_ARRAY, 2);
+    put_u32(&b, PD_META_STRING);
+    put_u64(&b, 2);
+    put_string(&b, "a");
+    put_string(&b, "b");
+    put_u32(&b, PD_META_FLOAT64);
+    put_u64(&b, 0);
+    meta_u32(&b, "n", 3);
+    array_head(&b, "text", PD_META_STRING, 1);
+    put_string(&b, "x");
+    meta_u32(&b, "n", 3);
+    array_head(&b, "text", PD_META_STRING, 1);
+    put_string(&b, "x");
+    meta_u32(&b, "n", 3);
+    EXPECT_OK(parse(&g, &b));
+    assert_int_equal(g.n_meta, 3);
+    expect_text(pd_gguf_find_meta(&g, "nested"), "[[...], [...]]");
+    expect_text(pd_gguf_find_meta(&g, "n"), "3");
+    expect_text(pd_gguf_find_meta(&g, "text"), "[\"x\"]");
+    assert_ptr_equal(pd_gguf_find_meta(&g, "text"), &g.meta[2]);
     pd_gguf_free(&g);
 }
 
@@ -284,6 +314,14 @@ static void test_keys(void **state)
     meta_u32(&b, "some.key", 1);
     meta_u32(&b, "some.key", 2);
     REFUSED(PERIDOT_ERROR_FORMAT, "key some.key is there twice (entries 0 and 1)");
+    head(&b, 3, 0, 4);
+    meta_u32(&b, "some.key", 1);
+    array_head(&b, "text", PD_META_STRING, 1);
+    put_string(&b, "x");
+    array_head(&b, "text", PD_META_STRING, 1);
+    put_string(&b, "y");
+    meta_u32(&b, "some.key", 1);
+    REFUSED(PERIDOT_ERROR_FORMAT, "key text is there twice (entries 1 and 2)");
     head(&b, 3, 0, 1);
     put_string(&b, "k");
     put_u32(&b, 13);
@@ -291,7 +329,19 @@ static void test_keys(void **state)
     REFUSED(PERIDOT_ERROR_FORMAT, "key k (byte 33)", "value type 13");
     head(&b, 3, 0, 1);
     array_head(&b, "k", PD_META_ARRAY, 1);
-    REFUSED(PERIDOT_ERROR_UNSUPPORTED, "key k (byte 37)", "array of arrays");
+    put_u32(&b, PD_META_UINT32);
+    put_u64(&b, 2);
+    put_u32(&b, 7);
+    REFUSED(PERIDOT_ERROR_FORMAT, "key k (byte 53)", "a count of 2");
+    head(&b, 3, 0, 1);
+    array_head(&b, "k", PD_META_ARRAY, 1);
+    for (int i = 0; i < 9; i++) {
+        put_u32(&b, PD_META_ARRAY);
+        put_u64(&b, 1);
+    }
+    put_u32(&b, PD_META_UINT8);
+    put_u64(&b, 0);
+    REFUSED(PERIDOT_ERROR_UNSUPPORTED, "arrays nest deeper than 8");
     head(&b, 3, 0, 1);
     put_string(&b, "k");
     put_u32(&b, PD_META_BOOL);
@@ -441,7 +491,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),     cmocka_unit_test(test_numbers),  cmocka_unit_test(test_text),
-        cmocka_unit_test(test_empty),    cmocka_unit_test(test_prefixes), cmocka_unit_test(test_magic_and_version),
+        cmocka_unit_test(test_empty),    cmocka_unit_test(test_odd),
+         cmocka_unit_test(test_prefixes), cmocka_unit_test(test_magic_and_version),
         cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_counts),   cmocka_unit_test(test_keys),     cmocka_unit_test(test_alignment),
         cmocka_unit_test(test_shapes),   cmocka_unit_test(test_places),   cmocka_unit_test(test_many),

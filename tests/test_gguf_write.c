@@ -92,7 +92,11 @@ static void test_copy(void **state)
     struct pd_gguf_writer *w;
     struct pd_map maps[2];
     struct pd_gguf g[2];
+    static const uint8_t inner[] = {PD_META_UINT8, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 7, 8, 9,
+                                    PD_META_STRING, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const struct pd_meta nested = {"nested", PD_META_ARRAY, PD_META_ARRAY, 2, inner, NULL, sizeof inner};
     EXPECT_OK(pd_gguf_writer_open(&w, in_folder("w0.gguf")));
+    pd_gguf_writer_add_meta(w, &nested);
     write_some(w);
     EXPECT_OK(pd_gguf_writer_begin(w));
     EXPECT_OK(pd_gguf_writer_write(w, (uint8_t[108]){0}, 108));

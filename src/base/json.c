@@ -19,42 +19,62 @@ static peridot_status fail_position(const uint8_t *data, const yyjson_read_err *
                    column, (unsigned long long)e->pos);
 }
 
-peridot_status pd_json_read(yyjson_doc **out, const uint8_t *data, uint64_t size)
+static peridot_status read(yyjson_doc **out, const uint8_t *data, uint64_t size, yyjson_read_flag flags)
 {
     *out = NULL;
     if (size == 0) return pd_fail(PERIDOT_ERROR_FORMAT, "not JSON: it is empty");
     yyjson_read_err e;
     /* Without YYJSON_READ_INSITU the text is copied, not changed; the parameter is only not const. */
-    *out = yyjson_read_opts((char *)(uintptr_t)data, (size_t)size, 0, NULL, &e);
+    *out = yyjson_read_opts((char *)(uintptr_t)data, (size_t)size, flags, NULL, &e);
     if (*out) return PERIDOT_OK;
     return e.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION ? pd_fail_alloc((size_t)size, "JSON")
                                                          : fail_position(data, &e);
 }
 
-/* Keys of one object, sorted, so that a hostile one with a million keys costs n log n. */
+peridot_status pd_json_read(yyjson_doc **out, const uint8_t *data, uint64_t size) { return read(out, data, size, 0); }
+
+/* As texts, whose comparison is linear whatever the order of a hostile object's keys. */
+static bool is_same(yyjson_val *a, yyjson_val *b)
+{
+    char *x = yyjson_val_write(a, YYJSON_WRITE_ALLOW_INF_AND_NAN, NULL);
+    char *y = yyjson_val_write(b, YYJSON_WRITE_ALLOW_INF_AND_NAN, NULL);
+    const bool same = x && y && strcmp(x, y) == 0;
+    free(x);
+    free(y);
+    return same;
+}
+
+/* x: room for the keys of one object, and `values` for what they say. They are sorted, so that a hostile object with a
+ * million keys costs n log n. */
+static peridot_status check_keys(yyjson_val *object, struct pd_name_index *x, yyjson_val **values, const char *path)
+{
+    yyjson_obj_iter iter = yyjson_obj_iter_with(object);
+    for (yyjson_val *key; (key = yyjson_obj_iter_next(&iter)); x->n++) {
+        if (!pd_name_valid(yyjson_get_str(key), yyjson_get_len(key)))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: key %zu of an object is empty or has control characters", path,
+                           x->n);
+        x->names[x->n] = (struct pd_name){yyjson_get_str(key), x->n};
+        values[x->n] = yyjson_obj_iter_get_val(key);
+    }
+    pd_names_sort(x);
+    for (size_t i = 1; i < x->n; i++) {
+        const size_t first = x->names[i - 1].index, second = x->names[i].index;
+        if (strcmp(x->names[i - 1].name, x->names[i].name) != 0 || is_same(values[first], values[second])) continue;
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: key " PD_NAME " is there twice (entries %zu and %zu)", path,
+                       x->names[i].name, first, second);
+    }
+    return PERIDOT_OK;
+}
+
 static peridot_status check_object(yyjson_val *object, const char *path)
 {
-    struct pd_name_index x = {malloc((yyjson_obj_size(object) + 1) * sizeof(struct pd_name)), 0};
-    if (!x.names) return pd_fail_alloc(yyjson_obj_size(object) * sizeof(struct pd_name), path);
-    yyjson_obj_iter iter = yyjson_obj_iter_with(object);
-    peridot_status status = PERIDOT_OK;
-    for (yyjson_val *key; status == PERIDOT_OK && (key = yyjson_obj_iter_next(&iter));) {
-        const char *name = yyjson_get_str(key);
-        if (!pd_name_valid(name, yyjson_get_len(key)))
-            status =
-                pd_fail(PERIDOT_ERROR_FORMAT, "%s: key %zu of an object is empty or has control characters", path, x.n);
-        x.names[x.n] = (struct pd_name){name, x.n};
-        x.n++;
-    }
-    pd_names_sort(&x);
-    size_t first, second;
-    if (status == PERIDOT_OK && pd_names_duplicate(&x, &first, &second)) {
-        size_t i = 0;
-        while (x.names[i].index != first) i++;
-        status = pd_fail(PERIDOT_ERROR_FORMAT, "%s: key " PD_NAME " is there twice (entries %zu and %zu)", path,
-                         x.names[i].name, first, second);
-    }
+    const size_t n = yyjson_obj_size(object) + 1;
+    struct pd_name_index x = {malloc(n * sizeof *x.names), 0};
+    yyjson_val **values = malloc(n * sizeof *values);
+    peridot_status status = x.names && values ? check_keys(object, &x, values, path)
+                                              : pd_fail_alloc(n * sizeof *x.names, path);
     free(x.names);
+    free(values);
     return status;
 }
 
@@ -74,7 +94,7 @@ peridot_status pd_json_parse(yyjson_doc **out, const uint8_t *data, uint64_t siz
 {
     *out = NULL;
     yyjson_doc *doc;
-    peridot_status status = pd_json_read(&doc, data, size);
+    peridot_status status = read(&doc, data, size, YYJSON_READ_ALLOW_INF_AND_NAN);
     if (status != PERIDOT_OK) return pd_fail_prefix(status, path);
     yyjson_val *root = yyjson_doc_get_root(doc);
     status = yyjson_is_obj(root) ? check_objects(root, path, 4)

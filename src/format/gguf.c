@@ -9,7 +9,8 @@
 
 typedef unsigned long long ull;
 
-enum { MIN_META_SIZE = 8 + 1 + 4 + 1, MIN_TENSOR_SIZE = 8 + 1 + 4 + 8 + 4 + 8, MIN_STRING_SIZE = 8 };
+enum { MIN_META_SIZE = 8 + 1 + 4 + 1, MIN_TENSOR_SIZE = 8 + 1 + 4 + 8 + 4 + 8, MIN_STRING_SIZE = 8,
+       MIN_ARRAY_SIZE = 4 + 8, MAX_NESTING = 8 };
 
 struct reader {
     const uint8_t *data;
@@ -110,14 +111,31 @@ static peridot_status read_meta_type(enum pd_meta_type *out, struct reader *r)
     return PERIDOT_OK;
 }
 
-static peridot_status read_array_head(struct pd_meta *m, struct reader *r)
+static peridot_status read_array_head(enum pd_meta_type *element, uint64_t *n, struct reader *r)
 {
-    uint64_t start = r->pos;
-    PD_TRY(read_meta_type(&m->element, r));
-    if (m->element == PD_META_ARRAY)
-        return fail_at(r, PERIDOT_ERROR_UNSUPPORTED, start, "an array of arrays is not read");
-    uint32_t size = pd_meta_type_size(m->element);
-    return read_count(&m->n, r, size ? size : MIN_STRING_SIZE);
+    PD_TRY(read_meta_type(element, r));
+    const uint32_t size = pd_meta_type_size(*element);
+    return read_count(n, r, size ? size : *element == PD_META_STRING ? MIN_STRING_SIZE : MIN_ARRAY_SIZE);
+}
+
+/* Elements of an array that lies within another. */
+static peridot_status skip_elements(struct reader *r, enum pd_meta_type element, uint64_t n, uint32_t depth)
+{
+    struct pd_string s;
+    const uint32_t size = pd_meta_type_size(element);
+    if (size) return take_bytes(r, n * size) ? PERIDOT_OK : PERIDOT_ERROR_FORMAT;
+    if (depth > MAX_NESTING)
+        return fail_at(r, PERIDOT_ERROR_UNSUPPORTED, r->pos, "arrays nest deeper than %d", MAX_NESTING);
+    for (uint64_t i = 0; i < n; i++) {
+        enum pd_meta_type inner = PD_META_ARRAY;
+        uint64_t n_inner = 0;
+        if (element == PD_META_STRING) PD_TRY(read_string(&s, r));
+        else {
+            PD_TRY(read_array_head(&inner, &n_inner, r));
+            PD_TRY(skip_elements(r, inner, n_inner, depth + 1));
+        }
+    }
+    return PERIDOT_OK;
 }
 
 static peridot_status read_strings(struct pd_meta *m, struct reader *r)
@@ -144,12 +162,41 @@ static peridot_status read_meta(struct pd_meta *m, struct reader *r)
     PD_TRY(read_meta_type(&m->type, r));
     m->element = m->type;
     m->n = 1;
-    if (m->type == PD_META_ARRAY) PD_TRY(read_array_head(m, r));
+    if (m->type == PD_META_ARRAY) PD_TRY(read_array_head(&m->element, &m->n, r));
     if (m->element == PD_META_STRING) return read_strings(m, r);
     uint64_t start = r->pos;
-    m->data = take_bytes(r, m->n * pd_meta_type_size(m->element));   /* read_array_head bounds the product */
-    if (!m->data) return PERIDOT_ERROR_FORMAT;
+    m->data = r->data + start;
+    PD_TRY(skip_elements(r, m->element, m->n, 1));
+    m->size = r->pos - start;
     return m->element == PD_META_BOOL ? check_bools(m, r, start) : PERIDOT_OK;
+}
+
+static bool is_same(const struct pd_meta *a, const struct pd_meta *b)
+{
+    if (a->type != b->type || a->element != b->element || a->n != b->n || a->size != b->size) return false;
+    for (uint64_t i = 0; a->element == PD_META_STRING && i < a->n; i++)
+        if (a->strings[i].size != b->strings[i].size
+            || memcmp(a->strings[i].data, b->strings[i].data, (size_t)a->strings[i].size) != 0) return false;
+    return a->size == 0 || memcmp(a->data, b->data, (size_t)a->size) == 0;
+}
+
+/* Of keys that say the same twice one is left: other programs refuse what is made of them. */
+static peridot_status drop_repeated(struct pd_gguf *g, const char *path)
+{
+    const struct pd_name *names = g->meta_index.names;
+    for (size_t i = 1; i < g->n_meta; i++) {
+        struct pd_meta *a = &g->meta[names[i - 1].index], *b = &g->meta[names[i].index];
+        if (strcmp(names[i - 1].name, names[i].name) != 0) continue;
+        if (!is_same(a, b))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: key " PD_NAME " is there twice (entries %zu and %zu)", path,
+                           names[i].name, names[i - 1].index, names[i].index);
+        b->key = NULL;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_meta; i++)
+        if (g->meta[i].key) g->meta[n++] = g->meta[i];
+    g->n_meta = n;
+    return PERIDOT_OK;
 }
 
 static peridot_status index_meta(struct pd_gguf *g, const char *path)
@@ -161,8 +208,8 @@ static peridot_status index_meta(struct pd_gguf *g, const char *path)
     pd_names_sort(x);
     size_t first, second;
     if (!pd_names_duplicate(x, &first, &second)) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: key " PD_NAME " is there twice (entries %zu and %zu)", path,
-                   g->meta[first].key, first, second);
+    PD_TRY(drop_repeated(g, path));
+    return index_meta(g, path);
 }
 
 static peridot_status read_all_meta(struct reader *r, uint64_t n)

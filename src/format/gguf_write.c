@@ -109,12 +109,14 @@ void pd_gguf_writer_add_meta(struct pd_gguf_writer *w, const struct pd_meta *m)
 {
     if (m->type == PD_META_ARRAY && m->element == PD_META_STRING) {
         pd_gguf_writer_add_strings(w, m->key, m->n, m->strings);
-    } else if (m->type == PD_META_ARRAY) {
-        pd_gguf_writer_add_array(w, m->key, m->element, m->n, m->data);
     } else {
         struct bytes *b = put_key(w, m->key, m->type);
+        if (m->type == PD_META_ARRAY) {
+            put_u32(w, b, m->element);
+            put_u64(w, b, m->n);
+        }
         if (m->type == PD_META_STRING) put_string(w, b, m->strings[0].data, m->strings[0].size);
-        else put(w, b, m->data, pd_meta_type_size(m->type));
+        else put(w, b, m->data, (size_t)m->size);
     }
 }
 

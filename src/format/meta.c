@@ -144,6 +144,7 @@ static void put_element(struct text *t, const struct pd_meta *m, uint64_t i)
     else if (pd_meta_uint(&u, m, i)) snprintf(number, sizeof number, "%llu", (unsigned long long)u);
     else if (pd_meta_int(&s, m, i)) snprintf(number, sizeof number, "%lld", (long long)s);
     else if (pd_meta_float(&f, m, i)) snprintf(number, sizeof number, "%.7g", f);
+    else snprintf(number, sizeof number, "[...]");
     put(t, number, strlen(number));
 }
 

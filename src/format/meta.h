@@ -1,5 +1,5 @@
 /* GGUF metadata: typed values under keys. A value is a scalar or an array of scalars or strings; it is read in
- * place. */
+ * place. Arrays of arrays are carried along: no key that is read has one. */
 #ifndef PD_FORMAT_META_H
 #define PD_FORMAT_META_H
 
@@ -20,11 +20,12 @@ struct pd_string {
 struct pd_meta {
     const char *key;           /* NUL-terminated */
     enum pd_meta_type type;    /* PD_META_ARRAY: see element */
-    enum pd_meta_type element; /* of an array or, for a scalar, its type; never an array itself (those are refused) */
+    enum pd_meta_type element; /* of an array or, for a scalar, its type */
     uint64_t n;                /* elements; 1 for a scalar */
     /* private: where the value lies */
     const uint8_t *data;
     const struct pd_string *strings;   /* n of them when strings */
+    uint64_t size;                     /* bytes of data */
 };
 
 /* Bytes of a scalar; 0 for strings and arrays. */
