@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "base/os.h"
 #include "folder_fixture.h"
+#include "format/gguf_write.h"
 #include "golden_files.h"
 
 static struct pd_checkpoint *checkpoint;
@@ -167,6 +168,8 @@ static void test_config(void **state)
         {"\"init_lora_weights\": true", "\"init_lora_weights\": \"a\\u001bb\"", "init_lora_weights string is not"},
         {"\"use_rslora\": false", "\"use_rslora\": 1", "use_rslora is neither true nor false"},
         {"\"use_rslora\": false", "\"new_kind\": {\"a\": 1}", "new_kind is not supported"},
+        {"\"use_rslora\": false", "\"new_kind\": {\"a\": null, \"b\": {\"c\": true}}", "new_kind is not supported"},
+        {"\"use_rslora\": false", "\"new_kind\": [0]", "new_kind is not supported"},
         {"\"r\": 4", "\"r\": 0", "r is not a rank"},
         {"\"r\": 4", "\"r\": -1", "r is not a rank"},
         {"\"r\": 4", "\"r\": 4000000000", "r is not a rank"},
@@ -180,6 +183,87 @@ static void test_config(void **state)
     write_file("adapter_model.safetensors", tensors, tensors_size);
     refuse_edits(edits, PD_COUNT(edits), "adapter_config.json", json, json_size, folder);
     assert_int_equal(open_path(folder), PERIDOT_OK);
+}
+
+/* Keys of newer versions that say nothing, or nothing of what is computed. */
+static void test_idle(void **state)
+{
+    (void)state;
+    static const char *const idle[][2] = {{"use_rslora\": false", "new_kind\": null"},
+        {"use_rslora\": false", "new_kind\": false"}, {"use_rslora\": false", "new_kind\": \"\""},
+        {"use_rslora\": false", "new_kind\": []"},
+        {"use_rslora\": false", "new_kind\": {\"a\": {\"b\": null}, \"c\": [], \"d\": \"\"}"},
+        {"use_rslora\": false", "use_rslora\": false, \"use_rslora\": false"},
+        {"velora_config\": null", "velora_config\": {\"num_groups\": 64}"},
+        {"init_lora_weights\": true", "init_lora_weights\": \"mica\""}};
+    write_file("adapter_model.safetensors", tensors, tensors_size);
+    for (size_t i = 0; i < PD_COUNT(idle); i++) {
+        size_t size = json_size;
+        char *edited = replaced(json, &size, idle[i][0], idle[i][1]);
+        write_file("adapter_config.json", edited, size);
+        if (open_path(folder) != PERIDOT_OK) fail_msg("%s: %s", idle[i][1], pd_error());
+        free(edited);
+    }
+    write_file("adapter_config.json", json, json_size);
+}
+
+/* The adapter's tensors by other names, with the size of the header as it is then. */
+static void write_renamed(const char *from, const char *to)
+{
+    size_t size = tensors_size;
+    uint64_t header;
+    char *edited = replaced(tensors, &size, from, to);
+    memcpy(&header, edited, 8);
+    header += size - tensors_size;
+    memcpy(edited, &header, 8);
+    write_file("adapter_model.safetensors", edited, size);
+    free(edited);
+}
+
+/* Names as other programs write them mean the same. */
+static void test_names(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {{".weight\"", ".default.weight\""}, {".weight\"", ".my_adapter.weight\""},
+        {"base_model.model.", ""}, {"base_model.model.model.", "base_model.model.model.language_model."}};
+    write_file("adapter_config.json", json, json_size);
+    for (size_t i = 0; i < PD_COUNT(names); i++) {
+        struct pd_adapter a;
+        write_renamed(names[i][0], names[i][1]);
+        if (pd_adapter_open(&a, folder, &config) != PERIDOT_OK) fail_msg("%s: %s", names[i][1], pd_error());
+        check_part(&a, PD_ROLE_O, 0, 3, 5.0f / 3);
+        check_part(&a, PD_ROLE_DOWN, 1, 6, 8.0f / 6);
+        pd_adapter_close(&a);
+    }
+    write_renamed("layers.1.mlp.up_proj.lora_B.weight", "layers.1.mlp.up_proj.lora_B.other.weight");
+    expect_refusal(folder, "layers.1.mlp.up_proj.lora_B.weight is missing");
+}
+
+/* A converter that copies the model's frequencies. */
+static void test_frequencies(void **state)
+{
+    (void)state;
+    static const uint64_t shape[] = {8};
+    static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    struct pd_checkpoint *c;
+    struct pd_gguf_writer *w;
+    assert_int_equal(pd_checkpoint_open(&c, PERIDOT_GOLDEN "/lora/llama/first.gguf", true), PERIDOT_OK);
+    assert_int_equal(pd_gguf_writer_open(&w, in_folder("a.gguf")), PERIDOT_OK);
+    for (size_t i = 0; i < pd_checkpoint_n_meta(c); i++) pd_gguf_writer_add_meta(w, pd_checkpoint_meta(c, i));
+    pd_gguf_writer_add_tensor(w, "rope_freqs.weight", PD_F32, 1, shape);
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
+        pd_gguf_writer_add_tensor(w, t->name, t->dtype, t->n_dims, t->shape);
+    }
+    assert_int_equal(pd_gguf_writer_begin(w), PERIDOT_OK);
+    assert_int_equal(pd_gguf_writer_write(w, ones, sizeof ones), PERIDOT_OK);
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
+        assert_int_equal(pd_gguf_writer_write(w, t->data, (size_t)t->size), PERIDOT_OK);
+    }
+    assert_int_equal(pd_gguf_writer_commit(w), PERIDOT_OK);
+    pd_checkpoint_close(c);
+    if (open_path(in_folder("a.gguf")) != PERIDOT_OK) fail_msg("%s", pd_error());
 }
 
 static void test_tensors(void **state)
@@ -242,6 +326,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_peft), cmocka_unit_test(test_same), cmocka_unit_test(test_config),
+        cmocka_unit_test(test_idle), cmocka_unit_test(test_names), cmocka_unit_test(test_frequencies),
         cmocka_unit_test(test_tensors), cmocka_unit_test(test_gguf), cmocka_unit_test(test_truncated),
     };
     return cmocka_run_group_tests_name("adapter", tests, open_all, close_all);

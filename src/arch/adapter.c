@@ -15,7 +15,8 @@ struct reader {
     bool gguf;
     double alpha;                    /* GGUF */
     struct pd_adapter_rules rules;   /* PEFT */
-    const char *prefix;
+    const char *before, *prefix;     /* of modules' names: "base_model.model.", "model." */
+    char adapter[64];                /* between a matrix's name and ".weight": ".default", where the file says it */
     bool *used;                      /* [tensors of the checkpoint] */
 };
 
@@ -27,7 +28,7 @@ static const char peft_prefix[] = "base_model.model.";
 
 /* ---- names ---- */
 
-enum { NAME_SIZE = PD_TENSOR_NAME_SIZE + 64 };
+enum { NAME_SIZE = PD_TENSOR_NAME_SIZE + 128 };
 
 /* Of the module that a PEFT directory adapts, without what stands before all of them. */
 static void module_name(char out[PD_TENSOR_NAME_SIZE], const struct reader *r, enum pd_role role, uint32_t layer)
@@ -46,7 +47,7 @@ static const struct pd_tensor *find(const struct reader *r, char name[NAME_SIZE]
         snprintf(name, NAME_SIZE, "%s.lora_%c", base, is_b ? 'b' : 'a');
     } else {
         module_name(base, r, role, layer);
-        snprintf(name, NAME_SIZE, "%s%s.lora_%c.weight", peft_prefix, base, is_b ? 'B' : 'A');
+        snprintf(name, NAME_SIZE, "%s%s.lora_%c%s.weight", r->before, base, is_b ? 'B' : 'A', r->adapter);
     }
     const struct pd_tensor *t = pd_checkpoint_find(r->checkpoint, name);
     if (t) r->used[t - pd_checkpoint_tensor(r->checkpoint, 0)] = true;
@@ -113,12 +114,18 @@ static void skip_unread_kv(const struct reader *r)
             for (int is_b = 0; is_b < 2; is_b++) find(r, name, unread[k], i, is_b);
 }
 
+/* What belongs to the model, and adapts nothing: some converters copy it. */
+static bool is_idle(const struct pd_tensor *t)
+{
+    return strcmp(t->name, "rope_freqs.weight") == 0 || strstr(t->name, "rotary_emb.inv_freq");
+}
+
 /* A tensor that nothing has found would be an effect lost without a word. */
 static peridot_status check_unused(const struct reader *r)
 {
     for (size_t i = 0; i < pd_checkpoint_n_tensors(r->checkpoint); i++) {
         const struct pd_tensor *t = pd_checkpoint_tensor(r->checkpoint, i);
-        if (!r->used[i])
+        if (!r->used[i] && !is_idle(t))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " is not supported in an adapter of this "
                            "%s model: adapters are to the matrices of attention and of the gated units alone", t->file,
                            t->name, pd_families[r->config->family].name);
@@ -179,11 +186,28 @@ static peridot_status read_gguf(struct reader *r)
     return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key adapter.lora.alpha is not a number");
 }
 
+/* States that were saved without PEFT's save_pretrained have the adapter's name in those of their tensors: of several
+ * adapters the others are refused. */
+static void find_adapter_name(struct reader *r)
+{
+    static const char before[] = ".lora_A", end[] = ".weight";
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(r->checkpoint); i++) {
+        const char *at = strstr(pd_checkpoint_tensor(r->checkpoint, i)->name, before);
+        const size_t n = at ? strlen(at) : 0, n_ends = sizeof before - 1 + sizeof end - 1;
+        if (n < n_ends || n - n_ends >= sizeof r->adapter || strcmp(at + n - (sizeof end - 1), end) != 0) continue;
+        snprintf(r->adapter, sizeof r->adapter, "%.*s", (int)(n - n_ends), at + sizeof before - 1);
+        return;
+    }
+}
+
 static peridot_status read_peft(struct reader *r)
 {
     peridot_status status = pd_adapter_rules_read(&r->rules, pd_checkpoint_config(r->checkpoint));
     if (status != PERIDOT_OK) return pd_fail_prefix(status, "adapter_config.json");
-    r->prefix = pd_tensor_prefix_of_layers(r->checkpoint, peft_prefix);
+    r->before = peft_prefix;
+    r->prefix = pd_tensor_prefix_of_layers(r->checkpoint, r->before);
+    if (!r->prefix) r->prefix = pd_tensor_prefix_of_layers(r->checkpoint, r->before = "");
+    find_adapter_name(r);
     return r->prefix ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_FORMAT, "no tensor adapts a layer");
 }
 

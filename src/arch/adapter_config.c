@@ -14,7 +14,7 @@ static const char *const idle_keys[] = {
     "auto_mapping", "base_model_name_or_path", "corda_config", "ensure_weight_tying", "eva_config", "exclude_modules",
     "inference_mode", "layers_pattern", "layers_to_transform", "loftq_config", "lora_dropout", "lora_ga_config",
     "megatron_config", "megatron_core", "peft_version", "qalora_group_size", "revision", "runtime_config",
-    "target_modules", "task_type"};
+    "target_modules", "task_type", "velora_config"};
 /* Those that are read below. */
 static const char *const read_keys[] = {
     "alpha_pattern", "bias", "init_lora_weights", "lora_alpha", "peft_type", "r", "rank_pattern", "use_rslora"};
@@ -26,11 +26,17 @@ static bool is_one_of(const char *key, const char *const *keys, size_t n)
     return false;
 }
 
-/* null, false, or an object or a list without members: as if the key were not there. */
-static bool says_nothing(yyjson_val *v)
+/* null, false, an empty text or list, or an object of such values alone: as if the key were not there. */
+static bool says_nothing(yyjson_val *v, int depth)
 {
-    bool empty = yyjson_is_ctn(v) && yyjson_arr_size(v) + yyjson_obj_size(v) == 0;
-    return yyjson_is_null(v) || yyjson_is_false(v) || empty;
+    yyjson_obj_iter iter = yyjson_obj_iter_with(v);
+    bool nothing = depth > 0;
+    if (yyjson_is_str(v)) return yyjson_get_len(v) == 0;
+    if (yyjson_is_arr(v)) return yyjson_arr_size(v) == 0;
+    if (!yyjson_is_obj(v)) return yyjson_is_null(v) || yyjson_is_false(v);
+    for (yyjson_val *k; nothing && (k = yyjson_obj_iter_next(&iter));)
+        nothing = says_nothing(yyjson_obj_iter_get_val(k), depth - 1);
+    return nothing;
 }
 
 static peridot_status check_keys(yyjson_val *config)
@@ -40,7 +46,7 @@ static peridot_status check_keys(yyjson_val *config)
         yyjson_val *v = yyjson_obj_iter_get_val(k);
         const char *key = yyjson_get_str(k);
         bool known = is_one_of(key, idle_keys, PD_COUNT(idle_keys)) || is_one_of(key, read_keys, PD_COUNT(read_keys));
-        if (known || says_nothing(v)) continue;
+        if (known || says_nothing(v, 4)) continue;
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, PD_NAME " is not supported in an adapter", key);
     }
     return PERIDOT_OK;
@@ -60,7 +66,7 @@ static peridot_status check_texts(yyjson_val *config)
 {
     static const char *const types[] = {"LORA"}, *const biases[] = {"none"};
     /* how A and B began; others change the model's matrices as well */
-    static const char *const begins[] = {"gaussian", "eva", "orthogonal"};
+    static const char *const begins[] = {"gaussian", "eva", "mica", "orthogonal"};
     if (!yyjson_obj_get(config, "peft_type")) return pd_fail(PERIDOT_ERROR_FORMAT, "peft_type is missing");
     PD_TRY(check_text(config, "peft_type", types, PD_COUNT(types)));
     PD_TRY(check_text(config, "bias", biases, PD_COUNT(biases)));
