@@ -12,6 +12,7 @@ import pathlib
 import struct
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
 import zlib
 
@@ -77,6 +78,11 @@ def test_forms():
     assert len(rows(ids)) == ROWS and n == len(ids)
     assert reply(message(text("What is it?"), {"type": "image_url", "image_url": one}))[:2] == (numbers, ids)
     assert reply(message(text("What is it?"), seen("DATA:" + one[5:])))[1] == ids
+    start, data = one.split(",")
+    lines = lambda end, n: end.join(data[i:i + n] for i in range(0, len(data), n))
+    for same in [lines("\n", 76), lines("\r\n", 64), " " + data + "\n", data.rstrip("="), data[:-2] + "\n==",
+                 data.replace("+", "-").replace("/", "_"), urllib.parse.quote(data, safe="")]:
+        assert reply(message(text("What is it?"), seen(f"{start},{same}")))[1] == ids, same[-80:]
     other = reply(message(text("What is it?"), seen(two)))
     assert other[2] == n and other[0] != numbers and not set(rows(other[1])) & set(rows(ids))
     both = reply(message(seen(one), text("and"), seen(two)), message(text("yes"), role="assistant"), message(seen(one)))
@@ -166,7 +172,7 @@ def test_hostile():
     ask = lambda source: chat(message(text("a"), seen(source)))
     good = data_url(files[0])
     for sentence, source in [
-            ("not base64", good[:-1]), ("not base64", good[:-2] + "\n"), ("not base64", good + "="),
+            ("not base64", good[:-1]), ("not base64", good[:-3]), ("not base64", good + "="), ("not base64", good + "A"),
             ("not base64", "data:image/png;base64,AB=="), ("not base64", "data:image/png;base64,===="),
             ("cut short", good[:500 // 4 * 4 + 22]), ("not one of base64", "data:image/png,%89PNG"),
             ("not one of base64", "data:"), ("is empty", "data:image/png;base64,"),

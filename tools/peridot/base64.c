@@ -1,24 +1,41 @@
 #include "base64.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static int digit(unsigned char c)
 {
     if (c >= 'A' && c <= 'Z') return c - 'A';
     if (c >= 'a' && c <= 'z') return c - 'a' + 26;
     if (c >= '0' && c <= '9') return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
+    return c == '+' || c == '-' ? 62 : c == '/' || c == '_' ? 63 : -1;
+}
+
+/* The character at *i, "%2B" as URLs have it; *i is then that of its end. */
+static char take(size_t *i, const char *text, size_t size)
+{
+    if (text[*i] != '%' || size - *i < 3) return text[*i];
+    const char hex[] = {text[*i + 1], text[*i + 2], 0};
+    if (strspn(hex, "0123456789abcdefABCDEF") < 2) return text[*i];
+    *i += 2;
+    return (char)strtoul(hex, NULL, 16);
 }
 
 bool cmd_base64_decode(unsigned char *out, size_t *n_out, const char *text, size_t size)
 {
-    size_t n_pad = size && text[size - 1] == '=' ? 1 + (size > 1 && text[size - 2] == '=') : 0;
+    size_t n = 0, n_pad = 0;
     uint32_t bits = 0;
     *n_out = 0;
-    if (size % 4) return false;
-    for (size_t i = 0; i < size - n_pad; i++) {
-        int value = digit((unsigned char)text[i]);
-        if (value < 0) return false;
+    for (size_t i = 0; i < size; i++) {
+        const char c = take(&i, text, size);
+        int value = digit((unsigned char)c);
+        if (c == ' ' || c == '\t' || c == '\r' || c == '\n') continue;
+        n_pad += c == '=';
+        if (c == '=') continue;
+        if (value < 0 || n_pad) return false;
         bits = bits << 6 | (uint32_t)value;
-        if (i % 4) out[(*n_out)++] = (unsigned char)(bits >> (6 - 2 * (i % 4)));
+        if (n++ % 4) out[(*n_out)++] = (unsigned char)(bits >> (6 - 2 * ((n - 1) % 4)));
     }
-    return n_pad == 0 || (bits & ((1u << 2 * n_pad) - 1)) == 0;
+    if (n % 4 == 1 || n_pad > 2 || (n_pad && (n + n_pad) % 4)) return false;
+    return n % 4 == 0 || (bits & ((1u << 2 * (4 - n % 4)) - 1)) == 0;
 }

@@ -24,7 +24,7 @@ static peridot_status read_base64(peridot_image **out, const peridot_model *mode
 {
     const peridot_image_params params = {.size = sizeof params, .pan_and_scan = pan_and_scan};
     size_t size = strlen(text);
-    unsigned char *data = malloc(size + 1);
+    unsigned char *data = malloc(size + 2);
     if (!data) return cmd_fail_alloc(size, "the image");
     peridot_status status = cmd_base64_decode(data, &size, text, size)
         ? peridot_image_read(out, model, data, size, "the image", &params)

@@ -50,13 +50,13 @@ bool serve_picture_is_remote(yyjson_val *part)
 
 static bool put_base64(struct serve_buffer *out, struct serve_job *job, const char *name, const char *text, size_t size)
 {
-    if (size / 4 * 3 > SERVE_PICTURE_MAX + 2)
-        return serve_job_refuse_picture(job, name, "the file has more than %d bytes", SERVE_PICTURE_MAX);
-    out->capacity = size / 4 * 3 + 4;
+    out->capacity = size / 4 * 3 + 4;   /* line breaks take of it what no byte needs */
     out->data = malloc(out->capacity);
     if (!out->data) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory for %s", name);
-    return cmd_base64_decode((unsigned char *)out->data, &out->size, text, size)
-        || serve_job_refuse_picture(job, name, "it is not base64");
+    if (!cmd_base64_decode((unsigned char *)out->data, &out->size, text, size))
+        return serve_job_refuse_picture(job, name, "it is not base64");
+    return out->size <= SERVE_PICTURE_MAX
+        || serve_job_refuse_picture(job, name, "the file has more than %d bytes", SERVE_PICTURE_MAX);
 }
 
 /* "data:image/png;base64,..." */

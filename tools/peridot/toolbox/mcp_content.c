@@ -48,7 +48,7 @@ static peridot_status add_image(struct toolbox_texts *images, yyjson_val *block)
     size_t n, size = strlen(data);
     if (!images || images->n == MAX_IMAGES || strcmp(text_of(block, "type"), "image") != 0) return PERIDOT_OK;
     if (!size || strlen(type) > 64 || strpbrk(type, ";,")) return PERIDOT_OK;
-    unsigned char *decoded = malloc(size);
+    unsigned char *decoded = malloc(size + 2);
     if (!decoded) return cmd_fail_alloc(size, "image");
     bool good = cmd_base64_decode(decoded, &n, data, size);
     free(decoded);
