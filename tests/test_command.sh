@@ -17,6 +17,8 @@ test_help() {
         sed '/^EXAMPLES/,$d' "$folder/out" >"$folder/narrow"
         check "$command --help fits 80 columns" [ "$(wc -L <"$folder/narrow")" -le 80 ]
         cp "$folder/out" "$folder/first"
+        case $command in classify | tag | rerank) check "$command --help does not promise the demo model" \
+            [ "$(tr -s ' \n' ' ' <"$folder/first" | grep -c 'Without it, the demo model')" = 0 ] ;; esac
         run help "$command"
         check "help $command is $command --help" cmp -s "$folder/out" "$folder/first"
         fails_with 2 --no-such-option "$command" --no-such-option

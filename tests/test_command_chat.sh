@@ -163,6 +163,8 @@ test_refusals() {
 /save $folder/none/x.json
 /hepl
 /nonsense
+/temp 0.3
+/max-tokens
 /exit now
 /set temp hot
 /set tmep 1
@@ -179,12 +181,14 @@ test_refusals() {
 /save $folder/same.json
 " -m "$golden" --template llama2 -n 4
     check "refusals: status 1" [ $status = 1 ]
-    check "each is one sentence" [ "$(grep -c '^peridot: ' "$folder/err")" = 21 ]
+    check "each is one sentence" [ "$(grep -c '^peridot: ' "$folder/err")" = 23 ]
     for text in "none.json: No such file" "two.json: message 1: the chat template \"llama2\" needs" \
         'role.json: message 0 has the unknown role "critic"' \
         "text.json: message 0 has a part that is neither its text nor a picture" \
         "zero.json: message 0 has a zero byte" "cut.json: byte 18: " "object.json: is no list" "/load needs a FILE" \
         "there is no command /hepl (did you mean /help?)" "there is no command /nonsense; /help lists them" \
+        "there is no command /temp: /set temp 0.3 sets that" "/max-tokens: /set length N sets that" \
+        "it is not JSON, as /save writes it" \
         "/exit takes no value" "--temp takes a number from 0 to 100, not hot" "--tmep (did you mean --temp?)" \
         "--verbose takes on or off, not perhaps" "--logit-bias takes a token id" "there is no turn to take back" \
         "there is no message to send again" "/edit needs a text" "there was no reply yet"; do

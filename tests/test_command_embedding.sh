@@ -64,9 +64,7 @@ test_refusals() {
     fails_with 1 "task \"poetry\" is not one of the model's (query, document, Clustering)" \
         embed -m "$goldens/embedding-gemma" --task poetry x
     fails_with 1 'more than the 48' embed -m "$goldens/embedding-gemma" --dimensions 49 x
-    fails_with 1 'makes no vectors of pictures (--image): models of the family gemma3 have no head for them' \
-        embed -m "$goldens/gemma3-vision" --image "$goldens/gemma3-vision/image-1.png"
-    fails_with 1 'models of the family gemma-embedding have no head' embed -m "$goldens/embedding-gemma" --image x y
+    fails_with 2 'there is no option --image' embed -m "$goldens/embedding-gemma" --image x y
     fails_with 1 'no tasks' embed -m "$goldens/gemma2-base" --task query x
     fails_with 1 'context 4 positions' embed -m "$goldens/embedding-gemma" --ctx 4 "far too long"
 }

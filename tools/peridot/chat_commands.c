@@ -377,10 +377,17 @@ static peridot_status run_help(struct cmd_chat *chat, const char *value)
     return PERIDOT_OK;
 }
 
-static const struct chat_command *find_command(const char *name)
+/* value: NULL where there is none, for the sentence. */
+static const struct chat_command *find_command(const char *name, const char *value)
 {
     for (size_t i = 0; i < CMD_COUNT(commands); i++)
         if (strcmp(commands[i].name, name) == 0) return &commands[i];
+    const struct cmd_option *option = cmd_hint_option(&setting, name, strlen(name), true);
+    if (option) {
+        cmd_fail(PERIDOT_ERROR_ARGUMENT, "there is no command /%s: /set %s %s sets that", name, option->name,
+                 value ? value : option->metavar ? option->metavar : "on");
+        return NULL;
+    }
     const char *nearest = cmd_nearest(name, command_name);
     if (nearest) cmd_fail(PERIDOT_ERROR_ARGUMENT, "there is no command /%s (did you mean /%s?)", name, nearest);
     else cmd_fail(PERIDOT_ERROR_ARGUMENT, "there is no command /%s; /help lists them, and a message that begins with / "
@@ -444,7 +451,7 @@ peridot_status cmd_chat_command(struct cmd_chat *chat, const char *line)
     char *value = copy + size + strspn(copy + size, " \t\r\n");
     if (!*value) value = NULL;
     copy[size] = 0;
-    const struct chat_command *c = find_command(copy);
+    const struct chat_command *c = find_command(copy, value);
     peridot_status status = PERIDOT_ERROR_ARGUMENT;
     if (c && value && !c->metavar) cmd_fail(status, "/%s takes no value", c->name);
     else if (c && !value && c->needs_value) cmd_fail(status, "/%s needs a %s", c->name, c->metavar);

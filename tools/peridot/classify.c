@@ -13,7 +13,7 @@ struct classify_args {
 };
 
 static const struct cmd_option options[] = {
-    CMD_INPUTS_OPTIONS,
+    CMD_INPUTS_OPTIONS(CMD_MODEL_OPTION_OR("It must have a head that labels texts, which the demo model has not.")),
     {.name = "all", .kind = CMD_FLAG, .offset = offsetof(struct classify_args, all),
      .help = "Write all labels of a text, likeliest first, rather than the likeliest."},
     {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct classify_args, json),

@@ -543,7 +543,8 @@ peridot_status cmd_conversation_load(struct cmd_conversation *c, const char *pat
     CMD_TRY(cmd_read_file(&text, &size, path));
     yyjson_doc *doc = yyjson_read_opts(text, size, 0, NULL, &error);
     peridot_status status = doc ? load_messages(&loaded, yyjson_doc_get_root(doc), path, e)
-                                : cmd_fail(PERIDOT_ERROR_FORMAT, "%s: byte %zu: %s", path, error.pos, error.msg);
+                                : cmd_fail(PERIDOT_ERROR_FORMAT, "%s: byte %zu: %s: it is not JSON, as /save writes it",
+                                           path, error.pos, error.msg);
     if (status == PERIDOT_OK) status = check_loaded(&loaded, path, e);
     yyjson_doc_free(doc);
     free(text);

@@ -14,7 +14,6 @@ struct embed_args {
     const char *out, *task;
     uint32_t pool, dimensions;
     bool no_normalise;
-    struct cmd_texts images;
 };
 
 static const char *pool_name(size_t i)
@@ -25,7 +24,7 @@ static const char *pool_name(size_t i)
 }
 
 static const struct cmd_option options[] = {
-    CMD_INPUTS_OPTIONS,
+    CMD_INPUTS_OPTIONS(CMD_MODEL_OPTION),
     {.name = "task", .metavar = "NAME", .kind = CMD_TEXT, .offset = offsetof(struct embed_args, task),
      .help = "What the vectors are for, of the tasks that the model was trained for: query for what is searched with, "
              "document for what is found, Clustering, Classification and others. Each text is put behind what its task "
@@ -43,8 +42,6 @@ static const struct cmd_option options[] = {
     {.letter = 'o', .name = "out", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct embed_args, out),
      .help = "Write raw little-endian 32-bit floats there instead, vector after vector. The file appears only when it "
              "is complete."},
-    CMD_IMAGE_OPTION(struct embed_args, "A picture, for a model that makes vectors of pictures. No model family that "
-                     "Peridot runs does; it is refused."),
 };
 
 struct embedding {
@@ -119,22 +116,6 @@ static peridot_status complete_file(struct embedding *e)
     return status;
 }
 
-/* A tower's rows are for a language model to read: vectors of pictures take a head that was trained for them. */
-static peridot_status refuse_images(const struct embed_args *args)
-{
-    const char *path;
-    peridot_file *file;
-    CMD_TRY(cmd_model_path(&path, args->inputs.model.path));
-    CMD_TRY(peridot_file_open(&file, path));
-    const peridot_model_info *info = peridot_file_model(file);
-    peridot_status status = info ? PERIDOT_ERROR_UNSUPPORTED : peridot_file_check(file);
-    if (info)
-        cmd_fail(status, "%s makes no vectors of pictures (--image): models of the family %s have no head for them",
-                 info->name, info->family);
-    peridot_file_close(file);
-    return status;
-}
-
 static int run_embed(const struct cmd_command *command, const void *arguments)
 {
     const struct embed_args *args = arguments;
@@ -142,7 +123,6 @@ static int run_embed(const struct cmd_command *command, const void *arguments)
     struct cmd_input_task task = {.hidden = true, .begin = begin, .take = embed, .user = &e};
     (void)command;
     cmd_interrupt_watch();
-    if (args->images.n) return cmd_exit(refuse_images(args));
     peridot_status status = args->out && cmd_ranks_part().i == 0 ? open_file(&e, args) : PERIDOT_OK;
     if (status == PERIDOT_OK) status = cmd_inputs_run(&args->inputs, &task);
     if (e.file && status == PERIDOT_OK) status = complete_file(&e);

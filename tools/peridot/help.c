@@ -1,6 +1,7 @@
 /* The help pages, as text and as man pages, made from the tables: an option cannot be parsed and missing here. */
 #include "commands.h"
 #include "help.h"
+#include "open.h"
 #include "text.h"
 
 #include <ctype.h>
@@ -154,7 +155,8 @@ void cmd_help_overview(bool man)
     print_section(&w, "DESCRIPTION",
                   "Results go to standard output, progress and statistics to standard error. A model is a .gguf file, "
                   "a Hugging Face directory, or the name of one that peridot models lists; without one, commands use "
-                  "the small demo model that comes with Peridot.");
+                  "the small demo model that comes with Peridot, which only tells stories: peridot pull "
+                  CMD_CHAT_MODEL " fetches one that chats.");
     print_commands(&w);
     print_section(&w, "ENVIRONMENT",
                   "PERIDOT_DEVICE: the device to use where no --device is given.\n"

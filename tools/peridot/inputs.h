@@ -12,8 +12,9 @@ struct cmd_inputs_args {
     uint32_t ctx, chunk, kv;
 };
 
-#define CMD_INPUTS_OPTIONS \
-    CMD_MODEL_OPTION, CMD_DEVICE_OPTIONS, CMD_LORA_OPTION, \
+/* model: the row of -m. */
+#define CMD_INPUTS_OPTIONS(model) \
+    model, CMD_DEVICE_OPTIONS, CMD_LORA_OPTION, \
     {.name = "ctx", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct cmd_inputs_args, ctx), .fallback = "0", \
      .help = "The most tokens of a text; 0: the model's own, or what memory allows up to 8192."}, \
     CMD_CHUNK_OPTION(struct cmd_inputs_args), CMD_KV_OPTION(struct cmd_inputs_args), \

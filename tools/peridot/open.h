@@ -17,11 +17,16 @@ struct cmd_model_args {
     bool pan_and_scan;    /* of pictures: see peridot_image_params */
 };
 
-#define CMD_MODEL_OPTION \
+/* Whoever has the demo model alone is told of this one, which is small and chats. */
+#define CMD_CHAT_MODEL "ggml-org/gemma-3-1b-it-GGUF:Q4_K_M"
+
+/* otherwise: what is said of a command line without it. */
+#define CMD_MODEL_OPTION_OR(otherwise) \
     {.letter = 'm', .name = "model", .metavar = "MODEL", .kind = CMD_TEXT, \
      .offset = offsetof(struct cmd_model_args, path), \
-     .help = "A .gguf file, a Hugging Face directory, or the name of a model on this machine: see peridot models. " \
-             "Without it, the demo model."}
+     .help = "A .gguf file or a folder with one, a Hugging Face directory, or the name of a model on this machine: " \
+             "see peridot models. " otherwise}
+#define CMD_MODEL_OPTION CMD_MODEL_OPTION_OR("Without it, the demo model.")
 #define CMD_DEVICE_OPTIONS \
     {.name = "device", .metavar = "DEVICE", .kind = CMD_TEXT, .offset = offsetof(struct cmd_model_args, device), \
      .help = "An index from peridot devices, part of a name, a UUID or a PCI address. Without it, the environment " \

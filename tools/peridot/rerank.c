@@ -19,7 +19,7 @@ struct rerank_args {
 };
 
 static const struct cmd_option options[] = {
-    CMD_MODEL_OPTION,
+    CMD_MODEL_OPTION_OR("It must be a reranker, which the demo model is not."),
     CMD_DEVICE_OPTIONS,
     {.name = "query", .metavar = "TEXT", .kind = CMD_TEXT, .offset = offsetof(struct rerank_args, query),
      .required = true, .help = "What the documents are to answer."},

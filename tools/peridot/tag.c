@@ -13,7 +13,7 @@ struct tag_args {
 };
 
 static const struct cmd_option options[] = {
-    CMD_INPUTS_OPTIONS,
+    CMD_INPUTS_OPTIONS(CMD_MODEL_OPTION_OR("It must have a head that labels tokens, which the demo model has not.")),
     {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct tag_args, json),
      .help = "Write an array of objects with begin, end, text, label and probability for each text, on a line."},
 };

@@ -8,11 +8,13 @@
 /* What is used is not the template in the model's files. */
 static void print_other(const peridot_model *model, const struct cmd_model_args *args, const char *otherwise)
 {
+    static const char demo[] =
+        "the demo model only tells stories (peridot pull " CMD_CHAT_MODEL " fetches one that chats): ";
     peridot_template_origin origin;
     const char *path = "", *does = otherwise ? "it continues the messages as they are" : "it continues the prompt";
     const char *name = peridot_vocab_template(&origin, peridot_model_vocab(model));
     if (origin == PERIDOT_TEMPLATE_NONE)
-        cmd_say("%s has no chat template: %s\n", peridot_model_get_info(model)->name, does);
+        cmd_say("%s%s has no chat template: %s\n", args->path ? "" : demo, peridot_model_get_info(model)->name, does);
     if (origin != PERIDOT_TEMPLATE_UNKNOWN && origin != PERIDOT_TEMPLATE_REPLACED) return;
     cmd_model_path(&path, args->path);   /* it was found before */
     const char *why = peridot_vocab_template_error(peridot_model_vocab(model));
