@@ -231,6 +231,77 @@ _add("macros", r"""{% macro tag(name, body='', close=true) %}<{{ name }}>{{ body
 {% macro count(n) %}{{ n }}{% if n > 0 %}{{ count(n - 1) }}{% endif %}{% endmacro %}{{ count(5) }}
 {{ count(2) | int + 1 }}{{ tag(count(1) | trim, tag('q')) | length }}
 {% macro defaults(a, b=a, c=[1]) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ defaults(1) }}{{ defaults(1, c=2) }}""")
+_add("call blocks", r"""{% macro box(title) %}[{{ title }}: {{ caller() }}]{% endmacro %}
+{% call box('a') %}in {{ messages[0].role }}{% endcall %}
+{% macro each(items) %}{% for i in items %}{{ caller(i, loop.index) }};{% endfor %}{% endmacro %}
+{% call(x, n) each([3, 4]) %}{{ n }}={{ x }}{% if x == 4 %}!{% endif %}{% endcall %}
+{% call(x='none') box('default') %}{{ x }}{% endcall %}
+{% macro maybe() %}{{ caller() if caller is defined else 'alone' }}{% endmacro %}
+{{ maybe() }}{% call maybe() %}called{% endcall %}
+{% macro outer() %}({% call box('deep') %}{{ caller is defined }}{% set y = 1 %}{{ y }}{% endcall %}){% endmacro %}
+{{ outer() }}{% set ns = namespace(n=0) %}
+{% call(v, n) each([1, 2]) %}{% set ns.n = ns.n + v %}{% endcall %}{{ ns.n }}""")
+_add("arguments of macros", r"""{% macro m(a, b='x') %}{{ a }}{{ b }}{{ varargs }}{{ kwargs }}{% endmacro %}
+{{ m(1) }} {{ m(1, 2, 3, 4) }} {{ m(1, z=4, b=2) }} {{ m(z=1, a=2) }} {{ m(1, 2, a=3) }}
+{% macro n() %}{% for v in varargs %}{{ v }}{% endfor %}{{ kwargs.q | default('no q') }}{% endmacro %}
+{{ n('a', 'b') }}{{ n(q=1) }}""")
+_add("a macro that has no use for a block", r"""{% macro m() %}x{% endmacro %}{% call m() %}y{% endcall %}""")
+_add("recursive loops", r"""{% for x in [[1, [2, [3]]], 4, [5]] recursive %}
+{%- if x is iterable %}({{ loop(x) }}){% else %}{{ loop.depth }}.{{ loop.depth0 }}:{{ x }} {% endif %}
+{%- endfor %}
+{% set tree = [{'n': 'a', 'c': [{'n': 'b', 'c': []}, {'n': 'd'}]}, {'n': 'e'}] %}
+{% for t in tree if t.n != 'd' recursive %}{{ loop.index }}{{ t.n }}{% if t.c is defined %}
+<{{ loop(t.c) | trim }}>{% endif %}{% else %}empty{% endfor %}
+{% for t in tree recursive %}{% set outer = loop %}{% for q in [1] %}{{ t.n }}{{ outer(t.c or []) }}{% endfor %}
+{% endfor %}""")
+_add("a loop that is not recursive", r"""{% for x in [[1]] %}{{ loop(x) }}{% endfor %}""")
+_add("groups", r"""{% for g in messages | groupby('role') %}{{ g.grouper }}:{{ g.list | length }}{{ g[1] | length }} 
+{% endfor %}{% for role, list in messages | groupby('role') %}{{ role }}{{ list | map(attribute='role') | list }}
+{% endfor %}{{ [{'a': 'b'}, {'a': 'B'}, {'a': 'a'}, {}] | groupby('a', default='z') }}
+{{ [{'a': 'b'}, {'a': 'B'}, {'a': 'a'}] | groupby('a', case_sensitive=true) | map('first') | list }}
+{{ [[1, 2], [0, 1], [1, 3]] | groupby(0) | list }} {{ [] | groupby('a') }}
+{{ [{'a': {'b': 2}}, {'a': {'b': 1}}] | groupby('a.b') | map(attribute='grouper') | list }}""")
+_add("groups of what has no order", r"""{{ [{'a': 1}, {'a': 'x'}] | groupby('a') }}""")
+_add("batches and slices", r"""{% set l = range(7) | list %}{{ l | batch(3) | list }}{{ l | batch(3, 'x') | list }}
+{{ l | slice(3) | list }}{{ l | slice(3, 'x') | list }}{{ l | slice(7, 0) | list }}{{ l | slice(9) | list }}
+{{ 'abcd' | batch(2) | list }}{{ 'abcde' | slice(2) | map('join') | list }}{{ [] | slice(2, 1) | list }}
+{{ [] | batch(2, 1) | list }}{% for row in l | batch(4, ' ') %}{{ row | join('-') }}/{% endfor %}""")
+_add("widths", r"""{% set t = messages[0].content | string %}{% set u = messages[-1].content | string %}
+{{ 'a' | center(5) }}|{{ 'ab' | center(5) }}|{{ t | center(9) }}|{{ 12 | center(4) }}|{{ 'abc' | center(2) }}|
+{{ 'a'.center(4, '*') }}{{ 'a'.ljust(3, '.') }}{{ 'a'.rjust(3) }}{{ '-7'.zfill(5) }}{{ '+7'.zfill(2) }}
+{{ 'a'.zfill(3) }}{{ ''.zfill(2) }}{{ t.swapcase() }}{{ '\u00df\u00e9 A'.swapcase() }}
+{{ 'hello world and more' | truncate(9) }}|{{ 'hello world and more' | truncate(9, true) }}|
+{{ 'hello world' | truncate(8) }}|{{ 'hello world' | truncate(8, leeway=0) }}|{{ t | truncate(5, end='!', leeway=0) }}|
+{{ 'helloworld!' | truncate(5, leeway=0) }}|{{ u | truncate(10, true, '>', 0) }}|{{ nope | truncate }}|
+{{ ('ab ' * 200) | truncate | length }}""")
+_add("wrapped lines", r"""{% set t = messages[-1].content | string %}{{ t | wordwrap(6) }}
+{{ 'a b c d e f' | wordwrap(4) }}|{{ 'long-winded co-operation--of 12-34 a-b x' | wordwrap(8) }}|
+{{ 'abcdefghijkl mn' | wordwrap(5) }}|{{ 'abcdefghijkl mn' | wordwrap(5, false) }}|{{ 'a  b   c' | wordwrap(2) }}|
+{{ 'one two three' | wordwrap(7, wrapstring='<br>') }}|{{ 'x-y-zz ab-cd-efgh' | wordwrap(4, break_on_hyphens=false) }}|
+{{ '  lead and trail  ' | wordwrap(6) }}|{{ 'p1\n\n  p2 word\r\nlast' | wordwrap(5) }}|{{ '' | wordwrap(3) }}|
+{{ 'wait--what! "quoted"--yes e.g.--no ---- -x --y' | wordwrap(7) }}|{{ 'ab abcdefgh-ij' | wordwrap(3) }}|
+{{ '\u00e9t\u00e9-\u00e9t\u00e9 \u4e2d\u6587\u3000x' | wordwrap(3) }}|{{ '----abcdef' | wordwrap(3) }}|
+{{ ('word ' * 30) | wordwrap }}""")
+_add("attributes", r"""{{ {'a': 1, 'b': none, 'c': '<"&>', 'd': nope} | xmlattr }}|{{ {} | xmlattr }}|
+{{ {'a': 1} | xmlattr(false) }}|{{ messages[0] | attr('role') }}|{{ messages[0] | attr('items') is callable }}|
+{{ '<a>' | forceescape }}{{ '<a>' | e | forceescape }}|{{ 'a b/\u00e9?&=~' | urlencode }}|
+{{ {'a b': 1, 'c/d': 'x y'} | urlencode }}|{{ [('a', 'b&c')] | urlencode }}|{{ 12 | urlencode }}|
+{{ '<b>x</b>  <!-- <i> --> y &amp; z &lt;' | striptags }}|{{ 'a < b' | striptags }}|
+{{ '<p>a</p> <p>b' | striptags }}""")
+_add("an attribute with a space", r"""{{ {'a b': 1} | xmlattr }}""")
+_add("pretty values", r"""{{ {'b': [1, 'x', none, true], 'a': (1,)} | pprint }}
+{{ messages | pprint if messages[0].content is string and messages[0].content | length < 20 }}
+{{ range(40) | list | pprint }}
+{{ {'k': range(30) | list, 'a': {'deep': [['x' * 30, 'y' * 30], ['z' * 30]]}} | pprint }}
+{{ 'it\'s' | pprint }}{{ 1.5 | pprint }}{{ [] | pprint }}{{ (('a' * 70,), 'b' * 20) | pprint }}""")
+_add("cyclers and joiners", r"""{% set c = cycler('a', 'b', 3) %}{{ c.next() }}{{ c.next() }}{{ c.current }}
+{{ c.next() }}{{ c.next() }}{{ c.reset() }}{{ c.current }}{{ c is callable }}{{ c is iterable }}{{ c is defined }}
+{% set j = joiner() %}{% set k = joiner('|') %}{% for m in messages %}{{ j() }}{{ k() }}{{ m.role }}{{ c.next() }}
+{% endfor %}{{ j is callable }}{{ lipsum is defined }}""")
+_add("a cycler of nothing", r"""{{ cycler() }}""")
+_add("tests of names", r"""{{ 'upper' is filter }}{{ 'nope' is filter }}{{ 'odd' is test }}{{ 'nope' is test }}
+{{ 1 is filter }}{{ 'xmlattr' is filter }}{{ 'filter' is test }}{{ ['upper', 'x'] | select('filter') | list }}""")
+_add("no escaping", r"""{% autoescape false %}<{{ '<' }}{% set a = 1 %}{% endautoescape %}{{ a is defined }}""")
 _add("dates", r"""{{ strftime_now('%d %b %Y') }}
 {{ strftime_now('%A, %B %-d, %Y %H:%M:%S %p %j %y %I') }}|{{ strftime_now('%Y-%m-%d') is string }}
 {% if strftime_now is defined %}{{ strftime_now('%F %T %e') }}{% endif %}{{ date_string | default('none') }}""")

@@ -160,7 +160,9 @@ FILTERS = {
     ("str", "str"): [
         "upper", "lower", "trim", "title", "capitalize", "string", "reverse", "e", "replace('a', 'b')",
         "replace('', '-')", "trim('a ')", "indent", "indent(2, true)", "indent('> ', blank=true)", "default('D')",
-        "tojson", "replace('<', '&lt;', 1)", "tojson(ensure_ascii=true)",
+        "tojson", "replace('<', '&lt;', 1)", "tojson(ensure_ascii=true)", "center(9)", "truncate(6, leeway=1)",
+        "truncate(5, true, '.', 0)", "wordwrap(4)", "wordwrap(5, false)", "wordwrap(3, break_on_hyphens=false)",
+        "wordwrap(7, wrapstring='|')", "urlencode", "striptags", "forceescape", "pprint",
     ],
     ("str", "num"): ["length", "wordcount", "int", "float", "int(3)", "int(base=16)", "float(2.5)", "count"],
     ("str", "list"): ["list"],
@@ -169,7 +171,7 @@ FILTERS = {
     ("num", "str"): ["string", "tojson"],
     ("list", "str"): [
         "join", "join(', ')", "join('|', attribute='a')", "tojson", "tojson(indent=2)", "map('string')|join('+')",
-        "string", "tojson(separators=(',', ':'))",
+        "string", "tojson(separators=(',', ':'))", "pprint",
     ],
     ("list", "num"): ["length", "count", "select|list|length"],
     ("list", "any"): ["first", "last", "min", "max", "sum"],
@@ -179,9 +181,14 @@ FILTERS = {
         "batch(3, 'f')|list", "selectattr('a')|list", "selectattr('a', 'defined')|list", "sort(reverse=true)",
         "rejectattr('role', 'equalto', 'user')|list", "map('tojson')|list", "map('trim')|list",
         "select('in', [1, 'a', none])|list", "sort(attribute='a')", "map('int')|list", "default([])",
-        "selectattr('type', 'in', ['text'])|list", "select('number')|list", "map('length')|list",
+        "selectattr('type', 'in', ['text'])|list", "select('number')|list", "map('length')|list", "slice(2)|list",
+        "slice(3, 'f')|list", "groupby('role')",
+        "groupby('a', default='q')", "groupby(0)",
     ],
-    ("dict", "str"): ["tojson", "tojson(sort_keys=true)", "tojson(indent=1)", "string"],
+    ("dict", "str"): [
+        "tojson", "tojson(sort_keys=true)", "tojson(indent=1)", "string", "xmlattr", "xmlattr(false)", "urlencode",
+        "pprint",
+    ],
     ("dict", "list"): ["list", "dictsort", "items|list", "dictsort(by='value')", "dictsort(reverse=true)"],
     ("dict", "num"): ["length"],
     ("dict", "dict"): ["default({})"],
@@ -194,7 +201,7 @@ METHODS = {
     ("str", "str"): [
         "upper()", "lower()", "strip()", "lstrip()", "rstrip('\\n')", "strip('a<')", "title()", "capitalize()",
         "replace('a', 'bb')", "replace('', '.', 2)", "removeprefix('<')", "removesuffix('n')", "join(['x', 'y'])",
-        "split(',')[-1]", "format(1, 'b')",
+        "split(',')[-1]", "format(1, 'b')", "center(7)", "ljust(6, '.')", "rjust(6)", "zfill(5)", "swapcase()",
     ],
     ("str", "list"): [
         "split()", "split(' ')", "split('a', 1)", "rsplit(' ', 1)", "rsplit(None, 1)", "splitlines()",
@@ -213,7 +220,7 @@ METHODS = {
 TESTS = [
     "defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "mapping", "iterable",
     "sequence", "true", "false", "callable", "sameas none", "in l", "eq 1", "equalto('a')", "ne n", "escaped",
-    "not string", "not none", "lower", "upper",
+    "not string", "not none", "lower", "upper", "filter", "test",
 ]
 NUMBER_TESTS = ["odd", "even", "divisibleby 3", "divisibleby(2)", "lt 3", "ge(n)", "gt f"]
 ITEMS = {
@@ -332,7 +339,10 @@ def statement(r, depth):
             ]
         )
         target = "k, v" if "items" in over else r.choice(["x", "e", "m"])
-        loop = tag(r, f"for {target} in {over}" + (f" if {condition(r, 2)}" if r.random() < 0.3 else ""))
+        recursive = " recursive" if r.random() < 0.2 else ""
+        loop = tag(r, f"for {target} in {over}" + (f" if {condition(r, 2)}" if r.random() < 0.3 else "") + recursive)
+        if recursive:
+            loop += tag(r, f"loop({operand(r, 3, 'list')}) if loop.depth < 3", "{")
         loop += body() + "".join(tag(r, f"loop.{r.choice(LOOP)}", "{") for _ in range(r.randrange(3)))
         if r.random() < 0.2:
             loop += tag(r, f"if {condition(r, 3)}") + tag(r, r.choice(["break", "continue"])) + tag(r, "endif") + body()
@@ -340,7 +350,13 @@ def statement(r, depth):
     if kind == 10:
         body_of = tag(r, "for x in l") + tag(r, f"set ns.b = ns.b ~ {operand(r, 2, None)}") + tag(r, "endfor")
         return tag(r, "set ns = namespace(a=n, b='')") + body_of + tag(r, "ns.b", "{")
-    macro = tag(r, f"macro mm(s, x={operand(r, 3, None)}, e='e')") + body() + tag(r, "endmacro")
+    extra = r.choice(["", "caller(1)|upper if caller is defined", "varargs", "kwargs"])
+    macro = tag(r, f"macro mm(s, x={operand(r, 3, None)}, e='e')") + body()
+    macro += (tag(r, extra, "{") if extra else "") + tag(r, "endmacro")
+    if r.random() < 0.3:
+        macro += tag(r, f"call(v, w={operand(r, 3, None)}) mm({operand(r, 3, None)})") + body() + tag(r, "endcall")
+    if r.random() < 0.2:
+        macro += tag(r, f"mm(1, 2, 3, {operand(r, 3, None)}, q=s)", "{")
     calls = tag(r, f"mm({operand(r, 3, None)})", "{") + tag(r, f"mm(e={operand(r, 3, None)}, s=1)", "{")
     return macro + calls
 

@@ -13,9 +13,10 @@ enum pd_code_kind {
     PD_CODE_SET,         /* a: the value; b: the target */
     PD_CODE_SET_BLOCK,   /* a: a PD_CODE_SCOPE; b: the target; c: a filter of what the scope wrote, applied in it */
     PD_CODE_FOR,         /* a: what is iterated; b: a PD_CODE_SCOPE, its parameters the targets; c: the same for "else";
-                          * d: for "if", whose only statement is an expression */
+                          * d: for "if", whose only statement is an expression; op: 1 where it is recursive */
     PD_CODE_IF,          /* a: the condition; b: statements; c: of "else"; d: of "elif", each a PD_CODE_IF */
     PD_CODE_MACRO,       /* b: a PD_CODE_SCOPE, whose parameters are PD_CODE_PARAMETER; c: the name */
+    PD_CODE_CALL_BLOCK,  /* a: a PD_CODE_CALL, with a PD_CODE_CALLER among its arguments; b: as of PD_CODE_MACRO */
     PD_CODE_FILTER_BLOCK,   /* a: a PD_CODE_SCOPE; c: the filter */
     PD_CODE_SCOPE,       /* a: statements; b: parameters. As a statement: "with" and "generation"; c: values of b */
     PD_CODE_BREAK,
@@ -26,6 +27,7 @@ enum pd_code_kind {
     PD_CODE_MEMBER_TARGET,   /* a: the namespace's name; value: the member's */
     PD_CODE_CONSTANT,    /* value */
     PD_CODE_CAPTURED,    /* what the block wrote that a filter is applied to */
+    PD_CODE_CALLER,      /* the block of {% call %}, a macro without a name */
     PD_CODE_LIST,        /* a: items */
     PD_CODE_TUPLE,
     PD_CODE_DICT,        /* a: keys; b: values */
@@ -65,11 +67,15 @@ struct pd_variable {
     uint32_t slot, outer_level, outer_slot;
 };
 
+/* Names that stand for what a macro is called with, where its body has them. */
+enum pd_special { PD_SPECIAL_CALLER, PD_SPECIAL_KWARGS, PD_SPECIAL_VARARGS, PD_N_SPECIALS };
+
 /* What a frame has: for a program, the body of a loop, a macro, a block. */
 struct pd_scope {
     struct pd_scope *parent;
     struct pd_variable *variables, **last;
     uint32_t n;
+    struct pd_variable *specials[PD_N_SPECIALS];   /* of a macro; NULL: its body does not have the name */
 };
 
 struct pd_code {

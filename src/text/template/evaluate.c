@@ -5,6 +5,7 @@
 #include "text/template/chars.h"
 #include "text/template/frame.h"
 #include "text/template/lexer.h"
+#include "text/template/loop.h"
 #include "text/template/member.h"
 #include "text/template/operators.h"
 #include "text/template/print.h"
@@ -46,6 +47,11 @@ static peridot_status call_value(struct pd_value *out, struct pd_render *r, cons
         args->at[0] = *callee->method.self;
         return pd_builtin_call(out, r, callee->method.function, args);
     case PD_MACRO: return callee->macro->call(out, r, callee->macro, args);
+    case PD_LOOP: return callee->loop->call(out, r, callee->loop, args);
+    case PD_JOINER:
+        if (args->n > 1 || args->n_named) return pd_render_fail(r, "a joiner is called with arguments");
+        *out = callee->cycle->at++ ? callee->cycle->items.list.at[0] : pd_value_text(PD_CHARS(""));
+        return PERIDOT_OK;
     case PD_UNDEFINED: return pd_value_fail_undefined(r, callee);
     default: return pd_render_fail(r, "a value of type %s cannot be called", pd_value_type_name(callee));
     }
@@ -199,6 +205,7 @@ static peridot_status evaluate(struct pd_value *out, struct pd_render *r, const 
     case PD_CODE_NAME: return evaluate_name(out, r, code);
     case PD_CODE_CONSTANT: *out = code->value; return PERIDOT_OK;
     case PD_CODE_CAPTURED: *out = *r->captured; return PERIDOT_OK;
+    case PD_CODE_CALLER: *out = *r->caller; return PERIDOT_OK;
     case PD_CODE_LIST: case PD_CODE_TUPLE: return evaluate_list(out, r, code);
     case PD_CODE_DICT: return evaluate_dict(out, r, code);
     case PD_CODE_CALL: return evaluate_call(out, r, code);

@@ -132,34 +132,102 @@ static peridot_status fill_defaults(struct pd_render *r, const struct pd_code *s
     return PERIDOT_OK;
 }
 
+static peridot_status fail_macro(const struct pd_render *r)
+{
+    return pd_render_fail(r, "a macro is called with arguments that it does not take");
+}
+
+/* Arguments without names that are more than the n parameters. */
+static peridot_status fill_varargs(struct pd_value *out, struct pd_render *r, const struct pd_args *args, size_t n)
+{
+    const size_t n_more = args->n > n + 1 ? args->n - n - 1 : 0;
+    if (!out) return n_more ? fail_macro(r) : PERIDOT_OK;
+    PD_TRY(pd_list_create(out, r, n_more));
+    out->type = PD_TUPLE;
+    for (size_t i = 0; i < n_more; i++) out->list.at[i] = args->at[n + 1 + i];
+    return PERIDOT_OK;
+}
+
+/* Whether a parameter that has no value yet is called so. */
+static bool is_wanted(const struct pd_code *parameters, const struct pd_args *args, struct pd_chars name)
+{
+    for (size_t i = 1; parameters; parameters = parameters->next, i++)
+        if (i >= args->n && pd_chars_equal(parameters->value.text, name)) return true;
+    return false;
+}
+
+/* Arguments with names that no parameter has. */
+static peridot_status fill_kwargs(struct pd_value *kwargs, struct pd_value *caller, struct pd_render *r,
+                                  const struct pd_args *args, const struct pd_code *parameters)
+{
+    const struct pd_value *value = args->at + args->n;
+    if (kwargs) PD_TRY(pd_dict_create(kwargs, r, true));
+    if (caller) *caller = pd_value_undefined(PD_CHARS("caller"));
+    for (const struct pd_code *named = args->named; named; named = named->next, value++) {
+        if (is_wanted(parameters, args, named->value.text)) continue;
+        if (caller && pd_chars_are(named->value.text, "caller")) *caller = *value;
+        else if (kwargs) PD_TRY(pd_dict_put(r, kwargs->dict, &named->value, value));
+        else return fail_macro(r);
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status fill_specials(struct pd_render *r, const struct pd_code *scope, struct pd_frame *frame,
+                                    const struct pd_args *args, size_t n)
+{
+    struct pd_value *at[PD_N_SPECIALS];
+    for (size_t i = 0; i < PD_N_SPECIALS; i++) {
+        const struct pd_variable *v = scope->scope->specials[i];
+        at[i] = v ? &frame->at[v->slot] : NULL;
+    }
+    PD_TRY(fill_varargs(at[PD_SPECIAL_VARARGS], r, args, n));
+    return fill_kwargs(at[PD_SPECIAL_KWARGS], at[PD_SPECIAL_CALLER], r, args, scope->b);
+}
+
 static peridot_status call_macro(struct pd_value *out, struct pd_render *r, const struct pd_macro *macro,
                                  const struct pd_args *args)
 {
     const struct pd_code *const scope = macro->code->b;
     struct pd_frame *frame, *const before = r->frame;
-    size_t n = 1, n_named = 0;
+    size_t n = 1;
     PD_TRY(pd_frame_create(&frame, r, scope->scope, macro->frame));
     for (const struct pd_code *parameter = scope->b; parameter; parameter = parameter->next, n++) {
         const struct pd_value *named = n < args->n ? NULL : find_named(args, parameter->value.text);
-        n_named += named != NULL;
         if (n < args->n) frame->at[parameter->slot] = args->at[n];
         else if (named) frame->at[parameter->slot] = *named;
     }
-    if (n < args->n || n_named < args->n_named)
-        return pd_render_fail(r, "a macro is called with arguments that it does not take");
+    PD_TRY(fill_specials(r, scope, frame, args, n - 1));
     r->frame = frame;
     PD_TRY(fill_defaults(r, scope, frame));
     r->frame = before;
     return run_scope(out, r, scope, frame);
 }
 
-static peridot_status execute_macro(struct pd_render *r, const struct pd_code *code)
+static peridot_status create_macro(struct pd_value *out, struct pd_render *r, const struct pd_code *code)
 {
     struct pd_macro *macro;
     PD_TRY(pd_render_alloc(&macro, r, 1, sizeof *macro));
     *macro = (struct pd_macro){code, r->frame, call_macro};
-    *pd_frame_variable(r, code->c) = (struct pd_value){.type = PD_MACRO, .macro = macro};
+    *out = (struct pd_value){.type = PD_MACRO, .macro = macro};
     return PERIDOT_OK;
+}
+
+static peridot_status execute_macro(struct pd_render *r, const struct pd_code *code)
+{
+    struct pd_value macro;
+    PD_TRY(create_macro(&macro, r, code));
+    *pd_frame_variable(r, code->c) = macro;
+    return PERIDOT_OK;
+}
+
+static peridot_status execute_call_block(struct pd_render *r, const struct pd_code *code)
+{
+    struct pd_value macro, value, *const caller = r->caller;
+    PD_TRY(create_macro(&macro, r, code));
+    r->caller = &macro;
+    PD_TRY(pd_evaluate(&value, r, code->a));
+    r->caller = caller;
+    return pd_print(r->out, &value);
 }
 
 /* ---- loops ---- */
@@ -200,14 +268,19 @@ static peridot_status add_condition(struct pd_loop *l, struct pd_render *r, cons
     return PERIDOT_OK;
 }
 
-static peridot_status execute_for(struct pd_render *r, const struct pd_code *code)
+static peridot_status call_loop(struct pd_value *out, struct pd_render *r, const struct pd_loop *l,
+                                const struct pd_args *args);
+
+/* In r->frame, over what is given. */
+static peridot_status run_for(struct pd_render *r, const struct pd_code *code, const struct pd_value *iterated,
+                              int64_t depth0)
 {
     struct pd_frame *frame, *const before = r->frame;
     struct pd_loop *l;
     bool done = false, ran_through = false;
     PD_TRY(pd_render_alloc(&l, r, 1, sizeof *l));
-    l->index0 = -1;
-    PD_TRY(pd_evaluate(&l->iterated, r, code->a));
+    *l = (struct pd_loop){.index0 = -1, .iterated = *iterated, .depth0 = depth0, .call = call_loop,
+                          .code = code, .frame = before};
     r->line = code->line;
     PD_TRY(pd_iterate(&l->it, r, &l->iterated));
     if (code->d) PD_TRY(add_condition(l, r, code));
@@ -229,6 +302,30 @@ static peridot_status execute_for(struct pd_render *r, const struct pd_code *cod
     if (ran_through || !code->c) return PERIDOT_OK;   /* jinja2 asks whether a body was run to its end */
     PD_TRY(pd_frame_create(&frame, r, code->c->scope, before));
     return run_scope(NULL, r, code->c, frame);
+}
+
+static peridot_status call_loop(struct pd_value *out, struct pd_render *r, const struct pd_loop *l,
+                                const struct pd_args *args)
+{
+    struct pd_builder text = {.r = r}, *const before_out = r->out;
+    struct pd_frame *const before = r->frame;
+    if (!l->code->op) return pd_render_fail(r, "a loop that is not recursive is called");
+    if (args->n != 2 || args->n_named) return pd_render_fail(r, "a loop is not called with one argument");
+    const struct pd_value iterated = args->at[1];
+    r->out = &text;
+    r->frame = l->frame;
+    PD_TRY(run_for(r, l->code, &iterated, l->depth0 + 1));
+    r->out = before_out;
+    r->frame = before;
+    *out = pd_builder_value(&text);
+    return PERIDOT_OK;
+}
+
+static peridot_status execute_for(struct pd_render *r, const struct pd_code *code)
+{
+    struct pd_value iterated;
+    PD_TRY(pd_evaluate(&iterated, r, code->a));
+    return run_for(r, code, &iterated, 0);
 }
 
 /* ---- the others ---- */
@@ -263,6 +360,7 @@ static peridot_status execute(struct pd_render *r, const struct pd_code *code)
     case PD_CODE_FOR: return execute_for(r, code);
     case PD_CODE_IF: return execute_if(r, code);
     case PD_CODE_MACRO: return execute_macro(r, code);
+    case PD_CODE_CALL_BLOCK: return execute_call_block(r, code);
     case PD_CODE_FILTER_BLOCK: return execute_filter_block(r, code);
     case PD_CODE_BREAK: r->flow = PD_FLOW_BREAK; return PERIDOT_OK;
     case PD_CODE_CONTINUE: r->flow = PD_FLOW_CONTINUE; return PERIDOT_OK;

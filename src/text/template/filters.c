@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "base/utf8.h"
 #include "text/template/code.h"
+#include "text/template/filters_layout.h"
 #include "text/template/filters_list.h"
 #include "text/template/filters_text.h"
 #include "text/template/iterate.h"
@@ -136,23 +137,32 @@ FILTER(rejectattr)
 }
 
 static const struct pd_builtin filters[] = {
-    {"abs", "", pd_filter_abs}, {"batch", "linecount! fill_with", pd_filter_batch},
-    {"capitalize", "", pd_str_capitalize}, {"count", "", pd_filter_length},
+    {"abs", "", pd_filter_abs}, {"attr", "name!", pd_filter_attr},
+    {"batch", "linecount! fill_with", pd_filter_batch}, {"capitalize", "", pd_str_capitalize},
+    {"center", "width", pd_str_center}, {"count", "", pd_filter_length},
     {"d", "default_value boolean", pd_filter_default}, {"default", "default_value boolean", pd_filter_default},
     {"dictsort", "case_sensitive by reverse", pd_filter_dictsort}, {"e", "", pd_filter_escape},
     {"escape", "", pd_filter_escape}, {"first", "", pd_filter_first}, {"float", "default", pd_filter_float},
-    {"format", "*", pd_filter_format}, {"indent", "width first blank", pd_filter_indent},
+    {"forceescape", "", pd_filter_forceescape}, {"format", "*", pd_filter_format},
+    {"groupby", "attribute! default case_sensitive", pd_filter_groupby},
+    {"indent", "width first blank", pd_filter_indent},
     {"int", "default base", pd_filter_int}, {"items", "", pd_filter_items}, {"join", "d attribute", pd_filter_join},
     {"last", "", pd_filter_last}, {"length", "", pd_filter_length}, {"list", "", pd_filter_list},
     {"lower", "", pd_str_lower}, {"map", "*", map}, {"max", "case_sensitive attribute", pd_filter_max},
-    {"min", "case_sensitive attribute", pd_filter_min}, {"reject", "*", reject_if}, {"rejectattr", "*", rejectattr},
+    {"min", "case_sensitive attribute", pd_filter_min}, {"pprint", "", pd_filter_pprint},
+    {"reject", "*", reject_if}, {"rejectattr", "*", rejectattr},
     {"replace", "old! new! count", pd_filter_replace}, {"reverse", "", pd_filter_reverse},
     {"round", "precision method", pd_filter_round}, {"safe", "", pd_filter_safe}, {"select", "*", select_if},
-    {"selectattr", "*", selectattr}, {"sort", "reverse case_sensitive attribute", pd_filter_sort},
-    {"string", "", pd_filter_string}, {"sum", "attribute start", pd_filter_sum}, {"title", "", pd_filter_title},
+    {"selectattr", "*", selectattr}, {"slice", "slices! fill_with", pd_filter_slice},
+    {"sort", "reverse case_sensitive attribute", pd_filter_sort},
+    {"string", "", pd_filter_string}, {"striptags", "", pd_filter_striptags},
+    {"sum", "attribute start", pd_filter_sum}, {"title", "", pd_filter_title},
     {"tojson", "ensure_ascii indent separators sort_keys", pd_filter_tojson}, {"trim", "chars", pd_str_strip},
+    {"truncate", "length killwords end leeway", pd_filter_truncate},
     {"unique", "case_sensitive attribute", pd_filter_unique}, {"upper", "", pd_str_upper},
-    {"wordcount", "", pd_filter_wordcount},
+    {"urlencode", "", pd_filter_urlencode}, {"wordcount", "", pd_filter_wordcount},
+    {"wordwrap", "width break_long_words wrapstring break_on_hyphens", pd_filter_wordwrap},
+    {"xmlattr", "autospace", pd_filter_xmlattr},
 };
 
 const struct pd_builtin *pd_filter_find(struct pd_chars name)

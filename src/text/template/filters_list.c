@@ -166,10 +166,10 @@ struct order {
 
 /* What is compared of a value: strings in lower case unless case matters. */
 static peridot_status key_of(struct pd_value *out, const struct order *o, const struct pd_value *v,
-                             const struct pd_value *path)
+                             const struct pd_value *path, const struct pd_value *otherwise)
 {
     struct pd_value key[2];
-    PD_TRY(pd_get_path(&key[0], o->r, v, path, NULL));
+    PD_TRY(pd_get_path(&key[0], o->r, v, path, otherwise));
     if (!o->ignores_case || key[0].type != PD_TEXT) {
         *out = key[0];
         return PERIDOT_OK;
@@ -204,8 +204,9 @@ static peridot_status merge_sort(const struct order *o, struct keyed *at, struct
     return PERIDOT_OK;
 }
 
-/* Sorts the list's values by what `path` says of each. */
-static peridot_status sort_list(struct pd_value *list, const struct order *o, const struct pd_value *path)
+/* Sorts the list's values by what `path` says of each, or else `otherwise` (NULL: nothing). */
+static peridot_status sort_list(struct pd_value *list, const struct order *o, const struct pd_value *path,
+                                const struct pd_value *otherwise)
 {
     const size_t n = list->list.n;
     struct pd_value *const values = list->list.at;
@@ -213,7 +214,7 @@ static peridot_status sort_list(struct pd_value *list, const struct order *o, co
     PD_TRY(pd_render_alloc(&at, o->r, n, sizeof *at));
     PD_TRY(pd_render_alloc(&spare, o->r, n, sizeof *spare));
     for (size_t i = 0; i < n; i++) {
-        PD_TRY(key_of(&at[i].key, o, &values[i], path));
+        PD_TRY(key_of(&at[i].key, o, &values[i], path, otherwise));
         at[i].value = values[i];
     }
     PD_TRY(merge_sort(o, at, spare, n));
@@ -229,7 +230,7 @@ PD_BUILTIN(pd_filter_sort)
     if (a[3].type == PD_TEXT && a[3].text.size && memchr(a[3].text.data, ',', a[3].text.size))
         return pd_render_fail(r, "sorting by several attributes is not supported");
     PD_TRY(pd_value_list(out, r, a));
-    return sort_list(out, &o, &a[3]);
+    return sort_list(out, &o, &a[3], NULL);
 }
 
 PD_BUILTIN(pd_filter_dictsort)
@@ -243,7 +244,7 @@ PD_BUILTIN(pd_filter_dictsort)
     if (!by_value && a[2].type != PD_UNSET && !(a[2].type == PD_TEXT && pd_chars_are(a[2].text, "key")))
         return pd_render_fail(r, "dictsort is by key or by value");
     PD_TRY(pd_dict_view(out, r, a->dict, PD_VIEW_ITEMS));
-    return sort_list(out, &o, &which);
+    return sort_list(out, &o, &which, NULL);
 }
 
 /* ---- all of a sequence ---- */
@@ -259,7 +260,7 @@ PD_BUILTIN(pd_filter_unique)
     PD_TRY(pd_value_list(&all, r, a));
     PD_TRY(pd_list_create(out, r, all.list.n));
     for (size_t i = 0; i < all.list.n; i++) {
-        PD_TRY(key_of(&key, &o, &all.list.at[i], &a[2]));
+        PD_TRY(key_of(&key, &o, &all.list.at[i], &a[2], NULL));
         PD_TRY(pd_dict_find(&found, r, seen.dict, &key));
         if (found) continue;
         PD_TRY(pd_dict_put(r, seen.dict, &key, &key));
@@ -280,7 +281,7 @@ static peridot_status find_extreme(struct pd_value *out, const struct order *o, 
         PD_TRY(pd_iterator_next(&item, &done, &it, o->r));
         if (done && i == 0) *out = pd_value_undefined(PD_CHARS("an element of an empty sequence"));
         if (done) return PERIDOT_OK;
-        PD_TRY(key_of(&key, o, &item, &a[2]));
+        PD_TRY(key_of(&key, o, &item, &a[2], NULL));
         better = i == 0;
         if (!better) PD_TRY(is_before(&better, o, &key, &best_key));
         if (!better) continue;
@@ -319,22 +320,94 @@ PD_BUILTIN(pd_filter_sum)
     return PERIDOT_OK;
 }
 
+/* A part of a list, and one more value where `fill` is none of PD_UNSET and none. */
+static peridot_status create_part(struct pd_value *out, struct pd_render *r, const struct pd_value *list, size_t from,
+                                  size_t n, const struct pd_value *fill, size_t n_fill)
+{
+    if (fill->type == PD_UNSET || fill->type == PD_NONE) n_fill = 0;
+    PD_TRY(pd_list_create(out, r, n + n_fill));
+    for (size_t i = 0; i < n + n_fill; i++) out->list.at[i] = i < n ? list->list.at[from + i] : *fill;
+    return PERIDOT_OK;
+}
+
+static peridot_status iterate_over(struct pd_value *out, struct pd_render *r, const struct pd_value *list)
+{
+    struct pd_iterator it;
+    PD_TRY(pd_iterate(&it, r, list));
+    return pd_iterator_keep(out, r, &it);
+}
+
 PD_BUILTIN(pd_filter_batch)
 {
-    struct pd_value all, line;
-    struct pd_iterator it;
+    struct pd_value all, batches;
     (void)args;
     if (!pd_is_integer(&a[1]) || pd_value_integer(&a[1]) < 1) return pd_render_fail(r, "batches of no size");
     const size_t n = (size_t)pd_value_integer(&a[1]);
-    const bool fills = a[2].type != PD_UNSET && a[2].type != PD_NONE;
     PD_TRY(pd_value_list(&all, r, a));
-    PD_TRY(pd_list_create(out, r, (size_t)pd_div_up(all.list.n, n)));
-    for (size_t i = 0; i < out->list.n; i++) {
-        const size_t left = all.list.n - i * n, size = left < n && !fills ? left : n;
-        PD_TRY(pd_list_create(&line, r, size));
-        for (size_t k = 0; k < size; k++) line.list.at[k] = k < left ? all.list.at[i * n + k] : a[2];
-        out->list.at[i] = line;
+    PD_TRY(pd_list_create(&batches, r, (size_t)pd_div_up(all.list.n, n)));
+    for (size_t i = 0; i < batches.list.n; i++) {
+        const size_t size = pd_min(all.list.n - i * n, n);
+        PD_TRY(create_part(&batches.list.at[i], r, &all, i * n, size, &a[2], n - size));
     }
-    PD_TRY(pd_iterate(&it, r, out));
-    return pd_iterator_keep(out, r, &it);
+    return iterate_over(out, r, &batches);
+}
+
+/* So many lists, of which the first ones are longer by one where they cannot be equal: the others are filled up. */
+PD_BUILTIN(pd_filter_slice)
+{
+    struct pd_value all, slices;
+    (void)args;
+    if (!pd_is_integer(&a[1]) || pd_value_integer(&a[1]) < 1) return pd_render_fail(r, "slices of no number");
+    const size_t n = (size_t)pd_value_integer(&a[1]);
+    PD_TRY(pd_value_list(&all, r, a));
+    PD_TRY(pd_list_create(&slices, r, n));
+    PD_TRY(pd_render_spend(r, n));
+    const size_t size = all.list.n / n, n_longer = all.list.n % n;
+    for (size_t i = 0; i < n; i++) {
+        const size_t from = i * size + pd_min(i, n_longer);
+        PD_TRY(create_part(&slices.list.at[i], r, &all, from, size + (i < n_longer), &a[2], i >= n_longer));
+    }
+    return iterate_over(out, r, &slices);
+}
+
+/* Pairs of what the values have in common and a list of them, in the order of the former. */
+PD_BUILTIN(pd_filter_groupby)
+{
+    const struct order o = {r, !pd_value_is_true(&a[3]), false, false};
+    struct pd_value all, *pair = NULL, *values = NULL, key, last;
+    size_t n = 0;
+    bool same = false;
+    (void)args;
+    PD_TRY(pd_value_list(&all, r, a));
+    PD_TRY(sort_list(&all, &o, &a[1], &a[2]));
+    PD_TRY(pd_list_create(out, r, all.list.n));
+    for (size_t i = 0; i < all.list.n; i++) {
+        PD_TRY(key_of(&key, &o, &all.list.at[i], &a[1], &a[2]));
+        if (i) PD_TRY(pd_value_equals(&same, r, &key, &last));
+        last = key;
+        if (!same) {
+            pair = &out->list.at[n++];
+            PD_TRY(pd_list_create(pair, r, 2));
+            pair->type = PD_TUPLE;
+            pair->kind = 1;
+            PD_TRY(pd_get_path(&pair->list.at[0], r, &all.list.at[i], &a[1], &a[2]));
+            values = &pair->list.at[1];
+            *values = (struct pd_value){.type = PD_LIST, .own = true, .list.at = &all.list.at[i]};
+        }
+        values->list.n++;
+    }
+    out->list.n = n;
+    return PERIDOT_OK;
+}
+
+/* Of an object, not of its keys. */
+PD_BUILTIN(pd_filter_attr)
+{
+    bool found;
+    (void)args;
+    const struct pd_value object = *a;
+    if (a[1].type != PD_TEXT) return pd_render_fail(r, "the name of an attribute is no text");
+    PD_TRY(pd_get_attribute(out, &found, r, &object, a[1].text));
+    if (!found) *out = pd_value_undefined(a[1].text);
+    return PERIDOT_OK;
 }

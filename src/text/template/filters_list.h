@@ -19,6 +19,9 @@ PD_BUILTIN(pd_filter_min);           /* case_sensitive attribute */
 PD_BUILTIN(pd_filter_max);
 PD_BUILTIN(pd_filter_sum);           /* attribute start */
 PD_BUILTIN(pd_filter_batch);         /* linecount fill_with */
+PD_BUILTIN(pd_filter_slice);         /* slices fill_with */
+PD_BUILTIN(pd_filter_groupby);       /* attribute default case_sensitive */
+PD_BUILTIN(pd_filter_attr);          /* name */
 
 /* An attribute by jinja2's path, "a.b.0", or an index; PD_UNSET or none: the value itself. */
 peridot_status pd_get_path(struct pd_value *out, struct pd_render *r, const struct pd_value *of,

@@ -1,6 +1,8 @@
 #include "text/template/filters_text.h"
 
 #include "base/num.h"
+#include "text/template/filters_list.h"
+#include "text/template/iterate.h"
 #include "text/template/number.h"
 #include "text/template/operators.h"
 #include "text/template/print.h"
@@ -35,6 +37,148 @@ PD_BUILTIN(pd_filter_escape)
     (void)args;
     PD_TRY(pd_render_scan(r, a->type == PD_TEXT ? 4 * a->text.size : 0));
     return pd_value_escape(out, r, a);
+}
+
+PD_BUILTIN(pd_filter_forceescape)
+{
+    struct pd_value text;
+    PD_TRY(pd_filter_string(&text, r, a, args));
+    text.markup = false;
+    return pd_value_escape(out, r, &text);
+}
+
+/* ---- HTML and URLs ---- */
+
+/* What is from each `open` up to the next `close` is taken out, and what is then side by side is looked at again. */
+static peridot_status cut_out(struct pd_chars *text, struct pd_render *r, struct pd_chars open, struct pd_chars close)
+{
+    for (;;) {
+        struct pd_builder b = {.r = r};
+        size_t from, to;
+        PD_TRY(pd_chars_find(&from, r, *text, open, 0));
+        if (from == SIZE_MAX) return PERIDOT_OK;
+        PD_TRY(pd_chars_find(&to, r, *text, close, from));
+        if (to == SIZE_MAX) return PERIDOT_OK;
+        to += close.size;
+        PD_TRY(pd_builder_add(&b, pd_chars_part(*text, 0, from)));
+        PD_TRY(pd_builder_add(&b, pd_chars_part(*text, to, text->size - to)));
+        *text = pd_builder_value(&b).text;
+    }
+}
+
+/* The entities that escaping makes, and three more: there are thousands. */
+static peridot_status unescape(struct pd_value *out, struct pd_render *r, struct pd_chars text)
+{
+    static const struct { const char *name, *text; } entities[] = {{"&amp;", "&"}, {"&lt;", "<"}, {"&gt;", ">"},
+        {"&#39;", "'"}, {"&#34;", "\""}, {"&quot;", "\""}, {"&apos;", "'"}, {"&nbsp;", "\xc2\xa0"}};
+    struct pd_builder b = {.r = r};
+    for (size_t at = 0, size; at < text.size; at += size) {
+        const char *end = memchr(text.data + at, '&', text.size - at);
+        size_t i = 0;
+        size = end ? (size_t)(end - text.data) - at : text.size - at;
+        PD_TRY(pd_builder_add(&b, pd_chars_part(text, at, size)));
+        if (!end || size) continue;
+        const size_t left = text.size - at;
+        for (size = 0; i < PD_COUNT(entities) && !size; i++) {
+            const size_t n = strlen(entities[i].name);
+            if (n <= left && memcmp(text.data + at, entities[i].name, n) == 0) size = n;
+        }
+        const char next = left > 1 ? text.data[at + 1] : ' ';
+        if (!size && next != ' ' && next != '&' && next != '<' && next != '\n')
+            return pd_render_fail(r, "an entity in striptags is not supported");
+        const struct pd_chars part = pd_chars_part(text, at, size ? size : 1);
+        if (size) PD_TRY(pd_builder_string(&b, entities[i - 1].text, pd_chars_is_own(part)));
+        else PD_TRY(pd_builder_add(&b, part));
+        if (!size) size = 1;
+    }
+    *out = pd_builder_value(&b);
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_filter_striptags)
+{
+    struct pd_value text = {.type = PD_TEXT}, none[3] = {{.type = PD_UNSET}}, space = pd_value_text(PD_CHARS(" "));
+    PD_TRY(pd_value_string(&text.text, r, a));
+    PD_TRY(cut_out(&text.text, r, PD_CHARS("<!--"), PD_CHARS("-->")));
+    PD_TRY(cut_out(&text.text, r, PD_CHARS("<"), PD_CHARS(">")));
+    none[0] = text;
+    none[1].type = none[2].type = PD_UNSET;
+    PD_TRY(pd_str_split(&text, r, none, args));
+    PD_TRY(pd_filter_join(&text, r, (struct pd_value[]){text, space, {.type = PD_UNSET}}, args));
+    return unescape(out, r, text.text);
+}
+
+static peridot_status quote_url(struct pd_builder *b, const struct pd_value *v, bool in_query)
+{
+    struct pd_chars text;
+    char escaped[4];
+    PD_TRY(pd_value_string(&text, b->r, v));
+    if (v->type == PD_UNDEFINED) return pd_value_fail_undefined(b->r, v);
+    for (size_t i = 0; i < text.size; i++) {
+        const struct pd_chars c = pd_chars_part(text, i, 1);
+        const char code = text.data[i];
+        const bool plain = (code >= '0' && code <= '9') || ((code | 0x20) >= 'a' && (code | 0x20) <= 'z') ||
+                           (code && strchr("_.-~", code)) || (code == '/' && !in_query);
+        snprintf(escaped, sizeof escaped, "%%%02X", (unsigned char)code);
+        if (in_query && code == ' ') strcpy(escaped, "+");
+        if (plain) PD_TRY(pd_builder_add(b, c));
+        else PD_TRY(pd_builder_string(b, escaped, pd_chars_is_own(c)));
+    }
+    return PERIDOT_OK;
+}
+
+/* A text for a path, or pairs for a query. */
+PD_BUILTIN(pd_filter_urlencode)
+{
+    struct pd_builder b = {.r = r};
+    struct pd_value pairs = *a, pair;
+    (void)args;
+    const bool is_query = a->type != PD_TEXT && pd_is_iterable(a);
+    if (a->type == PD_DICT) PD_TRY(pd_dict_view(&pairs, r, a->dict, PD_VIEW_ITEMS));
+    if (is_query) PD_TRY(pd_value_list(&pairs, r, &pairs));
+    else PD_TRY(quote_url(&b, a, false));
+    for (size_t i = 0; is_query && i < pairs.list.n; i++) {
+        PD_TRY(pd_value_list(&pair, r, &pairs.list.at[i]));
+        if (pair.list.n != 2) return pd_render_fail(r, "urlencode of what is no pair");
+        if (i) PD_TRY(pd_builder_string(&b, "&", true));
+        PD_TRY(quote_url(&b, &pair.list.at[0], true));
+        PD_TRY(pd_builder_string(&b, "=", true));
+        PD_TRY(quote_url(&b, &pair.list.at[1], true));
+    }
+    *out = pd_builder_value(&b);
+    return PERIDOT_OK;
+}
+
+static peridot_status add_attribute(struct pd_builder *b, const struct pd_pair *pair)
+{
+    struct pd_value escaped;
+    if (pair->key.type != PD_TEXT) return pd_render_fail(b->r, "the name of an attribute is no text");
+    for (size_t i = 0; i < pair->key.text.size; i++)
+        if (memchr(" \t\n\r\f\v/>=", pair->key.text.data[i], 9))
+            return pd_render_fail(b->r, "the name of an attribute has a character that it may not have");
+    PD_TRY(pd_value_escape(&escaped, b->r, &pair->key));
+    PD_TRY(pd_builder_add(b, escaped.text));
+    PD_TRY(pd_builder_string(b, "=\"", true));
+    PD_TRY(pd_value_escape(&escaped, b->r, &pair->value));
+    PD_TRY(pd_builder_add(b, escaped.text));
+    return pd_builder_string(b, "\"", true);
+}
+
+PD_BUILTIN(pd_filter_xmlattr)
+{
+    struct pd_builder b = {.r = r};
+    (void)args;
+    const bool space = a[1].type == PD_UNSET || pd_value_is_true(&a[1]);
+    if (a->type == PD_UNDEFINED) return pd_value_fail_undefined(r, a);
+    if (a->type != PD_DICT) return pd_render_fail(r, "xmlattr of a value of type %s", pd_value_type_name(a));
+    for (size_t i = 0; i < a->dict->n; i++) {
+        const struct pd_pair *pair = &a->dict->at[i];
+        if (pair->value.type == PD_NONE || pair->value.type == PD_UNDEFINED) continue;
+        if (b.size || space) PD_TRY(pd_builder_string(&b, " ", true));
+        PD_TRY(add_attribute(&b, pair));
+    }
+    *out = pd_builder_value(&b);
+    return PERIDOT_OK;
 }
 
 /* Words of the filter begin after white space and opening brackets, and after a hyphen. */

@@ -7,6 +7,10 @@
 PD_BUILTIN(pd_filter_string);
 PD_BUILTIN(pd_filter_safe);
 PD_BUILTIN(pd_filter_escape);
+PD_BUILTIN(pd_filter_forceescape);
+PD_BUILTIN(pd_filter_striptags);
+PD_BUILTIN(pd_filter_urlencode);
+PD_BUILTIN(pd_filter_xmlattr);       /* autospace */
 PD_BUILTIN(pd_filter_title);
 PD_BUILTIN(pd_filter_replace);       /* old new count */
 PD_BUILTIN(pd_filter_indent);        /* width first blank */

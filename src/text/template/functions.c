@@ -194,9 +194,43 @@ FUNCTION(strftime_now)
     return PERIDOT_OK;
 }
 
+/* ---- cyclers and joiners ---- */
+
+static peridot_status create_cycle(struct pd_value *out, struct pd_render *r, enum pd_value_type type,
+                                   const struct pd_value *items, size_t n)
+{
+    struct pd_cycle *cycle;
+    PD_TRY(pd_render_alloc(&cycle, r, 1, sizeof *cycle));
+    PD_TRY(pd_list_create(&cycle->items, r, n));
+    for (size_t i = 0; i < n; i++) cycle->items.list.at[i] = items[i];
+    *out = (struct pd_value){.type = (unsigned char)type, .cycle = cycle};
+    return PERIDOT_OK;
+}
+
+FUNCTION(make_cycler)
+{
+    (void)a;
+    if (args->n < 2 || args->n_named) return pd_render_fail(r, "a cycler has nothing to choose from");
+    return create_cycle(out, r, PD_CYCLER, args->at + 1, args->n - 1);
+}
+
+FUNCTION(make_joiner)
+{
+    const struct pd_value usual = pd_value_text(PD_CHARS(", "));
+    (void)args;
+    return create_cycle(out, r, PD_JOINER, a[1].type == PD_UNSET ? &usual : &a[1], 1);
+}
+
+FUNCTION(lipsum)
+{
+    (void)out, (void)a, (void)args;
+    return pd_render_fail(r, "random texts are not supported");
+}
+
 static const struct pd_builtin functions[] = {
     {"raise_exception", "message!", raise_exception}, {"namespace", "*", make_namespace}, {"dict", "*", make_dict},
-    {"range", "a! b c", make_range}, {"strftime_now", "format!", strftime_now},
+    {"range", "a! b c", make_range}, {"strftime_now", "format!", strftime_now}, {"cycler", "*", make_cycler},
+    {"joiner", "sep", make_joiner}, {"lipsum", "*", lipsum},
 };
 
 const struct pd_builtin *pd_function_find(struct pd_chars name)

@@ -66,7 +66,7 @@ peridot_status pd_loop_member(struct pd_value *out, bool *found, struct pd_loop 
     case 'l': *out = own_bool(l->after.type == PD_UNSET); break;
     case 'p': *out = or_undefined(l->index0 ? l->before : (struct pd_value){.type = PD_UNSET}, name); break;
     case 'x': *out = or_undefined(l->after, name); break;
-    default: *out = pd_value_int(members[i].add, true); break;
+    default: *out = pd_value_int(l->depth0 + members[i].add, true); break;
     }
     return PERIDOT_OK;
 }

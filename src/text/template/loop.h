@@ -10,6 +10,12 @@ struct pd_loop {
     struct pd_value before, current, after;
     bool has_after, has_length, has_changed;
     int64_t index0;                      /* -1 before the first */
+    int64_t depth0;                      /* calls of itself around it */
+    /* loop(x): what the loop, which must be recursive, writes for the values of x; its code, and the frame around. */
+    peridot_status (*call)(struct pd_value *out, struct pd_render *r, const struct pd_loop *loop,
+                           const struct pd_args *args);
+    const struct pd_code *code;
+    struct pd_frame *frame;
     size_t length;
     struct pd_value changed;             /* the arguments of loop.changed, last time */
 };

@@ -29,9 +29,8 @@ static peridot_status bind_method(struct pd_value *out, struct pd_render *r, con
     return PERIDOT_OK;
 }
 
-/* An attribute that the object has in Python, not a key. */
-static peridot_status get_attribute(struct pd_value *out, bool *found, struct pd_render *r, const struct pd_value *of,
-                                    struct pd_chars name)
+peridot_status pd_get_attribute(struct pd_value *out, bool *found, struct pd_render *r, const struct pd_value *of,
+                                struct pd_chars name)
 {
     struct pd_value *member;
     const struct pd_value key = pd_value_text(name);
@@ -46,6 +45,16 @@ static peridot_status get_attribute(struct pd_value *out, bool *found, struct pd
         PD_TRY(pd_loop_member(out, found, of->loop, r, name));
         if (*found) return PERIDOT_OK;
     }
+    if (of->type == PD_CYCLER && pd_chars_are(name, "current")) {
+        *out = of->cycle->items.list.at[of->cycle->at];
+        return PERIDOT_OK;
+    }
+    if (of->type == PD_TUPLE && of->kind && of->list.n == 2)
+        for (size_t i = 0; i < 2; i++) {
+            if (!pd_chars_are(name, i ? "list" : "grouper")) continue;
+            *out = of->list.at[i];
+            return PERIDOT_OK;
+        }
     const struct pd_builtin *method = pd_method_find((enum pd_value_type)of->type, name);
     *found = method || is_dunder(name);
     if (method && method->call) return bind_method(out, r, of, method);
@@ -60,7 +69,7 @@ peridot_status pd_get_member(struct pd_value *out, struct pd_render *r, const st
     bool found;
     const struct pd_value object = *of, key = pd_value_text(name);
     if (object.type == PD_UNDEFINED && !is_dunder(name)) return pd_value_fail_undefined(r, of);
-    PD_TRY(get_attribute(out, &found, r, &object, name));
+    PD_TRY(pd_get_attribute(out, &found, r, &object, name));
     if (!found && object.type == PD_DICT) PD_TRY(pd_get_element(out, &found, r, &object, &key));
     if (!found) *out = pd_value_undefined(name);
     return PERIDOT_OK;
@@ -72,7 +81,7 @@ peridot_status pd_get_item(struct pd_value *out, struct pd_render *r, const stru
     bool found;
     const struct pd_value object = *of, key = *which;
     PD_TRY(pd_get_element(out, &found, r, &object, &key));
-    if (!found && key.type == PD_TEXT) PD_TRY(get_attribute(out, &found, r, &object, key.text));
+    if (!found && key.type == PD_TEXT) PD_TRY(pd_get_attribute(out, &found, r, &object, key.text));
     if (!found) *out = key.type == PD_TEXT ? pd_value_undefined(key.text) : pd_value_undefined(PD_CHARS("an element"));
     return PERIDOT_OK;
 }

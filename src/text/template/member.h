@@ -5,6 +5,9 @@
 
 #include "text/template/value.h"
 
+/* An attribute that the object has in Python, not a key. */
+peridot_status pd_get_attribute(struct pd_value *out, bool *found, struct pd_render *r, const struct pd_value *of,
+                                struct pd_chars name);
 peridot_status pd_get_member(struct pd_value *out, struct pd_render *r, const struct pd_value *of,
                              struct pd_chars name);
 peridot_status pd_get_item(struct pd_value *out, struct pd_render *r, const struct pd_value *of,

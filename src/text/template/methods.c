@@ -377,21 +377,42 @@ METHOD(loop_changed)
     return PERIDOT_OK;
 }
 
+METHOD(cycler_next)
+{
+    struct pd_cycle *cycle = a->cycle;
+    (void)r, (void)args;
+    *out = cycle->items.list.at[cycle->at];
+    cycle->at = (cycle->at + 1) % cycle->items.list.n;
+    return PERIDOT_OK;
+}
+
+METHOD(cycler_reset)
+{
+    (void)r, (void)args;
+    a->cycle->at = 0;
+    *out = pd_value_none();
+    return PERIDOT_OK;
+}
+
 static const struct pd_builtin texts[] = {
-    {"capitalize", "", pd_str_capitalize}, {"count", "sub! start end", str_count},
+    {"capitalize", "", pd_str_capitalize}, {"center", "width! fillchar", pd_str_center},
+    {"count", "sub! start end", str_count},
     {"endswith", "suffix! start end", str_endswith}, {"find", "sub! start end", str_find}, {"format", "*", str_format},
     {"index", "sub! start end", str_index}, {"isalnum", "", str_isalnum}, {"isalpha", "", str_isalpha},
     {"isascii", "", str_isascii}, {"isdecimal", "", str_isdigit}, {"isdigit", "", str_isdigit},
     {"islower", "", str_islower}, {"isnumeric", "", str_isdigit}, {"isspace", "", str_isspace},
-    {"isupper", "", str_isupper}, {"join", "iterable!", str_join}, {"lower", "", pd_str_lower},
+    {"isupper", "", str_isupper}, {"join", "iterable!", str_join}, {"ljust", "width! fillchar", pd_str_ljust},
+    {"lower", "", pd_str_lower},
     {"lstrip", "chars", pd_str_lstrip}, {"partition", "sep!", str_partition},
     {"removeprefix", "prefix!", str_removeprefix}, {"removesuffix", "suffix!", str_removesuffix},
     {"replace", "old! new! count", pd_str_replace}, {"rfind", "sub! start end", str_rfind},
-    {"rindex", "sub! start end", str_rindex}, {"rpartition", "sep!", str_rpartition},
+    {"rindex", "sub! start end", str_rindex}, {"rjust", "width! fillchar", pd_str_rjust},
+    {"rpartition", "sep!", str_rpartition},
     {"rsplit", "sep maxsplit", pd_str_rsplit}, {"rstrip", "chars", pd_str_rstrip},
     {"split", "sep maxsplit", pd_str_split}, {"splitlines", "keepends", pd_str_splitlines},
-    {"startswith", "prefix! start end", str_startswith}, {"strip", "chars", pd_str_strip}, {"title", "", str_title},
-    {"upper", "", pd_str_upper}, {NULL, NULL, NULL}};
+    {"startswith", "prefix! start end", str_startswith}, {"strip", "chars", pd_str_strip},
+    {"swapcase", "", pd_str_swapcase}, {"title", "", str_title}, {"upper", "", pd_str_upper},
+    {"zfill", "width!", pd_str_zfill}, {NULL, NULL, NULL}};
 
 static const struct pd_builtin lists[] = {
     {"append", "*", NULL}, {"clear", "*", NULL}, {"copy", "", copy}, {"count", "value!", list_count},
@@ -409,9 +430,12 @@ static const struct pd_builtin dicts[] = {
 static const struct pd_builtin loops[] = {
     {"changed", "*", loop_changed}, {"cycle", "*", loop_cycle}, {NULL, NULL, NULL}};
 
+static const struct pd_builtin cyclers[] = {
+    {"next", "", cycler_next}, {"reset", "", cycler_reset}, {NULL, NULL, NULL}};
+
 static const struct pd_builtin *const tables[] = {
     [PD_TEXT] = texts, [PD_LIST] = lists, [PD_TUPLE] = tuples, [PD_RANGE] = tuples, [PD_DICT] = dicts,
-    [PD_LOOP] = loops};
+    [PD_LOOP] = loops, [PD_CYCLER] = cyclers, [PD_JOINER] = NULL};
 
 const struct pd_builtin *pd_method_find(enum pd_value_type type, struct pd_chars name)
 {

@@ -264,12 +264,12 @@ static peridot_status sort_pairs(struct pd_render *r, struct pd_pair *at, struct
     return PERIDOT_OK;
 }
 
-static peridot_status sorted_pairs(struct pd_pair **out, struct pd_render *r, const struct pd_dict *d)
+peridot_status pd_dict_sorted(struct pd_pair **out, struct pd_render *r, const struct pd_dict *d)
 {
     struct pd_pair *spare;
     PD_TRY(pd_render_alloc(out, r, d->n, sizeof **out));
     PD_TRY(pd_render_alloc(&spare, r, d->n, sizeof *spare));
-    memcpy(*out, d->at, d->n * sizeof **out);
+    if (d->n) memcpy(*out, d->at, d->n * sizeof **out);
     return sort_pairs(r, *out, spare, d->n);
 }
 
@@ -277,7 +277,7 @@ static peridot_status json_dict(struct json *j, const struct pd_value *v)
 {
     const struct pd_chars colon = j->style->colon;
     struct pd_pair *pairs = v->dict->at;
-    if (j->style->sorted && v->dict->n) PD_TRY(sorted_pairs(&pairs, j->b->r, v->dict));
+    if (j->style->sorted && v->dict->n) PD_TRY(pd_dict_sorted(&pairs, j->b->r, v->dict));
     PD_TRY(pd_builder_bytes(j->b, "{", 1, v->own));
     j->level++;
     for (size_t i = 0; i < v->dict->n; i++) {

@@ -11,6 +11,9 @@ peridot_status pd_value_string(struct pd_chars *out, struct pd_render *r, const 
 /* Escaped for HTML, and marked safe; what is marked is not escaped again. */
 peridot_status pd_value_escape(struct pd_value *out, struct pd_render *r, const struct pd_value *v);
 
+/* The pairs of a dict in the order of their keys, [d->n]. */
+peridot_status pd_dict_sorted(struct pd_pair **out, struct pd_render *r, const struct pd_dict *d);
+
 struct pd_json_style {
     bool ascii, sorted;              /* ensure_ascii, sort_keys */
     bool lines;                      /* an item a line, behind `indent` for each level */

@@ -34,6 +34,8 @@ struct pd_render {
     struct pd_value *stack;                /* [PD_RENDER_MAX_STACK]: arguments of calls */
     size_t n_stack;
     struct pd_value *captured;             /* what a block wrote whose filter is being applied */
+    struct pd_value *caller;               /* the macro that the block is whose call is being made */
+    bool (*is_filter)(const struct pd_value *name);   /* whether there is one of this name, a text */
     struct pd_dict *inputs;                /* variables of the input that were read */
     enum pd_flow { PD_FLOW_ON, PD_FLOW_BREAK, PD_FLOW_CONTINUE } flow;
 };

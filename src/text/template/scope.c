@@ -13,7 +13,9 @@ struct pass {
     struct pd_template *t;
     struct pd_scope *scope;
     uint64_t n_steps;
-    uint32_t n_macros, n_loops;   /* around what is looked at */
+    struct pd_scope *macro;       /* around what is looked at, NULL: none */
+    uint32_t n_loops;             /* the same */
+    bool enters_macro;            /* the next scope is a macro's */
     bool in_branch;
     bool in_condition;            /* of the same frame: what is not there fails only where it is called */
 };
@@ -59,13 +61,19 @@ static peridot_status collect_all(struct pass *p, struct pd_code *list)
 
 static peridot_status load(struct pass *p, const struct pd_code *name)
 {
-    static const char *const special[] = {"caller", "kwargs", "varargs"};
+    static const char *const names[] = {
+        [PD_SPECIAL_CALLER] = "caller", [PD_SPECIAL_KWARGS] = "kwargs", [PD_SPECIAL_VARARGS] = "varargs"};
+    struct pd_scope *const here = p->scope;
     struct pd_variable *v;
     uint32_t level;
     PD_TRY(find(&v, &level, p, name));
-    for (size_t i = 0; i < PD_COUNT(special) && p->n_macros && !v; i++)
-        if (pd_chars_are(name->value.text, special[i]))
-            return pd_parser_fail(name->line, "%s in a macro is not supported", special[i]);
+    for (size_t i = 0; i < PD_COUNT(names) && p->macro && !v; i++) {
+        if (!pd_chars_are(name->value.text, names[i])) continue;
+        p->scope = p->macro;
+        PD_TRY(define(&v, p, name, PD_FROM_PARAMETER));
+        p->macro->specials[i] = v;
+        p->scope = here;
+    }
     return v ? PERIDOT_OK : define(&v, p, name, PD_FROM_INPUT);
 }
 
@@ -181,6 +189,8 @@ static peridot_status resolve_scope(struct pass *p, struct pd_code *scope, struc
     if (!s) return pd_fail_alloc(sizeof *s, "a template");
     *s = (struct pd_scope){.parent = p->scope, .last = &s->variables};
     scope->scope = p->scope = s;
+    if (p->enters_macro) p->macro = s;
+    p->enters_macro = false;
     p->in_branch = p->in_condition = false;
     for (struct pd_code *target = parameters; target; target = target->next) PD_TRY(declare(p, target));
     if (loop) PD_TRY(define(&v, p, &(struct pd_code){.value.text = PD_CHARS("loop")}, PD_FROM_PARAMETER));
@@ -192,6 +202,7 @@ static peridot_status resolve_scope(struct pass *p, struct pd_code *scope, struc
         if (target->kind == PD_CODE_PARAMETER) PD_TRY(resolve_all(p, target->a));
     PD_TRY(resolve_all(p, scope->a));
     p->scope = before.scope;
+    p->macro = before.macro;
     p->in_branch = before.in_branch;
     p->in_condition = before.in_condition;
     return PERIDOT_OK;
@@ -210,11 +221,9 @@ static peridot_status resolve_for(struct pass *p, struct pd_code *loop)
 static peridot_status resolve_macro(struct pass *p, struct pd_code *macro)
 {
     struct pd_variable *v;
-    PD_TRY(resolve_name(&v, p, macro->c));
-    p->n_macros++;
-    PD_TRY(resolve_scope(p, macro->b, macro->b->b, false));
-    p->n_macros--;
-    return PERIDOT_OK;
+    if (macro->c) PD_TRY(resolve_name(&v, p, macro->c));
+    p->enters_macro = true;
+    return resolve_scope(p, macro->b, macro->b->b, false);
 }
 
 /* The filter of a block is applied in the block's frame. */
@@ -262,6 +271,9 @@ static peridot_status resolve(struct pass *p, struct pd_code *code)
     case PD_CODE_NAME: return resolve_name(&v, p, code);
     case PD_CODE_FOR: return resolve_for(p, code);
     case PD_CODE_MACRO: return resolve_macro(p, code);
+    case PD_CODE_CALL_BLOCK:
+        PD_TRY(resolve_all(p, code->a));
+        return resolve_macro(p, code);
     case PD_CODE_SET_BLOCK: case PD_CODE_FILTER_BLOCK: return resolve_block(p, code);
     case PD_CODE_SCOPE:
         PD_TRY(resolve_all(p, code->c));

@@ -118,7 +118,7 @@ static peridot_status parse_for(struct pd_code *loop, struct pd_parser *p)
 {
     static const char *const ends[] = {"endfor", "else", NULL};
     const char *end;
-    bool filtered;
+    bool filtered, recursive;
     PD_TRY(pd_code_create(&loop->b, p, PD_CODE_SCOPE, p->token.line));
     PD_TRY(parse_target(&loop->b->b, p, false));
     PD_TRY(pd_parser_expect_name(p, "in"));
@@ -129,7 +129,8 @@ static peridot_status parse_for(struct pd_code *loop, struct pd_parser *p)
         PD_TRY(pd_parse_expression(&loop->d->a, p));
         PD_TRY(pd_code_finish(loop->d));
     }
-    if (pd_parser_at_name(p, "recursive")) return pd_parser_fail(p->token.line, "recursive loops are not supported");
+    PD_TRY(pd_parser_accept_name(&recursive, p, "recursive"));
+    loop->op = recursive;
     p->n_loops++;
     PD_TRY(parse_body(&end, &loop->b->a, p, ends));
     p->n_loops--;
@@ -184,6 +185,35 @@ static peridot_status parse_macro(struct pd_code *macro, struct pd_parser *p)
     return pd_code_finish(macro->b);
 }
 
+/* "call(x) m(1)" writes m(1, caller=a macro of x and the block). */
+static peridot_status parse_call_block(struct pd_code *block, struct pd_parser *p)
+{
+    struct pd_code *parameters = NULL, *keyword, **last;
+    if (pd_parser_at_op(p, PD_OP('(', 0))) PD_TRY(parse_parameters(&parameters, p));
+    PD_TRY(pd_parse_expression(&block->a, p));
+    if (block->a->kind != PD_CODE_CALL) return pd_parser_fail(block->line, "a call is expected behind {%% call %%}");
+    PD_TRY(pd_code_create(&keyword, p, PD_CODE_KEYWORD, block->line));
+    keyword->value = pd_value_text(PD_CHARS("caller"));
+    PD_TRY(pd_code_create(&keyword->a, p, PD_CODE_CALLER, block->line));
+    for (last = &block->a->c; *last;) last = &(*last)->next;
+    *last = keyword;
+    PD_TRY(pd_code_finish(keyword));
+    PD_TRY(pd_code_finish(block->a));
+    PD_TRY(parse_scope(&block->b, p, "endcall"));
+    block->b->b = parameters;
+    return pd_code_finish(block->b);
+}
+
+/* Nothing is escaped here: what says otherwise is refused. */
+static peridot_status parse_autoescape(struct pd_code *scope, struct pd_parser *p)
+{
+    struct pd_code *value;
+    PD_TRY(pd_parse_expression(&value, p));
+    if (value->kind != PD_CODE_CONSTANT || value->value.type != PD_BOOL || value->value.b)
+        return pd_parser_fail(scope->line, "autoescape that is not false is not supported");
+    return fill_scope(scope, p, "endautoescape");
+}
+
 static peridot_status parse_with(struct pd_code *with, struct pd_parser *p)
 {
     struct pd_code **target = &with->b, **value = &with->c;
@@ -224,6 +254,7 @@ static const struct {
     {"set", PD_CODE_SET, parse_set}, {"for", PD_CODE_FOR, parse_for}, {"if", PD_CODE_IF, parse_if},
     {"macro", PD_CODE_MACRO, parse_macro}, {"with", PD_CODE_SCOPE, parse_with},
     {"generation", PD_CODE_SCOPE, parse_generation}, {"filter", PD_CODE_FILTER_BLOCK, parse_filter_block},
+    {"call", PD_CODE_CALL_BLOCK, parse_call_block}, {"autoescape", PD_CODE_SCOPE, parse_autoescape},
     {"break", PD_CODE_BREAK, parse_jump}, {"continue", PD_CODE_CONTINUE, parse_jump},
 };
 

@@ -50,6 +50,96 @@ PD_BUILTIN(pd_str_capitalize)
     return change_case(out, r, a, capitalize, PD_UPPER);
 }
 
+PD_BUILTIN(pd_str_swapcase)
+{
+    struct pd_builder b = {.r = r};
+    uint32_t code;
+    size_t n;
+    const struct pd_chars text = a->text;
+    (void)args;
+    for (size_t at = 0; at < text.size; at += n) {
+        n = pd_chars_next(&code, text, at);
+        PD_TRY(pd_builder_add_case(&b, pd_chars_part(text, at, n), pd_char_is_lower(code) ? PD_UPPER : PD_LOWER));
+    }
+    give(out, a, pd_builder_value(&b));
+    return PERIDOT_OK;
+}
+
+/* ---- padding ---- */
+
+static peridot_status add_fill(struct pd_builder *b, struct pd_chars fill, size_t n)
+{
+    while (n-- > 0) PD_TRY(pd_builder_add(b, fill));
+    return PERIDOT_OK;
+}
+
+/* *n: the characters that the text lacks for the width that a[1] says. */
+static peridot_status find_lack(size_t *n, struct pd_render *r, const struct pd_value *a, struct pd_chars text)
+{
+    if (a[1].type == PD_UNDEFINED) return pd_value_fail_undefined(r, &a[1]);
+    if (a[1].type != PD_UNSET && !pd_is_integer(&a[1])) return pd_render_fail(r, "a width that is no integer");
+    PD_TRY(pd_render_scan(r, text.size));
+    const int64_t width = a[1].type == PD_UNSET ? 80 : pd_value_integer(&a[1]), size = (int64_t)pd_chars_count(text);
+    if (width > PD_RENDER_MAX_SIZE) return pd_render_fail(r, "a width of %lld", (long long)width);
+    *n = width > size ? (size_t)(width - size) : 0;
+    return PERIDOT_OK;
+}
+
+/* side: 'l' and 'r' where the text stands on that side, 'c' in the middle, which is to the right of it by Python's
+ * rule where both differ by one. */
+static peridot_status pad(struct pd_value *out, struct pd_render *r, const struct pd_value *a, char side)
+{
+    struct pd_builder b = {.r = r};
+    const struct pd_chars fill = a[2].type == PD_TEXT ? a[2].text : PD_CHARS(" ");
+    struct pd_chars text;
+    size_t n;
+    PD_TRY(pd_value_string(&text, r, a));
+    PD_TRY(find_lack(&n, r, a, text));
+    if (pd_chars_count(fill) != 1 || (a[2].type != PD_UNSET && a[2].type != PD_TEXT))
+        return pd_render_fail(r, "what fills is not one character");
+    const size_t width = n + pd_chars_count(text);
+    const size_t left = side == 'l' ? 0 : side == 'r' ? n : n / 2 + (n & width & 1);
+    PD_TRY(add_fill(&b, fill, left));
+    PD_TRY(pd_builder_add(&b, text));
+    PD_TRY(add_fill(&b, fill, n - left));
+    give(out, a, pd_builder_value(&b));
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_str_center)
+{
+    (void)args;
+    return pad(out, r, a, 'c');
+}
+
+PD_BUILTIN(pd_str_ljust)
+{
+    (void)args;
+    return pad(out, r, a, 'l');
+}
+
+PD_BUILTIN(pd_str_rjust)
+{
+    (void)args;
+    return pad(out, r, a, 'r');
+}
+
+/* Zeros go behind a sign. */
+PD_BUILTIN(pd_str_zfill)
+{
+    struct pd_builder b = {.r = r};
+    const struct pd_chars text = a->text;
+    const size_t sign = text.size && (text.data[0] == '+' || text.data[0] == '-');
+    size_t n;
+    (void)args;
+    PD_TRY(find_lack(&n, r, a, text));
+    PD_TRY(pd_builder_add(&b, pd_chars_part(text, 0, sign)));
+    PD_TRY(add_fill(&b, PD_CHARS("0"), n));
+    PD_TRY(pd_builder_add(&b, pd_chars_part(text, sign, text.size - sign)));
+    give(out, a, pd_builder_value(&b));
+    return PERIDOT_OK;
+}
+
 /* ---- strip ---- */
 
 static peridot_status strip(struct pd_value *out, struct pd_render *r, const struct pd_value *a, unsigned sides)

@@ -8,6 +8,11 @@
 PD_BUILTIN(pd_str_upper);
 PD_BUILTIN(pd_str_lower);
 PD_BUILTIN(pd_str_capitalize);
+PD_BUILTIN(pd_str_swapcase);
+PD_BUILTIN(pd_str_center);           /* width, 80 where it is not given; fillchar */
+PD_BUILTIN(pd_str_ljust);
+PD_BUILTIN(pd_str_rjust);
+PD_BUILTIN(pd_str_zfill);            /* width */
 PD_BUILTIN(pd_str_strip);            /* chars */
 PD_BUILTIN(pd_str_lstrip);
 PD_BUILTIN(pd_str_rstrip);

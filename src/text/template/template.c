@@ -1,5 +1,6 @@
 #include "text/template/template.h"
 
+#include "text/template/builtin.h"
 #include "text/template/chars.h"
 #include "text/template/execute.h"
 #include "text/template/parser.h"
@@ -49,6 +50,8 @@ static peridot_status copy_out(struct pd_template_output *out, const struct pd_b
     return PERIDOT_OK;
 }
 
+static bool is_filter(const struct pd_value *name) { return pd_filter_find(name->text) != NULL; }
+
 static peridot_status run(struct pd_template_output *out, struct pd_render *r, const struct pd_template *t)
 {
     struct pd_value inputs;
@@ -62,7 +65,7 @@ static peridot_status run(struct pd_template_output *out, struct pd_render *r, c
 peridot_status pd_template_render(struct pd_template_output *out, const struct pd_template *t,
                                   const struct pd_template_input *in)
 {
-    struct pd_render r = {.in = in, .line = 1};
+    struct pd_render r = {.in = in, .line = 1, .is_filter = is_filter};
     struct pd_builder text = {.r = &r}, tail = {.r = &r};
     *out = (struct pd_template_output){0};
     r.out = &text;

@@ -1,7 +1,7 @@
 /* Chat templates: programs in Jinja that models' files carry, rendered as Hugging Face's transformers renders them
  * (jinja2's immutable sandbox with trim_blocks, lstrip_blocks, break and continue, and tojson as json.dumps), byte for
- * byte. What is left out is refused by name when a program is parsed: inheritance, imports, call blocks, recursive
- * loops, and filters that no chat template has a use for. Where bytes would depend on what is not ours to give (the
+ * byte. What is left out is refused by name when a program is parsed: inheritance, imports, arguments by * and **,
+ * and three filters (filesizeformat, random, urlize). Where bytes would depend on what is not ours to give (the
  * address of an object, an integer beyond 64 bits), rendering fails with a sentence.
  *
  * Letters have upper and lower case as in Python for Latin, Greek, Cyrillic, Armenian and full-width forms, but for

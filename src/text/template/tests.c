@@ -32,6 +32,25 @@ TEST(is_iterable) { GIVE(pd_is_iterable(a)); }
 TEST(is_callable) { GIVE(a->type >= PD_MACRO || a->type == PD_UNDEFINED); }
 TEST(is_escaped) { GIVE(a->markup); }
 
+/* Of what is looked up in a dict of Python's. */
+static peridot_status check_hashable(const struct pd_render *r, const struct pd_value *v)
+{
+    const bool good = v->type != PD_LIST && v->type != PD_DICT;
+    return good ? PERIDOT_OK : pd_render_fail(r, "a %s is no name", pd_value_type_name(v));
+}
+
+TEST(is_filter)
+{
+    PD_TRY(check_hashable(r, a));
+    GIVE(a->type == PD_TEXT && r->is_filter(a));
+}
+
+TEST(is_test)
+{
+    PD_TRY(check_hashable(r, a));
+    GIVE(a->type == PD_TEXT && pd_test_find(a->text));
+}
+
 TEST(is_sequence)
 {
     GIVE(a->type == PD_TEXT || a->type == PD_DICT || a->type == PD_UNDEFINED ||
@@ -149,7 +168,7 @@ static const struct pd_builtin tests[] = {
     {"true", "", is_true}, {"false", "", is_false}, {"integer", "", is_integer}, {"float", "", is_float},
     {"number", "", is_number}, {"string", "", is_string}, {"mapping", "", is_mapping},
     {"iterable", "", is_iterable}, {"sequence", "", is_sequence}, {"callable", "", is_callable},
-    {"escaped", "", is_escaped}, {"odd", "", is_odd},
+    {"escaped", "", is_escaped}, {"filter", "", is_filter}, {"test", "", is_test}, {"odd", "", is_odd},
     {"even", "", is_even}, {"divisibleby", "num!", is_divisible}, {"lower", "", is_lower}, {"upper", "", is_upper},
     {"sameas", "other!", is_sameas}, {"in", "seq!", is_in}, {"==", "other!", is_eq}, {"eq", "other!", is_eq},
     {"equalto", "other!", is_eq}, {"!=", "other!", is_ne}, {"ne", "other!", is_ne}, {"<", "other!", is_lt},

@@ -36,7 +36,7 @@ const char *pd_value_type_name(const struct pd_value *v)
         [PD_INT] = "int", [PD_HUGE] = "int", [PD_FLOAT] = "float", [PD_TEXT] = "str", [PD_LIST] = "list",
         [PD_TUPLE] = "tuple", [PD_RANGE] = "range", [PD_VIEW] = "view of a dict", [PD_ITERATOR] = "generator",
         [PD_DICT] = "dict", [PD_NAMESPACE] = "namespace", [PD_MACRO] = "macro", [PD_FUNCTION] = "function",
-        [PD_METHOD] = "method", [PD_LOOP] = "loop"};
+        [PD_METHOD] = "method", [PD_LOOP] = "loop", [PD_CYCLER] = "cycler", [PD_JOINER] = "joiner"};
     return names[v->type];
 }
 

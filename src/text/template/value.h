@@ -1,5 +1,5 @@
-/* Values of a render. All but namespaces are immutable once made, and all live in the render's arena: nothing is freed
- * before its end, and its limits (render.h) bound what a program can make.
+/* Values of a render. All but namespaces, cyclers and joiners are immutable once made, and all live in the render's
+ * arena: nothing is freed before its end, and its limits (render.h) bound what a program can make.
  *
  * Each byte of a text is the program's own or not; a result of an operation on texts keeps that byte by byte. Numbers,
  * lists and dicts have one mark for what is written when they are: digits, brackets, commas. */
@@ -28,10 +28,12 @@ enum pd_value_type {
     PD_ITERATOR,     /* what filters give, consumed once */
     PD_DICT,
     PD_NAMESPACE,
+    PD_CYCLER,
     PD_MACRO,
     PD_FUNCTION,
     PD_METHOD,
-    PD_LOOP
+    PD_LOOP,
+    PD_JOINER
 };
 
 struct pd_chars {
@@ -45,7 +47,9 @@ struct pd_value {
     unsigned char type;              /* enum pd_value_type */
     bool own;                        /* of all but texts */
     bool markup;                     /* a text that `safe` or `escape` gave */
-    unsigned char kind;              /* PD_VIEW: enum pd_view_kind; PD_UNDEFINED: 1 where the sandbox refuses it */
+    /* PD_VIEW: enum pd_view_kind; PD_UNDEFINED: 1 where the sandbox refuses it; PD_TUPLE: 1 where it is a pair of
+     * groupby, with names */
+    unsigned char kind;
     union {
         bool b;
         int64_t i;
@@ -60,6 +64,7 @@ struct pd_value {
         const struct pd_builtin *function;
         struct { const struct pd_builtin *function; const struct pd_value *self; } method;
         struct pd_loop *loop;
+        struct pd_cycle *cycle;                               /* PD_CYCLER, PD_JOINER */
     };
 };
 
@@ -67,6 +72,12 @@ enum pd_view_kind { PD_VIEW_KEYS, PD_VIEW_VALUES, PD_VIEW_ITEMS };
 
 struct pd_pair {
     struct pd_value key, value;
+};
+
+/* What a cycler goes through, or the text of a joiner, which is given from the second time on. */
+struct pd_cycle {
+    struct pd_value items;           /* a list */
+    size_t at;
 };
 
 /* In the order of insertion. Found by hash where there are many. */
