@@ -47,6 +47,8 @@ make_stores() {
     mkdir -p "$home/.cache/llama.cpp"
     cp "$goldens/llama3/model.gguf" "$home/.cache/llama.cpp/someone_llama-tiny-F16.gguf"
     cp "$goldens"/gemma3/{config.json,*.safetensors} "$folder/own/deep/gemma-3"
+    cp -r "$goldens/embedding-gemma" "$folder/own/deep/embedder"
+    rm "$folder/own/deep/embedder/model.gguf"
     # files that are none
     head -c 3000 "$goldens/gemma1/model.gguf" >"$folder/own/cut-Q6_K.gguf"
     sed 's/gemma/germa/g' "$goldens/gemma1/model.gguf" >"$folder/own/germa.gguf"
@@ -82,7 +84,7 @@ test_table() {
     check "a name cannot forge a line" row 'forged\\nFORGED \\x1b\[31m' '.* no: '
     check "a tower beside a model" row sees/watcher 'gemma3 .* PERIDOT_MODELS +yes, sees images$'
     check "and in a directory" row deep/gemma-3-sees 'gemma3 .* PERIDOT_MODELS +yes, sees images$'
-    check "nothing else is there, and no tower by itself" [ "$(wc -l <"$folder/out")" = 19 ]
+    check "nothing else is there, and no tower by itself" [ "$(wc -l <"$folder/out")" = 20 ]
     check "which device it is for" contains err "device: "
     run models --device nothing
     check "no such device" [ $status = 1 ]
@@ -95,7 +97,8 @@ assert m["cache_size"] > 0 and m["path"].endswith("1" * 40) and m["missing"] == 
 assert not models["germa"]["runs"] and "germa" in models["germa"]["missing"]
 assert models["sees/watcher"]["vision"].endswith("own/sees/mmproj-watcher.gguf")
 assert [models[name]["vision"] for name in ("deep/gemma-3-sees", "deep/gemma-3", "split")] == [True, False, False]
-assert len(models) == 18 and "latin-1-\\xe9" in models and "forged\nFORGED \x1b[31m" in models' "$folder/out"
+assert models["deep/embedder"]["runs"] and not [name for name in models if "Dense" in name]
+assert len(models) == 19 and "latin-1-\\xe9" in models and "forged\nFORGED \x1b[31m" in models' "$folder/out"
     HOME=$folder/nothing XDG_CACHE_HOME=$folder/nothing PERIDOT_MODELS= run models
     check "where there are none" contains err "no models were found; peridot pull "
     check "with status 0" [ $status = 0 ]
@@ -131,6 +134,15 @@ test_names() {
     cp "$goldens/gemma1/model.gguf" "$folder/here/tiny3"
     (cd "$folder/here" && run inspect tiny3 && head -1 "$folder/out" | grep -qx tiny3)
     check "a path that exists wins" [ $? = 0 ]
+    mkdir "$folder/one"
+    cp "$goldens/gemma1/model.gguf" "$folder/one/tiny.gguf"
+    cp "$goldens/gemma3-vision/mmproj.gguf" "$folder/one/mmproj-tiny.gguf"
+    echo '{"model_type": "gemma"}' >"$folder/one/config.json"
+    means "$folder/one" "$folder/one/tiny.gguf"
+    means "$folder/one/" "$folder/one/tiny.gguf"
+    cp "$goldens/gemma1/model.gguf" "$folder/one/other.gguf"
+    fails_with 1 "config.json, and several GGUF files: give one of $folder/one/other.gguf, $folder/one/tiny.gguf" \
+        inspect "$folder/one"
     run run -m tiny3:1b -n 1 --temp 0 --raw --ids "x"
     check "-m takes a name" contains err "device: "
     run convert tiny3:1b -o "$folder/converted.gguf" --type Q8_0

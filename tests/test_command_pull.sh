@@ -36,6 +36,10 @@ make_repos() {
     for name in mmproj-tiny-it-BF16 mmproj-tiny-it-Q8_0 mmproj-other-F16; do
         cp "$goldens/gemma3-vision/mmproj-q8_0.gguf" "$repos/test/seeing/$name.gguf"
     done
+    mkdir "$repos/test/dynamic"
+    for name in tiny-UD-Q4_K_XL tiny-Q4_K_XL tiny-i1-Q6_K tiny-Q4_K_M; do
+        cp "$goldens/gemma1/model.gguf" "$repos/test/dynamic/$name.gguf"
+    done
     for name in gated private cut wrong long slow unranged forbidden hostile nonsense busy huge; do
         mkdir "$repos/test/$name"
         cp "$goldens/gemma2-q8_0/model.gguf" "$repos/test/$name/tiny-Q8_0.gguf"
@@ -135,6 +139,28 @@ test_quants() {
     done
     run pull test/quants --revision ../../x
     check "nor is that a revision" [ $status = 2 ]
+}
+
+# Types with what their publishers put before them.
+test_markers() {
+    pulls test/dynamic:UD-Q4_K_XL
+    check "a type with a marker" same dynamic tiny-UD-Q4_K_XL.gguf
+    check "and none but that" n_files dynamic 3
+    check "which is its name from then on" contains err "peridot chat -m test/dynamic:UD-Q4_K_XL"
+    run inspect test/dynamic:q4_k_xl
+    check "the plain name will do where there is no other" contains out tiny-UD-Q4_K_XL.gguf
+    pulls test/dynamic:q4_k_xl
+    check "the plain type is another file" same dynamic tiny-Q4_K_XL.gguf
+    run inspect test/dynamic:Q4_K_XL
+    check "and another model" contains out /tiny-Q4_K_XL.gguf
+    run inspect test/dynamic:ud-q4_k_xl
+    check "beside the one with the marker" contains out tiny-UD-Q4_K_XL.gguf
+    run models
+    check "both are listed" matches out '^test/dynamic:UD-Q4_K_XL '
+    pulls test/dynamic:Q6_K
+    check "a type that has only a marker more" same dynamic tiny-i1-Q6_K.gguf
+    refuses "has no GGUF file of type UD-Q6_K; its GGUF files: Q4_K_M, Q4_K_XL, UD-Q4_K_XL, i1-Q6_K" \
+        test/dynamic:UD-Q6_K
 }
 
 test_vision() {
@@ -305,6 +331,7 @@ make_repos
 start_hub
 test_directory
 test_quants
+test_markers
 test_vision
 test_tokens
 test_trouble

@@ -48,6 +48,12 @@ static bool begins(struct part a, struct part b)
     return b.size && a.size >= b.size && strncasecmp(a.at, b.at, b.size) == 0;
 }
 
+static struct part plain(struct part label)
+{
+    const size_t n = label.at ? cmd_type_marker(label.at, label.size) : 0;
+    return (struct part){label.at + n, label.size - n};
+}
+
 static const char *type_of(struct part label)
 {
     char text[32];
@@ -55,21 +61,29 @@ static const char *type_of(struct part label)
     return peridot_type_find(text);
 }
 
-/* How a name may mean a model, the strictest way first. At each, types by their labels come before types that are the
- * same (Q4_K for Q4_K_M). */
+/* How a name may mean a model, the strictest way first. At each, types by their labels come before those that only have
+ * a marker more (Q4_K_XL for UD-Q4_K_XL), and they before types that are the same (Q4_K for Q4_K_M). */
 enum level { WHOLE, BASE, LAST, STEM, BEGIN, N_LEVELS };
+enum likeness { LABEL, PLAIN_LABEL, TYPE, N_LIKENESSES };
 
-static bool means(const struct name *wanted, const struct name *model, enum level level, bool same_type)
+static bool types_agree(const struct name *wanted, const struct name *model, enum likeness how)
 {
+    if (how == LABEL) return same(wanted->type, model->type);
+    if (how == PLAIN_LABEL) return same(wanted->type, plain(model->type));
+    const char *type = type_of(wanted->type);
+    return type && type == type_of(plain(model->type));
+}
+
+static bool means(const struct name *wanted, const struct name *model, int way)
+{
+    const enum level level = (enum level)(way / N_LIKENESSES);
     static const char latest[] = ":latest";   /* ollama's default */
     size_t n = strlen(wanted->whole);
     if (level == WHOLE)
         return strcasecmp(model->whole, wanted->whole) == 0
             || (strncasecmp(model->whole, wanted->whole, n) == 0 && strcmp(model->whole + n, latest) == 0);
     bool has_type = strchr(wanted->base.at + wanted->base.size, ':') != NULL;
-    if (has_type && !same_type && !same(wanted->type, model->type)) return false;
-    const char *type = same_type ? type_of(wanted->type) : NULL;
-    if (has_type && same_type && (!type || type != type_of(model->type))) return false;
+    if (has_type && !types_agree(wanted, model, (enum likeness)(way % N_LIKENESSES))) return false;
     switch (level) {
     case BASE: return same(wanted->base, model->base);
     case LAST: return same(wanted->base, model->last);
@@ -117,19 +131,19 @@ static peridot_status fail_unknown(const struct cmd_model_list *list, const stru
 
 static peridot_status find_model(char **path, const struct cmd_model_list *list, const struct name *wanted)
 {
-    for (int way = 0; way < 2 * N_LEVELS; way++) {
+    for (int way = 0; way < N_LIKENESSES * N_LEVELS; way++) {
         struct names found = {.n = 0};
         const struct cmd_model_file *first = NULL;
         bool differ = false;
         for (size_t i = 0; i < list->n; i++) {
             struct name model = parse_name(list->items[i].name);
-            if (!means(wanted, &model, (enum level)(way / 2), way % 2 != 0)) continue;
+            if (!means(wanted, &model, way)) continue;
             if (!first) first = &list->items[i];
             differ |= strcmp(first->path, list->items[i].path) != 0;
             append_name(&found, model.whole);
         }
         if (!first) continue;
-        if (differ && way / 2 != WHOLE)   /* of one name in two stores, the first one's is taken */
+        if (differ && way / N_LIKENESSES != WHOLE)   /* of one name in two stores, the first one's is taken */
             return cmd_fail(PERIDOT_ERROR_IO, "%s could be any of %s: give more of the name",
                             cmd_shown(wanted->whole), found.text);
         *path = strdup(first->path);
@@ -144,10 +158,10 @@ bool cmd_model_is_here(const char *name, bool part)
     const struct name wanted = parse_name(name);
     bool found = false;
     if (cmd_model_list_find(&list) == PERIDOT_OK)
-        for (int way = 0; way < 2 * (part ? N_LEVELS : BEGIN) && !found; way++)
+        for (int way = 0; way < N_LIKENESSES * (part ? N_LEVELS : BEGIN) && !found; way++)
             for (size_t i = 0; i < list.n && !found; i++) {
                 struct name model = parse_name(list.items[i].name);
-                found = means(&wanted, &model, (enum level)(way / 2), way % 2 != 0);
+                found = means(&wanted, &model, way);
             }
     cmd_model_list_free(&list);
     return found;
@@ -162,11 +176,29 @@ static bool is_path(const char *name)
     return !*name || strchr("/.~", *name);
 }
 
+/* The only GGUF model in a folder that is no model by itself, to be freed; NULL: there is none. */
+static peridot_status find_gguf(char **path, const char *folder)
+{
+    struct names found = {.n = 0};
+    struct cmd_model_list list = {0};
+    peridot_status status = cmd_model_list_folder(&list, folder);
+    for (size_t i = 0; i < list.n; i++) append_name(&found, list.items[i].path);
+    if (status == PERIDOT_OK && list.n > 1)
+        status = cmd_fail(PERIDOT_ERROR_IO, "%s has no safetensors with a config.json, and several GGUF files: give "
+                          "one of %s", cmd_shown(folder), found.text);
+    *path = status == PERIDOT_OK && list.n ? strdup(list.items[0].path) : NULL;
+    if (status == PERIDOT_OK && list.n && !*path) status = cmd_fail_alloc(strlen(folder), "path");
+    cmd_model_list_free(&list);
+    return status;
+}
+
 peridot_status cmd_model_resolve(char **path, const char *name)
 {
     struct cmd_model_list list = {0};
     *path = NULL;
     bool exists = cmd_path_exists(name);
+    if (exists) CMD_TRY(find_gguf(path, name));
+    if (*path) return PERIDOT_OK;
     peridot_status status = exists ? PERIDOT_OK : cmd_model_list_find(&list);
     if (!exists && status == PERIDOT_OK) {
         const struct name wanted = parse_name(name);

@@ -16,8 +16,8 @@ struct pull_args {
 
 static const struct cmd_option options[] = {
     {.metavar = "NAME", .kind = CMD_TEXT, .offset = offsetof(struct pull_args, name), .required = true,
-     .help = "OWNER/MODEL, as the hub has it; or OWNER/MODEL:TYPE, its GGUF file of that type (Q4_K_M, q8_0, ...); or "
-             "OWNER/MODEL/FILE, one of its files."},
+     .help = "OWNER/MODEL, as the hub has it; or OWNER/MODEL:TYPE, its GGUF file of that type (Q4_K_M, q8_0, "
+             "UD-Q4_K_XL); or OWNER/MODEL/FILE, one of its files."},
     {.name = "revision", .metavar = "REV", .kind = CMD_TEXT, .offset = offsetof(struct pull_args, revision),
      .fallback = "main", .help = "A branch, a tag or a commit."},
     {.name = "no-vision", .kind = CMD_FLAG, .offset = offsetof(struct pull_args, no_vision),
@@ -94,18 +94,31 @@ static peridot_status fail_choice(const struct hub *hub, const char *why, bool b
     return cmd_fail(PERIDOT_ERROR_IO, "%s %s; its GGUF files: %s", hub->repo, why, cmd_shown(types));
 }
 
-/* The GGUF file of a type: of the very label, or else of one that means the same (unless it must be `exact`). */
+/* Whether a file's name ends so, before its number as a shard: "Q4_K_XL" of "...-UD-Q4_K_XL.gguf". */
+static bool ends_in_type(const char *path, const char *type)
+{
+    uint32_t i, n;
+    const char *end = cmd_shard(&i, &n, path);
+    const size_t size = end ? (size_t)(end - path) : strlen(path) - strlen(".gguf"), n_type = strlen(type);
+    return size > n_type && strchr("-._/", path[size - n_type - 1])
+        && strncasecmp(path + size - n_type, type, n_type) == 0;
+}
+
+/* The GGUF file of a type: of the very label, or else of one that ends so, or else, unless it must be `exact`, of one
+ * that means the same. */
 static peridot_status want_type(struct hub *hub, const char *type, bool exact)
 {
     const char *meant = peridot_type_find(type), *found = NULL;
     char why[160];
-    for (int alike = 0; alike < (exact ? 1 : 2) && !found; alike++)
+    for (int way = 0; way < (exact ? 2 : 3) && !found; way++)
         for (size_t i = 0; i < hub->n; i++) {
             char label[32];
             size_t size = 0;
             const char *path = hub->files[i].path, *at = is_gguf(&hub->files[i]) ? cmd_type_label(&size, path) : NULL;
             snprintf(label, sizeof label, "%.*s", (int)cmd_min(size, sizeof label - 1), at ? at : "");
-            bool same = alike ? meant && meant == peridot_type_find(label) : at && strcasecmp(label, type) == 0;
+            bool same = at && strcasecmp(label, type) == 0;
+            if (way == 1) same = is_gguf(&hub->files[i]) && ends_in_type(path, type);
+            if (way == 2) same = meant && meant == peridot_type_find(label + cmd_type_marker(label, size));
             if (!same || (found && is_same_set(found, path))) continue;
             snprintf(why, sizeof why, "has several files of type %.30s: name one, as %.60s/FILE", type, hub->repo);
             if (found) return fail_choice(hub, why, true);

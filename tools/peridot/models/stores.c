@@ -47,6 +47,32 @@ static bool is_label(const char *text, size_t size)
         && text[q + 2] == '_';
 }
 
+/* What publishers put before a type, to tell theirs from the plain one: Unsloth's dynamic mixes, mradermacher's by
+ * importance. */
+static const char *const markers[] = {"UD-", "i1-"};
+
+size_t cmd_type_marker(const char *label, size_t size)
+{
+    for (size_t i = 0; i < CMD_COUNT(markers); i++) {
+        const size_t n = strlen(markers[i]);
+        if (size > n && strncasecmp(label, markers[i], n) == 0) return n;
+    }
+    return 0;
+}
+
+/* With the marker before it. */
+static const char *widen(const char *name, const char *label, size_t *size)
+{
+    for (size_t i = 0; i < CMD_COUNT(markers); i++) {
+        const size_t n = strlen(markers[i]), before = (size_t)(label - name);
+        if (before < n || strncasecmp(label - n, markers[i], n) != 0) continue;
+        if (before > n && !strchr("-._/", *(label - n - 1))) continue;
+        *size += n;
+        return label - n;
+    }
+    return label;
+}
+
 const char *cmd_type_label(size_t *size, const char *name)
 {
     const char *found = NULL;
@@ -56,7 +82,7 @@ const char *cmd_type_label(size_t *size, const char *name)
         found = at, *size = n;
         at += n - 1;   /* "0" of "Q8_0" is none of its own */
     }
-    return found;
+    return found ? widen(name, found, size) : NULL;
 }
 
 bool cmd_vision_is_named(const char *path)
@@ -91,6 +117,11 @@ void cmd_model_list_free(struct cmd_model_list *list)
     for (size_t i = 0; i < list->n; i++) free(list->items[i].name), free(list->items[i].path);
     free(list->items);
     *list = (struct cmd_model_list){0};
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct cmd_model_file *)a)->name, ((const struct cmd_model_file *)b)->name);
 }
 
 static bool is_listed(const struct cmd_model_list *list, const char *store, const char *name)
@@ -185,15 +216,25 @@ static bool is_circle(struct walk *w, const char *folder, int depth)
     return false;
 }
 
+/* "2_Dense" of a sentence-transformers model, which is a part of it and no model. */
+static bool is_module(const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    const size_t n = strspn(name, "0123456789");
+    return n && name[n] == '_';
+}
+
 static peridot_status walk_folder(struct walk *w, const char *folder, int depth)
 {
     char path[CMD_PATH_SIZE];
     struct stat st;
     bool has_config = false;
+    const bool has_modules = join(path, folder, "modules.json") && cmd_is_file(path);
     uint64_t size = 0;   /* of weights */
     peridot_status status = PERIDOT_OK;
     DIR *dir = is_circle(w, folder, depth) ? NULL : opendir(folder);
     while (dir && status == PERIDOT_OK && next_entry(path, &st, dir, folder, w->list)) {
+        if (S_ISDIR(st.st_mode) && has_modules && is_module(path)) continue;
         if (S_ISDIR(st.st_mode)) status = depth < MAX_DEPTH ? walk_folder(w, path, depth + 1) : PERIDOT_OK;
         else if (!S_ISREG(st.st_mode)) continue;   /* reading a FIFO would wait */
         else if (cmd_ends_with(path, ".gguf")) status = add_gguf(w, path);
@@ -207,6 +248,26 @@ static peridot_status walk_folder(struct walk *w, const char *folder, int depth)
 static peridot_status list_folder(struct cmd_model_list *list, const char *store, const char *root)
 {
     return walk_folder(&(struct walk){.list = list, .store = store, .root = root}, root, 0);
+}
+
+peridot_status cmd_model_list_folder(struct cmd_model_list *out, const char *folder)
+{
+    static const char *const marks[] = {"model.safetensors", "model.safetensors.index.json"};
+    const size_t n = strlen(folder);
+    char root[CMD_PATH_SIZE], path[CMD_PATH_SIZE];
+    struct walk w = {.list = out, .store = "", .root = root};
+    struct stat st;
+    peridot_status status = PERIDOT_OK;
+    *out = (struct cmd_model_list){.n = 0};
+    snprintf(root, sizeof root, "%.*s", (int)(n > 1 && folder[n - 1] == '/' ? n - 1 : n), folder);
+    for (size_t i = 0; i < CMD_COUNT(marks); i++)
+        if (join(path, root, marks[i]) && cmd_is_file(path)) return PERIDOT_OK;
+    DIR *dir = n < sizeof root ? opendir(folder) : NULL;
+    while (dir && status == PERIDOT_OK && next_entry(path, &st, dir, root, out))
+        if (S_ISREG(st.st_mode) && cmd_ends_with(path, ".gguf")) status = add_gguf(&w, path);
+    if (dir) closedir(dir);
+    if (out->n) qsort(out->items, out->n, sizeof *out->items, by_name);
+    return status;
 }
 
 /* ---- Hugging Face's cache: models--OWNER--NAME/{blobs,refs,snapshots/COMMIT} ---- */
@@ -397,11 +458,6 @@ bool cmd_hub_cache(char path[CMD_PATH_SIZE])
     for (size_t i = 0; i < CMD_COUNT(places) && places[i].list == list_hub; i++)
         if (cmd_env_path(path, places[i].variable, places[i].below)) return true;
     return false;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct cmd_model_file *)a)->name, ((const struct cmd_model_file *)b)->name);
 }
 
 static peridot_status list_place(struct cmd_model_list *out, const struct place *place, const char *root)

@@ -26,6 +26,9 @@ struct cmd_model_list {
 peridot_status cmd_model_list_find(struct cmd_model_list *out);
 void cmd_model_list_free(struct cmd_model_list *list);
 
+/* The GGUF models of a folder itself, unless it has safetensors as well. The same holds for *out. */
+peridot_status cmd_model_list_folder(struct cmd_model_list *out, const char *folder);
+
 /* The vision tower that a manifest of ollama's names beside the blob of a model, to be freed; NULL: none. */
 peridot_status cmd_ollama_vision(char **path, const char *model);
 
@@ -34,8 +37,11 @@ bool cmd_hub_cache(char path[CMD_PATH_SIZE]);
 /* The value of an environment variable, if it is set, with `below` behind it; `variable` NULL: just that. */
 bool cmd_env_path(char path[CMD_PATH_SIZE], const char *variable, const char *below);
 
-/* The type in a name of a file, "Q4_K_M" of "dir/gemma-3-1b-it-Q4_K_M.gguf": its bytes in *size, or NULL. */
+/* The type in a name of a file, "Q4_K_M" of "dir/gemma-3-1b-it-Q4_K_M.gguf", with its publisher's marker where it has
+ * one ("UD-Q4_K_XL"): its bytes in *size, or NULL. */
 const char *cmd_type_label(size_t *size, const char *name);
+/* Bytes of that marker at the beginning of a type of `size` bytes. */
+size_t cmd_type_marker(const char *label, size_t size);
 /* Where "-00001-of-00003.gguf" begins in the name of a shard, *i and *n the two numbers; NULL: it is none. */
 const char *cmd_shard(uint32_t *i, uint32_t *n, const char *name);
 /* Whether a file's name says that it is a vision tower by itself ("mmproj"). */
