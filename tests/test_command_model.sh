@@ -206,6 +206,8 @@ test_run_sampling() {
 test_run_template() {
     run run --temp 0 -n 2 "Once"
     check "without a template run says so" matches err ' has no chat template: it continues the prompt$'
+    check "and what the demo model is for, and which one chats" matches err \
+        '^the demo model only tells stories \(peridot pull [^ ]+ fetches one that chats\): Peridot Stories has no chat '
     cp "$folder/out" "$folder/plain"
     run run --temp 0 -n 2 --raw "Once"
     check "--raw asks for that, and hears nothing" [ "$(grep -c 'chat template' "$folder/err")" = 0 ]
@@ -218,7 +220,7 @@ test_run_template() {
 
 # A model whose files have a chat template: what is used in its place is said, unless --template chooses it.
 test_foreign_template() {
-    local model=$folder/templated port
+    local model=$folder/templated port warned
     mkdir -p "$model"
     cp "$goldens"/gemma2/{config.json,model.safetensors} "$model"
     cp "$goldens/gemma2-base/tokenizer.model" "$model"
@@ -233,6 +235,16 @@ test_foreign_template() {
     "$peridot" serve -m "$model" --port 0 >"$folder/out" 2>"$folder/err" &
     await_text "$folder/err" 'serving '
     check "and so does serve" contains err '"llama2" is used in its place'
+    port=$(sed -nE 's|^serving .* at http://[^ ]*:([0-9]+): .*|\1|p' "$folder/err")
+    if command -v curl >/dev/null; then
+        warned='Warning: 299 - "the chat template of templated cannot be run (it does not read messages): llama2 is'
+        curl -s -m 100 -D "$folder/headers" "http://127.0.0.1:$port/v1/chat/completions" --data \
+            '{"messages": [{"role": "user", "content": "a"}], "max_tokens": 1}' >"$folder/out"
+        check "which tells its clients" contains headers "$warned used in its place\""
+        curl -s -m 100 -D "$folder/headers" "http://127.0.0.1:$port/v1/completions" --data \
+            '{"prompt": "a", "max_tokens": 1}' >"$folder/out"
+        check "where it is used" [ "$(grep -c ^Warning "$folder/headers")" = 0 ]
+    fi
     kill $! && wait $!
     echo '{"chat_template": "<|im_start|>"}' >"$model/tokenizer_config.json"
     run run -m "$model" -n 1 hi

@@ -7,6 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What clients are told where prompts may be other than those that the model was trained on. */
+static peridot_status note_template(struct serve_model *m, const peridot_vocab *vocab)
+{
+    peridot_template_origin origin;
+    char note[512], used[80];
+    const char *name = peridot_vocab_template(&origin, vocab);
+    if (origin != PERIDOT_TEMPLATE_UNKNOWN && origin != PERIDOT_TEMPLATE_REPLACED) return PERIDOT_OK;
+    snprintf(used, sizeof used, name ? "%.40s is used in its place" : "messages are continued as they are", name);
+    snprintf(note, sizeof note, "the chat template of %.100s cannot be run (%.200s): %s", m->id,
+             peridot_vocab_template_error(vocab), used);
+    m->template_note = strdup(note);
+    return m->template_note ? PERIDOT_OK : cmd_fail_alloc(sizeof note, "a model");
+}
+
 /* A base model has no conversations. */
 static peridot_status choose_template(struct serve_server *s, struct serve_model *m, const peridot_model *model)
 {
@@ -15,6 +29,7 @@ static peridot_status choose_template(struct serve_server *s, struct serve_model
     peridot_template_origin origin;
     const struct cmd_model_args args = serve_model_args(s, m);
     CMD_TRY(cmd_template_choose(&m->template_name, model, &args, s->args->template_name, "plain"));
+    if (!s->args->template_name) CMD_TRY(note_template(m, vocab));
     peridot_vocab_template(&origin, vocab);
     m->runs_template = origin == PERIDOT_TEMPLATE_OWN && (!m->template_name || strcmp(m->template_name, "jinja") == 0);
     m->thinks = cmd_template_check_think(vocab, m->template_name, PERIDOT_THINK_ON) == PERIDOT_OK;
@@ -84,6 +99,7 @@ peridot_status serve_facts_read(struct serve_server *s, struct serve_model *m, c
 
 void serve_facts_free(struct serve_model *m)
 {
+    free(m->template_note);
     for (uint32_t i = 0; i < m->n_prefixes; i++) {
         free(m->prefixes[i].task);
         free(m->prefixes[i].prefix);

@@ -12,6 +12,7 @@
 #include "../os.h"
 
 #include <microhttpd.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -163,23 +164,33 @@ static bool check(struct exchange *x, struct serve_server *server, struct MHD_Co
 
 /* ---- answers ---- */
 
-/* A name is whatever a file is called; a header is not. */
-static void add_warning(struct MHD_Response *response, const struct serve_server *server)
+/* A name is whatever a file is called, and a template has any letters; a header has not. */
+static void add_warning(struct MHD_Response *response, const char *format, ...) CMD_PRINTF(2, 3);
+
+static void add_warning(struct MHD_Response *response, const char *format, ...)
 {
-    char text[400], name[256];
-    snprintf(name, sizeof name, "%s", server->models->id);
-    for (char *at = name; *at; at++)
+    static const char before[] = "299 - \"";
+    char text[640];
+    va_list args;
+    va_start(args, format);
+    strcpy(text, before);
+    vsnprintf(text + sizeof before - 1, sizeof text - sizeof before - 1, format, args);
+    va_end(args);
+    for (char *at = text + sizeof before - 1; *at; at++)
         if (*at < 32 || *at > 126 || *at == '"' || *at == '\\') *at = '?';
-    snprintf(text, sizeof text, "299 - \"answered by %s, the %s model of this server\"", name,
-             server->n_models > 1 ? "first" : "only");
+    strcat(text, "\"");
     MHD_add_response_header(response, "Warning", text);
 }
 
-static void add_ignored(struct MHD_Response *response, const struct serve_job *job)
+static void add_warnings(struct MHD_Response *response, const struct serve_server *server, const struct serve_job *job)
 {
-    char text[256];
-    snprintf(text, sizeof text, "299 - \"ignored: %s\"", job->ignored);
-    MHD_add_response_header(response, "Warning", text);
+    const struct serve_model *m = job->model;
+    if (job->other_model)
+        add_warning(response, "answered by %s, the %s model of this server", server->models->id,
+                    server->n_models > 1 ? "first" : "only");
+    if (job->api->read_messages && !job->raw && m && m->known && m->template_note)
+        add_warning(response, "%s", m->template_note);
+    if (*job->ignored) add_warning(response, "ignored: %s", job->ignored);
 }
 
 /* Adds what every answer has, sends it, and lets go of it. */
@@ -200,8 +211,7 @@ static enum MHD_Result respond(struct MHD_Connection *c, struct serve_server *se
     if (status == 429 || status == 503) MHD_add_response_header(response, "Retry-After", "1");
     if (status == 401) MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
     if (status == 405) MHD_add_response_header(response, "Allow", x->allowed);
-    if (status == 200 && x->job && x->job->other_model) add_warning(response, server);
-    if (status == 200 && x->job && *x->job->ignored) add_ignored(response, x->job);
+    if (status == 200 && x->job) add_warnings(response, server, x->job);
     x->line.status = status;
     enum MHD_Result result = MHD_queue_response(c, (unsigned)status, response);
     MHD_destroy_response(response);

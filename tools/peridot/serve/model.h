@@ -32,6 +32,7 @@ struct serve_model {
     uint32_t n_adapters;
     const char *template_name;         /* of conversations; NULL: the model's own */
     bool is_cpu;
+    char *template_note;               /* that the one in its files cannot be run; NULL: it can, or is not wanted */
     bool runs_template;                /* it is a program in the model's files, and may read variables of requests */
     bool thinks;                       /* the template has thoughts */
     bool sees;                         /* it reads images */
