@@ -159,9 +159,10 @@ print(o["model"]["family"], o["model"]["head"], o["metadata"]["general.architect
       sum(x["size"] for x in t) == o["size"] == sum(x["size"] for x in o["types"].values()),
       len(t) == sum(x["n_tensors"] for x in o["types"].values()), all(d["need"] == o["size"] + o["cache_size"]
       for d in o["devices"]), [s["tokens"] for s in o["sessions"]] == [min(8192, o["model"]["ctx_max"])],
-      all(s["need"] == o["size"] + s["cache_size"] and 0 < s["cache_size"] for s in o["sessions"]))' \
+      all(s["need"] == o["size"] + s["cache_size"] and 0 < s["cache_size"] for s in o["sessions"]),
+      o["sessions"][0]["cache_size"] == o["cache_size"])' \
     <"$folder/out" 2>"$folder/err")
-    check "inspect --json is whole" [ "$family" = "gemma2 language gemma2 $model True True True True True" ]
+    check "inspect --json is whole" [ "$family" = "gemma2 language gemma2 $model True True True True True True" ]
     n=$("$peridot" inspect "$model" | sed -n 's/^tensors (\(.*\))$/\1/p')
     check "inspect --json has all tensors" [ "$n" = "$(grep -c '^  {"name": .*"shape": \[' "$folder/out")" ]
     run inspect --kv q8_0 "$model"

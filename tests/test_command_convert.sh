@@ -91,6 +91,10 @@ test_imatrix() {
     fails_with 1 "text: as an imatrix.dat its entry 0 is cut or damaged" convert "$stories" -o "$folder/y.gguf" \
         --imatrix "$folder/text"
     fails_with 1 "in_sum2" convert "$stories" -o "$folder/y.gguf" --imatrix "$stories"
+    printf 'a b' >"$folder/short"
+    run imatrix -m "$stories" -f "$folder/short" -o "$folder/i3.gguf"
+    check "imatrix of three bytes says how little that is" matches err 'i3.gguf: 1 window of [2-5] tokens$'
+    check "and that more is needed" contains err "some 100,000 tokens make an imatrix that is worth it"
     run convert "$goldens/llama" -o "$folder/y.gguf" --imatrix "$folder/i.gguf"
     check "another model's is refused" [ $status = 1 ]
     check "by what differs" contains err "columns"

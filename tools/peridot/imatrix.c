@@ -4,6 +4,7 @@
 #include "terminal.h"
 #include "text.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,8 @@ static const struct cmd_option options[] = {
      .help = "Positions of a window; at most the model's own."},
     CMD_CHUNK_OPTION(struct imatrix_args),
 };
+
+enum { LITTLE = 10000 };   /* tokens */
 
 struct reading {
     peridot_sequence *sequence;
@@ -98,8 +101,10 @@ static peridot_status read_text(const struct imatrix_args *args, peridot_model *
     peridot_free(ids);
     CMD_TRY(status);
     CMD_TRY(peridot_imatrix_write(model, args->out, &r.text));
-    fprintf(stderr, "%s: %u window%s of %u tokens\n", cmd_shown(args->out), r.text.n_windows, CMD_S(r.text.n_windows),
-            r.text.ctx);
+    fprintf(stderr, "%s: %u window%s of %" PRIu64 " tokens\n", cmd_shown(args->out), r.text.n_windows,
+            CMD_S(r.text.n_windows), (uint64_t)r.text.n_rows / r.text.n_windows);
+    if (r.text.n_rows < LITTLE)
+        fprintf(stderr, "that is little to go by: some 100,000 tokens make an imatrix that is worth it\n");
     return PERIDOT_OK;
 }
 

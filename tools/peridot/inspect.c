@@ -37,6 +37,7 @@ struct totals {
     uint64_t n_params, size;
     uint64_t kv_row;         /* numbers that all layers' caches keep of one position */
     uint64_t ctx, head_dim;
+    uint64_t cache_size;     /* of ctx positions, where the model is known; else 0 */
     peridot_kv_type kv;
     const peridot_vision_info *vision;   /* NULL: there is no tower */
     const char *vision_path;             /* of a file of its own beside the model; NULL: it is in this one */
@@ -119,8 +120,11 @@ static uint64_t token_size(const struct totals *t)
     return t->kv_row * (t->kv == PERIDOT_KV_F16 ? 2 : 4);
 }
 
-/* Layers with a window keep less: this is the most. */
-static uint64_t cache_size(const struct totals *t) { return token_size(t) * t->ctx; }
+/* Of a model that is not known, as if no layer had a window. */
+static uint64_t cache_size(const struct totals *t)
+{
+    return t->cache_size ? t->cache_size : token_size(t) * t->ctx;
+}
 
 /* Plain numbers, which kernels read from the mapped file as they are; blocks are re-laid. */
 static uint64_t plain_size(const struct totals *t)
@@ -141,9 +145,10 @@ static void print_totals(const struct totals *t)
                CMD_S(t->types[i].n_tensors), cmd_size_text(t->types[i].size));
     printf("  weights: %s, %.4g million parameters\n", cmd_size_text(t->size), 1e-6 * (double)t->n_params);
     printf("  in place: %s of them need no copy on a device with unified memory\n", cmd_size_text(plain_size(t)));
-    if (t->kv_row)
-        printf("  cache: %s per token in %s, at most %s for %" PRIu64 " token%s\n", cmd_size_text(token_size(t)),
-               cmd_kv_name(t->kv), cmd_size_text(cache_size(t)), t->ctx, CMD_S(t->ctx));
+    if (cache_size(t) == 0) return;
+    printf("  cache: ");
+    if (t->kv_row) printf("%s per token in %s, at most ", cmd_size_text(token_size(t)), cmd_kv_name(t->kv));
+    printf("%s for %" PRIu64 " token%s\n", cmd_size_text(cache_size(t)), t->ctx, CMD_S(t->ctx));
 }
 
 static void print_vision(const struct totals *t)
@@ -406,7 +411,11 @@ static peridot_status inspect(const char *path, bool json, peridot_kv_type kv)
     size_t n_devices;
     CMD_TRY(peridot_file_open(&file, path));
     const peridot_model_info *model = peridot_file_model(file);
-    if (model) totals.ctx = cmd_min(CTX, model->ctx_max), totals.head_dim = model->head_dim;
+    if (model) {
+        totals.ctx = cmd_min(CTX, model->ctx_max);
+        totals.head_dim = model->head_dim;
+        totals.cache_size = peridot_file_cache_size(file, (uint32_t)totals.ctx, kv);
+    }
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) count_tensor(&totals, peridot_file_tensor(file, i));
     peridot_status status = list_devices(&devices, &n_devices, &totals);
     if (status == PERIDOT_OK) status = find_vision(&totals, &beside, &found, file, path);

@@ -83,8 +83,8 @@ static void draw(const struct cmd_progress *p, uint64_t done, uint64_t total, do
     enum { WIDTH = sizeof full - 1 };
     double part = total ? (double)done / (double)total : 1;
     double left_s = done > p->begin ? (now - p->begin_s) * (double)(total - done) / (double)(done - p->begin) : 0;
-    fprintf(stderr, "\r%s [%-*.*s] %3.0f %%  %s of %s  %.0f s left\033[K", p->label, WIDTH, (int)(part * WIDTH), full,
-            100 * part, cmd_size_text(done), cmd_size_text(total), left_s);
+    fprintf(stderr, "\r%s [%-*.*s] %3.0f %%  %s of %s  %s left\033[K", p->label, WIDTH, (int)(part * WIDTH), full,
+            100 * part, cmd_size_text(done), cmd_size_text(total), cmd_time_text(left_s));
     fflush(stderr);
 }
 
@@ -122,7 +122,7 @@ static void draw_count(const struct cmd_progress *p, uint64_t at, uint64_t total
 {
     double taken_s = now - p->begin_s;
     fprintf(stderr, "\r%s %" PRIu64 " of %" PRIu64, p->label, at, total);
-    if (taken_s > 2 && part > 0) fprintf(stderr, ", about %.0f s left", taken_s * (1 - part) / part);
+    if (taken_s > 2 && part > 0) fprintf(stderr, ", about %s left", cmd_time_text(taken_s * (1 - part) / part));
     fputs("\033[K", stderr);
     fflush(stderr);
 }

@@ -72,6 +72,16 @@ const char *cmd_size_text(uint64_t size)
     return text;
 }
 
+const char *cmd_time_text(double seconds)
+{
+    static char text[32];
+    const unsigned long long s = seconds < 1e9 ? (unsigned long long)(seconds + 0.5) : 1000000000;
+    if (s < 100) snprintf(text, sizeof text, "%llu s", s);
+    else if (s < 6000) snprintf(text, sizeof text, "%llu min %02llu s", s / 60, s % 60);
+    else snprintf(text, sizeof text, "%llu h %02llu min", s / 3600, s / 60 % 60);
+    return text;
+}
+
 const char *cmd_shown(const char *text)
 {
     static _Thread_local char buffers[4][1024];

@@ -28,6 +28,9 @@ void cmd_wrap_end(struct cmd_wrap *w);
 /* "1.46 GB": decimal units, three digits. The result points into one of four buffers used in turn. */
 const char *cmd_size_text(uint64_t size);
 
+/* "45 s", "12 min 05 s", "3 h 20 min". The result is overwritten by the next call. */
+const char *cmd_time_text(double seconds);
+
 /* What comes from files or arguments, as a terminal may see it (peridot_printable), cut where it is longer than a
  * kilobyte. The result points into one of four buffers used in turn. */
 const char *cmd_shown(const char *text);
