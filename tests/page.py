@@ -184,6 +184,34 @@ def fill(b, url, shots):
     need(not b.errors(), "the browser's console: " + str(b.errors()))
 
 
+MARKDOWN = {   # a reply, and what is drawn of it
+    "a **b *c* `d`** _e_ ~~f~~ g": "<p>a <strong>b <em>c</em> <code>d</code></strong> <em>e</em> <del>f</del> g</p>",
+    "2 * 3 * 4, a_b_c, ** x **, *y": "<p>2 * 3 * 4, a_b_c, ** x **, *y</p>",
+    "`` a`b `` and `c`, **`d`**, ``e":
+        "<p><code>a`b</code> and <code>c</code>, <strong><code>d</code></strong>, ``e</p>",
+    "see [b](https://c.d/e(f)), [g] (h) or https://i.j/k.":
+        '<p>see <a href="https://c.d/e(f)" rel="noopener noreferrer" target="_blank">b</a>, [g] (h) or '
+        '<a href="https://i.j/k" rel="noopener noreferrer" target="_blank">https://i.j/k</a>.</p>',
+    "# a # b ##\n|c|d|\n|:-:|--|\n|*e*|f|\n": '<h2>a # b</h2><div class="table" tabindex="0"><table><thead><tr>'
+        "<th>c</th><th>d</th></tr></thead><tbody><tr><td><em>e</em></td><td>f</td></tr></tbody></table></div>",
+}
+SLOW = ["`x` [", "[", "](", "[a](", "**a ", "*a ", "_a ", "~~a ", "**a *b _c ~~d ", "http://.", "# ", "x\n", "x\n\n",
+        "> ", "- a\n", "|", "` `` ``` ", "a|b\n|" + " " * 1000]
+
+
+def mark_up(b, url):
+    """Replies are drawn as Markdown, in time that is linear in their length: of these, any other takes minutes."""
+    b.open(url)
+    draw = "return element('div', {}, blocks(arguments[0].split('\\n'))).innerHTML"
+    for text, html in MARKDOWN.items():
+        drawn = b.js(draw, text)
+        need(drawn == html, f"{text!r} is drawn as {drawn}")
+    for piece in SLOW:
+        begin = time.monotonic()
+        b.js(draw, piece * (200000 // len(piece)) + "x")
+        need(time.monotonic() - begin < 10, f"{piece!r} over and over takes {time.monotonic() - begin:.0f} s")
+
+
 class Hostile(http.server.BaseHTTPRequestHandler):
     page = b""
     policy = ""
@@ -493,6 +521,7 @@ def main():
         shots = pathlib.Path(sys.argv[8]) if len(sys.argv) > 8 else None
         talk(b, server)
         fill(b, server, shots)
+        mark_up(b, server)
         resist(b, shots)
         think(b, thinker)
         adapt(b, adapted)

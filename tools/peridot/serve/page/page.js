@@ -69,7 +69,7 @@ function message(i) {
         ...(user ? [] : [thought_of(m)]),
         ...images_of(m),
         element("div", { class: "body", ...(user && !m.content ? { hidden: "" } : {}) },
-            ...(user ? [m.content] : blocks(m.content.split("\n")))),
+            user ? [m.content] : blocks(m.content.split("\n"))),
         ...(m.tool_calls ?? []).map(call_of),
         foot_of(i));
 }
@@ -182,7 +182,7 @@ function request_of(c) {
 
 async function read_reply(c, reply, signal) {
     const begun = performance.now();
-    let first = 0, last = 0, usage = null, finish = "", drawn = false;
+    let first = 0, last = 0, usage = null, finish = "", drawn = false, drawing = 0;
     const response = await ask_server("v1/chat/completions", request_of(c), signal), calls = [];
     if (!response.ok) throw new Error(await failure(response));
     for await (const data of events(response)) {
@@ -202,8 +202,13 @@ async function read_reply(c, reply, signal) {
         reply.content += choice.delta.content ?? "";
         if (choice.delta.reasoning_content) reply.thought = (reply.thought ?? "") + choice.delta.reasoning_content;
         if (drawn || c !== current) continue;
-        drawn = true;
-        requestAnimationFrame(() => { drawn = false; draw(c, reply); });
+        drawn = true;   /* a long reply is drawn for a part of the time only */
+        setTimeout(() => requestAnimationFrame(() => {
+            const begins = performance.now();
+            drawn = false;
+            draw(c, reply);
+            drawing = performance.now() - begins;
+        }), 3 * drawing);
     }
     const n = usage?.completion_tokens, n_thought = usage?.completion_tokens_details?.reasoning_tokens, parts = [];
     if (n_thought) parts.push(n_thought + (n_thought === 1 ? " token of thought" : " tokens of thought"));
@@ -221,7 +226,7 @@ async function read_reply(c, reply, signal) {
 function draw(c, reply) {
     const body = $("log").lastElementChild?.querySelector(".body"), follow = at_end();
     if (c !== current || !body || running?.conversation !== c) return;
-    body.replaceChildren(...blocks(reply.content.split("\n")));
+    body.replaceChildren(together(blocks(reply.content.split("\n"))));
     const thought = $("log").lastElementChild.querySelector(".thought");   /* which stays as open as it is */
     thought.hidden = !reply.thought;
     thought.firstElementChild.textContent = reply.content ? "Thought" : "Thinking …";
