@@ -105,6 +105,7 @@ struct blob {
     struct hub_progress *progress;
     int fd;
     uint64_t size;             /* there so far */
+    bool restarted;            /* the present transfer began with the first byte again */
     struct cache_hash *hash;   /* of them */
 };
 
@@ -123,6 +124,7 @@ static peridot_status begin_hash(struct blob *b)
 static peridot_status restart(struct blob *b)
 {
     b->size = 0;
+    b->restarted = true;
     if (ftruncate(b->fd, 0) != 0 || lseek(b->fd, 0, SEEK_SET) != 0) return fail_path(b->file->path);
     return begin_hash(b);
 }
@@ -161,15 +163,19 @@ static peridot_status resume(struct blob *b)
     return n == 0 ? PERIDOT_OK : restart(b);
 }
 
-/* Reconnects after a cut, as long as each connection brings some bytes. */
+/* Reconnects after a cut, as long as each connection brings more than there ever was. One that begins with the first
+ * byte again, as the hub knows no ranges, brings nothing unless it brings all. */
 static peridot_status download(struct blob *b, struct hub *hub)
 {
+    enum { ENOUGH = 1 << 14 };   /* bytes; of less than that no file comes to an end */
+    uint64_t most = b->size;
     for (int tries = 0; b->size < b->file->size;) {
-        uint64_t before = b->size;
+        b->restarted = false;
         peridot_status status = hub_fetch(hub, b->file, b->size, take_bytes, b);
         if (status != PERIDOT_OK && !hub->may_retry) return status;
         if (b->size == b->file->size) break;
-        tries = b->size > before ? 1 : tries + 1;
+        tries = !b->restarted && b->size >= most + ENOUGH ? 1 : tries + 1;
+        most = cmd_max(most, b->size);
         if (status == PERIDOT_OK)
             status = cmd_fail(PERIDOT_ERROR_IO, "%s: the hub sent %llu of its %llu bytes", cmd_shown(b->file->path),
                               (unsigned long long)b->size, (unsigned long long)b->file->size);
