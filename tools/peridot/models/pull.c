@@ -120,11 +120,12 @@ static peridot_status want_type(struct hub *hub, const char *type, bool exact)
             if (way == 1) same = is_gguf(&hub->files[i]) && ends_in_type(path, type);
             if (way == 2) same = meant && meant == peridot_type_find(label + cmd_type_marker(label, size));
             if (!same || (found && is_same_set(found, path))) continue;
-            snprintf(why, sizeof why, "has several files of type %.30s: name one, as %.60s/FILE", type, hub->repo);
+            snprintf(why, sizeof why, "has several files of type %.30s: name one, as %.60s/FILE", cmd_shown(type),
+                     hub->repo);
             if (found) return fail_choice(hub, why, true);
             found = path;
         }
-    snprintf(why, sizeof why, "has no GGUF file of type %.30s", type);
+    snprintf(why, sizeof why, "has no GGUF file of type %.30s", cmd_shown(type));
     if (!found) return fail_choice(hub, why, false);
     want_set(hub, found);
     return PERIDOT_OK;
@@ -203,12 +204,16 @@ static void want_vision(struct hub *hub)
 
 static peridot_status fetch(struct hub *hub, const struct hub_cache *cache)
 {
-    uint64_t missing = 0;
+    uint64_t missing = 0;   /* of the total, so that it needs no check of its own */
     struct hub_progress progress = {.total = 0};
     for (size_t i = 0; i < hub->n; i++) {
-        if (!hub->files[i].wanted) continue;
-        missing += hub_cache_missing(cache, &hub->files[i]);
-        progress.total += hub->files[i].size;
+        const struct hub_file *f = &hub->files[i];
+        if (!f->wanted) continue;
+        if (f->size > UINT64_MAX - progress.total)
+            return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: %s and the files before it have more bytes than there can be",
+                            hub->repo, cmd_shown(f->path));
+        missing += hub_cache_missing(cache, f);
+        progress.total += f->size;
     }
     CMD_TRY(hub_cache_check_room(cache, missing));
     fprintf(stderr, "%s: %s to fetch of %s\n", hub->repo, cmd_size_text(missing), cmd_size_text(progress.total));
@@ -225,24 +230,32 @@ static peridot_status fetch(struct hub *hub, const struct hub_cache *cache)
     return status == PERIDOT_OK ? hub_cache_set_revision(cache, hub) : status;
 }
 
-/* Says how to run the model; that Peridot cannot run it is no failure of fetching it. */
+/* A shell takes it for one word and nothing else: names of a hub may be anything. */
+static bool is_plain(const char *text, size_t size) { return is_name(text, size, "._-+=/"); }
+
+/* Says how to run the model; that Peridot cannot run it is no failure of fetching it. The path is the cache's, and then
+ * the hub's, which may not drive the terminal. */
 static peridot_status report_model(const struct hub *hub, const struct hub_cache *cache, const struct wanted *wanted)
 {
-    char path[2 * CMD_PATH_SIZE];
+    char path[2 * CMD_PATH_SIZE], shown[2 * CMD_PATH_SIZE] = "";
     const char *file = wanted->file;
     peridot_file *model;
     size_t size = 0;
     for (size_t i = hub->n; i-- > 0;)   /* the first shard */
         if (hub->files[i].wanted && is_gguf(&hub->files[i])) file = hub->files[i].path;
     snprintf(path, sizeof path, "%s%s%s", cache->snapshot, file ? "/" : "", file ? file : "");
-    puts(path);
+    if (file) peridot_printable(shown, sizeof shown, file, strlen(file));
+    printf("%s%s%s\n", cache->snapshot, file ? "/" : "", shown);
     if (file && !cmd_ends_with(file, ".gguf")) return PERIDOT_OK;
     const char *label = file ? cmd_type_label(&size, file) : NULL;
     peridot_status status = peridot_file_open(&model, path);
     if (status == PERIDOT_OK) status = peridot_file_check(model);
     if (status != PERIDOT_OK) fprintf(stderr, "Peridot cannot run it: %s\n", peridot_last_error());
-    else if (label) fprintf(stderr, "run it: peridot chat -m %s:%.*s\n", hub->repo, (int)size, label);
-    else fprintf(stderr, "run it: peridot chat -m %s%s%s\n", hub->repo, file ? "/" : "", file ? file : "");
+    else if (label && is_plain(label, size))
+        fprintf(stderr, "run it: peridot chat -m %s:%.*s\n", hub->repo, (int)size, label);
+    else if (!file || is_plain(file, strlen(file)))
+        fprintf(stderr, "run it: peridot chat -m %s%s%s\n", hub->repo, file ? "/" : "", file ? file : "");
+    else fputs("its name is not one to type: peridot chat -m takes its path\n", stderr);
     peridot_file_close(model);
     return PERIDOT_OK;
 }
