@@ -1,8 +1,8 @@
 """A model hub for test_command_pull.sh, which answers as huggingface.co does: hub.py FOLDER LOG. Listens at a free port
 of 127.0.0.1, and at another one, where large files are, as the hub redirects to a host of its own for them; prints
 both. FOLDER/OWNER/NAME are the repositories; files of 1000 bytes and more are large. Some names make trouble: gated,
-private, forbidden, renamed, busy, nonsense, hostile, huge, cut, wrong, long, slow, unranged. LOG gets a line for each
-request."""
+private, forbidden, renamed, busy, nonsense, hostile, huge, vast, cut, wrong, long, slow, unranged, fewer, endless,
+astray, adrift, circular. LOG gets a line for each request, but LOG.fewer those of that name."""
 import hashlib, http.server, json, os, socketserver, sys, threading, time, urllib.parse
 
 root, log_path = sys.argv[1], sys.argv[2]
@@ -40,6 +40,9 @@ def tree_of(repo):
     rows.sort(key=lambda row: row["path"])
     if repo.endswith("/huge"):
         rows[0]["lfs"]["size"] = 10**16
+    if repo.endswith("/vast"):
+        for row in rows:
+            row["lfs"]["size"] = 2**63
     if repo.endswith("/hostile"):
         for path in ("../../../escaped-Q5_0.gguf", "/escaped-Q4_0.gguf", "a/../../escaped-Q4_1.gguf", "a//b-Q5_1.gguf",
                      ".."):
@@ -57,7 +60,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
 
     def note(self, place):
         words = [place, self.command, self.path, self.headers.get("Range", "-"), self.headers.get("Authorization", "-")]
-        with open(log_path, "a") as f:
+        with open(log_path + (".fewer" if "/fewer/" in self.path else ""), "a") as f:
             f.write(" ".join(words) + "\n")
 
     def answer(self, status, body=b"", **headers):
@@ -68,6 +71,15 @@ class Hub(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+    def answer_for_ever(self, status, **headers):
+        """Until the client has enough."""
+        self.send_response(status)
+        for name, value in {"Transfer-Encoding": "chunked", **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        while True:
+            self.wfile.write(b"10000\r\n" + b"x" * 65536 + b"\r\n")
 
     def refuse(self, status, code, message=""):
         self.answer(status, b"<html>no</html>", X_Error_Code=code, X_Error_Message=message)
@@ -88,6 +100,8 @@ class Hub(http.server.BaseHTTPRequestHandler):
             self.refuse(401, "GatedRepo", "Access to model is restricted")
         elif repo.endswith("/gated") and of_file and token != "Bearer good":
             self.refuse(403, "GatedRepo", "Access to model is restricted")
+        elif repo.endswith("/endless"):
+            self.answer_for_ever(403, X_Error_Message="There is more to say.")
         elif repo.endswith("/forbidden"):
             self.refuse(403, "", "Access to this resource is disabled.\x1b[31m")
         elif not os.path.isdir(os.path.join(root, repo)) or repo.endswith("/private"):
@@ -132,6 +146,11 @@ class Hub(http.server.BaseHTTPRequestHandler):
         if begin + 4 < len(rows):
             headers["Link"] = '<http://127.0.0.1:%d%s?recursive=true&cursor=%d>; rel="next"' % (
                 ports["hub"], self.path.split("?")[0], begin + 4)
+        if repo.endswith("/adrift"):
+            headers["Link"] = '<http://127.0.0.1:%d/ no address>; rel="next"' % ports["hub"]
+        if repo.endswith("/circular"):
+            headers["Link"] = '<http://127.0.0.1:%d%s>; rel="next"' % (ports["hub"], self.path)
+            rows = []
         self.answer(200, json.dumps(rows[begin:begin + 4]).encode(), **headers)
 
     def resolve(self, repo, revision, path):
@@ -145,6 +164,8 @@ class Hub(http.server.BaseHTTPRequestHandler):
         if len(data) < 1000:
             return self.answer(200, data, ETag='"%s"' % etag_of(data), X_Repo_Commit=commit)
         place = "http://127.0.0.1:%d/%s/%s" % (ports["store"], repo, urllib.parse.quote(path))
+        if repo.endswith("/astray"):
+            return self.answer_for_ever(302, Location=place)
         self.answer(302, b"Found", Location=place, X_Repo_Commit=commit, X_Linked_Size=str(len(data)),
                     X_Linked_ETag='"%s"' % etag_of(data), ETag='"%s"' % etag_of(data))
 
@@ -161,6 +182,9 @@ class Store(Hub):
             data += b"more"
         if begin >= len(data):
             return self.answer(416)
+        if name == "fewer":   # never all, and now more, now less of it
+            busy[name] = busy.get(name, 0) + 1
+            begin, sent = 0, len(data) // 2 + busy[name] % 2 * 50000
         self.send_response(206 if begin else 200)
         if begin:
             self.send_header("Content-Range", "bytes %d-%d/%d" % (begin, len(data) - 1, len(data)))
@@ -169,6 +193,10 @@ class Store(Hub):
         self.end_headers()
         if self.command == "HEAD":
             return
+        if name == "fewer":
+            self.wfile.write(data[:sent])
+            self.wfile.flush()
+            return self.connection.shutdown(2)
         if name in ("cut", "unranged"):
             if name == "cut" or not busy.get(self.path):
                 busy[self.path] = True

@@ -12,6 +12,7 @@ fi
 repos=$folder/repos
 log=$folder/log
 cache=$folder/home/.cache/huggingface/hub
+odd=$'a\xc2\x9b31m\xe2\x80\xae-Q8_$(touch pwned).gguf'   # U+009B, U+202E
 unset HF_TOKEN HUGGING_FACE_HUB_TOKEN HF_TOKEN_PATH HF_HUB_OFFLINE
 unset HF_HOME HF_HUB_CACHE HUGGINGFACE_HUB_CACHE XDG_CACHE_HOME
 unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY PERIDOT_MODELS OLLAMA_MODELS LLAMA_CACHE
@@ -40,10 +41,14 @@ make_repos() {
     for name in tiny-UD-Q4_K_XL tiny-Q4_K_XL tiny-i1-Q6_K tiny-Q4_K_M; do
         cp "$goldens/gemma1/model.gguf" "$repos/test/dynamic/$name.gguf"
     done
-    for name in gated private cut wrong long slow unranged forbidden hostile nonsense busy huge; do
+    for name in gated private cut wrong long slow unranged forbidden hostile nonsense busy huge vast fewer endless \
+        astray adrift circular odd; do
         mkdir "$repos/test/$name"
         cp "$goldens/gemma2-q8_0/model.gguf" "$repos/test/$name/tiny-Q8_0.gguf"
     done
+    mv "$repos/test/vast/tiny-Q8_0.gguf" "$repos/test/vast/tiny-Q8_0-00001-of-00002.gguf"
+    cp "$repos/test/vast/tiny-Q8_0-00001-of-00002.gguf" "$repos/test/vast/tiny-Q8_0-00002-of-00002.gguf"
+    mv "$repos/test/odd/tiny-Q8_0.gguf" "$repos/test/odd/$odd"
 }
 
 start_hub() {
@@ -221,7 +226,7 @@ test_trouble() {
     pulls test/cut
     check "cut connections are taken up again" same cut $name
     check "where they ended" asked '^store GET [^ ]* bytes=89717- '
-    check "nothing incomplete stays" [ -z "$(find "$cache" -name '*.incomplete')" ]
+    check "nothing incomplete stays" [ -z "$(find "$cache/models--test--cut" -name '*.incomplete')" ]
     pulls test/unranged
     check "a server without ranges begins again" same unranged $name
     pulls test/busy
@@ -280,6 +285,42 @@ test_two() {
     check "to the whole file" same slow $name
 }
 
+# What a hub sends has an end, for Peridot: bodies, lists, connections. Of the latter each waits longer: see begin_fewer.
+test_endless() {
+    SECONDS=0
+    refuses "HTTP status 403 for test/endless: There is more to say." test/endless
+    refuses "a redirection has more than 1048576 bytes" test/astray
+    refuses "the list of the files of test/circular has no end" test/circular
+    refuses "$HF_ENDPOINT: URL" test/adrift
+    check "no address is tried twice: $SECONDS s" [ $SECONDS -le 8 ]
+    refuses "test/vast: tiny-Q8_0-00002-of-00002.gguf and the files before it have more bytes than there can" test/vast
+    check "before anything is fetched" [ "$(grep -c resolve "$log")" = 0 ]
+    check "a hub that begins anew for ever is not asked for ever" [ "$(grep -c '^store GET' "$log.fewer")" -le 6 ]
+    [ "${PERIDOT_TEST_ALL:-}" ] || kill $fewer 2>/dev/null
+    wait $fewer
+    status=$?
+    [ "${PERIDOT_TEST_ALL:-}" ] || return
+    check "but given up" [ $status = 1 ]
+    check "says what there was" matches fewer "^peridot: $HF_ENDPOINT: "
+}
+
+# It takes 15 s; in those other tests run.
+begin_fewer() {
+    "$peridot" pull test/fewer >/dev/null 2>"$folder/fewer" &
+    fewer=$!
+}
+
+# Names may be anything that a file can have.
+test_names() {
+    pulls test/odd
+    check "such a file is fetched" same odd "$odd"
+    check "its path is shown" contains out "/$ones/a\\xc2\\x9b31m\\xe2\\x80\\xae-Q8_\$(touch pwned).gguf"
+    check "and offered to no shell" contains err "its name is not one to type: peridot chat -m takes its path"
+    refuses "its GGUF files: Q8_\$(touch pwned)" test/odd:Q4_0
+    refuses "its GGUF files: a\\xc2\\x9b31m\\xe2\\x80\\xae-Q8_" test/odd/other
+    refuses 'has no GGUF file of type \x1b[31m; ' test/odd:$'\e[31m'
+}
+
 # Allocations fail, one in each run.
 test_alloc() {
     local failing i n
@@ -329,6 +370,7 @@ END
 
 make_repos
 start_hub
+begin_fewer
 test_directory
 test_quants
 test_markers
@@ -336,6 +378,8 @@ test_vision
 test_tokens
 test_trouble
 test_two
+test_names
+test_endless
 test_alloc
 test_library
 exec 8>&-

@@ -11,8 +11,9 @@
 #include <time.h>
 #include <yyjson.h>
 
-enum { MAX_FILES = 100000, MAX_PAGES = 1000, MAX_ANSWER = 64 << 20, URL_SIZE = 8192 };
-enum { STALLED_SECONDS = 60, MAX_TRIES = 6 };
+/* Whatever a hub sends, it ends: the list of files in all its pages, and bodies that say nothing, as a redirection's. */
+enum { MAX_FILES = 100000, MAX_PAGES = 1000, MAX_LIST = 64 << 20, MAX_UNREAD = 1 << 20, URL_SIZE = 8192 };
+enum { LIST_SECONDS = 300, STALLED_SECONDS = 60, MAX_TRIES = 6 };
 
 /* ---- requests ---- */
 
@@ -25,13 +26,21 @@ struct transfer {
     peridot_status status;   /* of take */
 };
 
+static long code_of(const struct hub *hub)
+{
+    long code = 0;
+    curl_easy_getinfo(hub->curl, CURLINFO_RESPONSE_CODE, &code);
+    return code;
+}
+
+static bool has_content(long code) { return code == 200 || code == 206; }
+
 static size_t on_body(char *data, size_t one, size_t n, void *user)
 {
     struct transfer *t = user;
-    long code = 0;
+    long code = code_of(t->hub);
     (void)one;
-    curl_easy_getinfo(t->hub->curl, CURLINFO_RESPONSE_CODE, &code);
-    if (code != 200 && code != 206) return n;   /* the page of an error */
+    if (!has_content(code)) return CURL_WRITEFUNC_ERROR;
     t->status = t->take(t->user, data, n, !t->begun && t->offset && code == 200);
     t->begun = true;
     return t->status == PERIDOT_OK ? n : CURL_WRITEFUNC_ERROR;
@@ -55,13 +64,17 @@ static size_t on_header(char *line, size_t one, size_t n, void *user)
     keep_header(hub->error_code, sizeof hub->error_code, "X-Error-Code", line, n);
     keep_header(hub->error_message, sizeof hub->error_message, "X-Error-Message", line, n);
     keep_header(hub->next, sizeof hub->next, "Link", line, n);
-    return n;
+    bool is_end = n && (line[0] == '\r' || line[0] == '\n');
+    return is_end && code_of(hub) >= 400 ? 0 : n;   /* the page of an error, which may have no end, is not read */
 }
+
+static bool is_late(const struct hub *hub) { return hub->list_end_s && cmd_now() > hub->list_end_s; }
 
 static int on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
 {
-    (void)user, (void)down_total, (void)down, (void)up_total, (void)up;
-    return cmd_interrupted();
+    const struct hub *hub = user;
+    (void)down_total, (void)up_total, (void)up;
+    return cmd_interrupted() || is_late(hub) || (down > MAX_UNREAD && !has_content(code_of(hub)));
 }
 
 /* Explains an HTTP error, with what to do about it. */
@@ -87,11 +100,37 @@ static peridot_status explain_error(const struct hub *hub, long code)
                     hub->error_message[0] ? ": " : "", cmd_shown(hub->error_message));
 }
 
+/* What may go well another time: not what the hub itself has said, such as an address that is none. */
+static bool may_pass(CURLcode result)
+{
+    static const CURLcode passing[] = {
+        CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_PARTIAL_FILE,
+        CURLE_OPERATION_TIMEDOUT, CURLE_SSL_CONNECT_ERROR, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR,
+        CURLE_HTTP2, CURLE_HTTP2_STREAM,
+    };
+    for (size_t i = 0; i < CMD_COUNT(passing); i++)
+        if (passing[i] == result) return true;
+    return false;
+}
+
+static peridot_status explain_failure(struct hub *hub, CURLcode result, const char *why)
+{
+    const char *at = hub->endpoint;
+    if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "interrupted");
+    if (result == CURLE_OUT_OF_MEMORY) return cmd_fail_alloc(0, "a request");
+    if (is_late(hub))
+        return cmd_fail(PERIDOT_ERROR_IO, "%s: the list of the files of %s does not come within %d s", at, hub->repo,
+                        LIST_SECONDS);
+    if (result == CURLE_ABORTED_BY_CALLBACK)
+        return cmd_fail(PERIDOT_ERROR_IO, "%s: a redirection has more than %d bytes", at, MAX_UNREAD);
+    hub->may_retry = hub->answers && may_pass(result);
+    return cmd_fail(PERIDOT_ERROR_IO, "%s: %s", at, cmd_shown(*why ? why : curl_easy_strerror(result)));
+}
+
 static peridot_status get(struct transfer *t, const char *url)
 {
     struct hub *hub = t->hub;
     char range[32], why[CURL_ERROR_SIZE] = "";
-    long code = 0;
     snprintf(range, sizeof range, "%llu-", (unsigned long long)t->offset);
     curl_easy_setopt(hub->curl, CURLOPT_URL, url);
     curl_easy_setopt(hub->curl, CURLOPT_RANGE, t->offset ? range : NULL);
@@ -100,18 +139,13 @@ static peridot_status get(struct transfer *t, const char *url)
     hub->may_retry = false;
     CURLcode result = curl_easy_perform(hub->curl);
     curl_easy_setopt(hub->curl, CURLOPT_ERRORBUFFER, NULL);
-    curl_easy_getinfo(hub->curl, CURLINFO_RESPONSE_CODE, &code);
+    long code = code_of(hub);
+    bool refuses = result == CURLE_WRITE_ERROR && !has_content(code);   /* its page was not read */
     if (t->status != PERIDOT_OK) return t->status;
-    if (result == CURLE_ABORTED_BY_CALLBACK) return cmd_fail(PERIDOT_CANCELLED, "interrupted");
-    if (result == CURLE_OUT_OF_MEMORY) return cmd_fail_alloc(0, "a request");
-    if (result != CURLE_OK) {
-        hub->may_retry = hub->answers && result != CURLE_TOO_MANY_REDIRECTS && result != CURLE_UNSUPPORTED_PROTOCOL;
-        return cmd_fail(PERIDOT_ERROR_IO, "%s: %s", hub->endpoint,
-                        cmd_shown(why[0] ? why : curl_easy_strerror(result)));
-    }
+    if (result != CURLE_OK && !refuses) return explain_failure(hub, result, why);
     hub->answers = true;
     hub->may_retry = code == 429 || code >= 500 || code == 408;
-    return code == 200 || code == 206 ? PERIDOT_OK : explain_error(hub, code);
+    return has_content(code) ? PERIDOT_OK : explain_error(hub, code);
 }
 
 peridot_status hub_wait(int tries, peridot_status failure)
@@ -137,6 +171,7 @@ static void encode_address(char out[URL_SIZE], const char *text, bool slashes)
 /* ---- answers in JSON ---- */
 
 struct answer {
+    struct hub *hub;
     char *text;
     size_t size;
 };
@@ -145,18 +180,19 @@ static peridot_status take_answer(void *user, const void *data, size_t size, boo
 {
     struct answer *a = user;
     (void)from_begin;
-    if (size > MAX_ANSWER - a->size)
-        return cmd_fail(PERIDOT_ERROR_IO, "the hub's answer is longer than %d bytes", MAX_ANSWER);
+    if (size > MAX_LIST - a->hub->n_listed)
+        return cmd_fail(PERIDOT_ERROR_IO, "%s: the list of the files of %s has more than %d bytes", a->hub->endpoint,
+                        a->hub->repo, MAX_LIST);
     char *longer = realloc(a->text, a->size + size);
     if (!longer) return cmd_fail_alloc(a->size + size, "answer");
     memcpy(longer + a->size, data, size);
-    a->text = longer, a->size += size;
+    a->text = longer, a->size += size, a->hub->n_listed += size;
     return PERIDOT_OK;
 }
 
 static peridot_status get_json(yyjson_doc **out, struct hub *hub, const char *url)
 {
-    struct answer a = {0};
+    struct answer a = {.hub = hub};
     peridot_status status;
     *out = NULL;
     for (int tries = 1;; tries++) {
@@ -237,11 +273,13 @@ static peridot_status list_files(struct hub *hub)
         peridot_status status = get_json(&doc, hub, url);
         yyjson_arr_foreach(yyjson_doc_get_root(doc), i, n, row)
             if (status == PERIDOT_OK) status = add_file(hub, row);
+        bool brings_some = yyjson_arr_size(yyjson_doc_get_root(doc)) != 0;
         yyjson_doc_free(doc);
         CMD_TRY(status);
-        if (!find_next(url, hub)) break;
+        if (!find_next(url, hub)) return PERIDOT_OK;
+        if (!brings_some) break;
     }
-    return PERIDOT_OK;
+    return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: the list of the files of %s has no end", hub->endpoint, hub->repo);
 }
 
 static peridot_status find_commit(struct hub *hub)
@@ -322,6 +360,7 @@ static void set_options(struct hub *hub)
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(c, CURLOPT_XFERINFODATA, hub);
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(c, CURLOPT_HEADERDATA, hub);
@@ -341,8 +380,11 @@ peridot_status hub_open(struct hub *out, const char *repo, const char *revision)
         return cmd_fail(PERIDOT_ERROR_MEMORY, "libcurl does not start: out of memory");
     CMD_TRY(add_token(out));
     set_options(out);
+    out->list_end_s = cmd_now() + LIST_SECONDS;
     CMD_TRY(find_commit(out));
-    return list_files(out);
+    CMD_TRY(list_files(out));
+    out->list_end_s = 0;
+    return PERIDOT_OK;
 }
 
 void hub_close(struct hub *hub)
