@@ -3,18 +3,33 @@
 #include "../os.h"
 #include "../text.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 #define TERM_SECONDS 2.0   /* from the signal that it may handle to the one that it may not */
+
+/* What a program starts may leave its group (setsid), and is nobody's child when its parent ends: then this process
+ * adopts it, where the system has that (Linux), finds it among its children and ends it. Whose it is a variable of its
+ * environment says; what has none is taken for that of the program that ends first of those that it is younger than. */
+static const char mark_name[] = "PERIDOT_PROCESS=";
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct process *running;   /* under the lock, as are all starts of programs and ends of what they started */
 
 /* ---- starting ---- */
 
@@ -46,17 +61,18 @@ static bool is_set_by(const char *const *env, const char *variable)
     return false;
 }
 
-/* Those that are inherited, and `env`. *out is the caller's; its texts are borrowed. */
-static peridot_status make_environment(char ***out, const char *const *env)
+/* Those that are inherited, `env`, and the mark. *out is the caller's; its texts are borrowed. */
+static peridot_status make_environment(char ***out, const char *const *env, char *mark)
 {
-    size_t n = 1, k = 0;
+    size_t n = 2, k = 0;
     for (char **at = environ; at && *at; at++) n++;
     for (const char *const *at = env; at && *at; at++) n++;
     *out = malloc(n * sizeof **out);
     if (!*out) return cmd_fail_alloc(n * sizeof **out, "environment");
     for (char **at = environ; at && *at; at++)
-        if (!is_set_by(env, *at)) (*out)[k++] = *at;
+        if (!is_set_by(env, *at) && strncmp(*at, mark_name, sizeof mark_name - 1) != 0) (*out)[k++] = *at;
     for (const char *const *at = env; at && *at; at++) (*out)[k++] = (char *)(uintptr_t)*at;
+    (*out)[k++] = mark;
     (*out)[k] = NULL;
     return PERIDOT_OK;
 }
@@ -101,18 +117,52 @@ static int spawn(int *pid, const int theirs[3], const struct process_params *par
     return error;
 }
 
+/* Of a process: its parent, and when it began. */
+static bool read_origin(int *parent, unsigned long long *begun, int pid)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "re");
+    size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file) fclose(file);
+    text[n] = 0;
+    const char *name_end = strrchr(text, ')');   /* fields 4 and 22 of proc_pid_stat(5) */
+    return name_end && sscanf(name_end + 1, " %*c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+                              " %*s %llu", parent, begun) == 2;
+}
+
+/* Under the lock, so that nobody takes the program for what another one started. */
+static int spawn_known(struct process *p, const int theirs[3], const struct process_params *params, char **env)
+{
+    int parent;
+#ifdef PR_SET_CHILD_SUBREAPER
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+#endif
+    pthread_mutex_lock(&lock);
+    int error = spawn(&p->pid, theirs, params, env);
+    if (!error) {
+        if (!read_origin(&parent, &p->begun, p->pid)) p->begun = ULLONG_MAX;
+        p->next = running;
+        running = p;
+    }
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
 peridot_status process_start(struct process *p, const struct process_params *params)
 {
-    int ours[3], theirs[3], error = 0, pid = 0;
+    static atomic_uint last;
+    int ours[3], theirs[3], error = 0;
     char **env;
     *p = (struct process){.in = -1, .out = -1, .err = -1, .max_output = params->max_output};
-    CMD_TRY(make_environment(&env, params->env));
+    snprintf(p->mark, sizeof p->mark, "%s%d.%u", mark_name, (int)getpid(), ++last);
+    CMD_TRY(make_environment(&env, params->env, p->mark));
     if (!open_pipes(ours, theirs)) error = errno;
-    else error = spawn(&pid, theirs, params, env);
+    else error = spawn_known(p, theirs, params, env);
     for (int i = 0; i < 3; i++) close_stream(&theirs[i]);
     free(env);
     if (!error) {
-        p->pid = pid, p->in = ours[0], p->out = ours[1], p->err = ours[2];
+        p->in = ours[0], p->out = ours[1], p->err = ours[2];
         return PERIDOT_OK;
     }
     for (int i = 0; i < 3; i++) close_stream(&ours[i]);
@@ -166,7 +216,10 @@ static peridot_status read_some(struct process *p, int *fd,
     char data[1 << 14];
     ssize_t n = read(*fd, data, sizeof data);
     if (n < 0 && is_for_later(errno)) return PERIDOT_OK;
-    if (n > 0) return keep(p, data, (size_t)n);
+    if (n > 0) {
+        p->n_read += (size_t)n;
+        return keep(p, data, (size_t)n);
+    }
     close_stream(fd);
     p->output_has_ended = p->out < 0;
     p->has_ended = p->out < 0 && p->err < 0;
@@ -201,23 +254,93 @@ static bool exits_within(const struct process *p, double seconds)
     return true;
 }
 
+/* Which of those that run a process comes from, as it says; NULL: it does not say, or it comes from none. */
+static const struct process *find_source(int pid)
+{
+    const struct process *source = NULL;
+    char path[64], *variable = NULL;
+    size_t size = 0;
+    snprintf(path, sizeof path, "/proc/%d/environ", pid);
+    FILE *file = fopen(path, "re");
+    while (file && !source && getdelim(&variable, &size, 0, file) > 0)
+        for (source = running; source && strcmp(source->mark, variable) != 0;) source = source->next;
+    if (file) fclose(file);
+    free(variable);
+    return source;
+}
+
+static bool is_running(int pid)
+{
+    const struct process *p = running;
+    while (p && p->pid != pid) p = p->next;
+    return p != NULL;
+}
+
+/* Under the lock. A child has its number until it is waited for, so that no other is meant. */
+static bool end_if_from(const struct process *p, int pid)
+{
+    int parent;
+    unsigned long long begun;
+    if (!read_origin(&parent, &begun, pid) || parent != getpid() || is_running(pid)) return false;
+    const struct process *source = find_source(pid);
+    if (source ? source != p : begun < p->begun) return false;
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, WNOHANG);
+    return true;
+}
+
+/* False: there was none. */
+static bool end_adopted(const struct process *p)
+{
+    bool any = false;
+    pthread_mutex_lock(&lock);
+    DIR *dir = opendir("/proc");
+    for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;)
+        if (e->d_name[0] >= '1' && e->d_name[0] <= '9') any |= end_if_from(p, atoi(e->d_name));
+    if (dir) closedir(dir);
+    pthread_mutex_unlock(&lock);
+    return any;
+}
+
+/* Each that ends may leave others. */
+void process_end_rest(struct process *p)
+{
+    kill(-p->pid, SIGKILL);
+    for (double end = cmd_now() + TERM_SECONDS; end_adopted(p) && cmd_now() < end;) cmd_sleep(0.002);
+}
+
 static void end_group(const struct process *p)
 {
     kill(-p->pid, SIGTERM);
     exits_within(p, TERM_SECONDS);
     kill(-p->pid, SIGKILL);
+    kill(p->pid, SIGKILL);   /* it may have gone to another group */
+    exits_within(p, TERM_SECONDS);
+}
+
+/* Which frees its number. */
+static int wait_for(struct process *p)
+{
+    int status = 0;
+    pthread_mutex_lock(&lock);
+    struct process **at = &running;
+    while (*at != p) at = &(*at)->next;
+    *at = p->next;
+    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {}
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
 void process_close(struct process *p, double seconds, char how[64])
 {
-    int status = 0;
     char unused[64];
     if (!how) how = unused;
     how[0] = 0;
     if (p->pid) {
         close_stream(&p->in), close_stream(&p->out), close_stream(&p->err);
         if (!exits_within(p, seconds)) end_group(p);
-        while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {}
+        process_end_rest(p);
+        int status = wait_for(p);
         if (WIFSIGNALED(status)) snprintf(how, 64, "was ended by signal %d", WTERMSIG(status));
         else if (WEXITSTATUS(status)) snprintf(how, 64, "ended with status %d", WEXITSTATUS(status));
     }

@@ -196,7 +196,10 @@ static peridot_status read_some(bool *any, struct process *p, int stream,
     bool open = PeekNamedPipe(p->streams[stream], NULL, 0, NULL, &n, NULL);
     if (open && n == 0) return PERIDOT_OK;
     *any = true;
-    if (open && ReadFile(p->streams[stream], data, sizeof data, &n, NULL) && n) return keep(p, data, n);
+    if (open && ReadFile(p->streams[stream], data, sizeof data, &n, NULL) && n) {
+        p->n_read += n;
+        return keep(p, data, n);
+    }
     close_handle(&p->streams[stream]);
     p->output_has_ended = !p->streams[FROM_IT];
     p->has_ended = !p->streams[FROM_IT] && !p->streams[ERRORS];
@@ -223,6 +226,11 @@ static bool exits_within(const struct process *p, double seconds)
 }
 
 bool process_has_exited(const struct process *p) { return exits_within(p, 0); }
+
+void process_end_rest(struct process *p)
+{
+    if (p->job) TerminateJobObject(p->job, 1);
+}
 
 static void end_group(const struct process *p)
 {

@@ -17,7 +17,19 @@ static peridot_status begin(struct process *p, const struct toolbox_entry *e, co
     return status;
 }
 
-/* Until it has exited and what it wrote is read; a child of its that goes on may keep the streams open. */
+/* What is left of what it wrote, once nobody writes any more; were there somebody still, it has an end, too. */
+static peridot_status read_rest(struct process *p, double deadline)
+{
+    enum { MOST = 1 << 20 };   /* of a pipe */
+    size_t begin = p->n_read, before = SIZE_MAX;
+    while (!p->has_ended && p->n_read != before && p->n_read - begin < MOST && cmd_now() < deadline) {
+        before = p->n_read;
+        CMD_TRY(process_step(p, 0));
+    }
+    return PERIDOT_OK;
+}
+
+/* Until it has exited and what it wrote is read. What it started ends with it. */
 static peridot_status run(struct process *p, bool *in_time, double deadline, const struct toolbox_stop *stop)
 {
     enum { STEP_MS = 100, LAST_STEP_MS = 5 };
@@ -28,11 +40,8 @@ static peridot_status run(struct process *p, bool *in_time, double deadline, con
         if (!*in_time) return PERIDOT_OK;
         CMD_TRY(process_step(p, (p->has_ended ? LAST_STEP_MS : STEP_MS) / 1e3));
     }
-    for (size_t before = SIZE_MAX; !p->has_ended && before != p->output.size + p->n_dropped + p->n_errors;) {
-        before = p->output.size + p->n_dropped + p->n_errors;
-        CMD_TRY(process_step(p, 0));
-    }
-    return PERIDOT_OK;
+    process_end_rest(p);
+    return read_rest(p, deadline);
 }
 
 static peridot_status add_output(struct toolbox_bytes *result, const struct process *p)
