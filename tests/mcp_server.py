@@ -2,8 +2,9 @@
 On HTTP it listens at a free port of 127.0.0.1 and prints it: /mcp answers with events, /json with JSON, /moved and
 /away redirect, /private wants the header X-Key, /broken answers nonsense. LOG gets a line for what a client is to do.
 Modes: stateless knows revision 2026-07-28 alone, old the version 2024-11-05, odd one that nobody knows, empty has no
-tools, silent never answers, endless has a list of tools without an end, mute does not say that its tools may change,
-deaf ends by no signal that it can ignore, image:FILE shows that file with a sum."""
+tools, silent never answers, endless has a list of tools without an end, heavy one of 100 pages of a megabyte, slow one
+of 100 pages of a second, mute does not say that its tools may change, deaf ends by no signal that it can ignore,
+image:FILE shows that file with a sum."""
 import base64, http.server, json, os, signal, sys, threading, time
 
 transport, log_path, modes = sys.argv[1], sys.argv[2], sys.argv[3:]
@@ -116,6 +117,12 @@ def call(params, send, session):
 
 def list_tools(params):
     """Pages of five."""
+    if "heavy" in modes or "slow" in modes:
+        log("lists")
+        time.sleep("slow" in modes)
+        n = int(params.get("cursor", "0")) + 1
+        tool = {"name": f"tool{n}", "description": "x" * (1 << 20 if "heavy" in modes else 1)}
+        return {"tools": [tool], **({"nextCursor": str(n)} if n < 100 else {})}
     tools = TOOLS + extra
     at = int(params.get("cursor", "0"))
     result = {"tools": tools[at:at + 5]}

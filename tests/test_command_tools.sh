@@ -97,11 +97,23 @@ test_programs() {
   {"name": "warns", "command": ["sh", "-c", "printf 'careful \\033[31m' >&2; echo done"], "allow": true},
   {"name": "deaf", "command": ["sh", "-c", "exec <&-; sleep 0.2; echo heard nothing"], "allow": true},
   {"name": "leaves", "command": ["sh", "-c", "sleep 3 & echo gone"], "allow": true},
+  {"name": "floods", "max_output": 64, "allow": true, "command": ["sh", "-c",
+   "trap '' PIPE; (while :; do yes | head -c 1000000; done) & echo $! >PIDS; sleep 0.1"]},
+  {"name": "frees", "command": ["sh", "FREE", "echo", "out"], "allow": true},
+  {"name": "waits", "command": ["sh", "FREE", "sleep", "100"], "timeout": 0.5, "allow": true},
+  {"name": "finds", "command": ["sh", "-c", "kill -0 $(cat PIDS) && echo found"], "allow": true},
   {"name": "quiet", "command": ["true"], "allow": true},
   {"name": "asks", "command": ["cat"]}
 ]}
 END
-    sed -i "s#PIDS#$folder/pids#g" "$folder/tools.json"
+    # free.sh COMMAND...: runs it, with children that leave the group and lose their parent; one leaves no name either
+    cat >"$folder/free.sh" <<'END'
+rm -f PIDS
+for way in '' 'env -i'; do (setsid $way sh -c 'echo $$ >>PIDS; exec sleep 100' >/dev/null 2>&1 &) done
+until [ "$(grep -c . PIDS 2>/dev/null)" = 2 ]; do sleep 0.02; done
+exec "$@"
+END
+    sed -i "s#PIDS#$folder/pids#g; s#FREE#$folder/free.sh#g" "$folder/tools.json" "$folder/free.sh"
     call "$folder/tools.json" --
     check "the list is what models are given" contains out '[{"type":"function","function":{"name":"back",'
     check "as the file has it" contains out '"description":"Gives \"all\" back.","parameters":{"type":"object"}}},{'
@@ -141,8 +153,19 @@ END
     call "$folder/tools.json" -- stays '{}'
     check "a time limit" gives 1 'error: stays gave no result within 0.5 s'
     check "that is kept" [ $SECONDS -le 5 ]
-    check "ends the program and its children" [ "$(xargs ps -o stat= -p <"$folder/pids" | grep -vc Z)" = 0 ]
+    check "ends the program and its children" are_gone
+    timeout 20 "$calls" "$folder/tools.json" -- floods '{}' </dev/null >"$folder/out" 2>"$folder/err"
+    check "a child that goes on writing is not read for ever" [ $? = 0 ]
+    check "but ended" are_gone
+    call "$folder/tools.json" -- frees '{}'
+    check "a program that leaves others behind" gives 1 out
+    check "which end with it" are_gone
+    call "$folder/tools.json" -- waits '{}'
+    check "or with its time limit" are_gone
 }
+
+# None of those in $folder/pids is left.
+are_gone() { [ -s "$folder/pids" ] && [ "$(xargs ps -o stat= -p <"$folder/pids" | grep -vc Z)" = 0 ]; }
 
 # ---- servers on standard streams ----
 
@@ -225,6 +248,22 @@ test_stdio() {
     serve_stdio endless
     call "$folder/server.json" --
     check "a list without an end" contains err 'server test: its list of tools has no end'
+    serve_stdio heavy
+    call "$folder/server.json" --
+    check "or one whose pages are too much together" contains err 'server test: its list of tools has more than 8 MiB'
+    check "ends after eight of them" [ "$(grep -c '^lists' "$log")" = 8 ]
+    if [ "${PERIDOT_TEST_ALL:-}" ]; then
+        serve_stdio slow
+        SECONDS=0
+        call "$folder/server.json" --
+        check "or too slow together" contains err 'server test: does not answer in time'
+        check "ends after a minute, $SECONDS s" eval '[ $SECONDS -ge 55 ] && [ $SECONDS -le 70 ]'
+    fi
+    printf '{"mcpServers": {"a": {"command": "sh", "args": ["%s", "python3", "%s", "stdio", "%s"], "allow": true}}}' \
+        "$folder/free.sh" "$server" "$log" >"$folder/server.json"
+    call "$folder/server.json" "$folder/tools.json" -- quiet '{}' finds '{}'
+    check "what a server starts is not ended by calls of others" gives 2 found
+    check "but with it" are_gone
     serve_stdio deaf
     SECONDS=0
     call "$folder/server.json" -- echo '{}'
@@ -351,7 +390,7 @@ test_interrupts() {
     SECONDS=0
     interrupt slow slow
     check "Ctrl-C ends a program, and the command by that signal" [ $status = 130 ]
-    check "it is gone" [ "$(xargs ps -o stat= -p <"$folder/pids" | grep -vc Z)" = 0 ]
+    check "it is gone" are_gone
     serve_stdio
     interrupt server hang
     check "Ctrl-C ends the waiting for a server" [ $status = 130 ]
@@ -365,7 +404,7 @@ test_interrupts() {
     stop_http
     serve_stdio silent
     "$calls" "$folder/server.json" -- >"$folder/out" 2>"$folder/err" </dev/null &
-    await_text "$log" begins && kill -TERM $!
+    await_text "$folder/err" 'server test: waiting for its tools' && kill -TERM $!
     wait $!
     check "a signal ends the waiting for one that never answers" [ $? = 143 ]
     check "all that without waiting for time limits" [ $SECONDS -le 25 ]

@@ -14,6 +14,8 @@
 
 enum { MAX_PAGES = 100, MAX_ID = 256, MAX_REPLIES = 4096 };
 #define START_SECONDS 60.0   /* programs such as npx fetch the server first */
+#define LIST_SECONDS 60.0    /* for all pages; they have LINK_MAX_MESSAGE bytes at most */
+#define NAMED_SECONDS 1.0
 
 /* With a handshake, the newest first; and without one. */
 static const char *const versions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
@@ -28,9 +30,11 @@ struct mcp {
     bool has_tools, has_changed;
     bool may_change;                 /* it says so when its tools change, where somebody listens */
     bool was_listed;                 /* once */
+    double waits_s;                  /* since when its tools are waited for; 0: it has been said that they are */
     uint64_t last_id;
     yyjson_doc *answer;              /* to the request of last_id */
     yyjson_val *message;             /* that it is; answer may be a list of them */
+    size_t answer_size;              /* of its text */
 };
 
 static bool is_stateless(const struct mcp *m) { return m->version == stateless; }
@@ -95,7 +99,7 @@ static peridot_status take(struct link_receiver *r, const char *text, size_t siz
         if (status != PERIDOT_OK) break;
         keeps |= keeps_one;
     }
-    if (keeps) m->answer = doc;
+    if (keeps) m->answer = doc, m->answer_size = size;
     else yyjson_doc_free(doc);
     return status;
 }
@@ -174,8 +178,8 @@ static peridot_status add_method_header(struct request *q, const struct mcp *m)
     return toolbox_texts_add(&q->headers, line);
 }
 
-/* Sends a request that was begun, and waits for its answer: m->message. */
-static peridot_status exchange(struct mcp *m, struct request *q, double seconds)
+/* Sends a request that was begun, and waits until `deadline` (cmd_now) for its answer: m->message. */
+static peridot_status exchange(struct mcp *m, struct request *q, double deadline)
 {
     size_t size;
     drop_answer(m);
@@ -184,7 +188,7 @@ static peridot_status exchange(struct mcp *m, struct request *q, double seconds)
     char *text = cmd_json_end(q->doc, 0, &size);
     if (status == PERIDOT_OK && !text) status = cmd_fail_alloc(0, "message");
     const struct link_message message = {.text = text, .size = size, .version = m->version, .headers = &q->headers};
-    if (status == PERIDOT_OK) status = m->link->kind->request(m->link, &message, &m->receiver, cmd_now() + seconds);
+    if (status == PERIDOT_OK) status = m->link->kind->request(m->link, &message, &m->receiver, deadline);
     free(text);
     toolbox_texts_free(&q->headers);
     if (status == PERIDOT_OK) return status;
@@ -201,10 +205,10 @@ static peridot_status fail_answer(const struct mcp *m, const char *what)
     return fail(m, PERIDOT_ERROR_IO, sentence);
 }
 
-static peridot_status exchange_result(yyjson_val **result, struct mcp *m, struct request *q, double seconds)
+static peridot_status exchange_result(yyjson_val **result, struct mcp *m, struct request *q, double deadline)
 {
     const char *method = q->method;
-    CMD_TRY(exchange(m, q, seconds));
+    CMD_TRY(exchange(m, q, deadline));
     *result = get(m->message, "result");
     return yyjson_is_obj(*result) ? PERIDOT_OK : fail_answer(m, method);
 }
@@ -218,7 +222,7 @@ static void take_capabilities(struct mcp *m, yyjson_val *result)
     m->may_change = yyjson_is_true(get(tools, "listChanged"));
 }
 
-static peridot_status initialize(struct mcp *m)
+static peridot_status initialize(struct mcp *m, double deadline)
 {
     struct request q;
     yyjson_val *result;
@@ -226,7 +230,7 @@ static peridot_status initialize(struct mcp *m)
     yyjson_mut_obj_add_str(q.doc, q.params, "protocolVersion", versions[0]);
     yyjson_mut_obj_add_obj(q.doc, q.params, "capabilities");
     add_client(q.doc, q.params, "clientInfo");
-    CMD_TRY(exchange_result(&result, m, &q, START_SECONDS));
+    CMD_TRY(exchange_result(&result, m, &q, deadline));
     for (size_t i = 0; i < CMD_COUNT(versions); i++)
         if (yyjson_equals_str(get(result, "protocolVersion"), versions[i])) m->version = versions[i];
     if (!m->version) return fail(m, PERIDOT_ERROR_UNSUPPORTED, unknown_version);
@@ -236,7 +240,7 @@ static peridot_status initialize(struct mcp *m)
     return PERIDOT_OK;
 }
 
-static peridot_status discover(struct mcp *m)
+static peridot_status discover(struct mcp *m, double deadline)
 {
     struct request q;
     yyjson_val *result, *version;
@@ -244,7 +248,7 @@ static peridot_status discover(struct mcp *m)
     bool known = false;
     m->version = stateless;
     CMD_TRY(begin_request(&q, m, "server/discover", true));
-    CMD_TRY(exchange_result(&result, m, &q, START_SECONDS));
+    CMD_TRY(exchange_result(&result, m, &q, deadline));
     yyjson_arr_foreach(get(result, "supportedVersions"), i, n, version) known |= yyjson_equals_str(version, stateless);
     take_capabilities(m, result);
     return known ? PERIDOT_OK : fail(m, PERIDOT_ERROR_UNSUPPORTED, unknown_version);
@@ -256,12 +260,13 @@ static peridot_status discover(struct mcp *m)
 static peridot_status agree(struct mcp *m)
 {
     char sentence[512];
-    peridot_status status = initialize(m);
+    double deadline = cmd_now() + START_SECONDS;
+    peridot_status status = initialize(m, deadline);
     bool refuses = m->receiver.done ? get(m->message, "error") != NULL
                                     : m->link->http_status == 400 || m->link->http_status == 404;
     if (status != PERIDOT_ERROR_IO || m->version || m->link->is_lost || !refuses) return status;
     snprintf(sentence, sizeof sentence, "%s", peridot_last_error());
-    status = discover(m);
+    status = discover(m, deadline);
     return status == PERIDOT_ERROR_IO ? cmd_fail(status, "%s", sentence) : status;
 }
 
@@ -336,34 +341,63 @@ static peridot_status take_listed(const struct mcp *m, yyjson_val *value, mcp_ta
     return status;
 }
 
-/* *cursor is the caller's: where the list goes on, NULL at its end. */
-static peridot_status list_page(char **cursor, struct mcp *m, mcp_take_tool take_tool, void *user)
+/* What has been listed, and what may still be. */
+struct list {
+    mcp_take_tool take;
+    void *user;
+    double deadline;
+    size_t size;      /* of the pages so far */
+    char *cursor;     /* where it goes on; NULL: at its end, or its beginning */
+};
+
+static peridot_status list_page(struct mcp *m, struct list *list)
 {
     struct request q;
     yyjson_val *result, *tool;
     size_t i, n;
     CMD_TRY(begin_request(&q, m, "tools/list", true));
-    if (*cursor) yyjson_mut_obj_add_strcpy(q.doc, q.params, "cursor", *cursor);
-    CMD_TRY(exchange_result(&result, m, &q, START_SECONDS));
-    yyjson_arr_foreach(get(result, "tools"), i, n, tool) CMD_TRY(take_listed(m, tool, take_tool, user));
+    if (list->cursor) yyjson_mut_obj_add_strcpy(q.doc, q.params, "cursor", list->cursor);
+    CMD_TRY(exchange_result(&result, m, &q, list->deadline));
+    list->size += m->answer_size;
+    if (list->size > LINK_MAX_MESSAGE) return fail(m, PERIDOT_ERROR_IO, "its list of tools has more than 8 MiB");
+    yyjson_arr_foreach(get(result, "tools"), i, n, tool) CMD_TRY(take_listed(m, tool, list->take, list->user));
     const char *next = yyjson_get_str(get(result, "nextCursor"));
-    free(*cursor);
-    *cursor = next ? strdup(next) : NULL;
-    return next && !*cursor ? cmd_fail_alloc(strlen(next), "cursor") : PERIDOT_OK;
+    free(list->cursor);
+    list->cursor = next ? strdup(next) : NULL;
+    return next && !list->cursor ? cmd_fail_alloc(strlen(next), "cursor") : PERIDOT_OK;
+}
+
+static peridot_status list_pages(struct mcp *m, mcp_take_tool take_tool, void *user)
+{
+    CMD_TRY(connect(m));
+    m->has_changed = false;
+    if (!m->has_tools) return PERIDOT_OK;
+    struct list list = {.take = take_tool, .user = user, .deadline = cmd_now() + LIST_SECONDS};
+    peridot_status status = list_page(m, &list);
+    for (int i = 1; status == PERIDOT_OK && list.cursor; i++)
+        status = i < MAX_PAGES ? list_page(m, &list) : fail(m, PERIDOT_ERROR_IO, "its list of tools has no end");
+    free(list.cursor);
+    m->was_listed |= status == PERIDOT_OK;
+    return status;
+}
+
+/* Says once for which server the others, and a person, wait. It stops nothing. */
+static bool name_slow(void *user)
+{
+    struct mcp *m = user;
+    if (!m->waits_s || cmd_now() - m->waits_s < NAMED_SECONDS) return false;
+    cmd_say("server %s: waiting for its tools\n", cmd_shown(m->entry->name));
+    m->waits_s = 0;
+    return false;
 }
 
 peridot_status mcp_list(struct mcp *m, mcp_take_tool take_tool, void *user)
 {
-    char *cursor = NULL;
-    CMD_TRY(connect(m));
-    m->has_changed = false;
-    if (!m->has_tools) return PERIDOT_OK;
-    peridot_status status = list_page(&cursor, m, take_tool, user);
-    for (int i = 1; status == PERIDOT_OK && cursor; i++)
-        status = i < MAX_PAGES ? list_page(&cursor, m, take_tool, user)
-                               : fail(m, PERIDOT_ERROR_IO, "its list of tools has no end");
-    free(cursor);
-    m->was_listed |= status == PERIDOT_OK;
+    const struct toolbox_stop asked = {name_slow, m};
+    m->waits_s = cmd_now();
+    m->receiver.stop = &asked;
+    peridot_status status = list_pages(m, take_tool, user);
+    m->receiver.stop = NULL;
     return status;
 }
 
@@ -398,7 +432,7 @@ static peridot_status call(struct toolbox_result *out, struct mcp *m, const stru
     yyjson_val *result;
     CMD_TRY(connect(m));
     CMD_TRY(begin_call(&q, m, tool, arguments));
-    CMD_TRY(exchange_result(&result, m, &q, m->entry->timeout_s));
+    CMD_TRY(exchange_result(&result, m, &q, cmd_now() + m->entry->timeout_s));
     return mcp_add_content(&out->text, out->images, result);
 }
 
