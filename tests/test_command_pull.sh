@@ -285,7 +285,7 @@ test_two() {
     check "to the whole file" same slow $name
 }
 
-# What a hub sends has an end, for Peridot: bodies, lists, connections. Of the latter each waits longer: see begin_fewer.
+# What a hub sends has an end, for Peridot: bodies, lists, connections (see begin_fewer).
 test_endless() {
     SECONDS=0
     refuses "HTTP status 403 for test/endless: There is more to say." test/endless
@@ -319,6 +319,16 @@ test_names() {
     refuses "its GGUF files: Q8_\$(touch pwned)" test/odd:Q4_0
     refuses "its GGUF files: a\\xc2\\x9b31m\\xe2\\x80\\xae-Q8_" test/odd/other
     refuses 'has no GGUF file of type \x1b[31m; ' test/odd:$'\e[31m'
+}
+
+test_progress() {
+    has_terminal "the line of progress" || return
+    rm -r "$cache/models--test--slow"
+    script -qefc "stty cols 70; exec '$peridot' pull test/slow" "$folder/screen" >/dev/null </dev/null
+    tr '\r' '\n' <"$folder/screen" | sed -n 's/\x1b\[K$//; /^fetching/p' >"$folder/lines"
+    check "a line says how fast it is, and what is left" matches lines \
+        '^fetching \[#* *\] +[0-9]+ %  [0-9.]+ kB of 269 kB, [0-9.]+ .?B/s, [0-9]+ s left$'
+    check "and fits the terminal" [ "$(wc -L <"$folder/lines")" -le 69 ]
 }
 
 # Allocations fail, one in each run.
@@ -379,6 +389,7 @@ test_tokens
 test_trouble
 test_two
 test_names
+test_progress
 test_endless
 test_alloc
 test_library

@@ -77,15 +77,34 @@ struct cmd_progress cmd_progress_begin(const char *label)
     return (struct cmd_progress){.label = label, .begin_s = cmd_now(), .enabled = isatty(STDERR_FILENO) != 0};
 }
 
+enum { LINE_SIZE = 200 };
+
+/* Over the line before. A line that reached the last column would leave it behind. */
+static void draw_line(const char *line)
+{
+    int columns = cmd_columns(stderr);
+    fprintf(stderr, "\r%.*s\033[K", columns > 1 ? columns - 1 : LINE_SIZE, line);
+    fflush(stderr);
+}
+
+/* "LABEL [#####     ]  50 %  1.2 GB of 2.4 GB, 24 MB/s, 50 s left", with a bar for which there is room. */
 static void draw(const struct cmd_progress *p, uint64_t done, uint64_t total, double now)
 {
     static const char full[] = "##############################";
-    enum { WIDTH = sizeof full - 1 };
-    double part = total ? (double)done / (double)total : 1;
-    double left_s = done > p->begin ? (now - p->begin_s) * (double)(total - done) / (double)(done - p->begin) : 0;
-    fprintf(stderr, "\r%s [%-*.*s] %3.0f %%  %s of %s  %s left\033[K", p->label, WIDTH, (int)(part * WIDTH), full,
-            100 * part, cmd_size_text(done), cmd_size_text(total), cmd_time_text(left_s));
-    fflush(stderr);
+    enum { WIDTH = sizeof full - 1, MIN_WIDTH = 5 };
+    char line[LINE_SIZE], numbers[LINE_SIZE / 2];
+    double part = total ? (double)done / (double)total : 1, taken_s = now - p->begin_s;
+    size_t n = (size_t)snprintf(numbers, sizeof numbers, "%3.0f %%  %s of %s", 100 * part, cmd_size_text(done),
+                                cmd_size_text(total));
+    if (done > p->begin && taken_s > 0) {
+        double rate = (double)(done - p->begin) / taken_s;
+        n += (size_t)snprintf(numbers + n, sizeof numbers - n, ", %s/s, %s left", cmd_size_text((uint64_t)rate),
+                              cmd_time_text((double)(total - done) / rate));
+    }
+    int room = cmd_columns(stderr) - 1 - (int)(strlen(p->label) + n) - 4, width = room < WIDTH ? room : WIDTH;
+    if (width < MIN_WIDTH) snprintf(line, sizeof line, "%s %s", p->label, numbers);
+    else snprintf(line, sizeof line, "%s [%-*.*s] %s", p->label, width, (int)(part * width), full, numbers);
+    draw_line(line);
 }
 
 /* Whether it is time to draw: `after` seconds from the beginning, and then ten times a second, which is all that an eye
@@ -110,9 +129,10 @@ bool cmd_progress_tokens(void *user, uint64_t done, uint64_t total)
     struct cmd_progress *p = user;
     double now = cmd_now();
     if (is_due(p, now, 0.5)) {
-        fprintf(stderr, "\r%s: %" PRIu64 " of %" PRIu64 " token%s, %.1f tokens/s\033[K", p->label, done, total,
-                CMD_S(total), (double)done / (now - p->begin_s));
-        fflush(stderr);
+        char line[LINE_SIZE];
+        snprintf(line, sizeof line, "%s: %" PRIu64 " of %" PRIu64 " token%s, %.1f tokens/s", p->label, done, total,
+                 CMD_S(total), (double)done / (now - p->begin_s));
+        draw_line(line);
     }
     return !cmd_interrupted();
 }
@@ -120,11 +140,12 @@ bool cmd_progress_tokens(void *user, uint64_t done, uint64_t total)
 /* "kernel 40 of 260, about 60 s left": what is left is not known for the first two seconds. */
 static void draw_count(const struct cmd_progress *p, uint64_t at, uint64_t total, double part, double now)
 {
+    char line[LINE_SIZE];
     double taken_s = now - p->begin_s;
-    fprintf(stderr, "\r%s %" PRIu64 " of %" PRIu64, p->label, at, total);
-    if (taken_s > 2 && part > 0) fprintf(stderr, ", about %s left", cmd_time_text(taken_s * (1 - part) / part));
-    fputs("\033[K", stderr);
-    fflush(stderr);
+    size_t n = (size_t)snprintf(line, sizeof line, "%s %" PRIu64 " of %" PRIu64, p->label, at, total);
+    if (taken_s > 2 && part > 0 && n < sizeof line)
+        snprintf(line + n, sizeof line - n, ", about %s left", cmd_time_text(taken_s * (1 - part) / part));
+    draw_line(line);
 }
 
 bool cmd_progress_compiling(void *user, uint64_t done, uint64_t total)
