@@ -521,6 +521,39 @@ static void seed_saved(void)
     pd_sequence_free(q);
 }
 
+static void seed_tools(void)
+{
+    seed_text("fuzz_tools", "file",
+              "c{\"mcpServers\":{\"a\":{\"command\":\"x\",\"args\":[\"${HOME:-y}\"],\"env\":{\"A\":\"b\"}},"
+              "\"b\":{\"url\":\"http://x\",\"headers\":{\"A\":\"b\"},\"allow\":[\"f\"],\"timeout\":2}}, // a comment\n"
+              "\"tools\":[{\"name\":\"f\",\"command\":[\"x\",\"y\"],\"parameters\":{\"type\":\"object\"}},]}");
+    seed_text("fuzz_tools", "events",
+              "e: comment\nevent: message\r\nid: 7\rdata: {\"id\":1,\ndata:\"result\":{}}\r\n\r\ndata\n\n");
+    seed_text("fuzz_tools", "call",
+              "m{\"name\":\"f\",\"inputSchema\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\","
+              "\"x-mcp-header\":\"A\"},\"b\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\","
+              "\"x-mcp-header\":\"N\"}}}}}}\n===\n{\"a\":\"\\u00e9\\n\",\"b\":{\"n\":-5}}\n===\n"
+              "{\"content\":[{\"type\":\"text\",\"text\":\"a\\u0000\"},{\"type\":\"image\",\"data\":\"AAAA\","
+              "\"mimeType\":\"image/png\"},{\"type\":\"resource_link\",\"uri\":\"file:///a\"},"
+              "{\"type\":\"resource\",\"resource\":{\"uri\":\"b:c\"}},7],\"isError\":true}");
+    seed_text("fuzz_tools", "base64", "bQUJDRA==");
+}
+
+static void seed_hub(void)
+{
+    static const char hash[] = "0123456789abcdef0123456789abcdef01234567", layer[] = "application/vnd.ollama.image";
+    char text[2048];
+    snprintf(text, sizeof text,
+             "h[{\"type\":\"file\",\"path\":\"a/b.gguf\",\"oid\":\"%s\",\"size\":7,\"lfs\":{\"oid\":\"%s%.24s\","
+             "\"size\":9}},{\"type\":\"file\",\"path\":\"../c\",\"oid\":\"%s\",\"size\":1}]", hash, hash, hash, hash);
+    seed_text("fuzz_hub", "list", text);
+    snprintf(text, sizeof text,
+             "o{\"layers\":[{\"mediaType\":\"%s.model\",\"digest\":\"sha256:%s%.24s\",\"size\":9},"
+             "{\"mediaType\":\"%s.projector\",\"digest\":\"sha256:%s%.24s\",\"size\":3}]}",
+             layer, hash, hash, layer, hash, hash);
+    seed_text("fuzz_hub", "manifest", text);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2 || make_folder(NULL) != 0) return 2;
@@ -546,5 +579,7 @@ int main(int argc, char **argv)
     seed_cache();
     seed_reports();
     seed_saved();
+    seed_tools();
+    seed_hub();
     return remove_folder(NULL);
 }

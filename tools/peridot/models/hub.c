@@ -9,9 +9,8 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
-#include <yyjson.h>
 
-/* Whatever a hub sends, it ends: the list of files in all its pages, and bodies that say nothing, as a redirection's. */
+/* Whatever a hub sends has an end: the list of files with all its pages, and the bodies of redirections. */
 enum { MAX_FILES = 100000, MAX_PAGES = 1000, MAX_LIST = 64 << 20, MAX_UNREAD = 1 << 20, URL_SIZE = 8192 };
 enum { LIST_SECONDS = 300, STALLED_SECONDS = 60, MAX_TRIES = 6 };
 
@@ -251,6 +250,14 @@ static peridot_status add_file(struct hub *hub, yyjson_val *row)
     return PERIDOT_OK;
 }
 
+peridot_status hub_take_rows(struct hub *hub, yyjson_val *rows)
+{
+    yyjson_val *row;
+    size_t i, n;
+    yyjson_arr_foreach(rows, i, n, row) CMD_TRY(add_file(hub, row));
+    return PERIDOT_OK;
+}
+
 /* The address of the next page in "<URL>; rel="next"", on the hub; false: there is none. */
 static bool find_next(char url[URL_SIZE], const struct hub *hub)
 {
@@ -268,11 +275,8 @@ static peridot_status list_files(struct hub *hub)
     snprintf(url, sizeof url, "%s/api/models/%s/tree/%s?recursive=true", hub->endpoint, hub->repo, hub->commit);
     for (int page = 0; page < MAX_PAGES; page++) {
         yyjson_doc *doc;
-        yyjson_val *row;
-        size_t i, n;
         peridot_status status = get_json(&doc, hub, url);
-        yyjson_arr_foreach(yyjson_doc_get_root(doc), i, n, row)
-            if (status == PERIDOT_OK) status = add_file(hub, row);
+        if (status == PERIDOT_OK) status = hub_take_rows(hub, yyjson_doc_get_root(doc));
         bool brings_some = yyjson_arr_size(yyjson_doc_get_root(doc)) != 0;
         yyjson_doc_free(doc);
         CMD_TRY(status);

@@ -6,6 +6,7 @@
 #include "../util.h"
 
 #include <curl/curl.h>
+#include <yyjson.h>
 
 struct hub_file {
     char *path;           /* in the repository */
@@ -36,6 +37,8 @@ struct hub {
 /* Asks for the revision and its files. *out must be closed even on failure. */
 peridot_status hub_open(struct hub *out, const char *repo, const char *revision);
 void hub_close(struct hub *hub);
+/* Adds the files of a page of the hub's list: what hub_open does with what it gets. */
+peridot_status hub_take_rows(struct hub *hub, yyjson_val *rows);
 
 /* Bytes of a file as they come; from_begin: they are its first, though the transfer was to begin elsewhere. */
 typedef peridot_status (*hub_take)(void *user, const void *data, size_t size, bool from_begin);
