@@ -166,6 +166,22 @@ PERIDOT_API uint32_t peridot_vocab_size(const peridot_vocab *vocab);
 /* Text of `size` bytes to *n ids in *out (peridot_free). `flags`: peridot_encode_flags. */
 PERIDOT_API peridot_status peridot_encode(int32_t **out, size_t *n, const peridot_vocab *vocab,
                                           const char *text, size_t size, unsigned flags);
+/* When encoding ends early: a long text takes seconds, and its ids may be of no use. */
+typedef struct peridot_encode_limit {
+    size_t size;
+    /* Ids that are of use at most; 0: any number. A text whose size alone says that there are more fails with
+     * PERIDOT_ERROR_ARGUMENT before it is encoded, and n_least says how many there are at least; one that is shorter is
+     * encoded, even if there are more. */
+    uint64_t n_most;
+    uint64_t n_least;          /* set on that failure; else as it was */
+    /* Called again and again by the thread that encodes: false ends it with PERIDOT_CANCELLED. NULL: never. */
+    bool (*go_on)(void *user);
+    void *user;
+} peridot_encode_limit;
+
+/* The same within a limit; NULL: none. */
+PERIDOT_API peridot_status peridot_encode_within(int32_t **out, size_t *n, const peridot_vocab *vocab, const char *text,
+                                                 size_t size, unsigned flags, peridot_encode_limit *limit);
 /* n ids to the bytes they stand for, NUL-terminated, *size without it (peridot_free). Control tokens give no bytes. The
  * bytes of a byte-fallback sequence cut in the middle may be incomplete UTF-8. */
 PERIDOT_API peridot_status peridot_decode(char **out, size_t *size, const peridot_vocab *vocab, const int32_t *ids,
@@ -176,6 +192,7 @@ typedef struct peridot_infill {
     size_t size;
     const char *prefix, *suffix;         /* [prefix_size], [suffix_size] bytes; NULL where these are 0 */
     size_t prefix_size, suffix_size;
+    peridot_encode_limit *limit;         /* NULL: none */
 } peridot_infill;
 
 /* The prompt for what stands there (fill-in-the-middle), as ids: bos, where the vocabulary has one for plain text, and
@@ -282,6 +299,7 @@ typedef struct peridot_chat {
      * many. */
     struct peridot_image *const *images;
     size_t n_images;
+    peridot_encode_limit *limit;       /* of the ids that come next; NULL: none */
 } peridot_chat;
 
 /* The ids that a turn adds to those that a sequence has: the end of the model's turn (less the stop token that the ids
@@ -761,6 +779,11 @@ PERIDOT_API peridot_status peridot_grammar_json(peridot_grammar **out, const per
  * when the text is no schema; PERIDOT_ERROR_ARGUMENT when no value is valid. */
 PERIDOT_API peridot_status peridot_grammar_json_schema(peridot_grammar **out, const peridot_vocab *vocab,
                                                        const char *schema, size_t size);
+/* The same with `effort` thousandths of the work that a schema may take, which is about half a second: a server tries
+ * each schema with little of it, and lets those that need more wait for each other. 0: all of it. What needs more is
+ * PERIDOT_ERROR_UNSUPPORTED. */
+PERIDOT_API peridot_status peridot_grammar_json_schema_within(peridot_grammar **out, const peridot_vocab *vocab,
+                                                              const char *schema, size_t size, uint32_t effort);
 /* Another owner of the grammar, which stays until each owner has freed it. NULL is allowed, here and below. */
 PERIDOT_API peridot_grammar *peridot_grammar_ref(const peridot_grammar *grammar);
 PERIDOT_API void peridot_grammar_free(peridot_grammar *grammar);
@@ -791,6 +814,7 @@ typedef struct peridot_tools_params {
      * any text. */
     const char *schema;
     size_t schema_size;
+    uint32_t effort;           /* see peridot_grammar_json_schema_within; 0: all of it */
 } peridot_tools_params;
 
 /* Compiles the functions to a grammar of replies: see peridot_request_params. A call that is complete always has the

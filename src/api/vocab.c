@@ -45,12 +45,22 @@ uint32_t peridot_vocab_size(const peridot_vocab *vocab)
 peridot_status peridot_encode(int32_t **out, size_t *n, const peridot_vocab *vocab, const char *text, size_t size,
                               unsigned flags)
 {
+    return peridot_encode_within(out, n, vocab, text, size, flags, NULL);
+}
+
+peridot_status peridot_encode_within(int32_t **out, size_t *n, const peridot_vocab *vocab, const char *text,
+                                     size_t size, unsigned flags, peridot_encode_limit *limit)
+{
+    peridot_encode_limit known;
     *out = NULL;
     *n = 0;
+    PD_TRY(PD_PARAMS_READ(known, limit));
     if (!text && size) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no text was given");
     if (flags & ~(unsigned)(PERIDOT_ENCODE_BOS | PERIDOT_ENCODE_SPECIAL | PERIDOT_ENCODE_EOS))
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "unknown encode flags 0x%x", flags);
-    return pd_tokenizer_encode(out, n, vocab->tokenizer, text, size, flags);
+    peridot_status status = pd_tokenizer_encode(out, n, vocab->tokenizer, text, size, flags, &known);
+    pd_result_write(limit, &known, sizeof known);
+    return status;
 }
 
 peridot_status peridot_decode(char **out, size_t *size, const peridot_vocab *vocab, const int32_t *ids, size_t n)
@@ -64,12 +74,18 @@ peridot_status peridot_decode(char **out, size_t *size, const peridot_vocab *voc
 peridot_status peridot_encode_infill(int32_t **out, size_t *n, const peridot_vocab *vocab, const peridot_infill *infill)
 {
     peridot_infill known;
+    peridot_encode_limit limit;
     *out = NULL;
     *n = 0;
     PD_TRY(PD_PARAMS_READ(known, infill));
+    PD_TRY(PD_PARAMS_READ(limit, known.limit));
     if ((!known.prefix && known.prefix_size) || (!known.suffix && known.suffix_size))
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "no text was given");
-    return pd_tokenizer_encode_infill(out, n, vocab->tokenizer, &known);
+    peridot_encode_limit *given = known.limit;
+    known.limit = &limit;
+    peridot_status status = pd_tokenizer_encode_infill(out, n, vocab->tokenizer, &known);
+    pd_result_write(given, &limit, sizeof limit);
+    return status;
 }
 
 bool peridot_vocab_has_infill(const peridot_vocab *vocab) { return pd_tokenizer_has_infill(vocab->tokenizer); }
@@ -168,15 +184,17 @@ static peridot_status add_tools(struct pd_chat_prompt *prompt, yyjson_doc **tool
 peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_vocab *vocab, const peridot_chat *chat)
 {
     peridot_chat known;
+    peridot_encode_limit limit;
     struct pd_messages messages;
     yyjson_doc *tools = NULL, *variables;
     *out = NULL;
     *n = 0;
     PD_TRY(PD_PARAMS_READ(known, chat));
+    PD_TRY(PD_PARAMS_READ(limit, known.limit));
     if (!known.ids && known.n_ids) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no token ids were given");
     PD_TRY(read_messages(&messages, &known));
     struct pd_chat_prompt prompt = {.template_name = known.template_name, .ids = known.ids, .n_ids = known.n_ids,
-                                    .messages = &messages, .think = known.think};
+                                    .messages = &messages, .think = known.think, .limit = &limit};
     struct pd_chat_image *images;
     peridot_status status = read_variables(&variables, &known);
     if (status == PERIDOT_OK) status = read_images(&images, &known, &messages);
@@ -185,6 +203,7 @@ peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_voca
     prompt.variables = yyjson_doc_get_root(variables);
     if (status == PERIDOT_OK) status = add_tools(&prompt, &tools, vocab, &known);
     if (status == PERIDOT_OK) status = pd_tokenizer_encode_chat(out, n, vocab->tokenizer, &prompt);
+    pd_result_write(known.limit, &limit, sizeof limit);
     free(images);
     yyjson_doc_free(variables);
     yyjson_doc_free(tools);

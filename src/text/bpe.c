@@ -91,6 +91,16 @@ void pd_bpe_free(struct pd_bpe *b)
     free(b);
 }
 
+bool pd_bpe_drops(const struct pd_bpe *b)
+{
+    bool drops = b->pieces->drops_between;
+    for (int i = 0; i < 256; i++) {
+        bool in_text = i < 0xc0 || (i > 0xc1 && i < 0xf5);   /* in UTF-8 */
+        drops = drops || (b->pieces->algorithm == PD_ALGORITHM_BYTE_MERGES && in_text && b->bytes[i] < 0);
+    }
+    return drops;
+}
+
 /* ---- words ---- */
 
 /* The piece that a text is, if plain text can become it; -1: none. */

@@ -18,4 +18,7 @@ void pd_bpe_free(struct pd_bpe *b);
  * counts as U+FFFD. */
 peridot_status pd_bpe_encode(struct pd_ids *out, const struct pd_bpe *b, const char *text, size_t size, bool first);
 
+/* Some characters are nothing to it. */
+bool pd_bpe_drops(const struct pd_bpe *b);
+
 #endif

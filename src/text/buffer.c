@@ -40,8 +40,28 @@ peridot_status pd_text_check_span(size_t size)
     return pd_fail(PERIDOT_ERROR_ARGUMENT, "a line of %zu bytes is too long to encode (at most %zu)", size, most);
 }
 
+peridot_status pd_ids_go_on(const struct pd_ids *ids)
+{
+    const peridot_encode_limit *limit = ids->limit;
+    if (!limit || !limit->go_on || limit->go_on(limit->user)) return PERIDOT_OK;
+    return pd_fail(PERIDOT_CANCELLED, "encoding was ended");
+}
+
+peridot_status pd_ids_expect(struct pd_ids *ids, uint64_t n)
+{
+    peridot_encode_limit *limit = ids->limit;
+    ids->n_least += n;
+    if (!limit || limit->n_most == 0 || ids->n_least <= limit->n_most) return PERIDOT_OK;
+    limit->n_least = ids->n_least;
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "the text has at least %llu tokens, of which %llu are of use",
+                   (unsigned long long)limit->n_least, (unsigned long long)limit->n_most);
+}
+
+enum { ASK_EACH = 1 << 14 };   /* ids: some milliseconds */
+
 peridot_status pd_ids_append(struct pd_ids *ids, const int32_t *data, size_t n)
 {
+    if (ids->n / ASK_EACH != (ids->n + n) / ASK_EACH) PD_TRY(pd_ids_go_on(ids));
     PD_TRY(pd_array_reserve(&ids->data, &ids->capacity, ids->n, n, sizeof *ids->data, "token ids"));
     if (n) memcpy(ids->data + ids->n, data, n * sizeof *data);
     ids->n += n;

@@ -4,7 +4,10 @@
 
 #include <stdlib.h>
 
-enum { NONE = -1 };
+enum {
+    NONE = -1,
+    ASK_EACH = 1 << 14         /* merges of a long word, which are some milliseconds */
+};
 
 struct pd_symbol {
     int32_t id;          /* NONE: merged into the one before it */
@@ -131,8 +134,9 @@ peridot_status pd_merge_row_finish(struct pd_ids *out, struct pd_merge_row *row,
     row->n_heap = 0;
     row->last_rank = UINT32_MAX;
     for (uint32_t i = 0; i + 1 < row->n; i++) PD_TRY(consider(row, t, (int32_t)i));
-    while (row->n_heap) {
+    for (uint32_t n = 0; row->n_heap; n++) {
         struct pd_candidate best = heap_pop(row);
+        if (n % ASK_EACH == ASK_EACH - 1) PD_TRY(pd_ids_go_on(out));
         PD_TRY(merge(row, t, &best));
     }
     for (int32_t at = row->n ? 0 : NONE; at != NONE; at = row->symbols[at].after)

@@ -81,6 +81,8 @@ bool pd_tokenizer_keeps_thoughts(const struct pd_tokenizer *t)
 peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tokenizer *t, const char *text,
                                          size_t size, bool first)
 {
+    if (t->longest) PD_TRY(pd_ids_expect(out, (size + t->longest - 1) / t->longest));
+    PD_TRY(pd_ids_go_on(out));
     if (t->bpe) return pd_bpe_encode(out, t->bpe, text, size, first);
     /* The dummy prefix is put there by us, rather than by sentencepiece, because only the beginning of a text has it:
      * what follows a control token does not, as in Hugging Face's tokenizers (legacy = false), but for Phi 3. */
@@ -151,9 +153,9 @@ peridot_status pd_tokenizer_finish_ids(int32_t **out, size_t *n, struct pd_ids *
 }
 
 peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const char *text,
-                                   size_t size, unsigned flags)
+                                   size_t size, unsigned flags, peridot_encode_limit *limit)
 {
-    struct pd_ids made = {0};
+    struct pd_ids made = {.limit = limit};
     return pd_tokenizer_finish_ids(ids, n, &made, encode_text(&made, t, size ? text : "", size, flags));
 }
 
@@ -175,7 +177,7 @@ static peridot_status encode_infill(struct pd_ids *out, const struct pd_tokenize
 peridot_status pd_tokenizer_encode_infill(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
                                           const peridot_infill *texts)
 {
-    struct pd_ids made = {0};
+    struct pd_ids made = {.limit = texts->limit};
     return pd_tokenizer_finish_ids(ids, n, &made, encode_infill(&made, t, texts));
 }
 

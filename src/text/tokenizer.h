@@ -33,9 +33,9 @@ int32_t pd_tokenizer_find_control(const struct pd_tokenizer *t, const char *text
 bool pd_tokenizer_is_suppressed(const struct pd_tokenizer *t, int32_t id);
 uint32_t pd_tokenizer_n_suppressed(const struct pd_tokenizer *t);
 
-/* flags: peridot_encode_flags. *ids (malloc, never NULL on success) belongs to the caller. */
+/* flags: peridot_encode_flags; limit: NULL for none. *ids (malloc, never NULL on success) belongs to the caller. */
 peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
-                                   const char *text, size_t size, unsigned flags);
+                                   const char *text, size_t size, unsigned flags, peridot_encode_limit *limit);
 /* Whole text of n ids, allocated, NUL-terminated. Control tokens give nothing. */
 peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids,
                                    size_t n);
@@ -60,6 +60,7 @@ struct pd_chat_prompt {
     uint32_t think;
     /* What the images of the messages are, in their order: as many as messages->n_images. */
     const struct pd_chat_image *images;
+    peridot_encode_limit *limit;    /* NULL: none */
 };
 const char *pd_tokenizer_template(peridot_template_origin *origin, const struct pd_tokenizer *t);
 peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t,

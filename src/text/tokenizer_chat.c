@@ -325,7 +325,7 @@ static bool runs_program(const struct pd_tokenizer *t, const struct pd_chat_prom
 peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
                                         const struct pd_chat_prompt *c)
 {
-    struct pd_ids made = {0};
+    struct pd_ids made = {.limit = c->limit};
     peridot_status status = runs_program(t, c) ? pd_tokenizer_run_program(&made, t, c) : write_rows(&made, t, c);
     return pd_tokenizer_finish_ids(ids, n, &made, status);
 }

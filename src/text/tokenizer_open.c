@@ -5,6 +5,7 @@
 
 #include "base/foreign.h"
 #include "base/json.h"
+#include "base/num.h"
 #include "base/os.h"
 #include "text/template/template.h"
 #include "text/tokenizer_private.h"
@@ -42,9 +43,25 @@ static peridot_status create_sentencepiece(struct pd_tokenizer *t)
     return status;
 }
 
+/* See tokenizer_private.h. Where text is dropped, or a run of it becomes one token, that is any number. */
+static size_t find_longest(const struct pd_tokenizer *t)
+{
+    const struct pd_pieces *p = &t->pieces;
+    bool bytes = p->algorithm == PD_ALGORITHM_BYTE_MERGES || pd_pieces_has_bytes(p);   /* else runs are unknown */
+    size_t longest = 1;
+    if (!bytes || p->remove_spaces || (t->bpe && pd_bpe_drops(t->bpe))) return 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (!pd_pieces_is_plain(p, i)) continue;
+        if (p->piece[i].lstrip || p->piece[i].rstrip) return 0;
+        longest = pd_max(longest, p->piece[i].size);
+    }
+    return p->nfc ? 3 * longest : longest;   /* form C makes three bytes of nine at most */
+}
+
 peridot_status pd_tokenizer_build(struct pd_tokenizer *t)
 {
     PD_TRY(pd_pieces_by_merges(&t->pieces) ? pd_bpe_create(&t->bpe, &t->pieces) : create_sentencepiece(t));
+    t->longest = find_longest(t);
     PD_TRY(pd_special_create(&t->special, &t->pieces, PD_SPECIAL_CONTROL));
     pd_chat_mark_stops(&t->pieces, &t->special);
     t->thoughts_named = pd_chat_find_thoughts(t->thoughts, &t->special, &t->pieces);

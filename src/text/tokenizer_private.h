@@ -16,6 +16,7 @@ struct pd_tokenizer {
     /* Plain text to ids: */
     struct pd_sentencepiece *sentencepiece;   /* NULL: the vocabulary has merges */
     struct pd_bpe *bpe;                       /* NULL: it has scores */
+    size_t longest;                /* bytes of text that a token stands for at most; 0: any number */
     const struct pd_chat *chat;    /* NULL: none */
     peridot_template_origin chat_origin;
     bool no_thought;               /* the files' template says so in so many words where the model is not to think */
