@@ -199,7 +199,7 @@ static void test_masks(void **state)
     for (size_t i = 0; i < PD_COUNT(lists); i++) {
         peridot_grammar *g;
         struct pd_walk w;
-        EXPECT_OK(pd_grammar_create(&g, &s, lists[i].schema, strlen(lists[i].schema)));
+        EXPECT_OK(pd_grammar_create(&g, &s, lists[i].schema, strlen(lists[i].schema), PD_MAX_WORK));
         pd_walk_begin(&w, &g->rules);
         for (int step = 0; step < 120; step++) {
             const struct pd_mask *mask;
@@ -263,7 +263,7 @@ static void test_long_masks(void **state)
         struct pd_walk w;
         const struct pd_mask *mask;
         struct pd_mask *made;
-        EXPECT_OK(pd_grammar_create(&g, &s, schemas[i], strlen(schemas[i])));
+        EXPECT_OK(pd_grammar_create(&g, &s, schemas[i], strlen(schemas[i]), PD_MAX_WORK));
         pd_walk_begin(&w, &g->rules);
         assert_true(pd_walk_take(&w, &g->rules, begun[i], strlen(begun[i])));
         if (i % 2) EXPECT_OK(pd_grammar_mask(&mask, &made, g, &w));

@@ -84,12 +84,18 @@ peridot_status peridot_grammar_json(peridot_grammar **out, const peridot_vocab *
 peridot_status peridot_grammar_json_schema(peridot_grammar **out, const peridot_vocab *vocab, const char *schema,
                                            size_t size)
 {
+    return peridot_grammar_json_schema_within(out, vocab, schema, size, 0);
+}
+
+peridot_status peridot_grammar_json_schema_within(peridot_grammar **out, const peridot_vocab *vocab, const char *schema,
+                                                  size_t size, uint32_t effort)
+{
     struct pd_spellings *spellings;
     *out = NULL;
     if (!vocab) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no vocabulary was given");
     if (!schema) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no schema was given");
     PD_TRY(find_spellings(&spellings, vocab));
-    return pd_grammar_create(out, spellings, schema, size);
+    return pd_grammar_create(out, spellings, schema, size, pd_work_of_effort(effort));
 }
 
 peridot_status pd_api_grammar_calls(peridot_grammar **out, const peridot_vocab *vocab, const struct pd_calls *calls)
@@ -98,7 +104,7 @@ peridot_status pd_api_grammar_calls(peridot_grammar **out, const peridot_vocab *
     struct pd_rules rules;
     *out = NULL;
     PD_TRY(find_spellings(&spellings, vocab));
-    peridot_status status = pd_calls_compile(&rules, calls);
+    peridot_status status = pd_calls_compile_within(&rules, pd_work_of_effort(calls->effort), calls);
     if (status == PERIDOT_OK) return pd_grammar_create_of(out, spellings, &rules);
     pd_rules_free(&rules);
     return status;

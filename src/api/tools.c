@@ -51,6 +51,7 @@ static peridot_status create(struct peridot_tools *t, const peridot_vocab *vocab
         t->marks[i] = t->calls.marks >> i & 1 ? pd_tokenizer_find_control(vocab->tokenizer, pd_call_mark(i)) : -1;
     t->calls.choice = p->choice == PERIDOT_TOOLS_REQUIRED ? PD_CALL_REQUIRED : PD_CALL_AUTO;
     t->calls.parallel = !p->single;
+    t->calls.effort = p->effort;
     if (p->name) {
         t->calls.name = t->name = pd_string_copy(p->name);
         if (!t->name) return pd_fail_alloc(strlen(p->name), "the name of a function");

@@ -22,11 +22,11 @@ peridot_status pd_grammar_create_of(peridot_grammar **out, struct pd_spellings *
 }
 
 peridot_status pd_grammar_create(peridot_grammar **out, struct pd_spellings *spellings, const char *schema,
-                                 size_t size)
+                                 size_t size, uint64_t max_work)
 {
     struct pd_rules rules;
     *out = NULL;
-    peridot_status status = pd_schema_compile(&rules, schema, size);
+    peridot_status status = pd_schema_compile_within(&rules, max_work, schema, size);
     if (status == PERIDOT_OK) return pd_grammar_create_of(out, spellings, &rules);
     pd_rules_free(&rules);
     return status;

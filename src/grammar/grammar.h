@@ -25,9 +25,9 @@ struct peridot_grammar {
     struct pd_mask *_Atomic *masks;         /* [PD_N_MASKS]; each NULL at first, and never changed after that */
 };
 
-/* From a JSON Schema; see peridot_grammar_json_schema. */
+/* From a JSON Schema; see peridot_grammar_json_schema. max_work: see work.h. */
 peridot_status pd_grammar_create(peridot_grammar **out, struct pd_spellings *spellings, const char *schema,
-                                 size_t size);
+                                 size_t size, uint64_t max_work);
 /* From rules, which it takes, whatever it returns. */
 peridot_status pd_grammar_create_of(peridot_grammar **out, struct pd_spellings *spellings, struct pd_rules *rules);
 /* Another owner. NULL is allowed, here and below. */

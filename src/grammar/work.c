@@ -2,6 +2,11 @@
 
 #include "base/num.h"
 
+uint64_t pd_work_of_effort(uint32_t effort)
+{
+    return effort && effort < 1000 ? (uint64_t)PD_MAX_WORK / 1000 * effort : PD_MAX_WORK;
+}
+
 peridot_status pd_work_fail(void)
 {
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the schema is too large: its automaton would take too long to make or "

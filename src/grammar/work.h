@@ -15,6 +15,8 @@ struct pd_work {
     uint64_t done, max;            /* 0 and PD_MAX_WORK at first */
 };
 
+/* Of so many thousandths; 0: all. */
+uint64_t pd_work_of_effort(uint32_t effort);
 /* Fails when more than the budget is needed, and from then on. */
 peridot_status pd_work_spend(struct pd_work *w, uint64_t n);
 /* The same for n log n: what sorting takes. */

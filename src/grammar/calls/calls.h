@@ -50,6 +50,7 @@ struct pd_calls {
     bool parallel;      /* more than one call in a reply */
     const char *answer; /* [answer_size] bytes of JSON Schema: what a reply is that calls nothing; NULL: any text */
     size_t answer_size;
+    uint32_t effort;    /* of the budget (pd_work_of_effort) */
 };
 
 /* Whether the list is well-formed: what compiling checks first. Sentences name the tool. */
