@@ -20,6 +20,7 @@ struct cmd_turns {
     const char *tools, *variables;     /* see peridot_chat; NULL: none */
     const int32_t *ids;                /* [n_ids]: what cmd_turns_encode goes on from; see peridot_chat */
     size_t n_ids;
+    peridot_encode_limit *limit;       /* of all that is encoded: see peridot.h; NULL: none */
 };
 
 /* The prompt of all messages but those of the n_left_out oldest turns, which peridot_free frees; *n_kept: messages. */
