@@ -10,7 +10,9 @@
 
 #include "serve/address.h"
 
-static bool is_public(const char *text)
+typedef bool is_what(const struct sockaddr *address);
+
+static bool is(is_what *what, const char *text)
 {
     union {
         struct sockaddr any;
@@ -21,7 +23,7 @@ static bool is_public(const char *text)
     a.any.sa_family = strchr(text, ':') ? AF_INET6 : AF_INET;
     void *to = a.any.sa_family == AF_INET6 ? (void *)&a.six.sin6_addr : (void *)&a.four.sin_addr;
     assert_int_equal(inet_pton(a.any.sa_family, text, to), 1);
-    return serve_address_is_public(&a.any);
+    return what(&a.any);
 }
 
 static void test_public(void **state)
@@ -34,7 +36,7 @@ static void test_public(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
-        if (!is_public(addresses[i])) fail_msg("%s is refused", addresses[i]);
+        if (!is(serve_address_is_public, addresses[i])) fail_msg("%s is refused", addresses[i]);
 }
 
 static void test_others(void **state)
@@ -51,12 +53,50 @@ static void test_others(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
-        if (is_public(addresses[i])) fail_msg("%s is taken for a public address", addresses[i]);
+        if (is(serve_address_is_public, addresses[i])) fail_msg("%s is taken for a public address", addresses[i]);
     assert_false(serve_address_is_public(&(struct sockaddr){.sa_family = AF_UNIX}));
+}
+
+static uint64_t number;
+
+static bool take_number(const struct sockaddr *address)
+{
+    number = serve_address_number(address);
+    return true;
+}
+
+static void test_loopback(void **state)
+{
+    static const char *const here[] = {"127.0.0.1", "127.255.255.255", "::1", "::ffff:127.0.0.1"};
+    static const char *const others[] = {"126.0.0.1", "128.0.0.1", "0.0.0.0", "::", "::2", "1::1", "::127.0.0.1",
+                                         "::ffff:1.1.1.1", "::ffff:0.0.0.1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof here / sizeof *here; i++)
+        if (!is(serve_address_is_loopback, here[i])) fail_msg("%s is not taken for this machine", here[i]);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (is(serve_address_is_loopback, others[i])) fail_msg("%s is taken for this machine", others[i]);
+}
+
+static uint64_t number_of(const char *text)
+{
+    number = 0;
+    is(take_number, text);
+    return number;
+}
+
+/* Whose requests are one client's. */
+static void test_number(void **state)
+{
+    (void)state;
+    assert_true(number_of("10.0.0.1") != number_of("10.0.0.2"));
+    assert_true(number_of("10.0.0.1") == number_of("::ffff:10.0.0.1"));
+    assert_true(number_of("2001:db8:1:2::3") == number_of("2001:db8:1:2:4::5"));
+    assert_true(number_of("2001:db8:1:2::3") != number_of("2001:db8:1:3::3"));
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_public), cmocka_unit_test(test_others)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_public), cmocka_unit_test(test_others),
+                                       cmocka_unit_test(test_loopback), cmocka_unit_test(test_number)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,6 +113,38 @@ refuses() {
     check "${*:2}: says '$1'" contains err "$1"
 }
 
+# A name may be anything that a file is called.
+test_names() {
+    local odd=$folder/$(printf 'odd\033[31m').gguf
+    cp "$model" "$odd"
+    start -m "$odd"
+    check "a name of control characters is written so that a terminal shows it" contains log 'and odd\x1b[31m, on demand'
+    check "and never raw" [ "$(grep -c $'\033' "$folder/log")" = 0 ]
+    ask /v1/completions "$(completion Once 1 1 ', "model": "odd\u001b[31m"')"
+    check "nor when it is loaded" contains log 'loading odd\x1b[31m'
+    check "of all of which nothing is raw" [ "$(grep -c $'\033' "$folder/log")" = 0 ]
+    stop
+}
+
+# One port, one server; but a server that begins where another has ended need not wait for what that leaves behind.
+test_port() {
+    local at
+    start
+    at=${url#http://}
+    "$peridot" serve -m "$model" --port "${at##*:}" >"$folder/out" 2>"$folder/err"
+    status=$?
+    check "a second server on a port does not begin" [ $status = 1 ]
+    check "and asks whether there is another" contains err 'is another server running there?'
+    exec 3<>"/dev/tcp/${at%:*}/${at#*:}"
+    printf 'GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n' >&3
+    check "the first one answers" [ "$(head -1 <&3 | tr -d '\r')" = 'HTTP/1.1 200 OK' ]
+    stop   # which ends the connection, so that the port remembers it
+    exec 3>&-
+    start --port "${at##*:}"
+    check "the port is free as soon as its server has ended" [ "${url##*:}" = "${at##*:}" ]
+    stop
+}
+
 test_refused() {
     mkdir "$folder/none"
     refuses 'there is another model with the name stories' -m "$model"
@@ -125,5 +157,7 @@ test_on_demand
 test_broken
 test_idle
 test_memory
+test_names
+test_port
 test_refused
 finish

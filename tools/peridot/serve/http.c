@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE   /* strcasecmp, getaddrinfo */
 #include "http.h"
 #include "access.h"
+#include "address.h"
 #include "links.h"
 #include "log.h"
 #include "pages.h"
@@ -442,13 +443,6 @@ static peridot_status find_address(struct addrinfo **out, const struct serve_arg
     return PERIDOT_OK;
 }
 
-static bool is_loopback(const struct sockaddr *a)
-{
-    static const unsigned char six[16] = {[15] = 1};
-    if (a->sa_family == AF_INET) return *((const unsigned char *)a->sa_data + 2) == 127;
-    return a->sa_family == AF_INET6 && memcmp(a->sa_data + 6, six, sizeof six) == 0;
-}
-
 static void log_nothing(void *user, const char *format, va_list args) { (void)user, (void)format, (void)args; }
 
 /* "/health%00x" is not /health. */
@@ -469,7 +463,7 @@ static peridot_status listen_at(struct serve_http *http, const struct addrinfo *
                                                                              : MHD_USE_INTERNAL_POLLING_THREAD)
         | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG
         | (address->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
-    bool is_local = is_loopback(address->ai_addr), has_keys = http->server->n_keys;
+    bool is_local = serve_address_is_loopback(address->ai_addr), has_keys = http->server->n_keys;
     if (args->tools.n && !has_keys && (!is_local || args->insecure))
         return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--tools with --%s needs --api-key: without a key others could call "
                         "the tools", is_local ? "insecure" : "host");
@@ -477,10 +471,12 @@ static peridot_status listen_at(struct serve_http *http, const struct addrinfo *
         return cmd_fail(PERIDOT_ERROR_ARGUMENT,
                         "--host %s can be reached from other machines: add --api-key, or --insecure to do without",
                         args->host);
+    /* MHD's own choice is SO_REUSEADDR: connections that ended lately keep the port from nobody, another server does.
+     * Its option for reuse would be SO_REUSEPORT, by which two servers share a port in silence. */
     http->daemon = MHD_start_daemon(flags, (uint16_t)args->port, NULL, NULL, handle, http,
         MHD_OPTION_EXTERNAL_LOGGER, log_nothing, NULL, MHD_OPTION_SOCK_ADDR, address->ai_addr,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVE_MAX_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)args->timeout_s, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)args->timeout_s,
         MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_NOTIFY_CONNECTION, connected, http,
         MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_END);
     if (!http->daemon)
