@@ -56,11 +56,13 @@ test_on_demand() {
 }
 
 test_broken() {
-    ask /v1/completions "$(completion Once 12 1 "$(of broken)")"
-    check "a model that cannot be loaded: 503, not $status" [ "$status" = 503 ]
-    check "and why" contains out 'broken.gguf'
+    ask /v1/completions "$(completion Once 12 1 "$(of broken)")" -D "$folder/headers"
+    check "a model that can never be loaded: 500, not $status" [ "$status" = 500 ]
+    check "and why" contains out 'the model broken cannot be opened, and trying again does not help: broken.gguf: '
+    check "without a word of folders" [ "$(grep -c "$folder\|models/" "$folder/out")" = 0 ]
+    check "nor of trying again" [ "$(grep -ci '^Retry-After' "$folder/headers")" = 0 ]
     ask /v1/chat/completions "$(chat Once 12 1 "$(of broken)")"
-    check "it is tried again" [ "$status" = 503 ]
+    check "it is tried again" [ "$status" = 500 ]
     ask /v1/completions "$(completion Once 12 1 "$(of tale)")"
     check "the others go on" [ "$status" = 200 ]
     stop

@@ -6,9 +6,11 @@
 #include "rows.h"
 #include "write.h"
 #include "../os.h"
+#include "../text.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { DEFAULT_POSITIONS = 16384, DEFAULT_CTX = 8192, MAX_SEQUENCES = 64,
     WHOLE_CTX = 2048 };   /* where a text is one chunk, whose activations take memory */
@@ -63,34 +65,26 @@ static void fail_task(struct serve_engine *e, struct serve_task *task, peridot_s
     end_task(e, task);
 }
 
-static void refuse_all(struct serve_engine *e, const char *why)
+static void refuse_all(struct serve_engine *e, int status, const char *why)
 {
     while (e->tasks) {
         struct serve_task *task = e->tasks;
         e->tasks = task->next;
-        serve_refuse(&task->job->error, 503, NULL, NULL, "%s", why);
+        serve_refuse(&task->job->error, status, NULL, NULL, "%s", why);
         end_task(e, task);
     }
 }
 
 /* ---- a round ---- */
 
-/* Documents are read after the first, as their prompts begin like its. */
-static bool must_wait(const struct serve_task *task)
-{
-    return task->job->kind == SERVE_SCORES && task->index > 0 && task->job->n_ended == 0;
-}
-
 static void submit_some(struct serve_engine *e)
 {
-    for (struct serve_task **at = &e->tasks; *at;) {
-        struct serve_task *task = *at;
-        bool submits = !task->request && !must_wait(task);
-        peridot_status status = submits ? serve_request_submit(task, e->session, e->draft.session) : PERIDOT_OK;
-        if (status == PERIDOT_OK) {
-            at = &task->next;
-            continue;
-        }
+    struct serve_task *task;
+    while ((task = serve_admission_next(&e->admission, e->tasks)) != NULL) {
+        peridot_status status = serve_request_submit(task, e->session, e->draft.session);
+        if (status == PERIDOT_OK) continue;
+        struct serve_task **at = &e->tasks;
+        while (*at != task) at = &(*at)->next;
         *at = task->next;
         fail_task(e, task, status);
     }
@@ -267,16 +261,16 @@ static peridot_status open_model(struct serve_engine *e)
     return status;
 }
 
-static void refuse_job(struct serve_engine *e, struct serve_job *job, const char *why)
+static void refuse_job(struct serve_engine *e, struct serve_job *job, int status, const char *why)
 {
-    serve_refuse(&job->error, 503, NULL, NULL, "%s", why);
+    serve_refuse(&job->error, status, NULL, NULL, "%s", why);
     serve_job_fail(job);
     e->server->n_jobs--;
     serve_job_drop(job);
 }
 
 /* Jobs whose bodies are not read yet go back to the reader; `why` not NULL: they are refused. */
-static void pass_unread(struct serve_engine *e, const char *why)
+static void pass_unread(struct serve_engine *e, int status, const char *why)
 {
     pthread_mutex_lock(&e->lock);
     struct serve_job *job = e->unread;
@@ -285,7 +279,7 @@ static void pass_unread(struct serve_engine *e, const char *why)
     pthread_mutex_unlock(&e->lock);
     for (struct serve_job *next; job; job = next) {
         next = job->next;
-        if (why) refuse_job(e, job, why);
+        if (why) refuse_job(e, job, status, why);
         else e->server->give_back(e->server->reader, job);
     }
 }
@@ -309,31 +303,61 @@ static void recover(struct serve_engine *e)
         return;
     }
     fprintf(stderr, "peridot: %s\n", peridot_last_error());
-    refuse_all(e, "the device was lost, and the model cannot be reopened");
-    pass_unread(e, "the device was lost, and the model cannot be reopened");
+    refuse_all(e, 503, "the device was lost, and the model cannot be reopened");
+    pass_unread(e, 503, "the device was lost, and the model cannot be reopened");
 }
 
-/* A failure is told to all who wait; those who come later have it tried again. */
+/* Bytes of the folder that a path in a sentence begins with: `known`, which may have spaces, or an absolute one. */
+static size_t folder_size(const char *text, const char *known, size_t n_known)
+{
+    size_t n = strcspn(text, " :'\")");
+    if (n_known && strncmp(text, known, n_known) == 0) return n_known;
+    if (text[0] != '/') return 0;
+    while (n > 1 && text[n - 1] == '/') n--;
+    while (text[n - 1] != '/') n--;
+    return n;
+}
+
+/* Folders of this machine are no client's business: of "/srv/models/a.gguf: ..." "a.gguf: ..." is left. */
+static void drop_folders(char *text, const char *path)
+{
+    size_t n_known = path ? strlen(path) : 0;
+    while (n_known && path[n_known - 1] == '/') n_known--;
+    while (n_known && path[n_known - 1] != '/') n_known--;
+    for (char *at = text; *at; at++) {
+        bool begins = at == text || strchr(" '\"(", at[-1]);
+        size_t n = begins ? folder_size(at, path, n_known) : 0;
+        if (n) memmove(at, at + n, strlen(at + n) + 1);
+        if (!*at) return;
+    }
+}
+
+/* A failure is told to all who wait; those who come later have it tried again. That helps where memory was short; a file
+ * that is none of a model stays so. */
 static void load(struct serve_engine *e)
 {
     char why[512];
     e->step_begun_s = 0;
-    fprintf(stderr, "loading %s\n", e->served->id);
-    if (open_model(e) == PERIDOT_OK) {
-        pass_unread(e, NULL);
+    fprintf(stderr, "loading %s\n", cmd_shown(e->served->id));
+    peridot_status status = open_model(e);
+    if (status == PERIDOT_OK) {
+        pass_unread(e, 0, NULL);
         return;
     }
-    snprintf(why, sizeof why, "%s", peridot_last_error());
-    fprintf(stderr, "peridot: %s\n", why);
-    refuse_all(e, why);
-    pass_unread(e, why);
+    fprintf(stderr, "peridot: %s\n", peridot_last_error());
+    bool passes = status == PERIDOT_ERROR_MEMORY || status == PERIDOT_ERROR_DEVICE_LOST || status == PERIDOT_ERROR_LINK;
+    snprintf(why, sizeof why, "%s%s%s%s", passes ? "" : "the model ", passes ? "" : cmd_shown(e->served->id),
+             passes ? "" : " cannot be opened, and trying again does not help: ", peridot_last_error());
+    drop_folders(why, e->served->path);
+    refuse_all(e, passes ? 503 : 500, why);
+    pass_unread(e, passes ? 503 : 500, why);
 }
 
 static void unload(struct serve_engine *e)
 {
     close_model(e);
     show(e);
-    fprintf(stderr, "unloaded %s\n", e->served->id);
+    fprintf(stderr, "unloaded %s\n", cmd_shown(e->served->id));
 }
 
 /* ---- the thread ---- */
@@ -396,7 +420,7 @@ static void work(struct serve_engine *e)
     }
     if (!e->model && e->busy) load(e);
     if (!e->model) return;
-    pass_unread(e, NULL);
+    pass_unread(e, 0, NULL);
     submit_some(e);
     if (e->tasks && !run_round(e)) recover(e);
     show(e);
@@ -412,8 +436,8 @@ static void *run(void *user)
         e->step_begun_s = 0;
     }
     take_unload(e);
-    refuse_all(e, "the server is shutting down");
-    pass_unread(e, "the server is shutting down");
+    refuse_all(e, 503, "the server is shutting down");
+    pass_unread(e, 503, "the server is shutting down");
     return NULL;
 }
 
@@ -475,7 +499,7 @@ void serve_engine_add(struct serve_engine *e, struct serve_job *job)
     }
     pthread_cond_broadcast(&e->changed);
     pthread_mutex_unlock(&e->lock);
-    if (stopped) refuse_job(e, job, "the server is shutting down");
+    if (stopped) refuse_job(e, job, 503, "the server is shutting down");
 }
 
 double serve_engine_step_s(const struct serve_engine *e)
@@ -497,7 +521,7 @@ bool serve_engine_set_vocab(struct serve_engine *e, struct serve_job *job)
         pthread_cond_broadcast(&e->changed);
     }
     pthread_mutex_unlock(&e->lock);
-    if (!ready && stopped) refuse_job(e, job, "the server is shutting down");
+    if (!ready && stopped) refuse_job(e, job, 503, "the server is shutting down");
     return ready;
 }
 

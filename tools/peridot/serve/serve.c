@@ -167,8 +167,9 @@ static peridot_status serve(struct serve_server *s)
     if (s->toolbox) CMD_TRY(serve_tools_create(&s->tools, s));
     s->ready = true;
     fprintf(stderr, "serving %s at http://%s:%u: the cache has %u positions, and a conversation at most %u\n",
-            s->models->id, s->args->host, serve_http_port(s->http), s->models->n_positions, s->models->ctx);
-    for (size_t i = 1; i < s->n_models; i++) fprintf(stderr, "and %s, on demand\n", s->models[i].id);
+            cmd_shown(s->models->id), s->args->host, serve_http_port(s->http), s->models->n_positions, s->models->ctx);
+    for (size_t i = 1; i < s->n_models; i++)
+        fprintf(stderr, "and %s, on demand\n", cmd_shown(s->models[i].id));
     watch(s);
     drain(s);
     end(s);
