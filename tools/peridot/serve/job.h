@@ -62,7 +62,8 @@ struct serve_task {
     struct serve_task *next;   /* the engine's, in order */
     uint32_t index;            /* of the job's tasks */
     int32_t *tokens;           /* [n_prompt + n_reply], of capacity n_prompt + n_max */
-    size_t n_prompt, n_reply, n_cached;
+    size_t n_prompt;
+    atomic_size_t n_reply, n_cached;   /* the engine's; the log may read them while it is at work */
     uint32_t n_max;
     peridot_sampling sampling; /* biases and stop texts are the job's */
     /* the engine's */
@@ -153,7 +154,8 @@ struct serve_job {
     bool calls_required, calls_none, single_call;
     peridot_tools *compiled;   /* of these, shared with other jobs */
     struct serve_task *tasks;  /* [n_tasks] */
-    size_t n_tasks, n_ended;
+    atomic_size_t n_tasks;     /* the log may read it while tasks are made: each is whole before it is counted */
+    size_t n_ended;
     uint64_t n_events;         /* in a stream whose events are numbered */
     enum serve_item {          /* what events are about now: */
         SERVE_ITEM_NONE, SERVE_ITEM_THOUGHT, SERVE_ITEM_MESSAGE, SERVE_ITEM_CALL

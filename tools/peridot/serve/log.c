@@ -2,7 +2,10 @@
 #include "../json.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <string.h>
+
+static pthread_mutex_t whole_lines = PTHREAD_MUTEX_INITIALIZER;   /* where one is written in parts */
 
 /* What a client chose to ask for must not forge a line. */
 static void copy(char *to, size_t size, const char *from)
@@ -43,6 +46,7 @@ void serve_log_end(const struct serve_log_line *line, struct serve_server *serve
     count_tokens(tokens, job);
     serve_count(&server->metrics, !complete ? SERVE_REQUESTS_CLOSED : counters[kind == 4 || kind == 5 ? kind : 2], 1);
     serve_observe(&server->metrics, SERVE_DURATION, seconds);
+    pthread_mutex_lock(&whole_lines);
     if (server->args->log_json)
         fprintf(stderr,
                 "{\"time\": %" PRId64 ", \"method\": \"%s\", \"path\": \"%s\", \"status\": %d, "
@@ -52,12 +56,15 @@ void serve_log_end(const struct serve_log_line *line, struct serve_server *serve
     else
         fprintf(stderr, "%s %s %d, %" PRIu64 " + %" PRIu64 " tokens (%" PRIu64 " cached), %.3f s\n", line->method,
                 line->path, status, tokens[0], tokens[2], tokens[1], seconds);
+    pthread_mutex_unlock(&whole_lines);
 }
 
 void serve_log_prompt(const struct serve_job *job)
 {
     if (!job->server->args->log_prompts) return;
+    pthread_mutex_lock(&whole_lines);
     fputs("body: ", stderr);
     cmd_json_string(stderr, job->body.data, job->body.size);
     fputc('\n', stderr);
+    pthread_mutex_unlock(&whole_lines);
 }
