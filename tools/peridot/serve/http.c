@@ -25,10 +25,15 @@
 #define MHD_OPTION_CLIENT_DISCIPLINE_LVL MHD_OPTION_STRICT_FOR_CLIENT
 #endif
 
+enum { MAX_FIXED = 2 };
+
 struct serve_http {
     struct serve_server *server;
     struct MHD_Daemon *daemon;
     struct serve_links links;
+    /* Of pages that are always the same, for all connections: without headers for the page of --cors, and with. A copy
+     * for each request would be memory for whoever asks again and again and does not read. */
+    struct MHD_Response *fixed[MAX_FIXED][2];
 };
 
 /* A request, from its headers to the end of its answer. */
@@ -48,24 +53,25 @@ static const struct page {
     const char *path;
     bool is_public;            /* needs no key */
     bool any;                  /* method, not only GET */
+    int fixed;                 /* 1 + its place among serve_http.fixed; 0: it has none */
     const char *type;
     int (*get)(struct serve_buffer *out, struct serve_server *server, const char *path);   /* gives the status */
 } pages[] = {
-    {"/", true, false, "text/html; charset=utf-8", serve_get_page},
-    {"/health", true, false, "application/json", serve_get_health},
-    {"/openapi.json", true, false, "application/json", serve_get_openapi},
-    {"/metrics", false, false, "text/plain; version=0.0.4; charset=utf-8", serve_get_metrics},
-    {"/v1/models", false, false, "application/json", serve_get_models},
-    {"/v1/models/*", false, false, "application/json", serve_get_model},
-    {"/api/tags", false, false, "application/json", serve_get_tags},
-    {"/api/ps", false, false, "application/json", serve_get_ps},
-    {"/api/version", false, false, "application/json", serve_get_version},
-    {"/api/pull", false, true, "application/json", serve_refuse_models},
-    {"/api/push", false, true, "application/json", serve_refuse_models},
-    {"/api/create", false, true, "application/json", serve_refuse_models},
-    {"/api/copy", false, true, "application/json", serve_refuse_models},
-    {"/api/delete", false, true, "application/json", serve_refuse_models},
-    {"/api/blobs/*", false, true, "application/json", serve_refuse_models},
+    {"/", true, false, 1, "text/html; charset=utf-8", serve_get_page},
+    {"/health", true, false, 0, "application/json", serve_get_health},
+    {"/openapi.json", true, false, 2, "application/json", serve_get_openapi},
+    {"/metrics", false, false, 0, "text/plain; version=0.0.4; charset=utf-8", serve_get_metrics},
+    {"/v1/models", false, false, 0, "application/json", serve_get_models},
+    {"/v1/models/*", false, false, 0, "application/json", serve_get_model},
+    {"/api/tags", false, false, 0, "application/json", serve_get_tags},
+    {"/api/ps", false, false, 0, "application/json", serve_get_ps},
+    {"/api/version", false, false, 0, "application/json", serve_get_version},
+    {"/api/pull", false, true, 0, "application/json", serve_refuse_models},
+    {"/api/push", false, true, 0, "application/json", serve_refuse_models},
+    {"/api/create", false, true, 0, "application/json", serve_refuse_models},
+    {"/api/copy", false, true, 0, "application/json", serve_refuse_models},
+    {"/api/delete", false, true, 0, "application/json", serve_refuse_models},
+    {"/api/blobs/*", false, true, 0, "application/json", serve_refuse_models},
 };
 
 static const char *header(struct MHD_Connection *c, const char *name)
@@ -194,21 +200,32 @@ static void add_warnings(struct MHD_Response *response, const struct serve_serve
     if (*job->ignored) add_warning(response, "ignored: %s", job->ignored);
 }
 
-/* Adds what every answer has, sends it, and lets go of it. */
-static enum MHD_Result respond(struct MHD_Connection *c, struct serve_server *server, struct exchange *x, int status,
-                            struct MHD_Response *response)
+/* Whether the page that asks is the one of --cors. */
+static bool is_cors(struct MHD_Connection *c, const struct serve_server *server)
 {
     const char *origin = header(c, "Origin"), *cors = server->args->cors;
-    if (!response) return MHD_NO;
+    return cors && origin && strcmp(origin, cors) == 0;
+}
+
+/* What every answer has. */
+static void add_headers(struct MHD_Response *response, const char *cors, bool to_cors)
+{
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     MHD_add_response_header(response, "Cache-Control", "no-store");
     if (cors) MHD_add_response_header(response, "Vary", "Origin");
-    if (cors && origin && strcmp(origin, cors) == 0) {
-        MHD_add_response_header(response, "Access-Control-Allow-Origin", cors);
-        MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, POST");
-        MHD_add_response_header(response, "Access-Control-Allow-Headers", 
-                                "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta");
-    }
+    if (!to_cors) return;
+    MHD_add_response_header(response, "Access-Control-Allow-Origin", cors);
+    MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, POST");
+    MHD_add_response_header(response, "Access-Control-Allow-Headers",
+                            "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta");
+}
+
+/* Sends an answer, and lets go of it. */
+static enum MHD_Result respond(struct MHD_Connection *c, struct serve_server *server, struct exchange *x, int status,
+                            struct MHD_Response *response)
+{
+    if (!response) return MHD_NO;
+    add_headers(response, server->args->cors, is_cors(c, server));
     if (status == 429 || status == 503) MHD_add_response_header(response, "Retry-After", "1");
     if (status == 401) MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
     if (status == 405) MHD_add_response_header(response, "Allow", x->allowed);
@@ -241,9 +258,6 @@ static enum MHD_Result send_buffer(struct MHD_Connection *c, struct serve_server
     if (!response) serve_buffer_free(b);
     *b = (struct serve_buffer){0};
     if (response) MHD_add_response_header(response, "Content-Type", type);
-    char policy[SERVE_POLICY_SIZE];
-    if (response && strncmp(type, "text/html", 9) == 0)
-        MHD_add_response_header(response, "Content-Security-Policy", serve_page_policy(policy));
     return respond(c, server, x, status, response);
 }
 
@@ -363,9 +377,36 @@ static void submit(struct serve_http *http, struct exchange *x, struct MHD_Conne
     wait_for(x->job, c);
 }
 
-static enum MHD_Result get(struct serve_server *server, struct exchange *x, struct MHD_Connection *c, const char *url)
+/* Made with the first request for it; http.c has one thread. */
+static struct MHD_Response *find_fixed(struct serve_http *http, const struct page *page, bool to_cors)
 {
+    struct MHD_Response **found = &http->fixed[page->fixed - 1][to_cors];
     struct serve_buffer b = {0};
+    char policy[SERVE_POLICY_SIZE];
+    if (*found) return *found;
+    page->get(&b, http->server, page->path);
+    if (!b.failed) *found = MHD_create_response_from_buffer(b.size, b.data, MHD_RESPMEM_MUST_FREE);
+    if (!*found) {
+        serve_buffer_free(&b);
+        return NULL;
+    }
+    add_headers(*found, http->server->args->cors, to_cors);
+    MHD_add_response_header(*found, "Content-Type", page->type);
+    if (strncmp(page->type, "text/html", 9) == 0)
+        MHD_add_response_header(*found, "Content-Security-Policy", serve_page_policy(policy));
+    return *found;
+}
+
+static enum MHD_Result get(struct serve_http *http, struct exchange *x, struct MHD_Connection *c, const char *url)
+{
+    struct serve_server *server = http->server;
+    struct serve_buffer b = {0};
+    if (x->page->fixed) {
+        struct MHD_Response *fixed = find_fixed(http, x->page, is_cors(c, server));
+        if (!fixed) return send_out_of_memory(c, server, x);
+        x->line.status = 200;
+        return MHD_queue_response(c, 200, fixed);
+    }
     int status = x->page->get(&b, server, url);
     return send_buffer(c, server, x, status, &b, x->page->type);
 }
@@ -387,7 +428,7 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
         return take_body(x, data, n);
     }
     if (x->error.status) return send_error(c, http->server, x);
-    if (!x->job) return get(http->server, x, c, url);
+    if (!x->job) return get(http, x, c, url);
     if (!x->submitted) submit(http, x, c);
     pthread_mutex_lock(&x->job->lock);
     bool ready = !x->job->suspended && serve_job_is_ready(x->job);
@@ -508,6 +549,9 @@ void serve_http_close(struct serve_http *http)
 {
     if (!http) return;
     if (http->daemon) MHD_stop_daemon(http->daemon);
+    for (size_t i = 0; i < MAX_FIXED; i++)
+        for (size_t k = 0; k < 2; k++)
+            if (http->fixed[i][k]) MHD_destroy_response(http->fixed[i][k]);
     serve_links_destroy(&http->links);
     free(http);
 }
