@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(job);
     serve_put(&job->body, data + 1, size - 1);
     const peridot_vocab *vocab = fuzz_vocab(FUZZ_VOCAB_LLAMA3);
-    if (!serve_read_body(&out, job, vocab) || !serve_job_compile(job, vocab)) check_error(job);
+    if (!serve_read_body(&out, job, vocab) || serve_job_compile(job, vocab, 0) != PERIDOT_OK) check_error(job);
     else if (job->kind != SERVE_AT_ONCE) check_tasks(job);
     serve_buffer_free(&out);
     serve_job_drop(job);

@@ -46,14 +46,16 @@ peridot_status cmd_ranking_begin(struct cmd_ranking *out, const peridot_vocab *v
 }
 
 /* The conversation, and what the reply begins with. */
-static peridot_status encode(int32_t **ids, size_t *n, const peridot_vocab *vocab, const char *user_text)
+static peridot_status encode(int32_t **ids, size_t *n, const struct cmd_ranking *r, const char *user_text)
 {
     const peridot_message messages[] = {{"system", system_text}, {"user", user_text}};
+    const peridot_chat chat = {.size = sizeof chat, .template_name = "chatml", .messages = messages,
+                               .n_messages = CMD_COUNT(messages), .limit = r->limit};
     int32_t *begun, *more;
     size_t n_begun, n_more;
     *ids = NULL;
-    CMD_TRY(peridot_encode(&more, &n_more, vocab, no_thought, sizeof no_thought - 1, PERIDOT_ENCODE_SPECIAL));
-    peridot_status status = peridot_encode_messages(&begun, &n_begun, vocab, messages, CMD_COUNT(messages), "chatml");
+    CMD_TRY(peridot_encode(&more, &n_more, r->vocab, no_thought, sizeof no_thought - 1, PERIDOT_ENCODE_SPECIAL));
+    peridot_status status = peridot_encode_turns(&begun, &n_begun, r->vocab, &chat);
     *n = n_begun + n_more;
     if (status == PERIDOT_OK) *ids = malloc(*n * sizeof **ids);
     if (status == PERIDOT_OK && !*ids) status = cmd_fail_alloc(*n * sizeof **ids, "prompt");
@@ -73,7 +75,7 @@ peridot_status cmd_ranking_encode(int32_t **ids, size_t *n, const struct cmd_ran
     char *text = malloc(size);
     if (!text) return cmd_fail_alloc(size, "prompt");
     snprintf(text, size, form, r->instruct, r->query, document);
-    peridot_status status = encode(ids, n, r->vocab, text);
+    peridot_status status = encode(ids, n, r, text);
     free(text);
     return status;
 }

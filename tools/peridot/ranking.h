@@ -12,6 +12,7 @@ struct cmd_ranking {
     const char *instruct, *query;   /* borrowed; instruct NULL: the one that the model's card has */
     int32_t no, yes;                /* numbers of a row of logits or of label scores */
     bool scores_labels;
+    peridot_encode_limit *limit;    /* of prompts; NULL: none */
 };
 
 /* Which of the model's labels are "no" and "yes", where it is_reranker; else -1. */

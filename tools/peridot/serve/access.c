@@ -13,13 +13,14 @@ static bool is_key(const char *given, const char *key)
     return difference == 0;
 }
 
-static bool has_key(const struct serve_server *server, const struct serve_asker *asker)
+uint32_t serve_key_number(const struct serve_server *server, const struct serve_asker *asker)
 {
     bool bears = asker->authorization && strncasecmp(asker->authorization, "Bearer ", 7) == 0;
     const char *given[] = {bears ? asker->authorization + 7 : NULL, asker->api_key};
-    bool found = server->n_keys == 0;
+    uint32_t found = 0;
     for (size_t k = 0; k < CMD_COUNT(given); k++)
-        for (size_t i = 0; given[k] && i < server->n_keys; i++) found = is_key(given[k], server->keys[i]) || found;
+        for (size_t i = 0; given[k] && i < server->n_keys; i++)
+            if (is_key(given[k], server->keys[i])) found = (uint32_t)i + 1;
     return found;
 }
 
@@ -59,7 +60,7 @@ bool serve_may_ask(struct serve_error *e, const struct serve_server *server, con
         return serve_refuse(e, 403, NULL, NULL, "tools are for the page of this server");
     if (!knows_origin(asker->origin, asker->host, cors))
         return serve_refuse(e, 403, NULL, NULL, "web pages of %s may not use this server (--cors)", asker->origin);
-    return right == SERVE_PUBLIC || has_key(server, asker)
+    return right == SERVE_PUBLIC || server->n_keys == 0 || serve_key_number(server, asker)
         || serve_refuse(e, 401, "invalid_api_key", NULL,
                         "this server needs an API key, as Authorization: Bearer KEY or x-api-key: KEY");
 }

@@ -19,5 +19,7 @@ struct serve_asker {
 /* False: the error says why not. */
 bool serve_may_ask(struct serve_error *error, const struct serve_server *server, const struct serve_asker *asker,
                    enum serve_right right);
+/* Which of the server's keys it has, from 1 on; 0: none. */
+uint32_t serve_key_number(const struct serve_server *server, const struct serve_asker *asker);
 
 #endif

@@ -6,12 +6,15 @@
 #include <string.h>
 
 enum {
-    N_THREADS = 2,             /* one schema at its limit keeps no other out */
+    N_THREADS = 3, MOST_LONG = 2,   /* of the threads: of schemas that need more than a try */
+    TRY = 20,                  /* thousandths of the work that a schema may take: about 10 ms, enough for what is usual */
     N_KEPT = 8                 /* with masks of 16 MB each for a vocabulary of 256,000 */
 };
 
 struct kept {
     char *key;                 /* NULL: the entry is free */
+    const struct serve_model *model;   /* whose it is, by */
+    peridot_vocab *vocab;
     peridot_grammar *grammar;  /* of a schema, or */
     peridot_tools *tools;      /* of tools; NULL both: it was refused, and `error` says why */
     struct serve_error error;
@@ -22,9 +25,12 @@ struct serve_grammars {
     serve_grammar_done done;
     void *user;
     struct serve_workers workers;   /* their lock is of what follows */
-    struct serve_job *waiting; /* the oldest first */
+    struct line {
+        struct serve_job *first;
+        struct serve_fair fair;
+    } tries, rest;             /* those that were not tried yet, and those for which that was not enough */
+    unsigned n_long;           /* of the latter, at work */
     struct kept kept[N_KEPT];
-    peridot_vocab *vocab;      /* of those that are kept */
     uint64_t n_uses;
 };
 
@@ -55,26 +61,26 @@ static void clear(struct kept *k)
 {
     peridot_grammar_free(k->grammar);
     peridot_tools_free(k->tools);
+    peridot_vocab_close(k->vocab);
     free(k->key);
     *k = (struct kept){0};
 }
 
-/* A model that was opened again may have another vocabulary. */
-static void use_vocab(struct serve_grammars *g, const peridot_vocab *vocab)
+/* A model that was opened again has another vocabulary: what was of its old one is of no use. Models take turns without
+ * a loss. */
+static void clear_old(struct serve_grammars *g, const struct serve_job *job)
 {
-    if (g->vocab == vocab) return;
-    for (size_t i = 0; i < N_KEPT; i++) clear(&g->kept[i]);
-    peridot_vocab_close(g->vocab);
-    g->vocab = peridot_vocab_ref(vocab);
+    for (size_t i = 0; i < N_KEPT; i++)
+        if (g->kept[i].model == job->model && g->kept[i].vocab != job->vocab) clear(&g->kept[i]);
 }
 
 static bool take_kept(struct serve_grammars *g, struct serve_job *job)
 {
     char *key = make_key(job);
     struct kept *found = NULL;
-    use_vocab(g, job->vocab);
+    clear_old(g, job);
     for (size_t i = 0; i < N_KEPT && key; i++)
-        if (g->kept[i].key && strcmp(g->kept[i].key, key) == 0) found = &g->kept[i];
+        if (g->kept[i].key && g->kept[i].vocab == job->vocab && strcmp(g->kept[i].key, key) == 0) found = &g->kept[i];
     free(key);
     if (!found) return false;
     found->used = ++g->n_uses;
@@ -92,35 +98,54 @@ static void keep(struct serve_grammars *g, const struct serve_job *job)
     for (size_t i = 1; i < N_KEPT; i++)
         if (g->kept[i].used < oldest->used) oldest = &g->kept[i];
     if (!key) return;
-    use_vocab(g, job->vocab);
     clear(oldest);
-    *oldest = (struct kept){key, peridot_grammar_ref(job->grammar), peridot_tools_ref(job->compiled), job->error,
-                            ++g->n_uses};
+    *oldest = (struct kept){key, job->model, peridot_vocab_ref(job->vocab), peridot_grammar_ref(job->grammar),
+                            peridot_tools_ref(job->compiled), job->error, ++g->n_uses};
 }
 
 /* ---- the threads ---- */
 
-static struct serve_job *take_shortest(struct serve_grammars *g)
+static uint64_t cost_of(const struct serve_job *job, const void *user)
 {
-    struct serve_job **best = &g->waiting;
-    for (struct serve_job **at = best; *at; at = &(*at)->next)
-        if (strlen(source_of(*at)) < strlen(source_of(*best))) best = at;
-    struct serve_job *job = *best;
-    *best = job->next;
-    return job;
+    (void)user;
+    return strlen(source_of(job));
+}
+
+/* The next one that is tried, or else of those that need more. *is_long: which of the two. */
+static struct serve_job *take(bool *is_long, struct serve_grammars *g)
+{
+    struct serve_job *job = serve_fair_next(&g->tries.fair, &g->tries.first, cost_of, NULL);
+    *is_long = !job && g->n_long < MOST_LONG;
+    return *is_long ? serve_fair_next(&g->rest.fair, &g->rest.first, cost_of, NULL) : job;
+}
+
+/* Without the lock. False: the try was not enough. */
+static bool compile(struct serve_job *job, bool is_long)
+{
+    if (!serve_job_is_awaited(job)) return true;
+    peridot_status status = serve_job_compile(job, job->vocab, is_long ? 0 : TRY);
+    if (is_long || status != PERIDOT_ERROR_UNSUPPORTED) return true;
+    job->error = (struct serve_error){0};
+    return false;
 }
 
 static bool compile_one(void *user)
 {
     struct serve_grammars *g = user;
-    if (!g->waiting) return false;
-    struct serve_job *job = take_shortest(g);
-    if (!job->closed && !take_kept(g, job)) {
+    bool is_long, whole = true;
+    struct serve_job *job = take(&is_long, g);
+    if (!job) return false;
+    g->n_long += is_long;
+    if (!take_kept(g, job)) {
         pthread_mutex_unlock(&g->workers.lock);
-        serve_job_compile(job, job->vocab);
+        whole = compile(job, is_long);
         pthread_mutex_lock(&g->workers.lock);
-        keep(g, job);
+        if (!whole) serve_fair_add(&g->rest.first, job);
+        else if (job->error.status != 503) keep(g, job);
     }
+    g->n_long -= is_long;
+    pthread_cond_signal(&g->workers.changed);
+    if (!whole) return true;
     pthread_mutex_unlock(&g->workers.lock);
     g->done(g->user, job);
     pthread_mutex_lock(&g->workers.lock);
@@ -140,30 +165,33 @@ peridot_status serve_grammars_create(struct serve_grammars **out, serve_grammar_
     return status;
 }
 
+static void refuse_all(const struct serve_grammars *g, struct serve_job *job)
+{
+    for (struct serve_job *next; job; job = next) {
+        next = job->next;
+        serve_refuse(&job->error, 503, NULL, NULL, "the server is shutting down");
+        g->done(g->user, job);
+    }
+}
+
 void serve_grammars_free(struct serve_grammars *g)
 {
     if (!g) return;
     serve_workers_stop(&g->workers);
-    while (g->waiting) {
-        struct serve_job *job = take_shortest(g);
-        serve_refuse(&job->error, 503, NULL, NULL, "the server is shutting down");
-        g->done(g->user, job);
-    }
-    use_vocab(g, NULL);
+    refuse_all(g, g->tries.first);
+    refuse_all(g, g->rest.first);
+    for (size_t i = 0; i < N_KEPT; i++) clear(&g->kept[i]);
     serve_workers_free(&g->workers);
     free(g);
 }
 
 bool serve_grammars_find(struct serve_grammars *g, struct serve_job *job)
 {
-    struct serve_job **last = &g->waiting;
     if (!needs_grammar(job)) return true;
     pthread_mutex_lock(&g->workers.lock);
     bool found = take_kept(g, job);
     if (!found) {
-        while (*last) last = &(*last)->next;
-        job->next = NULL;
-        *last = job;
+        serve_fair_add(&g->tries.first, job);
         pthread_cond_signal(&g->workers.changed);
     }
     pthread_mutex_unlock(&g->workers.lock);

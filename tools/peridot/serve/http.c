@@ -142,12 +142,24 @@ static bool is_ambiguous(struct MHD_Connection *c)
     return counts[3];
 }
 
+static struct serve_asker get_asker(struct MHD_Connection *c)
+{
+    return (struct serve_asker){header(c, "Host"), header(c, "Origin"), header(c, "Authorization"),
+                                header(c, "x-api-key")};
+}
+
+static struct serve_client get_client(const struct serve_server *server, struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct serve_asker asker = get_asker(c);
+    return (struct serve_client){info ? serve_address_number(info->client_addr) : 0, serve_key_number(server, &asker)};
+}
+
 static bool check(struct exchange *x, struct serve_server *server, struct MHD_Connection *c)
 {
     struct serve_error *e = &x->error;
     const char *length = header(c, "Content-Length");
-    const struct serve_asker asker = {header(c, "Host"), header(c, "Origin"), header(c, "Authorization"),
-                                      header(c, "x-api-key")};
+    const struct serve_asker asker = get_asker(c);
     x->at_once = is_ambiguous(c);
     if (x->at_once) {
         *e = (struct serve_error){0};
@@ -364,6 +376,7 @@ static void submit(struct serve_http *http, struct exchange *x, struct MHD_Conne
     x->submitted = true;
     x->job->connection = c;
     x->job->socket = info ? (int)info->connect_fd : -1;
+    x->job->client = get_client(http->server, c);   /* another question to MHD, whose answer is in the same place */
     set_waiting(http, c, true);
     serve_job_own(x->job);
     bool taken = x->api->kind == SERVE_TOOLS ? serve_tools_add(http->server->tools, x->job)

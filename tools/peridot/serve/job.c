@@ -56,25 +56,26 @@ bool serve_job_refuse_picture(struct serve_job *job, const char *name, const cha
     return serve_refuse(&job->error, 400, "invalid_value", job->api->input, "%s: %s", name, text);
 }
 
-static peridot_status compile_tools(struct serve_job *job, const peridot_vocab *vocab)
+static peridot_status compile_tools(struct serve_job *job, const peridot_vocab *vocab, uint32_t effort)
 {
     const char *answer = job->schema ? job->schema : job->json ? "{\"type\": \"object\"}" : NULL;
     const peridot_tools_params params = {.size = sizeof params, .json = job->tools, .json_size = strlen(job->tools),
         .choice = job->calls_required ? PERIDOT_TOOLS_REQUIRED : PERIDOT_TOOLS_AUTO, .name = job->tool_name,
         .single = job->single_call, .template_name = job->model->template_name, .schema = answer,
-        .schema_size = answer ? strlen(answer) : 0};
+        .schema_size = answer ? strlen(answer) : 0, .effort = effort};
     return peridot_tools_create(&job->compiled, vocab, &params);
 }
 
-bool serve_job_compile(struct serve_job *job, const peridot_vocab *vocab)
+peridot_status serve_job_compile(struct serve_job *job, const peridot_vocab *vocab, uint32_t effort)
 {
     peridot_status status = PERIDOT_OK;
-    if (job->tools) status = compile_tools(job, vocab);
+    if (job->tools) status = compile_tools(job, vocab, effort);
     else if (job->schema)
-        status = peridot_grammar_json_schema(&job->grammar, vocab, job->schema, strlen(job->schema));
+        status = peridot_grammar_json_schema_within(&job->grammar, vocab, job->schema, strlen(job->schema), effort);
     else if (job->json) status = peridot_grammar_json(&job->grammar, vocab);
-    if (status == PERIDOT_OK) return true;
-    return serve_job_refuse_schema(job, status == PERIDOT_ERROR_MEMORY ? 500 : 400, peridot_last_error());
+    if (status != PERIDOT_OK)
+        serve_job_refuse_schema(job, status == PERIDOT_ERROR_MEMORY ? 500 : 400, peridot_last_error());
+    return status;
 }
 
 static void free_pictures(struct serve_job *job)
@@ -86,6 +87,7 @@ static void free_pictures(struct serve_job *job)
 void serve_job_drop(struct serve_job *job)
 {
     if (--job->n_owners > 0) return;
+    if (job->is_long) job->server->n_long--;
     free_pictures(job);
     for (size_t i = 0; i < job->n_tasks; i++) free_task(&job->tasks[i]);
     free(job->tasks);
@@ -119,6 +121,12 @@ bool serve_job_is_gone(struct serve_job *job)
     if (job->socket >= 0 && cmd_socket_is_closed(job->socket)) job->closed = true;
     pthread_mutex_unlock(&job->lock);
     return job->closed;
+}
+
+bool serve_job_is_awaited(struct serve_job *job)
+{
+    if (job->server->stopping) return serve_refuse(&job->error, 503, NULL, NULL, "the server is shutting down");
+    return !serve_job_is_gone(job) || serve_refuse(&job->error, 503, NULL, NULL, "nobody waits for the answer");
 }
 
 bool serve_job_is_ready(const struct serve_job *job) { return job->done || (job->status == 200 && job->stream); }

@@ -5,6 +5,7 @@
 #define PERIDOT_COMMAND_SERVE_JOB_H
 
 #include "error.h"
+#include "fair.h"
 #include "../ranking.h"
 
 #include <pthread.h>
@@ -96,6 +97,7 @@ struct serve_job {
     const struct serve_interface *api;
     enum serve_kind kind;
     atomic_int n_owners;
+    struct serve_client client;   /* who asks */
     double begun_s;
     int64_t created;           /* seconds since 1970 */
     char id[40];
@@ -116,6 +118,8 @@ struct serve_job {
     /* the reader's */
     struct serve_job *next;
     struct serve_buffer body;
+    size_t size;               /* of the body, which is freed once it is read */
+    bool is_long;              /* by its body; counted in the server's n_long */
     yyjson_doc *document;      /* stop texts are in it */
     bool stream, include_usage, echo, base64, wants_pieces, token_ids;
     bool logprobs;
@@ -164,7 +168,8 @@ struct serve_job {
     peridot_vocab *vocab;      /* by which the body was read; shared with the model */
     struct serve_picture *pictures;   /* [n_pictures]: of its messages, in their order; see pictures.h */
     size_t n_pictures;
-    bool has_images;           /* the pictures were read */
+    size_t n_read;             /* of these, which is all of them before the job goes on */
+    bool has_images;           /* some were read: the job is among those that have images */
     bool has_place;            /* among the jobs whose pictures are in memory */
     void (*free_pictures)(struct serve_job *job);   /* NULL: there are none */
     struct serve_job *next_seeing;    /* of those that have images */
@@ -177,14 +182,17 @@ void serve_job_drop(struct serve_job *job);
 
 /* The name that the answer has for its model. */
 const char *serve_job_model(const struct serve_job *job);
-/* Compiles what response_format asks for, if it asks for anything. */
-bool serve_job_compile(struct serve_job *job, const peridot_vocab *vocab);
+/* Compiles what response_format or tools ask for, if they ask for anything; `effort`: see
+ * peridot_grammar_json_schema_within. On failure the job has the error. */
+peridot_status serve_job_compile(struct serve_job *job, const peridot_vocab *vocab, uint32_t effort);
 /* The error of a schema, with a status of HTTP. False. */
 bool serve_job_refuse_schema(struct serve_job *job, int status, const char *sentence);
 /* The error of a picture in the messages: "NAME: ...", with status 400. False. */
 bool serve_job_refuse_picture(struct serve_job *job, const char *name, const char *format, ...) CMD_PRINTF(3, 4);
 /* The client has closed the connection; it is looked at now. */
 bool serve_job_is_gone(struct serve_job *job);
+/* What takes time is worth it: the client is there, and the server goes on. Else the job has an error. */
+bool serve_job_is_awaited(struct serve_job *job);
 /* Whether the connection can begin to answer; under the lock. */
 bool serve_job_is_ready(const struct serve_job *job);
 /* The answer begins: 200, or the error's status with its object as the whole body. Does nothing once it has begun. */

@@ -474,19 +474,23 @@ static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, cons
     uint64_t reply = serve_reserve(job->model->ctx);
     size_t n_left_out = 0, n_kept;
     if (job->max_given) reply = cmd_min(reply, job->n_max);
+    peridot_encode_limit limit = serve_limit(job);
     const struct cmd_turns turns = {.vocab = vocab, .template_name = job->model->template_name, .think = job->think,
                                     .ctx = job->model->ctx, .reserve = (uint32_t)reply, .messages = m->at,
                                     .n = m->n, .json = true, .images = m->images, .n_images = m->n_images,
-                                    .tools = job->shown ? job->shown : job->tools, .variables = job->variables};
+                                    .tools = job->shown ? job->shown : job->tools, .variables = job->variables,
+                                    .limit = &limit};
     peridot_status status = job->leaves_room ? cmd_turns_leave_out(&n_left_out, &turns, true) : PERIDOT_OK;
     bool full = n_left_out > 0 && !job->drops;
     if (status == PERIDOT_OK) status = cmd_turns_encode(ids, n, &n_kept, &turns, full ? 0 : n_left_out);
-    if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
+    if (status != PERIDOT_OK && full && limit.n_least) *n = limit.n_least;
+    else if (status != PERIDOT_OK) return serve_refuse_encoding(job, &limit, status);
     job->n_dropped = m->n - n_kept;
     return !full
         || serve_refuse(&job->error, 400, "context_length_exceeded", job->api->input,
-                        "The conversation no longer fits: its messages have %zu tokens, and a reply needs %" PRIu64
-                        " more, in a context of %" PRIu32 ".", *n, reply, job->model->ctx);
+                        "The conversation no longer fits: its messages have %s%zu tokens, and a reply needs %" PRIu64
+                        " more, in a context of %" PRIu32 ".", limit.n_least ? "at least " : "", *n, reply,
+                        job->model->ctx);
 }
 
 static bool make_encoded(struct encoded *m, struct serve_job *job, const struct serve_conversation *c)

@@ -19,7 +19,8 @@ struct serve_images {
 struct serve_pictures {
     struct serve_server *server;
     struct serve_workers workers;   /* their lock is of what follows */
-    struct serve_job *first, **last;
+    struct serve_job *first;
+    struct serve_fair fair;
     size_t n_places;           /* jobs whose pictures are in memory, where each takes 10 MB and more */
 };
 
@@ -75,8 +76,10 @@ static bool read_image(struct serve_job *job, size_t i, const peridot_model *mod
 static void drop_images(struct serve_job *job)
 {
     for (size_t i = 0; i < job->n_pictures; i++) {
-        peridot_image_free(job->pictures[i].image);
-        job->pictures[i].image = NULL;
+        struct serve_picture *p = &job->pictures[i];
+        p->lost = p->lost || p->image;
+        peridot_image_free(p->image);
+        p->image = NULL;
     }
 }
 
@@ -84,7 +87,8 @@ static void drop_images(struct serve_job *job)
 static void read_again(const struct serve_job *job, const peridot_model *model)
 {
     struct serve_job reading = {.server = job->server, .model = job->model, .api = job->api, .pictures = job->pictures};
-    for (size_t i = 0; i < job->n_pictures; i++) read_image(&reading, i, model);
+    for (size_t i = 0; i < job->n_pictures; i++)
+        if (job->pictures[i].lost) job->pictures[i].lost = !read_image(&reading, i, model);
 }
 
 void serve_images_open(struct serve_images *images, const peridot_model *model)
@@ -236,58 +240,56 @@ void serve_job_release_images(struct serve_job *job)
 
 /* ---- the threads ---- */
 
-static bool fetch(struct serve_job *job)
+/* The picture itself, where it is elsewhere. */
+static bool fetch(struct serve_job *job, size_t i)
 {
     char name[32];
-    for (size_t i = 0; i < job->n_pictures; i++) {
-        struct serve_picture *p = &job->pictures[i];
-        if (p->fetched.size || !serve_picture_is_remote(p->part)) continue;
-        snprintf(name, sizeof name, "image %zu", i + 1);
-        if (!serve_picture_data(&p->fetched, job, name, p->part)) return false;
-    }
-    return true;
+    struct serve_picture *p = &job->pictures[i];
+    if (p->fetched.size || !job->model->sees || !serve_picture_is_remote(p->part)) return true;
+    snprintf(name, sizeof name, "image %zu", i + 1);
+    return serve_picture_data(&p->fetched, job, name, p->part);
 }
 
-static bool is_awaited(struct serve_job *job)
+/* Reads one picture. False: there is nothing left to do, as all are read, one is wrong, or the model was closed
+ * meanwhile, which the reader finds. */
+static bool read_next(struct serve_job *job)
 {
-    return !serve_job_is_gone(job) || serve_refuse(&job->error, 503, NULL, NULL, "nobody waits for the answer");
-}
-
-/* Where the model was closed meanwhile nothing is read. */
-static void read_all(struct serve_job *job)
-{
-    if (!is_awaited(job) || (job->model->sees && !fetch(job))) return;
+    size_t i = job->n_read;
+    if (!serve_job_is_awaited(job) || !fetch(job, i)) return false;
     const peridot_model *model = hold(job->model->images);
-    if (!model) return;
-    bool good = true;
-    for (size_t i = 0; i < job->n_pictures && good; i++) good = is_awaited(job) && read_image(job, i, model);
-    if (!good) drop_images(job);
-    job->has_images = good;
-    release(job->model->images, good ? job : NULL);
+    if (!model) return false;
+    bool good = read_image(job, i, model);
+    release(job->model->images, good && !job->has_images ? job : NULL);
+    job->has_images = job->has_images || good;
+    job->n_read += good;
+    return good && job->n_read < job->n_pictures;
 }
 
-/* The oldest job, where there is room for its pictures: for those of twice as many as may be at work. NULL: none. */
-static struct serve_job *take(struct serve_pictures *t)
+static bool is_small(const struct serve_job *job) { return job->n_pictures == 1; }
+
+/* A job with its first picture needs a place: there are some for twice as many as may be at work, of which half are for
+ * those of one picture alone. It costs the pictures that are left. */
+static uint64_t cost_of(const struct serve_job *job, const void *user)
 {
-    struct serve_job *job = t->first;
-    bool room = t->n_places < 2 * (size_t)t->server->args->n_parallel;
-    if (!job || (!room && !job->has_place && !t->workers.stop)) return NULL;
-    t->n_places += !job->has_place;
-    job->has_place = true;
-    t->first = job->next;
-    if (!t->first) t->last = &t->first;
-    return job;
+    const struct serve_pictures *t = user;
+    size_t n_parallel = t->server->args->n_parallel, most = is_small(job) ? 2 * n_parallel : n_parallel;
+    if (!job->has_place && t->n_places >= most && !t->server->stopping) return SERVE_FAIR_NEVER;
+    return job->size + (uint64_t)(job->n_pictures - job->n_read) * SERVE_BODY_MAX;
 }
 
+/* A picture, and no more: so jobs take turns, and one with many keeps no other waiting for long. */
 static bool read_one(void *user)
 {
     struct serve_pictures *t = user;
-    struct serve_job *job = take(t);
+    struct serve_job *job = serve_fair_next(&t->fair, &t->first, cost_of, t);
     if (!job) return false;
+    t->n_places += !job->has_place;
+    job->has_place = true;
     pthread_mutex_unlock(&t->workers.lock);
-    read_all(job);
-    t->server->give_back(t->server->reader, job);
+    bool goes_on = read_next(job);
+    if (!goes_on) t->server->give_back(t->server->reader, job);
     pthread_mutex_lock(&t->workers.lock);
+    if (goes_on) serve_fair_add(&t->first, job);
     return true;
 }
 
@@ -296,7 +298,6 @@ peridot_status serve_pictures_create(struct serve_pictures **out, struct serve_s
     struct serve_pictures *t = *out = calloc(1, sizeof *t);
     if (!t) return cmd_fail_alloc(sizeof *t, "pictures");
     t->server = server;
-    t->last = &t->first;
     peridot_status status = serve_workers_start(&t->workers, N_THREADS, read_one, t);
     if (status == PERIDOT_OK) server->pictures = t;
     else {
@@ -310,7 +311,10 @@ void serve_pictures_free(struct serve_pictures *t)
 {
     if (!t) return;
     serve_workers_stop(&t->workers);
-    while (t->first) t->server->give_back(t->server->reader, take(t));
+    for (struct serve_job *job = t->first, *next; job; job = next) {
+        next = job->next;
+        t->server->give_back(t->server->reader, job);
+    }
     t->server->pictures = NULL;
     serve_workers_free(&t->workers);
     free(t);
@@ -318,12 +322,9 @@ void serve_pictures_free(struct serve_pictures *t)
 
 bool serve_pictures_find(struct serve_pictures *t, struct serve_job *job)
 {
-    if (!job->n_pictures || job->has_images || job->error.status) return true;
+    if (job->n_read == job->n_pictures || job->error.status) return true;
     pthread_mutex_lock(&t->workers.lock);
-    struct serve_job **at = job->has_place ? &t->first : t->last;   /* which nobody without a place may keep waiting */
-    job->next = *at;
-    *at = job;
-    if (at == t->last) t->last = &job->next;
+    serve_fair_add(&t->first, job);
     pthread_cond_signal(&t->workers.changed);
     pthread_mutex_unlock(&t->workers.lock);
     return false;

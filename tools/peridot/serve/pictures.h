@@ -1,6 +1,6 @@
 /* The pictures of requests. They are read on threads of their own, as a photograph takes a while and one at a URL
  * longer: neither the reader nor the engine waits for that. What comes of it, a peridot_image, is the model's and
- * cannot outlive it: jobs with images keep the model open. Where its device is lost they let go of their images, which
+ * cannot outlive it: jobs with images keep the model open. Jobs take turns (fair.h) for each picture. Where its device is lost they let go of their images, which
  * are read again once the model is open again. */
 #ifndef PERIDOT_COMMAND_SERVE_PICTURES_H
 #define PERIDOT_COMMAND_SERVE_PICTURES_H
@@ -12,7 +12,8 @@ enum { SERVE_MAX_PICTURES = 32 };   /* of a request */
 struct serve_picture {
     yyjson_val *part;          /* where it is in the job's document */
     struct serve_buffer fetched;   /* the file, where it is elsewhere */
-    peridot_image *image;      /* NULL: not read yet, or let go */
+    peridot_image *image;      /* NULL: not read yet, or let go, */
+    bool lost;                 /* as its model was closed: it is read again once that is open */
 };
 
 /* ---- the images of a model ---- */

@@ -5,6 +5,7 @@
 #include "params.h"
 #include "pictures.h"
 #include "wire.h"
+#include "workers.h"
 #include "write.h"
 #include "../os.h"
 
@@ -12,15 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A long body takes its time, where its client means it badly a second or more: long ones leave threads to others. */
+enum { N_THREADS = 4, MOST_LONG = 2, LONG = 64 << 10 };
+
 struct serve_reader {
     struct serve_server *server;
     struct serve_grammars *grammars;
     struct serve_pictures *pictures;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct serve_job *first, **last;
-    bool stop;
+    struct serve_workers workers;   /* their lock is of what follows */
+    struct serve_job *first;
+    struct serve_fair fair;
+    unsigned n_long;           /* long bodies at work */
 };
 
 /* ---- a job ---- */
@@ -106,7 +109,7 @@ static void take(struct serve_reader *r, struct serve_job *job)
 {
     struct serve_buffer out = {0};
     if (!job->document) serve_log_prompt(job);   /* not when it comes back */
-    bool good = !job->error.status && parse(job) && serve_job_find_pictures(job);
+    bool good = !job->error.status && serve_job_is_awaited(job) && parse(job) && serve_job_find_pictures(job);
     serve_buffer_free(&job->body);
     if (good && !serve_engine_set_vocab(job->model->engine, job)) return;
     if (good && !serve_pictures_find(r->pictures, job)) return;
@@ -115,26 +118,27 @@ static void take(struct serve_reader *r, struct serve_job *job)
     serve_buffer_free(&out);
 }
 
-/* ---- the thread ---- */
+/* ---- the threads ---- */
 
-static void *run(void *user)
+static uint64_t cost_of(const struct serve_job *job, const void *user)
+{
+    const struct serve_reader *r = user;
+    return job->is_long && r->n_long == MOST_LONG ? SERVE_FAIR_NEVER : job->size;
+}
+
+static bool take_one(void *user)
 {
     struct serve_reader *r = user;
-    pthread_mutex_lock(&r->lock);
-    while (!r->stop) {
-        struct serve_job *job = r->first;
-        if (!job) {
-            pthread_cond_wait(&r->changed, &r->lock);
-            continue;
-        }
-        r->first = job->next;
-        if (!r->first) r->last = &r->first;
-        pthread_mutex_unlock(&r->lock);
-        take(r, job);
-        pthread_mutex_lock(&r->lock);
-    }
-    pthread_mutex_unlock(&r->lock);
-    return NULL;
+    struct serve_job *job = serve_fair_next(&r->fair, &r->first, cost_of, r);
+    if (!job) return false;
+    bool took_long = job->is_long;   /* the job may be gone later */
+    r->n_long += took_long;
+    pthread_mutex_unlock(&r->workers.lock);
+    take(r, job);
+    pthread_mutex_lock(&r->workers.lock);
+    r->n_long -= took_long;
+    if (took_long) pthread_cond_signal(&r->workers.changed);
+    return true;
 }
 
 peridot_status serve_reader_create(struct serve_reader **out, struct serve_server *server)
@@ -144,13 +148,9 @@ peridot_status serve_reader_create(struct serve_reader **out, struct serve_serve
     if (!r) return cmd_fail_alloc(sizeof *r, "reader");
     r->server = server;
     server->give_back = serve_reader_return;
-    r->last = &r->first;
-    pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->changed, NULL);
     peridot_status status = serve_grammars_create(&r->grammars, pass_compiled, server);
     if (status == PERIDOT_OK) status = serve_pictures_create(&r->pictures, server);
-    if (status == PERIDOT_OK && pthread_create(&r->thread, NULL, run, r) != 0)
-        status = cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
+    if (status == PERIDOT_OK) status = serve_workers_start(&r->workers, N_THREADS, take_one, r);
     if (status == PERIDOT_OK) {
         *out = r;
         return status;
@@ -164,11 +164,7 @@ peridot_status serve_reader_create(struct serve_reader **out, struct serve_serve
 void serve_reader_free(struct serve_reader *r)
 {
     if (!r) return;
-    pthread_mutex_lock(&r->lock);
-    r->stop = true;
-    pthread_cond_signal(&r->changed);
-    pthread_mutex_unlock(&r->lock);
-    pthread_join(r->thread, NULL);
+    serve_workers_stop(&r->workers);
     serve_grammars_free(r->grammars);
     serve_pictures_free(r->pictures);   /* which gives jobs back */
     while (r->first) {
@@ -179,34 +175,32 @@ void serve_reader_free(struct serve_reader *r)
         r->server->n_jobs--;
         serve_job_drop(job);
     }
+    serve_workers_free(&r->workers);
     free(r);
-}
-
-/* Under the lock. */
-static void append(struct serve_reader *r, struct serve_job *job)
-{
-    job->next = NULL;
-    *r->last = job;
-    r->last = &job->next;
-    pthread_cond_signal(&r->changed);
 }
 
 void serve_reader_return(struct serve_reader *r, struct serve_job *job)
 {
-    pthread_mutex_lock(&r->lock);
-    append(r, job);
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_lock(&r->workers.lock);
+    serve_fair_add(&r->first, job);
+    pthread_cond_signal(&r->workers.changed);
+    pthread_mutex_unlock(&r->workers.lock);
 }
 
 bool serve_reader_add(struct serve_reader *r, struct serve_job *job)
 {
     const struct serve_args *args = r->server->args;
-    pthread_mutex_lock(&r->lock);
-    bool room = r->server->n_jobs < args->n_parallel + args->n_queue;
+    job->size = job->body.size;
+    pthread_mutex_lock(&r->workers.lock);
+    bool is_long = job->size > LONG;   /* others are read first, and the engine refuses those that are too many */
+    bool room = !is_long || r->server->n_long < args->n_parallel + args->n_queue;
     if (room) {
+        job->is_long = is_long;
+        r->server->n_long += is_long;
         r->server->n_jobs++;
-        append(r, job);
+        serve_fair_add(&r->first, job);
+        pthread_cond_signal(&r->workers.changed);
     }
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&r->workers.lock);
     return room;
 }

@@ -1,6 +1,6 @@
-/* The reader: one thread that makes tasks of bodies, one after the other, so that neither connections nor the device
- * wait for JSON and tokenizing. It answers what needs no device, and hands pictures and schemas to threads of their own
- * (pictures.h, grammars.h). */
+/* The reader: threads that make tasks of bodies, so that neither connections nor the device wait for JSON and
+ * tokenizing. Bodies go by turns (fair.h), and long ones leave threads to others. It answers what needs no device, and
+ * hands pictures and schemas to threads of their own (pictures.h, grammars.h). */
 #ifndef PERIDOT_COMMAND_SERVE_READ_H
 #define PERIDOT_COMMAND_SERVE_READ_H
 

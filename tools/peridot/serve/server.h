@@ -34,9 +34,11 @@ struct serve_server {
     bool misused;                      /* --think asks for what it lacks: the server cannot begin */
     atomic_bool ready;                 /* the first model was loaded, and if it is the only one, no device was lost */
     atomic_bool draining;              /* no new requests */
+    atomic_bool stopping;              /* what waits is refused */
     char failure[512];                 /* why the server ends; set before `failed` */
     atomic_bool failed;
-    atomic_uint n_jobs;                /* that the reader was given and that have not ended */
+    atomic_uint n_jobs;                /* that the reader was given and that have not ended, */
+    atomic_uint n_long;                /* and those with a long body that are not freed yet */
     struct serve_metrics metrics;
     struct serve_http *http;
     struct serve_reader *reader;

@@ -8,20 +8,22 @@
 
 uint64_t serve_reserve(uint32_t ctx) { return cmd_max(64, ctx / 8); }
 
-static bool refuse_length(struct serve_job *job, size_t n_prompt)
+/* at_least: it was not counted. */
+static bool refuse_length(struct serve_job *job, uint64_t n_prompt, bool at_least)
 {
     const char *what = job->api->input;
     uint32_t ctx = job->model->ctx;
     if (job->drops)
         return serve_refuse(&job->error, 400, "context_length_exceeded", what,
                             "The last message is too long for the context of %" PRIu32 " tokens: with the system "
-                            "prompt it has %zu.", ctx, n_prompt);
+                            "prompt it has %s%" PRIu64 ".", ctx, at_least ? "at least " : "", n_prompt);
     if (job->api->errors->short_length)
         return serve_refuse(&job->error, 400, "context_length_exceeded", NULL,
-                            "prompt is too long: %zu tokens > %" PRIu32 " maximum", n_prompt, ctx);
+                            "prompt is too long: %" PRIu64 " tokens > %" PRIu32 " maximum", n_prompt, ctx);
     return serve_refuse(&job->error, 400, "context_length_exceeded", what,
-                        "This model's maximum context length is %" PRIu32 " tokens. However, your %s resulted in "
-                        "%zu tokens. Please reduce the length of the %s.", ctx, what, n_prompt, what);
+                        "This model's maximum context length is %" PRIu32 " tokens. However, your %s resulted in %s%"
+                        PRIu64 " tokens. Please reduce the length of the %s.", ctx, what, at_least ? "at least " : "",
+                        n_prompt, what);
 }
 
 /* Tokens of a reply for which no length was given. In a conversation the next message and its reply fit after it. */
@@ -40,7 +42,21 @@ static bool find_room(uint64_t *n_max, struct serve_job *job, size_t n_ids)
     if (job->kind == SERVE_AT_ONCE) return true;
     if (n_ids == 0) return serve_refuse(&job->error, 400, "invalid_value", NULL, "the text has no tokens");
     if (!serve_kind_writes(job->kind)) *n_max = 0;
-    return n_ids < ctx || (n_ids == ctx && !serve_kind_writes(job->kind)) || refuse_length(job, n_ids);
+    return n_ids < ctx || (n_ids == ctx && !serve_kind_writes(job->kind)) || refuse_length(job, n_ids, false);
+}
+
+static bool go_on(void *user) { return serve_job_is_awaited(user); }
+
+peridot_encode_limit serve_limit(struct serve_job *job)
+{
+    bool cuts = job->truncates && job->kind == SERVE_VECTORS;
+    return (peridot_encode_limit){.size = sizeof(peridot_encode_limit), .go_on = go_on, .user = job,
+                                  .n_most = cuts || job->kind == SERVE_AT_ONCE ? 0 : job->model->ctx};
+}
+
+bool serve_refuse_encoding(struct serve_job *job, const peridot_encode_limit *limit, peridot_status status)
+{
+    return limit->n_least ? refuse_length(job, limit->n_least, true) : serve_refuse_status(&job->error, status);
 }
 
 bool serve_tasks_add(struct serve_job *job, const int32_t *ids, size_t n_ids)

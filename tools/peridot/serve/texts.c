@@ -31,27 +31,30 @@ bool serve_read_ids(struct serve_job *job, const peridot_vocab *vocab, const cha
 static bool encode_infill(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
                           yyjson_val *value)
 {
+    peridot_encode_limit limit = serve_limit(job);
     const peridot_infill infill = {.size = sizeof infill, .prefix = yyjson_get_str(value),
-        .prefix_size = yyjson_get_len(value), .suffix = job->suffix, .suffix_size = job->suffix_size};
+        .prefix_size = yyjson_get_len(value), .suffix = job->suffix, .suffix_size = job->suffix_size,
+        .limit = &limit};
     if (!peridot_vocab_has_infill(vocab))
         return serve_refuse(&job->error, 400, "unsupported_parameter", "suffix",
                             "suffix is not supported: %s's vocabulary has no tokens for fill-in-the-middle",
                             job->model->id);
     peridot_status status = peridot_encode_infill(ids, n, vocab, &infill);
-    return status == PERIDOT_OK || serve_refuse_status(&job->error, status);
+    return status == PERIDOT_OK || serve_refuse_encoding(job, &limit, status);
 }
 
 static bool encode_text(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
                         yyjson_val *value)
 {
     struct serve_buffer text = {0};
+    peridot_encode_limit limit = serve_limit(job);
     unsigned flags = PERIDOT_ENCODE_BOS | (job->kind == SERVE_VECTORS ? PERIDOT_ENCODE_EOS : 0u);
     if (job->prefix) serve_put(&text, job->prefix, strlen(job->prefix));
     serve_put(&text, yyjson_get_str(value), yyjson_get_len(value));
     peridot_status status = text.failed ? PERIDOT_ERROR_MEMORY
-                                        : peridot_encode(ids, n, vocab, text.data, text.size, flags);
+                                        : peridot_encode_within(ids, n, vocab, text.data, text.size, flags, &limit);
     serve_buffer_free(&text);
-    return status == PERIDOT_OK || serve_refuse_status(&job->error, status);
+    return status == PERIDOT_OK || serve_refuse_encoding(job, &limit, status);
 }
 
 static bool read_text(struct serve_job *job, const peridot_vocab *vocab, const char *name, yyjson_val *value)

@@ -21,8 +21,11 @@ static bool read_document(struct serve_job *job, yyjson_val *document)
     size_t n;
     const char *text = serve_param_text(job, job->api->input, text_of(document));
     if (!text) return false;
+    peridot_encode_limit limit = serve_limit(job);
+    job->ranking.limit = &limit;
     peridot_status status = cmd_ranking_encode(&ids, &n, &job->ranking, text);
-    if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
+    job->ranking.limit = NULL;
+    if (status != PERIDOT_OK) return serve_refuse_encoding(job, &limit, status);
     bool good = serve_tasks_add(job, ids, n);
     free(ids);
     return good;
