@@ -450,11 +450,62 @@ test_keys() {
     stop
     await
     # All that it gets, where the device is slow.
-    [ $((${EPOCHREALTIME/[.,]/} - begun)) -lt 10000000 ] || end='"the server is shutting down"'
+    [ $((${EPOCHREALTIME/[.,]/} - begun)) -lt 8000000 ] || end='"the server is shutting down"'
     check "what was at work got its time" grep -q "$end" "$folder/slow"
     check "it says for whom it waits" matches log 'shutting down: waiting up to 10 s for 1 request$'
     check "logs are JSON" matches log '^\{"time": [0-9]+, "method": "GET", "path": "/v1/models", "status": 401, '
     check "and without texts" [ "$(grep -c king "$folder/log")" = 0 ]
+}
+
+# A short text need not wait for a long one, which gives way and goes on later; and who sends too many is refused alone.
+test_share() {
+    local want i one=(-H 'Authorization: Bearer first') other=(-H 'Authorization: Bearer second')
+    printf 'first\nsecond\n' >"$folder/keys"
+    start --api-key-file "$folder/keys" --parallel 1 --queue 3
+    # with WORD: how many of those that were sent have an answer with it.
+    with() { cat "$folder"/share.* 2>/dev/null | grep -o "$1" | wc -l; }
+    ask /v1/completions "$(completion 'The king said' 400 1 "$endless")" "${one[@]}"
+    want=$(field text)
+    for i in 1 2 3 4 5 6; do
+        send share.$i /v1/completions "$(completion 'The king said' 400 1 "$endless")" "${one[@]}"
+    done
+    for _ in $(seq 100); do [ "$(with rate_limit_exceeded)" = 2 ] && break; sleep 0.02; done
+    check "of six long requests two are too many" [ "$(with rate_limit_exceeded)" = 2 ]
+    ask /v1/completions "$(completion 'A cat' 2 1)" "${other[@]}"
+    check "another client has room" [ "$status" = 200 ]
+    check "in place of one more of these" [ "$(with rate_limit_exceeded)" = 3 ]
+    check "and need not wait for them" [ "$(with finish_reason)" -lt 3 ]
+    ask /v1/completions "$(completion 'A dog' 2 1)" "${one[@]}"
+    check "a short request of the same client finds a place as well" [ "$status" = 200 ]
+    await
+    curl -s "${one[@]}" "$url/metrics" >"$folder/out"
+    check "a long one gave way" [ "$(sed -n 's/^peridot_preemptions_total //p' "$folder/out")" -ge 1 ]
+    for i in $(grep -l finish_reason "$folder"/share.*); do
+        cp "$i" "$folder/out"
+        check "and went on to the same end" [ "$(field text)" = "$want" ]
+    done
+    stop
+}
+
+# The worst that one client can ask (tests/serve_worst.py), and what others get meanwhile.
+test_worst() {
+    local kinds="long turns"
+    start
+    if [ "${PERIDOT_TEST_ALL:-}" ]; then
+        kinds="fitting spaces left patterns pages streams long turns"
+        ulimit -n 4096
+    fi
+    python3 "$source/tests/serve_worst.py" "$url" $kinds --pid $server --seconds 1 >"$folder/out" 2>&1
+    check "the worst requests keep nobody waiting" [ $? = 0 ]
+    cat "$folder/out"
+    kill -9 $server 2>/dev/null
+    wait $server
+    start --ctx 2048
+    printf '{"max_tokens": 1, "prompt": "%s"}' "$(head -c 300000 /dev/zero | tr '\0' a)" >"$folder/long"
+    ask /v1/completions "@$folder/long"
+    check "what is too long by its size is not counted" matches out 'resulted in at least [0-9]+ tokens'
+    check "which is refused" [ "$status" = 400 ]
+    stop
 }
 
 # Drafts change no text, and are counted.
@@ -708,6 +759,8 @@ test_windows
 test_closed
 test_keys
 test_orders
+test_share
+test_worst
 test_draft
 test_small_cache
 test_full

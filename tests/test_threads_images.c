@@ -1,5 +1,5 @@
 /* Images that several threads make and free: while a session's thread computes their rows, and in the threads of
- * peridot serve that read the pictures of requests. Without a driver, so that it can be built a second time for
+ * peridot serve that read the pictures of requests; and whose turn it is there. Without a driver, so that it can be built a second time for
  * ThreadSanitizer (test_threads_images_tsan). */
 #define _DEFAULT_SOURCE   /* usleep */
 #include "golden_files.h"
@@ -9,6 +9,8 @@
 #include "base/num.h"
 #include "base/os.h"
 
+#include "serve/admission.h"
+#include "serve/grammars.h"
 #include "serve/pictures.h"
 #include "serve/server.h"
 #include "serve/wire.h"
@@ -279,8 +281,126 @@ static void test_serve(void **state)
     serve_images_free(images);
 }
 
+/* ---- whose turn it is ---- */
+
+enum { A = 1, B = 2 };
+
+/* Adds a job of a client's to a list; its size is its cost. */
+static struct serve_job *wait_in(struct serve_job **list, uint64_t client, size_t size)
+{
+    struct serve_job *job = serve_job_new(&server, serve_interface_get(SERVE_CHAT));
+    assert_non_null(job);
+    job->client.address = client;
+    job->size = size;
+    serve_fair_add(list, job);
+    return job;
+}
+
+static uint64_t size_of(const struct serve_job *job, const void *user)
+{
+    const size_t *most = user;
+    return job->size > *most ? SERVE_FAIR_NEVER : job->size;
+}
+
+/* By turns the cheapest and the oldest, of the client who had fewest. */
+static void test_fair(void **state)
+{
+    static const struct { uint64_t client; size_t size; } sent[] = {{A, 6}, {A, 5}, {A, 4}, {A, 3}, {A, 99}, {B, 9}, {B, 7}},
+        order[] = {{A, 3}, {B, 9}, {A, 4}, {B, 7}, {A, 5}, {A, 6}};
+    const size_t most = 9;
+    struct serve_job *list = NULL;
+    struct serve_fair fair = {0};
+    (void)state;
+    for (size_t i = 0; i < PD_COUNT(sent); i++) wait_in(&list, sent[i].client, sent[i].size);
+    for (size_t i = 0; i < PD_COUNT(order); i++) {
+        struct serve_job *job = serve_fair_next(&fair, &list, size_of, &most);
+        assert_non_null(job);
+        assert_int_equal(job->client.address, order[i].client);
+        assert_int_equal(job->size, order[i].size);
+        serve_job_drop(job);
+    }
+    assert_null(serve_fair_next(&fair, &list, size_of, &most));   /* it costs more than may be now */
+    serve_job_drop(list);
+}
+
+/* Of twelve jobs eight may wait: those that are refused are the dearest of the client who has ten. */
+static void test_limit(void **state)
+{
+    struct serve_task tasks[12] = {{0}};
+    struct serve_job *list = NULL;
+    (void)state;
+    for (size_t i = 0; i < 12; i++) {
+        tasks[i].job = wait_in(&list, i < 10 ? A : B, 0);
+        tasks[i].n_max = i < 10 ? 10 + (uint32_t)i : 1000;
+        tasks[i].next = i + 1 < 12 ? &tasks[i + 1] : NULL;
+    }
+    tasks[9].n_reply = 1;   /* which has begun */
+    serve_admission_limit(tasks, 8);
+    for (size_t i = 0; i < 12; i++) {
+        assert_int_equal(tasks[i].job->error.status, i >= 5 && i < 9 ? 429 : 0);
+        serve_job_drop(tasks[i].job);
+    }
+}
+
+/* ---- grammars that are kept ---- */
+
+static struct serve_job *compiled;
+static pthread_mutex_t compiled_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t compiled_one = PTHREAD_COND_INITIALIZER;
+
+static void take_compiled(void *user, struct serve_job *job)
+{
+    (void)user;
+    pthread_mutex_lock(&compiled_lock);
+    compiled = job;
+    pthread_cond_signal(&compiled_one);
+    pthread_mutex_unlock(&compiled_lock);
+}
+
+/* Whether it was kept; else it is compiled now. */
+static bool is_kept(struct serve_grammars *g, size_t model_index, const peridot_vocab *vocab, const char *schema)
+{
+    struct serve_job *job = serve_job_new(&server, serve_interface_get(SERVE_CHAT));
+    assert_non_null(job);
+    job->model = &server.models[model_index];
+    job->vocab = peridot_vocab_ref(vocab);
+    job->schema = pd_string_copy(schema);
+    bool kept = serve_grammars_find(g, job);
+    pthread_mutex_lock(&compiled_lock);
+    while (!kept && !compiled) pthread_cond_wait(&compiled_one, &compiled_lock);
+    compiled = NULL;
+    pthread_mutex_unlock(&compiled_lock);
+    assert_true(job->grammar != NULL || job->error.status == 400);
+    serve_job_drop(job);
+    return kept;
+}
+
+/* Models take turns, and each has its own; one that was opened again has another vocabulary. */
+static void test_kept(void **state)
+{
+    static const char text[] = "{\"type\": \"string\"}", wrong[] = "{\"contains\": 3}";
+    struct serve_grammars *g;
+    peridot_vocab *vocabs[3];
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(peridot_vocab_open(&vocabs[i], PERIDOT_MODELS "/stories.gguf"), PERIDOT_OK);
+    assert_int_equal(serve_grammars_create(&g, take_compiled, NULL), PERIDOT_OK);
+    assert_false(is_kept(g, 0, vocabs[0], text));
+    assert_false(is_kept(g, 1, vocabs[1], text));
+    assert_false(is_kept(g, 0, vocabs[0], wrong));
+    assert_true(is_kept(g, 0, vocabs[0], text));
+    assert_true(is_kept(g, 1, vocabs[1], text));
+    assert_true(is_kept(g, 0, vocabs[0], wrong));
+    assert_false(is_kept(g, 0, vocabs[2], text));
+    assert_true(is_kept(g, 1, vocabs[1], text));
+    serve_grammars_free(g);
+    for (size_t i = 0; i < 3; i++) peridot_vocab_close(vocabs[i]);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_session), cmocka_unit_test(test_serve)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_session), cmocka_unit_test(test_serve),
+                                       cmocka_unit_test(test_fair), cmocka_unit_test(test_limit),
+                                       cmocka_unit_test(test_kept)};
     return cmocka_run_group_tests_name("threads_images", tests, open_model, close_model);
 }

@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "engine.h"
+#include "admission.h"
 #include "facts.h"
 #include "pictures.h"
 #include "requests.h"
@@ -37,6 +38,7 @@ struct serve_engine {
     struct cmd_draft draft;
     peridot_session *session;
     struct serve_task *tasks;      /* in the order in which they came */
+    struct serve_admission admission;
     bool lost;                     /* the device was, and the model is not open again */
     bool runs;                     /* the thread was created */
     uint64_t n_preempted;          /* by the session, of those that were counted */
@@ -413,6 +415,8 @@ static void take_unload(struct serve_engine *e)
 
 static void work(struct serve_engine *e)
 {
+    const struct serve_args *args = e->server->args;
+    serve_admission_limit(e->tasks, args->n_parallel + args->n_queue);
     sweep(e);
     if (e->lost) {
         recover(e);
@@ -449,6 +453,7 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
     if (!e) return cmd_fail_alloc(sizeof *e, "engine");
     e->server = server;
     e->served = served;
+    e->admission.n_parallel = server->args->n_parallel;
     e->last_added = &e->added;
     e->last_unread = &e->unread;
     pthread_mutex_init(&e->lock, NULL);

@@ -69,6 +69,7 @@ struct serve_task {
     peridot_sampling sampling; /* biases and stop texts are the job's */
     /* the engine's */
     peridot_request *request;
+    uint32_t n_pauses;         /* times that it gave way to another */
     bool counted;              /* the request's prompt is evaluated, and was counted */
     double last_s;             /* when it had a token last */
     double prompt_s, reply_s;  /* that both took */

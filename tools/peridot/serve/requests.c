@@ -14,7 +14,7 @@ static void count_prompt(struct serve_task *task, const peridot_stats *stats)
     struct serve_metrics *m = &task->job->server->metrics;
     if (task->counted || stats->prompt_s <= 0) return;
     task->counted = true;
-    task->n_cached = stats->n_cached;
+    if (task->n_reply == 0) task->n_cached = stats->n_cached;   /* else it goes on, and evaluates its reply anew */
     serve_count(m, SERVE_CACHED_TOKENS, stats->n_cached);
     serve_count(m, SERVE_PROMPT_TOKENS, stats->n_prompt - stats->n_cached);
 }

@@ -17,7 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define GRACE_SECONDS 10.0     /* that requests get to end when the server does */
+#define STOP_SECONDS 10.0      /* from a signal to the end of the server, at most: of these */
+#define GRACE_SECONDS 8.0      /* requests get so many to end, and */
+#define ANSWER_SECONDS 1.5     /* those that have not ended, to be told */
 #define STEP_SECONDS 60.0      /* that a step may take: the library gives a device up after 30 */
 #define LAST_SECONDS 1.5       /* the same, when the server ends */
 
@@ -44,7 +46,9 @@ static const struct cmd_option options[] = {
     {.name = "parallel", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct serve_args, n_parallel),
      .fallback = "8", .min = 1, .max = 64, .help = "The most texts that are generated at the same time; others wait."},
     {.name = "queue", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct serve_args, n_queue),
-     .fallback = "256", .max = 1e6, .help = "Requests that may wait; more are refused with status 429."},
+     .fallback = "256", .max = 1e6,
+     .help = "Requests that may wait for a model. Of more, those of the client who has the most are refused with "
+             "status 429."},
     {.name = "ctx", .metavar = "TOTAL", .kind = CMD_U32, .offset = offsetof(struct serve_args, ctx), .fallback = "0",
      .help = "Positions of the cache that all conversations share; one of them can use it all, up to the model's "
              "context. 0: up to 16384, as memory allows."},
@@ -130,7 +134,7 @@ static void drain(struct serve_server *s)
     double end = cmd_now() + GRACE_SECONDS;
     s->draining = true;
     uint32_t n = s->n_jobs;
-    if (n) fprintf(stderr, "shutting down: waiting up to %.0f s for %u request%s\n", GRACE_SECONDS, n, CMD_S(n));
+    if (n) fprintf(stderr, "shutting down: waiting up to %.0f s for %u request%s\n", STOP_SECONDS, n, CMD_S(n));
     while (s->n_jobs && cmd_now() < end && !cmd_signals_wait(0.02)) {
         serve_http_tend(s->http);
         check_steps(s, LAST_SECONDS);
@@ -141,9 +145,10 @@ static void drain(struct serve_server *s)
 static void end(struct serve_server *s)
 {
     double begun = cmd_now();
+    s->stopping = true;
     serve_tools_stop(s->tools);
     for (size_t i = 0; i < s->n_models; i++) serve_engine_stop(s->models[i].engine);
-    while (s->n_jobs && cmd_now() - begun < 5)
+    while (s->n_jobs && cmd_now() - begun < ANSWER_SECONDS)
         cmd_sleep(0.01);
     if (s->n_jobs) _exit(s->failed ? CMD_FAILURE : CMD_OK);
     cmd_sleep(0.05);
@@ -232,7 +237,8 @@ const struct cmd_command cmd_serve = {
         "Without an API key the server listens only on addresses of this machine, and answers only requests that are "
         "addressed to one of them or to localhost. A line on standard error tells of each request, without its "
         "texts.\n\n"
-        "On SIGTERM or Ctrl-C the server takes no new requests, and those in progress get 10 seconds to end.",
+        "On SIGTERM or Ctrl-C the server takes no new requests, and ends within 10 seconds: those in progress get 8 of "
+        "these to end.",
     .examples = "peridot serve -m gemma-2-2b-it.gguf\n"
                 "peridot serve -m gemma-2-2b-it.gguf -m Llama-3.2-1B.gguf --idle 600\n"
                 "peridot serve -m gemma-2-2b-it.gguf --host 0.0.0.0 --api-key-file keys.txt\n"
