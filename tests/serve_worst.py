@@ -27,7 +27,6 @@ options.add_argument("url")
 options.add_argument("kinds", nargs="+")
 options.add_argument("--pid", type=int)
 options.add_argument("--seconds", type=float, default=6)
-options.add_argument("--schemas", type=pathlib.Path, help="a folder of schemas (test_grammar_work --write)")
 options.add_argument("--pictures", action="store_true", help="the model sees: others ask with a picture as well")
 options.add_argument("--key", help="of the attacker; the others have --other-key")
 options.add_argument("--other-key")
@@ -135,13 +134,10 @@ def single_pictures():
 
 
 def patterns():
-    """24 patterns at the limit of what may be compiled."""
+    """24 patterns at the limit of what may be compiled; none is one that the server had before."""
     bodies = []
     for i in range(24):
-        pattern = f"^(a|b)*a(a|b){{{13 + i % 3}}}{'c' * (i // 3)}$"
-        schema = {"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}, "required": ["x"]}
-        if args.schemas:
-            schema = json.loads((sorted(args.schemas.iterdir(), key=lambda p: p.stat().st_size)[-1 - i]).read_text())
+        schema = {"type": "string", "pattern": f"^(a|b)*a(a|b){{{15 + i % 3}}}@{i}$"}
         bodies.append({"prompt": "a", "max_tokens": 2, "response_format": {"type": "json_schema", "json_schema": {
             "name": "x", "schema": schema}}})
     return [("/v1/completions", json.dumps(body).encode()) for body in bodies]
@@ -160,11 +156,13 @@ def attack(kind):
     sockets = []
 
     def one(path, body):
+        n = 0
         while not ended.is_set():
             try:
                 with open_socket() as s:
                     sockets.append(s)
-                    s.sendall(request(path, body, args.key))
+                    n += 1
+                    s.sendall(request(path, body.replace(b"@", b"%dx" % n) if kind == "patterns" else body, args.key))
                     if kind == "left":
                         time.sleep(0.2)
                     while kind != "left" and s.recv(65536):
@@ -209,7 +207,7 @@ def ask(what, path, body, most, found):
 
 
 def other(found):
-    """The other client: a text, a text of a schema, one with a picture."""
+    """The other client: a text, a text of a schema or one with a picture."""
     schema = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}}, "required": ["name"]}
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
     end, n = time.monotonic() + args.seconds, 0
@@ -217,7 +215,9 @@ def other(found):
         n += 1
         ask("a text", "/v1/chat/completions", chat("Hello", seed=n), 2, found)
         schema["properties"]["name"]["maxLength"] = 5 + n   # which none had before
-        ask("a schema", "/v1/completions", {"prompt": "A", "max_tokens": 4, "response_format": form}, 2, found)
+        if not args.pictures:   # its vocabulary cannot write JSON
+            ask("a schema", "/v1/completions", {"prompt": "A", "max_tokens": 4, "response_format": form}, 2,
+                found)
         if args.pictures:
             ask("a picture", "/v1/chat/completions", chat(seen(png(64, 48 + n % 8))), 10, found)
         time.sleep(0.1)
@@ -265,7 +265,7 @@ def main():
         if not last:
             time.sleep(2)
     for failure in failures:
-        print("FAILED:", failure)
+        print("FAILED:", failure, flush=True)
     os._exit(bool(failures))
 
 

@@ -40,6 +40,13 @@ test_requests() {
     start
     asks "pan and scan is a request's to ask for" crops
     stop
+    if [ "${PERIDOT_TEST_ALL:-}" ]; then
+        start
+        python3 "$source/tests/serve_worst.py" "$url" single_pictures pictures --pictures --pid $server >"$folder/out" 2>&1
+        check "large pictures keep nobody waiting" [ $? = 0 ]
+        cat "$folder/out"
+        wait $server
+    fi
     start --pan-and-scan
     asks "or for all images" crops default
     stop

@@ -307,11 +307,30 @@ static void test_depth(void **state)
     pd_rules_free(&r);
 }
 
+/* A schema that needs more work than its part is refused, and one that does not is not. */
+static void test_effort(void **state)
+{
+    static const char hard[] = "{\"type\": \"string\", \"pattern\": \"^(a|b)*a(a|b){9}$\"}";
+    static const char easy[] = "{\"type\": \"string\"}";
+    (void)state;
+    struct pd_spellings s;
+    peridot_grammar *g;
+    make_spellings(&s);
+    EXPECT_OK(pd_grammar_create(&g, &s, easy, strlen(easy), pd_work_of_effort(1)));
+    pd_grammar_free(g);
+    EXPECT_FAILURE(pd_grammar_create(&g, &s, hard, strlen(hard), pd_work_of_effort(1)), PERIDOT_ERROR_UNSUPPORTED,
+                   "the schema is too large");
+    EXPECT_OK(pd_grammar_create(&g, &s, hard, strlen(hard), pd_work_of_effort(0)));
+    pd_grammar_free(g);
+    pd_spellings_free(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lists), cmocka_unit_test(test_refused), cmocka_unit_test(test_masks),
         cmocka_unit_test(test_long_masks), cmocka_unit_test(test_vocabularies), cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_effort),
         cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests_name("grammar", tests, NULL, NULL);
 }

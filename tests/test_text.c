@@ -292,9 +292,45 @@ static void test_stream_pieces(void **state)
     peridot_vocab_close(v);
 }
 
+static bool count_down(void *user)
+{
+    int *left = user;
+    return --*left >= 0;
+}
+
+/* A text whose size says that it has too many ids is not encoded, one that may have as many as are of use is, and both
+ * end where nobody waits for them. The longest piece of the small vocabulary has `longest` bytes. */
+static void test_limit(void **state)
+{
+    (void)state;
+    struct tiny t;
+    tiny_make(&t);
+    peridot_vocab *v = open_tiny(&t);
+    size_t longest = v->tokenizer->longest, n;
+    int32_t *ids;
+    int left = 1000;
+    assert_in_range(longest, 3, 64);
+    char text[65 * 10];
+    memset(text, 'h', sizeof text);
+    peridot_encode_limit limit = {.size = sizeof limit, .n_most = 10, .go_on = count_down, .user = &left};
+    assert_int_equal(peridot_encode_within(&ids, &n, v, text, 10 * longest, 0, &limit), PERIDOT_OK);
+    assert_int_equal(n, 10 * longest);   /* more, but it was encoded */
+    assert_int_equal(limit.n_least, 0);
+    peridot_free(ids);
+    assert_int_equal(peridot_encode_within(&ids, &n, v, text, 10 * longest + 1, 0, &limit), PERIDOT_ERROR_ARGUMENT);
+    assert_null(ids);
+    assert_int_equal(limit.n_least, 11);
+    left = 0;
+    limit.n_least = 0;
+    assert_int_equal(peridot_encode_within(&ids, &n, v, text, 8, 0, &limit), PERIDOT_CANCELLED);
+    assert_int_equal(limit.n_least, 0);
+    peridot_vocab_close(v);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_limit),
         cmocka_unit_test(test_gguf), cmocka_unit_test(test_model), cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_remove_spaces),
         cmocka_unit_test(test_prefix),

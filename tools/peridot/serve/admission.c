@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 enum {
-    SHORT = 64,                /* cost of a task for which others may give way, whosever it is */
+    SHORT = 128,               /* cost of a task for which others may give way, whosever it is */
     LONGER = 4,                /* times as much the others cost at least */
     PROMPT = 16,               /* tokens of a prompt that take as long as one of a reply */
     MOST_PAUSES = 8            /* that a task makes: what it had in the cache is evaluated anew each time */
@@ -13,10 +13,12 @@ enum {
 
 static bool is_at_work(const struct serve_task *task) { return task->request != NULL; }
 
+static size_t n_tokens(const struct serve_task *task) { return task->n_prompt + task->n_reply; }
+
 /* What is left to do, in tokens of a reply. */
 static uint64_t cost_of(const struct serve_task *task)
 {
-    return (task->n_prompt + task->n_reply) / PROMPT + (task->n_max - task->n_reply);
+    return n_tokens(task) / PROMPT + (task->n_max - task->n_reply);
 }
 
 /* Documents are read after the first, as their prompts begin like its. */
@@ -115,13 +117,17 @@ void serve_admission_limit(const struct serve_task *tasks, size_t n_most)
 
 /* ---- who is next ---- */
 
+/* Of a job's tasks the first: they follow each other, and may be thousands. */
 static struct serve_task *choose(const struct serve_admission *a, struct serve_task *tasks, bool cheapest)
 {
+    const struct serve_job *offered = NULL;
     struct serve_fair_choice choice = serve_fair_begin(&a->fair);
     choice.cheapest = choice.cheapest || cheapest;
-    for (struct serve_task *task = tasks; task; task = task->next)
-        if (!is_at_work(task) && !must_wait(task) && !task->job->error.status)
-            serve_fair_offer(&choice, task, &task->job->client, cost_of(task));
+    for (struct serve_task *task = tasks; task; task = task->next) {
+        if (task->job == offered || is_at_work(task) || must_wait(task) || task->job->error.status) continue;
+        serve_fair_offer(&choice, task, &task->job->client, cost_of(task));
+        offered = task->job;
+    }
     return choice.best;
 }
 
@@ -139,19 +145,19 @@ static bool may_pause(const struct serve_task *task)
     return is_at_work(task) && serve_kind_writes(task->job->kind) && task->n_pauses < MOST_PAUSES;
 }
 
-/* The dearest that gives way to `task`: one of a client who has at least two more at work; or any, if it is much longer.
- * NULL: none. */
+/* The one that gives way to `task`: of a client who has at least two more at work, or of any, if it is much longer. Of
+ * several the one with the fewest tokens to evaluate anew. NULL: none. */
 static struct serve_task *find_longer(struct serve_task *tasks, const struct serve_task *task, bool is_short)
 {
     uint32_t own = count_at_work(tasks, &task->job->client);
-    struct serve_task *longest = NULL;
+    struct serve_task *best = NULL;
     for (struct serve_task *other = tasks; other; other = other->next) {
         if (!may_pause(other)) continue;
         bool unfair = count_at_work(tasks, &other->job->client) > own + 1;
         bool longer = is_short && cost_of(other) >= LONGER * (cost_of(task) + 1);
-        if ((unfair || longer) && (!longest || cost_of(other) > cost_of(longest))) longest = other;
+        if ((unfair || longer) && (!best || n_tokens(other) < n_tokens(best))) best = other;
     }
-    return longest;
+    return best;
 }
 
 /* Of the places a fourth is for short tasks that come later. */
@@ -169,10 +175,10 @@ struct serve_task *serve_admission_next(struct serve_admission *a, struct serve_
     struct serve_task *task = choose(a, tasks, full);
     if (!task) return NULL;
     if (full) {
-        struct serve_task *longest = find_longer(tasks, task, may_pass(a, tasks, task));
-        if (!longest) return NULL;
-        serve_request_end(longest);
-        longest->n_pauses++;
+        struct serve_task *longer = find_longer(tasks, task, may_pass(a, tasks, task));
+        if (!longer) return NULL;
+        serve_request_end(longer);
+        longer->n_pauses++;
         serve_count(&task->job->server->metrics, SERVE_PREEMPTIONS, 1);
     }
     serve_fair_take(&a->fair, &task->job->client);

@@ -19,7 +19,7 @@
 
 #define STOP_SECONDS 10.0      /* from a signal to the end of the server, at most: of these */
 #define GRACE_SECONDS 8.0      /* requests get so many to end, and */
-#define ANSWER_SECONDS 1.5     /* those that have not ended, to be told */
+#define ANSWER_SECONDS 1.0     /* those that have not ended, to be told */
 #define STEP_SECONDS 60.0      /* that a step may take: the library gives a device up after 30 */
 #define LAST_SECONDS 1.5       /* the same, when the server ends */
 
