@@ -1,5 +1,5 @@
-"""The worst that one client can ask of peridot serve, and what another gets meanwhile: serve_worst.py URL KIND... [--pid
-PID] [--seconds S]
+"""The worst that one client can ask of peridot serve, and what another gets meanwhile:
+serve_worst.py URL KIND... [--pid PID] [--seconds S]
 
 Kinds are those of `attacks` below. While each goes on, short requests are sent, one after the other, each on a
 connection of its own, for S seconds. Fails where one of them is refused or waits for 2 s, one with a picture for 10;
@@ -57,8 +57,8 @@ def answer_of(s):
             return 0, b""
         got += piece
     head, body = got.split(b"\r\n\r\n", 1)
-    size = next((int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")),
-                0)
+    lines = [line.lower() for line in head.split(b"\r\n")]
+    size = next((int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length")), 0)
     while len(body) < size:
         piece = s.recv(65536)
         if not piece:

@@ -42,7 +42,8 @@ test_requests() {
     stop
     if [ "${PERIDOT_TEST_ALL:-}" ]; then
         start
-        python3 "$source/tests/serve_worst.py" "$url" single_pictures pictures --pictures --pid $server >"$folder/out" 2>&1
+        python3 "$source/tests/serve_worst.py" "$url" single_pictures pictures --pictures --pid $server \
+            >"$folder/out" 2>&1
         check "large pictures keep nobody waiting" [ $? = 0 ]
         cat "$folder/out"
         wait $server

@@ -120,7 +120,7 @@ test_names() {
     local odd=$folder/$(printf 'odd\033[31m').gguf
     cp "$model" "$odd"
     start -m "$odd"
-    check "a name of control characters is written so that a terminal shows it" contains log 'and odd\x1b[31m, on demand'
+    check "a name of control characters is written for a terminal" contains log 'and odd\x1b[31m, on demand'
     check "and never raw" [ "$(grep -c $'\033' "$folder/log")" = 0 ]
     ask /v1/completions "$(completion Once 1 1 ', "model": "odd\u001b[31m"')"
     check "nor when it is loaded" contains log 'loading odd\x1b[31m'

@@ -1,6 +1,6 @@
 /* Images that several threads make and free: while a session's thread computes their rows, and in the threads of
- * peridot serve that read the pictures of requests; and whose turn it is there. Without a driver, so that it can be built a second time for
- * ThreadSanitizer (test_threads_images_tsan). */
+ * peridot serve that read the pictures of requests; and whose turn it is there. Without a driver, so that it can be
+ * built a second time for ThreadSanitizer (test_threads_images_tsan). */
 #define _DEFAULT_SOURCE   /* usleep */
 #include "golden_files.h"
 #include "null_device.h"
@@ -305,7 +305,8 @@ static uint64_t size_of(const struct serve_job *job, const void *user)
 /* By turns the cheapest and the oldest, of the client who had fewest. */
 static void test_fair(void **state)
 {
-    static const struct { uint64_t client; size_t size; } sent[] = {{A, 6}, {A, 5}, {A, 4}, {A, 3}, {A, 99}, {B, 9}, {B, 7}},
+    static const struct { uint64_t client; size_t size; }
+        sent[] = {{A, 6}, {A, 5}, {A, 4}, {A, 3}, {A, 99}, {B, 9}, {B, 7}},
         order[] = {{A, 3}, {B, 9}, {A, 4}, {B, 7}, {A, 5}, {A, 6}};
     const size_t most = 9;
     struct serve_job *list = NULL;

@@ -165,8 +165,8 @@ static peridot_status measure_two(size_t *size, const struct index *index, size_
 
 static bool fits(const struct cmd_turns *t, size_t size) { return size + t->reserve <= t->ctx; }
 
-/* What each turn adds to the one that follows, and the last one has; *system: what the system's messages add. A turn that
- * does not fit by itself is never kept: what it would add to the next does not matter. */
+/* What each turn adds to the one that follows, and the last one has; *system: what the system's messages add. A turn
+ * that does not fit by itself is never kept: what it would add to the next does not matter. */
 static peridot_status measure_turns(size_t *sizes, size_t *system, const struct index *index)
 {
     size_t with, alone, next, n = index->n;
@@ -207,8 +207,8 @@ static peridot_status does_fit(bool *fit, const struct index *index, size_t n_le
     return PERIDOT_OK;
 }
 
-/* The sum of the turns may say less than they have together: then more go, one, two, four, ..., and as many come back as
- * may. At most all but the last go. */
+/* The sum of the turns may say less than they have together: then more go, one, two, four, ..., and as many come back
+ * as may. At most all but the last go. */
 static peridot_status leave_out_more(size_t *n_left_out, const struct index *index)
 {
     size_t most = index->n - 1, low = *n_left_out, high = low;

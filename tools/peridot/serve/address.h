@@ -12,8 +12,8 @@ struct sockaddr;
 bool serve_address_is_public(const struct sockaddr *address);
 /* An address of this machine that no other can reach: 127.0.0.0/8, also as ::ffff:127.0.0.1, and ::1. */
 bool serve_address_is_loopback(const struct sockaddr *address);
-/* Tells those apart who ask: the address of IPv4, the first half of one of IPv6, which a household has for itself; 0 for
- * any other. */
+/* Tells those apart who ask: the address of IPv4, the first half of one of IPv6, which a household has for itself; 0
+ * for any other. */
 uint64_t serve_address_number(const struct sockaddr *address);
 
 #endif

@@ -334,8 +334,8 @@ static void drop_folders(char *text, const char *path)
     }
 }
 
-/* A failure is told to all who wait; those who come later have it tried again. That helps where memory was short; a file
- * that is none of a model stays so. */
+/* A failure is told to all who wait; those who come later have it tried again. That helps where memory was short; a
+ * file that is none of a model stays so. */
 static void load(struct serve_engine *e)
 {
     char why[512];

@@ -7,7 +7,7 @@
 
 enum {
     N_THREADS = 3, MOST_LONG = 2,   /* of the threads: of schemas that need more than a try */
-    TRY = 20,                  /* thousandths of the work that a schema may take: about 10 ms, enough for what is usual */
+    TRY = 20,                  /* thousandths of the work that a schema may take: about 10 ms, enough for most */
     N_KEPT = 8                 /* with masks of 16 MB each for a vocabulary of 256,000 */
 };
 

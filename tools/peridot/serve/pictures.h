@@ -1,7 +1,7 @@
 /* The pictures of requests. They are read on threads of their own, as a photograph takes a while and one at a URL
- * longer: neither the reader nor the engine waits for that. What comes of it, a peridot_image, is the model's and
- * cannot outlive it: jobs with images keep the model open. Jobs take turns (fair.h) for each picture. Where its device is lost they let go of their images, which
- * are read again once the model is open again. */
+ * longer: neither the reader nor the engine waits for that. Jobs take turns (fair.h), a picture each. What comes of
+ * one, a peridot_image, is the model's and cannot outlive it: jobs with images keep the model open. Where its device is
+ * lost they let go of their images, which are read again once the model is open again. */
 #ifndef PERIDOT_COMMAND_SERVE_PICTURES_H
 #define PERIDOT_COMMAND_SERVE_PICTURES_H
 

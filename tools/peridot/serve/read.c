@@ -109,7 +109,8 @@ static void take(struct serve_reader *r, struct serve_job *job)
 {
     struct serve_buffer out = {0};
     if (!job->document) serve_log_prompt(job);   /* not when it comes back */
-    bool good = !job->error.status && serve_job_is_awaited(job) && parse(job) && serve_job_find_pictures(job);
+    bool awaited = !job->is_long || serve_job_is_awaited(job);   /* others are read as fast as that is looked up */
+    bool good = !job->error.status && awaited && parse(job) && serve_job_find_pictures(job);
     serve_buffer_free(&job->body);
     if (good && !serve_engine_set_vocab(job->model->engine, job)) return;
     if (good && !serve_pictures_find(r->pictures, job)) return;

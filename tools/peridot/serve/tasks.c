@@ -50,7 +50,8 @@ static bool go_on(void *user) { return serve_job_is_awaited(user); }
 peridot_encode_limit serve_limit(struct serve_job *job)
 {
     bool cuts = job->truncates && job->kind == SERVE_VECTORS;
-    return (peridot_encode_limit){.size = sizeof(peridot_encode_limit), .go_on = go_on, .user = job,
+    return (peridot_encode_limit){.size = sizeof(peridot_encode_limit), .user = job,
+                                  .go_on = job->is_long ? go_on : NULL,
                                   .n_most = cuts || job->kind == SERVE_AT_ONCE ? 0 : job->model->ctx};
 }
 
