@@ -508,7 +508,7 @@ test_worst() {
         done
         printf ']}'
     } >"$folder/turns"
-    ask /v1/chat/completions "@$folder/turns" -m 60
+    ask /v1/chat/completions "@$folder/turns" -m 20
     check "many turns are left out in time" [ "$status" = 200 -a "$(field dropped_messages)" -gt 90000 ]
     printf '{"max_tokens": 1, "prompt": "%s"}' "$(head -c 300000 /dev/zero | tr '\0' a)" >"$folder/long"
     ask /v1/completions "@$folder/long"

@@ -133,7 +133,7 @@ test_port() {
     local at
     start
     at=${url#http://}
-    "$peridot" serve -m "$model" --port "${at##*:}" >"$folder/out" 2>"$folder/err"
+    timeout 20 "$peridot" serve -m "$model" --port "${at##*:}" >"$folder/out" 2>"$folder/err"
     status=$?
     check "a second server on a port does not begin" [ $status = 1 ]
     check "and asks whether there is another" contains err 'is another server running there?'
