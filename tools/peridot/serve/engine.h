@@ -1,7 +1,7 @@
-/* The engine: one thread that owns the model and its session, submits the tasks as requests and runs the session. Who
- * waits, who shares a prefix and who makes room is the session's business. When the device is lost, the model is opened
- * again and all tasks are submitted anew, with what they have written. The model is opened when its first job comes,
- * and closed after --idle or when another one needs the memory. */
+/* The engine: one thread that owns the model and its session, submits the tasks as requests, by turns of their clients
+ * (admission.h), and runs the session. Who shares a prefix and who makes room in the cache is the session's business.
+ * When the device is lost, the model is opened again and all tasks are submitted anew, with what they have written. The
+ * model is opened when its first job comes, and closed after --idle or when another one needs the memory. */
 #ifndef PERIDOT_COMMAND_SERVE_ENGINE_H
 #define PERIDOT_COMMAND_SERVE_ENGINE_H
 
