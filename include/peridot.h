@@ -830,7 +830,7 @@ PERIDOT_API void peridot_tools_free(peridot_tools *tools);
 typedef struct peridot_call_piece {
     uint32_t index;            /* of the call in the reply */
     const char *name;          /* of the function, in the first piece of a call; else NULL */
-    const char *arguments;     /* [size] more bytes of the arguments, which are a JSON object in the end */
+    const char *arguments;     /* [size] more bytes of the arguments, whole characters; a JSON object in the end */
     size_t size;
     bool complete;             /* the last piece of the call */
 } peridot_call_piece;

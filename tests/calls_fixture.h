@@ -4,6 +4,7 @@
 
 #include "format_fixture.h"
 
+#include "base/utf8.h"
 #include "grammar/calls/format.h"
 #include "grammar/calls/parser.h"
 #include "grammar/walk.h"
@@ -79,6 +80,17 @@ static inline peridot_status say(struct transcript *t, const char *text, size_t 
 
 static inline peridot_status say_text(void *user, const char *bytes, size_t size) { return say(user, bytes, size); }
 
+/* Whole characters, whatever was cut. */
+static inline peridot_status say_arguments(void *user, const char *bytes, size_t size)
+{
+    size_t length = 0;
+    uint32_t code;
+    enum pd_utf8_state last = PD_UTF8_CHARACTER;
+    for (size_t i = 0; i < size; i += length) last = pd_utf8_next(&code, &length, bytes + i, size - i);
+    assert_int_not_equal(last, PD_UTF8_INCOMPLETE);
+    return say(user, bytes, size);
+}
+
 static inline peridot_status say_begin(void *user, const char *name, size_t size)
 {
     struct transcript *t = user;
@@ -91,7 +103,7 @@ static inline peridot_status say_end(void *user) { return say(user, "}}", 2); }
 
 static inline struct pd_call_sink sink_of(struct transcript *t)
 {
-    return (struct pd_call_sink){t, say_text, say_begin, say_text, say_end};
+    return (struct pd_call_sink){t, say_text, say_begin, say_arguments, say_end};
 }
 
 /* In two pieces, of which the first has `cut` bytes; 0: byte by byte. */

@@ -43,6 +43,8 @@ static const struct reply hermes[] = {
     {"<tool_call>\n{\"name\": \"ping\", \"arguments\": {}, \"id\": 1}</tool_call>",
      "{{ping {}}}, \"id\": 1}</tool_call>", NONE},
     {"<tool_call>\n{\"name\": \"ping\", \"arguments\": {\"a\": }} x", "{{ping {\"a\": }} x", NONE},
+    {"<tool_call>{\"name\": \"ping\", \"arguments\": {\"a\": \"\xf0\x9f\xa6\x8a\xe2\x82",
+     "{{ping {\"a\": \"\xf0\x9f\xa6\x8a\xef\xbf\xbd", NONE},
     {HERMES("ping", "{\"a\": \"\\ude00\"}"), "{{ping {\"a\": \"\\ude00\"}}\n</tool_call>", NONE},
 };
 

@@ -59,13 +59,14 @@ struct parting {
     bool written, go_on;
 };
 
-static peridot_status write_text(struct parting *p)
+/* `end`: no more text follows. */
+static peridot_status write_text(struct parting *p, bool end)
 {
     peridot_request *r = p->r;
     if (p->written) return PERIDOT_OK;
     p->written = true;
     if (r->calling.n) r->calling.text.size = 0;   /* white space, or a call that did not get to begin */
-    PD_TRY(pd_stream_text(&r->stream, &r->buffer, &r->calling.text, p->token < 0));
+    PD_TRY(pd_stream_text(&r->stream, &r->buffer, &r->calling.text, end));
     r->calling.text.size = 0;
     return write_answer(&p->go_on, r, p->token);
 }
@@ -79,7 +80,7 @@ static peridot_status take_text(void *user, const char *bytes, size_t size)
 static peridot_status write_piece(struct parting *p, const peridot_call_piece *piece)
 {
     const struct pd_calling *c = &p->r->calling;
-    PD_TRY(write_text(p));
+    PD_TRY(write_text(p, true));
     if (p->go_on && c->call) p->go_on = c->call(p->r->r.user, piece);
     return PERIDOT_OK;
 }
@@ -88,6 +89,7 @@ static peridot_status begin_call(void *user, const char *name, size_t size)
 {
     struct parting *p = user;
     char copy[PD_MAX_CALL_NAME + 1] = "";
+    PD_TRY(write_text(p, true));   /* before there is a call */
     const peridot_call_piece piece = {.index = p->r->calling.n++, .name = copy, .arguments = ""};
     for (size_t i = 0; i < size && i < PD_MAX_CALL_NAME; i++) copy[i] = name[i];
     return write_piece(p, &piece);
@@ -123,7 +125,7 @@ static peridot_status write_with_calls(bool *go_on, peridot_request *r, int32_t 
     struct pd_calling *c = &r->calling;
     const char *bytes = c->spelled.size ? c->spelled.data : "";
     PD_TRY(pd_call_parser_next(&c->parser, &sink, bytes, c->spelled.size, token < 0));
-    PD_TRY(write_text(&p));
+    PD_TRY(write_text(&p, token < 0));
     *go_on = p.go_on;
     return PERIDOT_OK;
 }
@@ -139,7 +141,8 @@ peridot_status pd_reply_write(bool *go_on, enum pd_reply_part *part, peridot_req
     if (*part == PD_REPLY_BEGINS_THOUGHT) r->calling.parser.n_held = 0;   /* the header was its */
     r->buffer.size = 0;
     if (calls) PD_TRY(spell(r, token));
-    else if (t && !header) PD_TRY(pd_stream_next(&r->stream, &r->buffer, t, token));
+    else if (t && !header)   /* what a thought ends within is not the answer's */
+        PD_TRY(pd_stream_next(&r->stream, &r->buffer, t, *part == PD_REPLY_ENDS_THOUGHT ? -1 : token));
     if (calls) return write_with_calls(go_on, r, token);
     if (*part == PD_REPLY_ANSWER || header) return write_answer(go_on, r, token);
     *go_on = write_thought(r, token);

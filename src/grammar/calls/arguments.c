@@ -1,6 +1,7 @@
 #include "grammar/calls/arguments.h"
 #include "grammar/calls/calls.h"
 
+#include "base/utf8.h"
 #include "grammar/rules.h"
 #include "grammar/tags.h"
 
@@ -18,6 +19,27 @@ void pd_call_flush(struct pd_call_bytes *out)
 {
     if (out->n && out->status == PERIDOT_OK) out->status = out->write(out->user, out->held, out->n);
     out->n = 0;
+}
+
+/* Bytes at the end that begin a character. */
+static size_t count_begun(const struct pd_call_bytes *out)
+{
+    size_t n = 1, length;
+    uint32_t code;
+    while (n < out->n && n < 4 && ((uint8_t)out->held[out->n - n] & 0xc0) == 0x80) n++;
+    bool begun = out->n && pd_utf8_next(&code, &length, out->held + out->n - n, n) == PD_UTF8_INCOMPLETE;
+    return begun ? n : 0;
+}
+
+void pd_call_flush_characters(struct pd_call_bytes *out, bool end)
+{
+    size_t n = count_begun(out);
+    char begun[4];
+    memcpy(begun, out->held + out->n - n, n);
+    out->n -= n;
+    if (n && end) pd_call_put(out, "\xef\xbf\xbd", 3);
+    pd_call_flush(out);
+    if (!end) pd_call_put(out, begun, n);
 }
 
 void pd_call_put(struct pd_call_bytes *out, const char *bytes, size_t size)

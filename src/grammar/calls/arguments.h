@@ -36,6 +36,8 @@ struct pd_call_bytes {
 };
 void pd_call_put(struct pd_call_bytes *out, const char *bytes, size_t size);
 void pd_call_flush(struct pd_call_bytes *out);
+/* Hands on whole characters, and holds the beginning of one; at the `end` that is U+FFFD. */
+void pd_call_flush_characters(struct pd_call_bytes *out, bool end);
 
 enum pd_call_taken { PD_CALL_GOES_ON, PD_CALL_COMPLETE, PD_CALL_BROKEN };
 /* BROKEN: the byte cannot come here, and is not taken. */

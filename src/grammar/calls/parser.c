@@ -247,7 +247,7 @@ static bool take_argument(struct parsing *g)
     enum pd_call_taken taken = pd_call_arguments_take(&p->arguments, &g->arguments, p->held[0]);
     if (taken != PD_CALL_BROKEN) drop(p, 1);
     if (taken == PD_CALL_GOES_ON) return true;
-    pd_call_flush(&g->arguments);
+    pd_call_flush_characters(&g->arguments, true);
     p->state = taken == PD_CALL_BROKEN ? PD_CALL_TEXT : PD_CALL_NEXT;
     if (taken == PD_CALL_COMPLETE && status_of(g) == PERIDOT_OK) g->arguments.status = g->sink->end(g->sink->user);
     return true;
@@ -266,6 +266,7 @@ peridot_status pd_call_parser_next(struct pd_call_parser *p, const struct pd_cal
 {
     struct parsing g = {.p = p, .sink = sink, .text = {.write = sink->text, .user = sink->user},
                         .arguments = {.write = sink->arguments, .user = sink->user}};
+    pd_call_put(&g.arguments, p->begun, p->n_begun);
     for (size_t i = 0; i < size && status_of(&g) == PERIDOT_OK; i++) {
         p->held[p->n_held++] = bytes[i];
         take_held(&g);
@@ -273,6 +274,8 @@ peridot_status pd_call_parser_next(struct pd_call_parser *p, const struct pd_cal
     g.end = end;
     if (end) take_held(&g);
     pd_call_flush(&g.text);
-    pd_call_flush(&g.arguments);
+    pd_call_flush_characters(&g.arguments, end);
+    p->n_begun = g.arguments.n;
+    memcpy(p->begun, g.arguments.held, p->n_begun);
     return status_of(&g);
 }

@@ -10,8 +10,9 @@
 struct pd_call_sink {
     void *user;
     peridot_status (*text)(void *user, const char *bytes, size_t size);
-    /* A call begins; its arguments come in pieces, which together are a JSON object; it is complete. Where a reply ends
-     * within a call, or goes on otherwise than a call can, `end` does not come. */
+    /* A call begins; its arguments come in pieces of whole characters, which together are a JSON object; it is
+     * complete. Where a reply ends within a call, or goes on otherwise than a call can, `end` does not come, and a
+     * character that was cut is U+FFFD. */
     peridot_status (*begin)(void *user, const char *name, size_t size);
     peridot_status (*arguments)(void *user, const char *json, size_t size);
     peridot_status (*end)(void *user);
@@ -28,6 +29,8 @@ struct pd_call_parser {
     enum { PD_CALL_FIRST, PD_CALL_TEXT, PD_CALL_ARGUMENTS, PD_CALL_NEXT, PD_CALL_AFTER } state;
     size_t shape;                  /* of the present block */
     struct pd_call_arguments arguments;
+    char begun[4];                 /* [n_begun]: bytes of a character of the arguments that is not complete yet */
+    size_t n_begun;
     char held[PD_MAX_CALL_HEAD];
     size_t n_held;
 };
