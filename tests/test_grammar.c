@@ -237,6 +237,22 @@ static void test_masks(void **state)
     pd_spellings_free(&s);
 }
 
+/* Tokens of up to a thousand bytes, which end within a pattern, within a string, and after it. */
+static uint32_t add_long(struct pd_spellings *s, uint32_t id)
+{
+    static const size_t sizes[] = {64, 65, 66, 128, 129, 1000};
+    static const char *const parts[] = {"a", "ab", "[", "bba\xc3\xa9"};
+    for (size_t i = 0; i < PD_COUNT(sizes); i++)
+        for (size_t k = 0; k < 2 * PD_COUNT(parts); k++) {
+            const char *part = parts[k / 2];
+            char text[1000];
+            for (size_t at = 0; at < sizes[i]; at++) text[at] = part[at % strlen(part)];
+            if (k % 2) text[sizes[i] - 1] = '"';
+            EXPECT_OK(pd_spellings_add(s, id++, text, sizes[i]));
+        }
+    return id;
+}
+
 /* All texts of two letters, under patterns of so many states that a mask forgets them on the way, and in so many calls
  * at once as there may be. */
 static void test_long_masks(void **state)
@@ -244,8 +260,8 @@ static void test_long_masks(void **state)
     (void)state;
     static const char *const schemas[] = {
         "{\"type\":\"string\",\"pattern\":\"^(a|b)*a(a|b){11}$\"}",
-        "{\"type\":\"string\",\"pattern\":\"^(\\u00e9|a|b)*a(\\u00e9|a|b){10}b(a|b)*$\"}", "true"};
-    static const char *const begun[] = {"\"", "\"ab\xc3\xa9" "a", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["};
+        "{\"type\":\"string\",\"pattern\":\"^(\\u00e9|a|b)*a(\\u00e9|a|b){10}b(a|b)*$\"}", "true", "true"};
+    static const char *const begun[] = {"\"", "\"ab\xc3\xa9" "a", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "\""};
     struct pd_spellings s = {0};
     uint32_t id = 1;
     EXPECT_OK(pd_spellings_add_stop(&s, 0));
@@ -257,6 +273,8 @@ static void test_long_masks(void **state)
             if (number % 3 == 0) text[size - 1] = '"';
             EXPECT_OK(pd_spellings_add(&s, id++, text, size));
         }
+    uint32_t first_long = id, n_allowed = 0;
+    id = add_long(&s, id);
     EXPECT_OK(pd_spellings_finish(&s, id));
     for (size_t i = 0; i < PD_COUNT(schemas); i++) {
         peridot_grammar *g;
@@ -270,11 +288,17 @@ static void test_long_masks(void **state)
         else make_mask(&mask, &made, g, &w);
         for (uint32_t k = 1; k < id; k++) {
             struct pd_walk next = w;
-            assert_int_equal(pd_mask_has(mask, k), pd_grammar_take(&next, g, (int32_t)k));
+            bool allowed, can = pd_grammar_take(&next, g, (int32_t)k);
+            assert_int_equal(pd_mask_has(mask, k), can);
+            if (k < first_long) continue;
+            pd_grammar_allows(&allowed, g, &w, &k, 1);
+            assert_int_equal(allowed, can);
+            n_allowed += can;
         }
         free(made);
         pd_grammar_free(g);
     }
+    assert_true(n_allowed >= 20);
     pd_spellings_free(&s);
 }
 

@@ -66,8 +66,10 @@ void pd_grammar_allows(bool *allowed, const peridot_grammar *g, const struct pd_
     for (size_t i = 0; i < n; i++) {
         uint32_t at = ids[i] < s->n_pieces ? s->of_id[ids[i]] : UINT32_MAX;
         const struct pd_spelling *spelling = at == UINT32_MAX ? NULL : &s->sorted[at];
-        if (spelling) allowed[i] = pd_trail_take(&trail, s->bytes + spelling->offset, spelling->size);
-        else allowed[i] = complete && is_stop(s, ids[i]);
+        const char *bytes = spelling ? s->bytes + spelling->offset : NULL;
+        if (!spelling) allowed[i] = complete && is_stop(s, ids[i]);
+        else if (spelling->size <= PD_MAX_STEPS) allowed[i] = pd_trail_take(&trail, bytes, spelling->size);
+        else allowed[i] = (copy = *w, pd_walk_take(&copy, &g->rules, bytes, spelling->size));
     }
 }
 
@@ -77,4 +79,5 @@ bool pd_grammar_take(struct pd_walk *w, const peridot_grammar *g, int32_t token)
     if (token < 0 || (uint32_t)token >= s->n_pieces || s->of_id[token] == UINT32_MAX) return false;
     const struct pd_spelling *spelling = &s->sorted[s->of_id[token]];
     return pd_walk_take(w, &g->rules, s->bytes + spelling->offset, spelling->size);
+        struct pd_walk copy;
 }

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_NODES 1024             /* 1 MB; when there are more, all are forgotten */
-#define N_SLOTS (4 * MAX_NODES)
+#define MAX_NODES 1024             /* 1 MB; when there are as many, all are forgotten before the next spelling */
+#define MAX_CALLS 2048             /* the same */
 #define UNKNOWN 0
 #define DEAD 1
 #define THREAD_COST 16             /* steps, in which a thread follows a byte */
@@ -30,8 +30,9 @@ struct pd_mask_job {
     size_t n_nodes, nodes_capacity;
     struct pd_trail_call *calls;
     size_t n_calls, calls_capacity;
-    uint32_t *node_slots, *call_slots;   /* [N_SLOTS]: number + 1 by hash; 0: free */
-    uint32_t path[PD_MAX_STEPS + 1];     /* nodes after each byte of the present spelling */
+    uint32_t *node_slots, *call_slots;   /* [n_slots]: number + 1 by hash; 0: free */
+    size_t n_slots;
+    uint32_t *path;                      /* [longest + 1]: nodes after each byte of the present spelling */
     uint32_t good;                       /* of which the first so many are */
     enum { LOOKING, PLAIN, ALL } kind;   /* all plain spellings are allowed, and others are followed; all are */
     uint32_t n_chars, plain;             /* characters of a string that were looked at; the node after them */
@@ -46,6 +47,7 @@ void pd_mask_job_free(struct pd_mask_job *job)
     free(job->calls);
     free(job->node_slots);
     free(job->call_slots);
+    free(job->path);
     free(job);
 }
 
@@ -57,11 +59,11 @@ static uint32_t mix(uint64_t h)
     return (uint32_t)(h >> 40);
 }
 
-/* The number of a call that goes on from others which have theirs. Calls at most double those of the nodes. */
+/* The number of a call that goes on from others which have theirs. There is room for it. */
 static uint32_t intern_call(struct pd_mask_job *job, struct pd_trail_call call)
 {
-    uint32_t slot = mix((uint64_t)call.to << 32 | call.outer) % N_SLOTS;
-    for (uint32_t at; (at = job->call_slots[slot]) != 0; slot = (slot + 1) % N_SLOTS)
+    size_t slot = mix((uint64_t)call.to << 32 | call.outer) % job->n_slots;
+    for (uint32_t at; (at = job->call_slots[slot]) != 0; slot = (slot + 1) % job->n_slots)
         if (job->calls[at - 1].to == call.to && job->calls[at - 1].outer == call.outer) return at - 1;
     job->calls[job->n_calls] = call;
     job->call_slots[slot] = (uint32_t)++job->n_calls;
@@ -72,8 +74,8 @@ static uint32_t intern_call(struct pd_mask_job *job, struct pd_trail_call call)
 static uint32_t intern_node(struct pd_mask_job *job, const struct pd_trail_level *level)
 {
     size_t size = level->n * sizeof level->threads[0];
-    uint32_t slot = mix(pd_hash(0, level->threads, size)) % N_SLOTS;
-    for (uint32_t at; (at = job->node_slots[slot]) != 0; slot = (slot + 1) % N_SLOTS) {
+    size_t slot = mix(pd_hash(0, level->threads, size)) % job->n_slots;
+    for (uint32_t at; (at = job->node_slots[slot]) != 0; slot = (slot + 1) % job->n_slots) {
         const struct pd_trail_level *other = &job->nodes[at - 1].level;
         if (other->n == level->n && memcmp(other->threads, level->threads, size) == 0) return at - 1;
     }
@@ -94,8 +96,8 @@ static peridot_status begin_nodes(struct pd_mask_job *job)
 {
     const struct pd_walk *w = &job->mask->walk;
     struct pd_trail_level level = {.n = w->n};
-    memset(job->node_slots, 0, N_SLOTS * sizeof *job->node_slots);
-    memset(job->call_slots, 0, N_SLOTS * sizeof *job->call_slots);
+    memset(job->node_slots, 0, job->n_slots * sizeof *job->node_slots);
+    memset(job->call_slots, 0, job->n_slots * sizeof *job->call_slots);
     job->n_nodes = 0;
     job->n_calls = 1;              /* none */
     PD_TRY(pd_array_reserve(&job->calls, &job->calls_capacity, 0, 1 + PD_MAX_THREADS * (PD_MAX_CALLS + 1),
@@ -258,8 +260,7 @@ static peridot_status work(struct pd_mask_job *job, uint64_t *steps)
         *steps -= job->at % PASSED == 0;
         if (spelling->shared > job->good) continue;
         job->good = spelling->shared;
-        if (job->n_nodes + PD_MAX_STEPS > MAX_NODES || job->n_calls + PD_MAX_STEPS * PD_MAX_THREADS > 3 * MAX_NODES)
-            PD_TRY(forget(job, spelling, steps));
+        if (job->n_nodes >= MAX_NODES || job->n_calls >= MAX_CALLS) PD_TRY(forget(job, spelling, steps));
         PD_TRY(follow(job, spelling, steps));
         if (job->good == spelling->size) allow(job->mask, spelling->id);
     }
@@ -315,9 +316,12 @@ static peridot_status begin(struct pd_mask_job **out, const peridot_grammar *g, 
     *out = job;
     job->g = g;
     job->mask = calloc(1, sizeof *job->mask + sizeof(uint32_t) * (s->n_pieces / 32 + (size_t)1));
-    job->node_slots = malloc(N_SLOTS * sizeof *job->node_slots);
-    job->call_slots = malloc(N_SLOTS * sizeof *job->call_slots);
-    if (!job->mask || !job->node_slots || !job->call_slots) return pd_fail_alloc(s->n_pieces / 8, "a mask of tokens");
+    job->n_slots = 4 * MAX_CALLS + 2 * PD_MAX_THREADS * s->longest;   /* two for each that there may be */
+    job->node_slots = malloc(job->n_slots * sizeof *job->node_slots);
+    job->call_slots = malloc(job->n_slots * sizeof *job->call_slots);
+    job->path = malloc((s->longest + 1) * sizeof *job->path);
+    if (!job->mask || !job->node_slots || !job->call_slots || !job->path)
+        return pd_fail_alloc(s->n_pieces / 8, "a mask of tokens");
     job->mask->key = key;
     job->mask->walk = *w;
     if (pd_walk_is_complete(w, &g->rules))

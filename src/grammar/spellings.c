@@ -3,8 +3,8 @@
 #include "base/array.h"
 #include "base/num.h"
 #include "base/utf8.h"
-#include "grammar/walk.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,12 +28,14 @@ void pd_spellings_drop(struct pd_spellings *s)
 
 peridot_status pd_spellings_add(struct pd_spellings *s, uint32_t id, const char *bytes, size_t size)
 {
-    if (size == 0 || size > PD_MAX_STEPS) return PERIDOT_OK;
+    assert(size <= UINT16_MAX);
+    if (size == 0) return PERIDOT_OK;
     PD_TRY(pd_array_reserve(&s->bytes, &s->bytes_capacity, s->n_bytes, size, 1, "spellings"));
     PD_TRY(pd_array_reserve(&s->sorted, &s->sorted_capacity, s->n, 1, sizeof *s->sorted, "spellings"));
     memcpy(s->bytes + s->n_bytes, bytes, size);
     s->sorted[s->n++] = (struct pd_spelling){id, (uint32_t)s->n_bytes, (uint16_t)size, 0};
     s->n_bytes += size;
+    s->longest = pd_max(s->longest, size);
     return PERIDOT_OK;
 }
 

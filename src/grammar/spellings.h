@@ -8,7 +8,7 @@
 
 struct pd_spelling {
     uint32_t id, offset;
-    uint16_t size;                 /* 1 .. PD_MAX_STEPS: longer ones are left out */
+    uint16_t size;                 /* at least 1 */
     uint16_t shared;               /* bytes that it begins with like the one before */
 };
 
@@ -25,6 +25,7 @@ struct pd_spellings {
     uint32_t *plain;               /* [n_pieces / 32 + 1]: bits of the plain ones, n_plain */
     struct pd_spelling *others;    /* [n - n_plain]: all but those, sorted */
     size_t n_plain;
+    size_t longest;                /* bytes of one */
     uint32_t *of_id;               /* [n_pieces]: index in `sorted`, UINT32_MAX: it adds none */
     uint32_t *stops;               /* [n_stops]: ids of stop tokens */
     size_t n_stops, stops_capacity;

@@ -26,7 +26,7 @@ bool pd_walk_take(struct pd_walk *w, const struct pd_rules *r, const char *bytes
 /* The text may end here. */
 bool pd_walk_is_complete(const struct pd_walk *w, const struct pd_rules *r);
 
-/* The same for many texts that begin alike: levels of a walk, one for each byte of the present text. */
+/* The same for short texts: levels of a walk, one for each byte of the present text. */
 #define PD_MAX_STEPS 64
 struct pd_trail_thread {
     uint32_t state, call;             /* call: index of the innermost open one; 0: none */
