@@ -89,8 +89,8 @@ static uint32_t check_next_turns(const peridot_vocab *v, yyjson_val *conversatio
     return n_checked;
 }
 
-/* A directory of a tokenizer's file and a configuration with the template program. */
-static peridot_vocab *open_with_template(yyjson_val *row, const char *path, const char *name)
+/* A directory of a tokenizer's file and a configuration with the template program and `more`. */
+static peridot_vocab *open_with_config(yyjson_val *row, const char *path, const char *name, const char *more)
 {
     char *escaped = yyjson_val_write(yyjson_obj_get(row, "jinja"), 0, NULL), *target = realpath(path, NULL);
     FILE *f;
@@ -98,7 +98,7 @@ static peridot_vocab *open_with_template(yyjson_val *row, const char *path, cons
     remove(in_folder(name));
     assert_int_equal(symlink(target, in_folder(name)), 0);
     f = fopen(in_folder("model/tokenizer_config.json"), "wb");
-    fprintf(f, "{\"chat_template\": %s}", escaped);
+    fprintf(f, "{%s\"chat_template\": %s}", more, escaped);
     fclose(f);
     free(escaped);
     free(target);
@@ -107,6 +107,11 @@ static peridot_vocab *open_with_template(yyjson_val *row, const char *path, cons
     remove(in_folder("model/tokenizer_config.json"));
     remove(in_folder("model"));
     return v;
+}
+
+static peridot_vocab *open_with_template(yyjson_val *row, const char *path, const char *name)
+{
+    return open_with_config(row, path, name, "");
 }
 
 /* Of Gemma 4 there is only what Gemma 3's pieces make of it. */
@@ -232,6 +237,87 @@ static void test_crops(void **state)
     yyjson_doc_free(doc);
 }
 
+/* ---- dummy prefixes ---- */
+
+/* Texts as they are, with control tokens in them, and as a program writes them. */
+static void expect_prefixes(const peridot_vocab *v, yyjson_val *golden, const char *where)
+{
+    yyjson_val *texts = yyjson_obj_get(golden, "texts"), *text;
+    size_t i, n, n_ids;
+    yyjson_arr_foreach(texts, i, n, text) {
+        char number[24];
+        int32_t *ids;
+        yyjson_val *want = yyjson_arr_get(yyjson_obj_get(golden, where), i);
+        snprintf(number, sizeof number, "%zu", i);
+        const peridot_message message = {"user", number};
+        assert_int_equal(peridot_encode(&ids, &n_ids, v, yyjson_get_str(text), yyjson_get_len(text),
+                                        PERIDOT_ENCODE_SPECIAL), PERIDOT_OK);
+        expect_ids(ids, n_ids, want);
+        peridot_free(ids);
+        assert_int_equal(peridot_encode_messages(&ids, &n_ids, v, &message, 1, "jinja"), PERIDOT_OK);
+        expect_ids(ids, n_ids, want);
+        peridot_free(ids);
+    }
+    assert_int_equal(n, 16);
+}
+
+/* The same as a GGUF that we write; where all stretches have a prefix, other programs' files say the same. */
+static void expect_prefixes_of_gguf(const peridot_vocab *v, yyjson_val *golden, const char *where)
+{
+    struct pd_gguf_writer *w;
+    assert_int_equal(pd_gguf_writer_open(&w, in_folder("tiny.gguf")), PERIDOT_OK);
+    pd_gguf_writer_add_string(w, "general.architecture", "llama");
+    assert_int_equal(pd_tokenizer_add_gguf(w, v->tokenizer, v->tokenizer->pieces.n), PERIDOT_OK);
+    assert_int_equal(pd_gguf_writer_begin(w), PERIDOT_OK);
+    assert_int_equal(pd_gguf_writer_commit(w), PERIDOT_OK);
+    peridot_vocab *made = open_vocab(in_folder("tiny.gguf"));
+    expect_prefixes(made, golden, where);
+    peridot_vocab_close(made);
+}
+
+/* Llama 2's vocabulary by itself, as a GGUF, and beside or as a tokenizer.json (tools/golden/dummy_prefix.py). */
+static void test_prefixes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *where;
+        bool gguf, first;   /* first: the tokenizer.json has "prepend_scheme": "first" */
+        const char *where_json;
+    } cases[] = {{"", "each", true, false, "each"}, {"\"legacy\": true, ", "each", false, false, NULL},
+                 {"\"legacy\": false, ", "first", true, true, "first"},
+                 {"\"legacy\": false, ", "first", false, false, "each"},
+                 {"\"add_prefix_space\": false, ", "none", true, false, NULL}};
+    char path[512], json[512];
+    skip_without_data();
+    yyjson_doc *doc = yyjson_read_file(PERIDOT_GOLDEN "/dummy-prefix.json", 0, NULL, NULL);
+    assert_non_null(doc);
+    yyjson_val *golden = yyjson_doc_get_root(doc);
+    shared_path(path, "tokenizers/%s.model", "llama2");
+    snprintf(json, sizeof json, "%s", in_folder("tiny.json"));
+    for (size_t i = 0; i < PD_COUNT(cases); i++) {
+        peridot_vocab *v = open_with_config(golden, path, "model/tokenizer.model", cases[i].config);
+        struct pd_pieces pieces = v->tokenizer->pieces;
+        expect_prefixes(v, golden, cases[i].where);
+        if (cases[i].gguf) expect_prefixes_of_gguf(v, golden, cases[i].where);
+        pieces.prefix_unless_space = cases[i].first;
+        if (cases[i].where_json) write_tokenizer_json(json, &pieces);
+        peridot_vocab_close(v);
+        if (!cases[i].where_json) continue;
+        v = open_with_config(golden, json, "model/tokenizer.json", cases[i].config);
+        expect_prefixes(v, golden, cases[i].where_json);
+        if (i == 0) expect_prefixes_of_gguf(v, golden, cases[i].where_json);
+        peridot_vocab_close(v);
+        assert_int_equal(pd_make_directory(in_folder("model")), PERIDOT_OK);
+        assert_int_equal(symlink(json, in_folder("model/tokenizer.json")), 0);
+        v = open_with_config(golden, path, "model/tokenizer.model", cases[i].config);
+        expect_prefixes(v, golden, cases[i].where_json);
+        peridot_vocab_close(v);
+        remove(in_folder("model/tokenizer.json"));
+        remove(in_folder("model"));
+    }
+    yyjson_doc_free(doc);
+}
+
 static void test_gemma2(void **state) { (void)state; check_rows("gemma2", "gemma2.model", "model/tokenizer.model"); }
 static void test_gemma3(void **state) { (void)state; check_rows("gemma3", "gemma3.model", "model/tokenizer.model"); }
 static void test_gemma4(void **state) { (void)state; check_rows("gemma4", NULL, NULL); }
@@ -247,7 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma2), cmocka_unit_test(test_gemma3), cmocka_unit_test(test_gemma4),
         cmocka_unit_test(test_llama2), cmocka_unit_test(test_llama3), cmocka_unit_test(test_images),
-        cmocka_unit_test(test_crops),
+        cmocka_unit_test(test_crops), cmocka_unit_test(test_prefixes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

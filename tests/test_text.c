@@ -104,7 +104,8 @@ static void test_remove_spaces(void **state)
     free(model.data);
 }
 
-/* Only the beginning of a text has the dummy prefix, and only its first piece loses it again. */
+/* The beginning of a text has the dummy prefix, and what follows a control token, but where the file says otherwise;
+ * only the first piece loses it again. */
 static void test_prefix(void **state)
 {
     (void)state;
@@ -115,11 +116,19 @@ static void test_prefix(void **state)
     expect(v, "", 0, "");
     expect(v, "hello", BOS, "<bos>|\u2581hello|");
     expect(v, " hello", 0, "\u2581\u2581|hello|");
-    expect(v, "the<eos>the", SPECIAL, "\u2581the|<eos>|t|he|");
-    expect(v, "<bos>the", BOS | SPECIAL, "<bos>|t|he|");
+    expect(v, "the<eos>the", SPECIAL, "\u2581the|<eos>|\u2581the|");
+    expect(v, "<bos>the", BOS | SPECIAL, "<bos>|\u2581the|");
+    expect(v, "<bos> the", BOS | SPECIAL, "<bos>|\u2581\u2581|t|he|");
     int32_t ids[] = {id_of(v, "<bos>"), id_of(v, "\u2581hello"), id_of(v, "<eos>"), id_of(v, "\u2581hello")};
     expect_text(v, ids, 4, "hello hello");
     expect_text(v, ids + 3, 1, "hello");
+    peridot_vocab_close(v);
+    t.prefix_first = true;
+    v = open_tiny(&t);
+    expect(v, "hello", BOS, "<bos>|\u2581hello|");
+    expect(v, "\u2581hello", 0, "\u2581hello|");
+    expect(v, "the<eos>the", SPECIAL, "\u2581the|<eos>|t|he|");
+    expect(v, "<bos>the", BOS | SPECIAL, "<bos>|t|he|");
     peridot_vocab_close(v);
     t.prefix = 0;
     v = open_tiny(&t);

@@ -197,10 +197,15 @@ static inline void put_merge(void *user, const char *text, size_t middle, size_t
 #define JSON_UNESCAPE "{\"type\": \"Replace\", \"pattern\": {\"String\": \"\u2581\"}, \"content\": \" \"}, " \
                       "{\"type\": \"ByteFallback\"}, {\"type\": \"Fuse\"}"
 
-/* As Llama 2's published file has the steps when there is a dummy prefix, as Gemma's when not. */
+/* As Llama 2's published file has the steps when there is a dummy prefix, as files of "legacy": false have it, or as
+ * Gemma's when there is none. */
 static inline void put_steps(FILE *f, const struct pd_pieces *p)
 {
-    if (p->dummy_prefix)
+    if (p->dummy_prefix && p->prefix_unless_space)
+        fputs("\"normalizer\": null, \"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"\u2581\", "
+              "\"prepend_scheme\": \"first\", \"split\": false}, \"decoder\": {\"type\": \"Sequence\", \"decoders\": "
+              "[" JSON_UNESCAPE ", {\"type\": \"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}]},\n", f);
+    else if (p->dummy_prefix)
         fputs("\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\", \"prepend\": "
               "\"\u2581\"}, "
               JSON_ESCAPE "]}, \"pre_tokenizer\": null, \"decoder\": {\"type\": \"Sequence\", \"decoders\": "

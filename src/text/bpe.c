@@ -177,19 +177,18 @@ static peridot_status encode_words(struct work *w, uint32_t step, const char *te
     return status;
 }
 
-static bool wants_prefix(const struct pd_pieces *p, const char *text, size_t size, bool first)
+static bool wants_prefix(const struct pd_pieces *p, const char *text, size_t size, enum pd_text_place place)
 {
-    if (!p->dummy_prefix || !(first || p->prefix_each)) return false;
-    return !p->prefix_unless_space || !pd_text_begins_with_space(text, size);
+    return pd_pieces_puts_prefix(p, place) && !(p->prefix_unless_space && pd_text_begins_with_space(text, size));
 }
 
 /* As one word, or one from each space to the next. */
-static peridot_status encode_escaped(struct work *w, const char *text, size_t size, bool first)
+static peridot_status encode_escaped(struct work *w, const char *text, size_t size, enum pd_text_place place)
 {
     const struct pd_pieces *p = w->b->pieces;
     size_t begin = 0;
     w->stretch.size = 0;
-    if (wants_prefix(p, text, size, first)) PD_TRY(pd_text_append(&w->stretch, PD_SPACE, 3));
+    if (wants_prefix(p, text, size, place)) PD_TRY(pd_text_append(&w->stretch, PD_SPACE, 3));
     PD_TRY(pd_text_append(&w->stretch, text, size));
     text = w->stretch.data;
     size = w->stretch.size;
@@ -201,10 +200,10 @@ static peridot_status encode_escaped(struct work *w, const char *text, size_t si
     return encode_word(w, text + begin, size - begin);
 }
 
-static peridot_status encode_stretch(struct work *w, const char *text, size_t size, bool first)
+static peridot_status encode_stretch(struct work *w, const char *text, size_t size, enum pd_text_place place)
 {
     if (size == 0) return PERIDOT_OK;
-    if (w->b->pieces->algorithm == PD_ALGORITHM_CHAR_MERGES) return encode_escaped(w, text, size, first);
+    if (w->b->pieces->algorithm == PD_ALGORITHM_CHAR_MERGES) return encode_escaped(w, text, size, place);
     if (w->b->pieces->nfc) {
         w->stretch.size = 0;
         PD_TRY(pd_text_append_nfc(&w->stretch, text, size));
@@ -216,7 +215,7 @@ static peridot_status encode_stretch(struct work *w, const char *text, size_t si
 
 /* ---- text ---- */
 
-static peridot_status encode_text(struct work *w, const char *text, size_t size, bool first)
+static peridot_status encode_text(struct work *w, const char *text, size_t size, enum pd_text_place place)
 {
     size_t begin = 0, length;
     PD_TRY(pd_text_append_utf8(&w->clean, text, size));
@@ -229,23 +228,25 @@ static peridot_status encode_text(struct work *w, const char *text, size_t size,
         length = pd_special_match(&id, &w->b->user, w->b->pieces, text + i, size - i);
         if (length) {
             size_t n = i - begin - pd_special_before(w->b->pieces, id, text + begin, i - begin);
-            PD_TRY(encode_stretch(w, text + begin, n, first && begin == 0));
+            PD_TRY(encode_stretch(w, text + begin, n, place));
             PD_TRY(pd_ids_append(w->out, &id, 1));
             length += pd_special_after(w->b->pieces, id, text + i + length, size - i - length);
             begin = i + length;
+            place = PD_PLACE_AFTER_CONTROL;
         } else {
             length = 1;
         }
     }
-    return encode_stretch(w, text + begin, size - begin, first && begin == 0);
+    return encode_stretch(w, text + begin, size - begin, place);
 }
 
-peridot_status pd_bpe_encode(struct pd_ids *out, const struct pd_bpe *b, const char *text, size_t size, bool first)
+peridot_status pd_bpe_encode(struct pd_ids *out, const struct pd_bpe *b, const char *text, size_t size,
+                             enum pd_text_place place)
 {
     if (size == 0) return PERIDOT_OK;   /* text may be NULL */
     PD_TRY(pd_text_check_span(size));
     struct work w = {.out = out, .b = b};
-    peridot_status status = encode_text(&w, text, size, first);
+    peridot_status status = encode_text(&w, text, size, place);
     pd_merge_row_free(&w.row);
     free(w.clean.data);
     free(w.escaped.data);

@@ -14,9 +14,9 @@ struct pd_bpe;
 /* `p` must be complete, and outlives *out. */
 peridot_status pd_bpe_create(struct pd_bpe **out, const struct pd_pieces *p);
 void pd_bpe_free(struct pd_bpe *b);
-/* Appends the ids of plain text. `first`: it begins a text, which some vocabularies put a space before. Malformed UTF-8
- * counts as U+FFFD. */
-peridot_status pd_bpe_encode(struct pd_ids *out, const struct pd_bpe *b, const char *text, size_t size, bool first);
+/* Appends the ids of plain text, which some vocabularies put a space before. Malformed UTF-8 counts as U+FFFD. */
+peridot_status pd_bpe_encode(struct pd_ids *out, const struct pd_bpe *b, const char *text, size_t size,
+                             enum pd_text_place place);
 
 /* Some characters are nothing to it. */
 bool pd_bpe_drops(const struct pd_bpe *b);

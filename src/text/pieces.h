@@ -54,15 +54,15 @@ struct pd_pieces {
     bool no_bos;             /* the tokenizer's configuration wants none before plain text; chats have theirs */
     int32_t end;             /* whole texts end with it; -1: with nothing */
     bool dummy_prefix;       /* a space is put before the first text */
-    bool prefix_each;        /* and before each stretch between control tokens; CHAR_MERGES: between added tokens */
-    bool strip_prefix;       /* and taken away from it when decoding */
+    bool prefix_each;        /* and before each stretch after a control token; CHAR_MERGES: after an added token */
+    bool prefix_unless_space;   /* but not where a space is there already */
+    bool strip_prefix;       /* and taken away from the first text when decoding */
     enum pd_algorithm algorithm;
     bool remove_spaces;      /* sentencepiece drops spaces at the ends and repeated ones, and puts the prefix itself */
     /* CHAR_MERGES and BYTE_MERGES: */
     struct pd_merge *merges; /* first the most wanted */
     uint32_t n_merges;
     bool whole_words;        /* a word that is a piece is that piece, whatever the merges say ("ignore_merges") */
-    bool prefix_unless_space;   /* dummy_prefix: not where a space is there already */
     bool split_spaces;       /* CHAR_MERGES: nothing merges across the start of a space */
     bool nfc;                /* BYTE_MERGES: text is brought into Unicode's form C first (nfc.h) */
     /* BYTE_MERGES: regular expressions that split words, each what those before it left; NUL-terminated */
@@ -70,6 +70,16 @@ struct pd_pieces {
     uint32_t n_patterns;
     bool drops_between;      /* what they do not match is no word, and dropped */
 };
+
+/* Where a stretch of plain text is: within a text, as after tokens that a model wrote; after a control token, or an
+ * added one; or at the beginning. */
+enum pd_text_place { PD_PLACE_WITHIN, PD_PLACE_AFTER_CONTROL, PD_PLACE_FIRST };
+
+/* A dummy prefix belongs there. */
+static inline bool pd_pieces_puts_prefix(const struct pd_pieces *p, enum pd_text_place place)
+{
+    return p->dummy_prefix && (place == PD_PLACE_FIRST || (place == PD_PLACE_AFTER_CONTROL && p->prefix_each));
+}
 
 /* From the bytes of a sentencepiece ModelProto (tokenizer.model), from tokenizer.ggml.* of a GGUF, and from the bytes
  * of a tokenizer.json. What Peridot does not know (another algorithm, a step that changes the text) is refused by name.

@@ -120,7 +120,7 @@ peridot_status pd_pieces_read_model(struct pd_pieces *out, const uint8_t *data, 
     PD_TRY(check_spec(&spec));
     out->algorithm = (enum pd_algorithm)spec.type;
     out->remove_spaces = spec.remove;
-    out->dummy_prefix = out->strip_prefix = spec.prefix;
+    out->dummy_prefix = out->strip_prefix = out->prefix_each = spec.prefix;
     out->bos = find_control(out, spec.bos, &spec.bos_piece);
     out->eos = find_control(out, spec.eos, &spec.eos_piece);
     return pd_pieces_check(out);

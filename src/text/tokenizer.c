@@ -79,14 +79,16 @@ bool pd_tokenizer_keeps_thoughts(const struct pd_tokenizer *t)
 /* ---- text to ids ---- */
 
 peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tokenizer *t, const char *text,
-                                         size_t size, bool first)
+                                         size_t size, enum pd_text_place place)
 {
     if (t->longest) PD_TRY(pd_ids_expect(out, (size + t->longest - 1) / t->longest));
     PD_TRY(pd_ids_go_on(out));
-    if (t->bpe) return pd_bpe_encode(out, t->bpe, text, size, first);
-    /* The dummy prefix is put there by us, rather than by sentencepiece, because only the beginning of a text has it:
-     * what follows a control token does not, as in Hugging Face's tokenizers (legacy = false), but for Phi 3. */
-    bool prefix = (first || t->pieces.prefix_each) && t->pieces.dummy_prefix && !t->pieces.remove_spaces;
+    if (t->bpe) return pd_bpe_encode(out, t->bpe, text, size, place);
+    /* The dummy prefix is put there by us, rather than by sentencepiece, as what follows a control token has it or not,
+     * by the model ("legacy" in Hugging Face's terms). */
+    bool prefix = pd_pieces_puts_prefix(&t->pieces, place) && !t->pieces.remove_spaces;
+    bool spaced = size && (*text == ' ' || pd_text_begins_with_space(text, size));
+    if (spaced && t->pieces.prefix_unless_space) prefix = false;
     return pd_sentencepiece_encode(out, t->sentencepiece, text, size, prefix);
 }
 
@@ -94,20 +96,22 @@ peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tok
 static peridot_status encode_special(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size)
 {
     size_t begin = 0, length;
+    enum pd_text_place place = PD_PLACE_FIRST;
     for (size_t i = 0; i < size; i += length) {
         int32_t id;
         length = pd_special_match(&id, &t->special, &t->pieces, text + i, size - i);
         if (length) {
             size_t n = i - begin - pd_special_before(&t->pieces, id, text + begin, i - begin);
-            PD_TRY(pd_tokenizer_encode_plain(out, t, text + begin, n, begin == 0));
+            PD_TRY(pd_tokenizer_encode_plain(out, t, text + begin, n, place));
             PD_TRY(pd_ids_append(out, &id, 1));
             length += pd_special_after(&t->pieces, id, text + i + length, size - i - length);
             begin = i + length;
+            place = PD_PLACE_AFTER_CONTROL;
         } else {
             length = 1;
         }
     }
-    return pd_tokenizer_encode_plain(out, t, text + begin, size - begin, begin == 0);
+    return pd_tokenizer_encode_plain(out, t, text + begin, size - begin, place);
 }
 
 /* Exactly one bos, whatever the text began with. */
@@ -130,7 +134,7 @@ static peridot_status encode_text(struct pd_ids *out, const struct pd_tokenizer 
                                   unsigned flags)
 {
     if (flags & PERIDOT_ENCODE_SPECIAL) PD_TRY(encode_special(out, t, text, size));
-    else PD_TRY(pd_tokenizer_encode_plain(out, t, text, size, true));
+    else PD_TRY(pd_tokenizer_encode_plain(out, t, text, size, PD_PLACE_FIRST));
     if (flags & PERIDOT_ENCODE_BOS && t->pieces.bos >= 0 && !t->pieces.no_bos) PD_TRY(put_bos(out, t->pieces.bos));
     return flags & PERIDOT_ENCODE_EOS && t->pieces.end >= 0 ? pd_ids_append(out, &t->pieces.end, 1) : PERIDOT_OK;
 }
@@ -168,9 +172,11 @@ static peridot_status encode_infill(struct pd_ids *out, const struct pd_tokenize
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the vocabulary has no tokens for fill-in-the-middle");
     if (t->pieces.bos >= 0 && !t->pieces.no_bos) PD_TRY(pd_ids_append(out, &t->pieces.bos, 1));
     PD_TRY(pd_ids_append(out, &t->infill[PD_INFILL_PREFIX], 1));
-    if (texts->prefix_size) PD_TRY(pd_tokenizer_encode_plain(out, t, texts->prefix, texts->prefix_size, true));
+    if (texts->prefix_size)
+        PD_TRY(pd_tokenizer_encode_plain(out, t, texts->prefix, texts->prefix_size, PD_PLACE_FIRST));
     PD_TRY(pd_ids_append(out, &t->infill[PD_INFILL_SUFFIX], 1));
-    if (texts->suffix_size) PD_TRY(pd_tokenizer_encode_plain(out, t, texts->suffix, texts->suffix_size, false));
+    if (texts->suffix_size)
+        PD_TRY(pd_tokenizer_encode_plain(out, t, texts->suffix, texts->suffix_size, PD_PLACE_WITHIN));
     return pd_ids_append(out, &t->infill[PD_INFILL_MIDDLE], 1);
 }
 

@@ -16,6 +16,7 @@ struct render {
     const struct pd_tokenizer *tokenizer;
     const struct pd_chat *chat;
     struct pd_text_buffer plain, content;
+    enum pd_text_place place;   /* of plain */
     bool continues;        /* the messages come after others, whose ids are known */
     bool thinks;           /* the model is to think */
     bool after_reply;      /* the turn before was the model's */
@@ -24,19 +25,15 @@ struct render {
     size_t n_images;       /* so far */
 };
 
-static bool is_first(const struct render *r)
-{
-    return r->out->n == 0 || r->out->data[r->out->n - 1] == r->tokenizer->pieces.bos;
-}
-
 static peridot_status put_plain(struct render *r)
 {
     const struct pd_ids *out = r->out;
     size_t taken = out->n ? pd_special_after(&r->tokenizer->pieces, out->data[out->n - 1], r->plain.data, r->plain.size)
                           : 0;
-    if (r->plain.size > taken)
-        PD_TRY(pd_tokenizer_encode_plain(r->out, r->tokenizer, r->plain.data + taken, r->plain.size - taken,
-                                         is_first(r)));
+    if (r->plain.size > taken) {
+        PD_TRY(pd_tokenizer_encode_plain(r->out, r->tokenizer, r->plain.data + taken, r->plain.size - taken, r->place));
+        r->place = PD_PLACE_WITHIN;
+    }
     r->plain.size = 0;
     return PERIDOT_OK;
 }
@@ -44,7 +41,9 @@ static peridot_status put_plain(struct render *r)
 static peridot_status put_id(struct render *r, int32_t id)
 {
     PD_TRY(put_plain(r));
-    return id < 0 ? PERIDOT_OK : pd_ids_append(r->out, &id, 1);
+    if (id < 0) return PERIDOT_OK;
+    r->place = PD_PLACE_AFTER_CONTROL;
+    return pd_ids_append(r->out, &id, 1);
 }
 
 /* Of a part that is one token; else, or where the vocabulary has none, -1. */
@@ -72,7 +71,8 @@ static peridot_status put_content(struct render *r, const char *content, size_t 
         if (at == size) break;
         PD_TRY(pd_text_append(&r->plain, content, at));
         PD_TRY(pd_tokenizer_put_image(r->out, &r->plain, r->tokenizer, &r->images,
-                                      &r->prompt->images[r->n_images++], is_first(r)));
+                                      &r->prompt->images[r->n_images++], r->place));
+        r->place = PD_PLACE_AFTER_CONTROL;
         content += at + strlen(mark);
         size -= at + strlen(mark);
     }
@@ -296,7 +296,8 @@ static peridot_status check_images(const struct pd_chat *chat, const struct pd_m
 
 static peridot_status write_rows(struct pd_ids *out, const struct pd_tokenizer *t, const struct pd_chat_prompt *c)
 {
-    struct render r = {.out = out, .tokenizer = t, .prompt = c};
+    struct render r = {.out = out, .tokenizer = t, .prompt = c,
+                       .place = c->n_ids ? PD_PLACE_WITHIN : PD_PLACE_FIRST};
     peridot_message *messages = NULL;
     size_t n;
     PD_TRY(find_chat(&r.chat, t, c->template_name));

@@ -219,6 +219,8 @@ peridot_status pd_tokenizer_add_gguf(struct pd_gguf_writer *w, const struct pd_t
     add_ids(w, t);
     PD_TRY(add_suppressed(w, p));
     pd_gguf_writer_add_bool(w, KEY("add_space_prefix"), p->dummy_prefix);
+    if (p->dummy_prefix && !p->prefix_each)   /* a key of our own */
+        pd_gguf_writer_add_bool(w, KEY("add_space_prefix_each"), false);
     if (t->jinja.data) pd_gguf_writer_add_string(w, "tokenizer.chat_template", t->jinja.data);
     return PERIDOT_OK;
 }

@@ -22,7 +22,7 @@ bool pd_tokenizer_image_marks(struct pd_image_marks *out, const struct pd_tokeni
 
 peridot_status pd_tokenizer_put_image(struct pd_ids *out, struct pd_text_buffer *plain, const struct pd_tokenizer *t,
                                       const struct pd_image_marks *marks, const struct pd_chat_image *image,
-                                      bool first)
+                                      enum pd_text_place place)
 {
     /* Gemma 3's, as only its images have crops: before the whole, before the first crop, and before others. */
     static const char *const of_crops[] = {
@@ -31,7 +31,7 @@ peridot_status pd_tokenizer_put_image(struct pd_ids *out, struct pd_text_buffer 
         const char *before = image->n_crops ? of_crops[pd_min(k, 2)] : "";
         PD_TRY(pd_text_append(plain, before, strlen(before)));
         PD_TRY(pd_text_append(plain, marks->around, strlen(marks->around)));
-        PD_TRY(pd_tokenizer_encode_plain(out, t, plain->data, plain->size, first && k == 0));
+        PD_TRY(pd_tokenizer_encode_plain(out, t, plain->data, plain->size, k ? PD_PLACE_AFTER_CONTROL : place));
         PD_TRY(pd_ids_append(out, &marks->begin, 1));
         PD_TRY(pd_ids_append(out, image->ids + k * image->n, image->n));
         PD_TRY(pd_ids_append(out, &marks->end, 1));

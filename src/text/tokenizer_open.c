@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "base/os.h"
+#include "text/json_steps.h"
 #include "text/template/template.h"
 #include "text/tokenizer_private.h"
 
@@ -67,7 +68,8 @@ peridot_status pd_tokenizer_build(struct pd_tokenizer *t)
     t->thoughts_named = pd_chat_find_thoughts(t->thoughts, &t->special, &t->pieces);
     pd_infill_find(t->infill, &t->pieces, &t->special);
     if (t->thoughts[PD_THOUGHT_START] < 0) return PERIDOT_OK;
-    return pd_tokenizer_encode_plain(&t->thought_header, t, PD_THOUGHT_HEADER, strlen(PD_THOUGHT_HEADER), false);
+    return pd_tokenizer_encode_plain(&t->thought_header, t, PD_THOUGHT_HEADER, strlen(PD_THOUGHT_HEADER),
+                                     PD_PLACE_WITHIN);
 }
 
 static peridot_status build_at(struct pd_tokenizer *t, const char *path)
@@ -240,13 +242,40 @@ static bool adds_tokens(const struct pd_pieces *p, yyjson_doc *config)
     return false;
 }
 
+/* Where text has a dummy prefix: a tokenizer.model says whether there is one. The rest is in the tokenizer.json beside
+ * it, or else in the configuration, as transformers reads it; "legacy" is true where it is not said. */
+static peridot_status read_prefix(struct pd_pieces *p, const char *json, yyjson_doc *config)
+{
+    struct pd_map map;
+    struct pd_json_steps steps = {0};
+    yyjson_doc *doc = NULL;
+    yyjson_val *root = yyjson_doc_get_root(config);
+    p->prefix_each = !yyjson_is_false(yyjson_obj_get(root, "legacy"));
+    p->prefix_unless_space = !p->prefix_each;
+    if (!json && yyjson_is_false(yyjson_obj_get(root, "add_prefix_space"))) p->dummy_prefix = p->strip_prefix = false;
+    if (!json || !p->dummy_prefix) return PERIDOT_OK;
+    PD_TRY(pd_map_read(&map, json));
+    peridot_status status = pd_json_read(&doc, map.data, map.size);
+    pd_map_close(&map);
+    if (status == PERIDOT_ERROR_MEMORY) return status;
+    if (status == PERIDOT_OK) status = pd_json_steps_read(&steps, yyjson_doc_get_root(doc));
+    if (status == PERIDOT_OK) {   /* one that cannot be read is not needed */
+        p->dummy_prefix = steps.prefix;
+        p->prefix_each = steps.prefix_each;
+        p->prefix_unless_space = steps.prefix_unless_space;
+    }
+    yyjson_doc_free(doc);
+    return PERIDOT_OK;
+}
+
 static peridot_status read_vocabulary(struct pd_tokenizer *t, const char *directory, const char *model,
                                       const char *json, yyjson_doc *config)
 {
     bool has_json = pd_is_file(json);
     if (pd_is_file(model) && !(has_json && is_tiktoken(model))) {
         PD_TRY(read_pieces(t, model, false));
-        if (!has_json || !adds_tokens(&t->pieces, config)) return PERIDOT_OK;
+        if (!has_json || !adds_tokens(&t->pieces, config))
+            return read_prefix(&t->pieces, has_json ? json : NULL, config);
         pd_pieces_free(&t->pieces);
     }
     if (has_json) return read_pieces(t, json, true);

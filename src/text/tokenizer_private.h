@@ -30,9 +30,9 @@ struct pd_tokenizer {
     bool published;                /* it is that for which `chat` stands */
 };
 
-/* Appends the ids of text without control tokens; `first`: it begins a text (see dummy_prefix). */
+/* Appends the ids of text without control tokens. */
 peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tokenizer *t, const char *text,
-                                         size_t size, bool first);
+                                         size_t size, enum pd_text_place place);
 /* Hands over what was made, or frees it. */
 peridot_status pd_tokenizer_finish_ids(int32_t **out, size_t *n, struct pd_ids *ids, peridot_status status);
 
@@ -47,7 +47,7 @@ bool pd_tokenizer_image_marks(struct pd_image_marks *out, const struct pd_tokeni
  * them. */
 peridot_status pd_tokenizer_put_image(struct pd_ids *out, struct pd_text_buffer *plain, const struct pd_tokenizer *t,
                                       const struct pd_image_marks *marks, const struct pd_chat_image *image,
-                                      bool first);
+                                      enum pd_text_place place);
 
 /* By the files' program. */
 peridot_status pd_tokenizer_run_program(struct pd_ids *out, const struct pd_tokenizer *t,

@@ -31,7 +31,7 @@ struct encoding {
     const struct pd_tokenizer *t;
     const struct pd_template_output *text;
     struct pd_text_buffer plain;   /* text since the last control token */
-    bool first;                    /* a text begins with it */
+    enum pd_text_place place;           /* of it */
     const struct pd_chat_prompt *prompt;
     struct pd_image_marks marks;   /* of images, where the messages have some */
     size_t n_images;               /* so far */
@@ -44,13 +44,13 @@ static peridot_status put_control(struct encoding *e, int32_t id)
     if (e->plain.size) e->plain.size -= pd_special_before(p, id, e->plain.data, e->plain.size);
     bool is_image = id == e->marks.marker && e->n_images < e->prompt->messages->n_images;
     if (is_image) {
-        PD_TRY(pd_tokenizer_put_image(e->out, &e->plain, e->t, &e->marks, &e->prompt->images[e->n_images++], e->first));
+        PD_TRY(pd_tokenizer_put_image(e->out, &e->plain, e->t, &e->marks, &e->prompt->images[e->n_images++], e->place));
     } else {
-        PD_TRY(pd_tokenizer_encode_plain(e->out, e->t, e->plain.data, e->plain.size, e->first));
+        PD_TRY(pd_tokenizer_encode_plain(e->out, e->t, e->plain.data, e->plain.size, e->place));
         PD_TRY(pd_ids_append(e->out, &id, 1));
         e->plain.size = 0;
     }
-    e->first = id == p->bos;
+    e->place = PD_PLACE_AFTER_CONTROL;
     return PERIDOT_OK;
 }
 
@@ -102,15 +102,15 @@ static peridot_status encode_bytes(struct encoding *e, size_t begin)
         n_own -= pd_min(n_own, length ? length : 1);
     }
     PD_TRY(pd_text_append(&e->plain, text->text + begin, text->size - begin));
-    PD_TRY(pd_tokenizer_encode_plain(e->out, e->t, e->plain.data, e->plain.size, e->first));
+    PD_TRY(pd_tokenizer_encode_plain(e->out, e->t, e->plain.data, e->plain.size, e->place));
     return e->n_images == e->prompt->messages->n_images ? PERIDOT_OK : fail_images(e);
 }
 
-/* From byte `begin` on. `first`: a text begins there. */
+/* From byte `begin` on, which is at `place`. */
 static peridot_status encode_output(struct pd_ids *out, const struct pd_tokenizer *t, const struct pd_chat_prompt *c,
-                                    const struct pd_template_output *text, size_t begin, bool first)
+                                    const struct pd_template_output *text, size_t begin, enum pd_text_place place)
 {
-    struct encoding e = {.out = out, .t = t, .text = text, .first = first, .prompt = c, .marks.marker = -1};
+    struct encoding e = {.out = out, .t = t, .text = text, .place = place, .prompt = c, .marks.marker = -1};
     if (c->messages->n_images && !pd_tokenizer_image_marks(&e.marks, t))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the vocabulary has no tokens for images");
     peridot_status status = encode_bytes(&e, begin);
@@ -240,7 +240,7 @@ static peridot_status encode_next(struct pd_ids *out, const struct pd_tokenizer 
     PD_TRY(put_reply_first(c->messages));
     PD_TRY(render_either(&text, t, c, opens));
     peridot_status status = find_reply(&after, &text);
-    if (status == PERIDOT_OK) status = encode_output(out, t, c, &text, after, false);
+    if (status == PERIDOT_OK) status = encode_output(out, t, c, &text, after, PD_PLACE_WITHIN);
     pd_template_output_free(&text);
     if (status != PERIDOT_OK || out->n == 0) return status;
     size_t n_known = count_known(t, c, out);
@@ -269,7 +269,7 @@ peridot_status pd_tokenizer_run_program(struct pd_ids *out, const struct pd_toke
     if (yyjson_mut_arr_size(c->messages->list) == 0)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "the conversation has no messages");
     PD_TRY(render_either(&text, t, c, true));
-    peridot_status status = encode_output(out, t, c, &text, 0, true);
+    peridot_status status = encode_output(out, t, c, &text, 0, PD_PLACE_FIRST);
     pd_template_output_free(&text);
     return status;
 }
