@@ -493,6 +493,38 @@ static void test_gemma4(void **state)
     peridot_vocab_close(v);
 }
 
+/* Files that call markers normal: they are known by their names, by the template, or as the end of a text. What merging
+ * makes stays text, and so do tags that nothing uses. */
+static void test_normal_markers(void **state)
+{
+    (void)state;
+    struct tiny t;
+    tiny_make_gemma4(&t);
+    tiny_add(&t, "[END]", -1000, 1);
+    tiny_add(&t, "</e>", -1000, 1);
+    for (uint64_t i = 0; i < t.n; i++)
+        if (memchr(t.text[i].data, '|', t.text[i].size) || (int64_t)i == t.eos) t.type[i] = 1;
+    t.jinja = "{{ bos_token }}{% for m in messages %}{{ '<|turn>' + m.role }}\n{{ m.content }}<turn|>[END]{% endfor %}"
+              "hello";
+    peridot_vocab *v = open_tiny(&t);
+    expect_chat(v, "he<turn|>", "<bos>|<|turn>|user|\n|he|<|t|u|r|n|<0x7C>|>|<turn|>|[END]|hello|");
+    expect(v, "<|channel>[END]</e><eos>", SPECIAL, "<|channel>|[END]|<|<0x2F>|e|>|<eos>|");
+    static const char *const stops[] = {"<turn|>", "<|tool_response>", "<eos>"};
+    for (size_t i = 0; i < PD_COUNT(stops); i++)
+        assert_true(pd_tokenizer_is_stop(v->tokenizer, id_of(v, stops[i])));
+    peridot_vocab_close(v);
+    /* by scores: not what two pieces make */
+    tiny_make(&t);
+    tiny_add(&t, "[INST]", -1000, 1);
+    tiny_add(&t, "<he>", -1000, 1);
+    tiny_add(&t, "<he", -1000, 1);
+    t.jinja = "{% for m in messages %}[INST]<he>{{ m.content }}{% endfor %}";
+    v = open_tiny(&t);
+    expect_chat(v, "he[INST]", "[INST]|<he>|he|<0x5B>|<0x49>|<0x4E>|<0x53>|<0x54>|<0x5D>|");
+    expect(v, "<he>[INST]", 0, "<he>|<0x5B>|<0x49>|<0x4E>|<0x53>|<0x54>|<0x5D>|");
+    peridot_vocab_close(v);
+}
+
 /* Templates of some sizes say so where the model is not to think. */
 static void test_no_thought(void **state)
 {
@@ -703,8 +735,8 @@ int main(void)
         cmocka_unit_test(test_next_turn), cmocka_unit_test(test_bad_next_turn),
         cmocka_unit_test(test_bad_conversation), cmocka_unit_test(test_llama2), cmocka_unit_test(test_directory_chat),
         cmocka_unit_test(test_bad_json), cmocka_unit_test(test_stops), cmocka_unit_test(test_origins),
-        cmocka_unit_test(test_gemma4), cmocka_unit_test(test_no_thought), cmocka_unit_test(test_thoughtless),
-        cmocka_unit_test(test_drop_thoughts),
+        cmocka_unit_test(test_gemma4), cmocka_unit_test(test_normal_markers), cmocka_unit_test(test_no_thought),
+        cmocka_unit_test(test_thoughtless), cmocka_unit_test(test_drop_thoughts),
         cmocka_unit_test(test_hash), cmocka_unit_test(test_program), cmocka_unit_test(test_program_roles),
         cmocka_unit_test(test_json), cmocka_unit_test(test_variables), cmocka_unit_test(test_tools_as_text),
     };

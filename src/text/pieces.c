@@ -133,6 +133,11 @@ static bool is_marker(const char *text, size_t size, int64_t type)
     return pipes || wide_pipes || is_reserve(text, size);
 }
 
+bool pd_pieces_is_marker(const struct pd_pieces *p, uint32_t id)
+{
+    return is_marker(pd_pieces_text(p, id), p->piece[id].size, PD_PIECE_USER);
+}
+
 static peridot_status append_piece_text(struct pd_pieces *p, const char *text, size_t size, int64_t *type)
 {
     bool spelt = false;

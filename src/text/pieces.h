@@ -104,6 +104,8 @@ int32_t pd_pieces_find(const struct pd_pieces *p, const char *text, size_t size)
 bool pd_pieces_lines_apart(const struct pd_pieces *p);
 /* The same if it is a control piece, else -1. */
 int32_t pd_pieces_find_control(const struct pd_pieces *p, const char *text, size_t size);
+/* It has a name that only markers have: of turns, calls and thoughts, "<|channel>". */
+bool pd_pieces_is_marker(const struct pd_pieces *p, uint32_t id);
 /* "<unused0>": a piece that no text of the training had. */
 bool pd_pieces_is_reserve(const struct pd_pieces *p, uint32_t id);
 /* Ids beyond the pieces are ignored: files of models with padded vocabularies name some. */

@@ -126,6 +126,48 @@ static peridot_status read_suppressed(struct pd_pieces *out, const struct pd_che
     return PERIDOT_OK;
 }
 
+static bool has_brackets(const char *text, size_t size)
+{
+    return size > 2 && ((text[0] == '<' && text[size - 1] == '>') || (text[0] == '[' && text[size - 1] == ']'));
+}
+
+static bool contains(struct pd_string s, const char *text, size_t size)
+{
+    for (uint64_t i = 0; i + size <= s.size; i++)
+        if (memcmp(s.data + i, text, size) == 0) return true;
+    return false;
+}
+
+/* Text can become it by a merge: of two pieces, where the file lists none. */
+static bool is_made(const struct pd_pieces *p, uint32_t id)
+{
+    const char *text = pd_pieces_text(p, id);
+    size_t size = p->piece[id].size;
+    for (uint32_t i = 0; i < p->n_merges; i++)
+        if (p->merges[i].made == id) return true;
+    for (size_t n = 1; n < size && !pd_pieces_by_merges(p); n++)
+        if (pd_pieces_find(p, text, n) >= 0 && pd_pieces_find(p, text + n, size - n) >= 0) return true;
+    return false;
+}
+
+/* Some published files call markers normal, Gemma 4's among them. They are known by their names, or by what uses them:
+ * the chat template, and the keys of ids; and text could never become them. (Of a byte-level vocabulary, names that are
+ * not in its spelling are unused by now.) */
+static void restore_markers(struct pd_pieces *p, const struct pd_checkpoint *c)
+{
+    struct pd_string jinja = {"", 0};
+    has_string(c, "tokenizer.chat_template", &jinja);
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct pd_piece *piece = &p->piece[i];
+        const char *text = pd_pieces_text(p, i);
+        bool normal = piece->type == PD_PIECE_NORMAL;
+        bool unspelt = piece->type == PD_PIECE_UNUSED && p->algorithm == PD_ALGORITHM_BYTE_MERGES;
+        if (!(normal || unspelt) || !has_brackets(text, piece->size)) continue;
+        bool used = piece->stop || p->bos == (int32_t)i || p->eos == (int32_t)i || contains(jinja, text, piece->size);
+        if ((used || (normal && pd_pieces_is_marker(p, i))) && !is_made(p, i)) piece->type = PD_PIECE_CONTROL;
+    }
+}
+
 /* A flag; `missing` when the key is absent. */
 static peridot_status read_flag(bool *out, const struct pd_checkpoint *c, const char *key, bool missing)
 {
@@ -256,5 +298,6 @@ peridot_status pd_pieces_read_gguf(struct pd_pieces *out, const struct pd_checkp
     PD_TRY(bytes ? read_pattern(out, c) : read_prefix(out, c));
     PD_TRY(read_bos(out, c));
     if (pd_pieces_by_merges(out)) PD_TRY(read_merges(out, c));
+    restore_markers(out, c);
     return pd_pieces_check(out);
 }
