@@ -745,7 +745,8 @@ typedef struct peridot_grammar peridot_grammar;
 /* JSON by construction: tokens with which the text could no longer become such a value are never drawn, and a stop
  * token is drawn only where the value is complete, so that a text that ends by one always parses and validates. A text
  * that n_max or the end of the context cuts short does not.
- * PERIDOT_ERROR_UNSUPPORTED when it cannot spell all of JSON or has no stop token.
+ * Characters for which the vocabulary has no bytes are left out: PERIDOT_ERROR_UNSUPPORTED when it cannot write any
+ * such value, or has no stop token.
  *
  * The value begins with the first token that is drawn after peridot_set_sampling, or after the prompt of a request,
  * less what it was replied already. It goes on with the tokens that are appended after that draw; one that cannot

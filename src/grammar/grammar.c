@@ -4,15 +4,28 @@
 
 #include <stdlib.h>
 
+/* To what the vocabulary can write. */
+static peridot_status restrict_rules(struct pd_rules *r, const struct pd_spellings *s)
+{
+    unsigned byte = 0x20;
+    if (!s->lacks) return PERIDOT_OK;
+    PD_TRY(pd_rules_restrict(r, s->lacking));
+    if (r->states[r->starts[0]].height != PD_NEVER) return PERIDOT_OK;
+    while (!s->lacking[byte]) byte++;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                   "the vocabulary cannot write any such text: it has no token for byte 0x%02x by itself", byte);
+}
+
 peridot_status pd_grammar_create_of(peridot_grammar **out, struct pd_spellings *spellings, struct pd_rules *rules)
 {
     *out = NULL;
-    peridot_grammar *g = calloc(1, sizeof *g);
+    peridot_status status = restrict_rules(rules, spellings);
+    peridot_grammar *g = status == PERIDOT_OK ? calloc(1, sizeof *g) : NULL;
     if (g) g->masks = calloc(PD_N_MASKS, sizeof *g->masks);
     if (!g || !g->masks) {
         free(g);
         pd_rules_free(rules);
-        return pd_fail_alloc(PD_N_MASKS * sizeof *g->masks, "grammar");
+        return status == PERIDOT_OK ? pd_fail_alloc(PD_N_MASKS * sizeof *g->masks, "grammar") : status;
     }
     g->spellings = spellings;
     pd_refs_add(&spellings->refs);
@@ -64,6 +77,7 @@ void pd_grammar_allows(bool *allowed, const peridot_grammar *g, const struct pd_
     struct pd_trail trail;
     pd_trail_begin(&trail, &g->rules, w);
     for (size_t i = 0; i < n; i++) {
+        struct pd_walk copy;
         uint32_t at = ids[i] < s->n_pieces ? s->of_id[ids[i]] : UINT32_MAX;
         const struct pd_spelling *spelling = at == UINT32_MAX ? NULL : &s->sorted[at];
         const char *bytes = spelling ? s->bytes + spelling->offset : NULL;
@@ -79,5 +93,4 @@ bool pd_grammar_take(struct pd_walk *w, const peridot_grammar *g, int32_t token)
     if (token < 0 || (uint32_t)token >= s->n_pieces || s->of_id[token] == UINT32_MAX) return false;
     const struct pd_spelling *spelling = &s->sorted[s->of_id[token]];
     return pd_walk_take(w, &g->rules, s->bytes + spelling->offset, spelling->size);
-        struct pd_walk copy;
 }

@@ -329,14 +329,21 @@ peridot_status pd_rules_append(uint32_t *rule, struct pd_rules *r, const struct 
 
 /* ---- what can be completed ---- */
 
-/* Every edge by the state to which it leads. */
+/* Every edge that a text can take by the state to which it leads. */
 struct reverse {
     uint32_t *first;               /* [n_states + 1] */
     uint32_t *from, *rule;         /* rule UINT32_MAX: a byte edge */
     uint32_t *queue;
 };
 
-static bool make_reverse(struct reverse *v, const struct pd_rules *r)
+static bool is_lacking(const struct pd_byte_edge *edge, const bool *lacking)
+{
+    unsigned byte = edge->low;
+    while (byte <= edge->high && lacking[byte]) byte++;
+    return byte > edge->high;
+}
+
+static bool make_reverse(struct reverse *v, const struct pd_rules *r, const bool *lacking)
 {
     size_t n = r->n_bytes + r->n_calls;
     v->first = calloc(r->n_states + 2, sizeof *v->first);
@@ -344,13 +351,14 @@ static bool make_reverse(struct reverse *v, const struct pd_rules *r)
     v->rule = malloc((n + 1) * sizeof *v->rule);
     v->queue = malloc((r->n_states + 1) * sizeof *v->queue);
     if (!v->first || !v->from || !v->rule || !v->queue) return false;
-    for (size_t i = 0; i < r->n_bytes; i++) v->first[r->bytes[i].to + 2]++;
+    for (size_t i = 0; i < r->n_bytes; i++) v->first[r->bytes[i].to + 2] += !is_lacking(&r->bytes[i], lacking);
     for (size_t i = 0; i < r->n_calls; i++) v->first[r->calls[i].to + 2]++;
     for (size_t i = 2; i < r->n_states + 2; i++) v->first[i] += v->first[i - 1];
     for (uint32_t i = 0; i < r->n_states; i++) {
         const struct pd_state *s = &r->states[i];
         for (uint32_t k = 0; k < s->n_bytes + s->n_calls; k++) {
             const struct pd_call_edge *call = k < s->n_bytes ? NULL : &r->calls[s->calls + k - s->n_bytes];
+            if (!call && is_lacking(&r->bytes[s->bytes + k], lacking)) continue;
             uint32_t at = v->first[(call ? call->to : r->bytes[s->bytes + k].to) + 1]++;
             v->from[at] = i;
             v->rule[at] = call ? call->rule : UINT32_MAX;
@@ -419,19 +427,25 @@ static void sort_calls(struct pd_rules *r)
             qsort(r->calls + r->states[i].calls, r->states[i].n_calls, sizeof *r->calls, compare_first);
 }
 
-peridot_status pd_rules_finish(struct pd_rules *r)
+peridot_status pd_rules_restrict(struct pd_rules *r, const bool lacking[256])
 {
     struct reverse v = {0};
-    if (r->status == PERIDOT_OK) sort_calls(r);
-    if (r->status != PERIDOT_OK) return r->status;
     if (!pd_rules_work(r, MEMBER_COST * (r->n_states + r->n_bytes + r->n_calls))) return r->status;
-    if (make_reverse(&v, r)) {
+    if (make_reverse(&v, r, lacking)) {
         for (size_t i = 0; i < r->n_states; i++) r->states[i].height = PD_NEVER;
         for (uint8_t height = 0; height <= PD_MAX_CALLS && reach(r, &v, height); height++);
     } else {
         keep_failure(r, pd_fail_alloc(r->n_states * sizeof *v.first, "grammar"));
     }
     free_reverse(&v);
+    return r->status;
+}
+
+peridot_status pd_rules_finish(struct pd_rules *r)
+{
+    static const bool none[256];
+    if (r->status == PERIDOT_OK) sort_calls(r);
+    pd_rules_restrict(r, none);
     free(r->edges);
     r->edges = NULL;
     r->n_edges = r->edges_capacity = 0;

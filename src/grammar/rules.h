@@ -66,6 +66,8 @@ peridot_status pd_rules_append(uint32_t *rule, struct pd_rules *r, const struct 
 /* When all are written. The heights of states are then known; of rule 0's start it is PD_NEVER where it has no text of
  * PD_MAX_CALLS calls at most. */
 peridot_status pd_rules_finish(struct pd_rules *r);
+/* Finds the heights of finished rules anew, for texts that cannot go on by one of the bytes that are `lacking`. */
+peridot_status pd_rules_restrict(struct pd_rules *r, const bool lacking[256]);
 
 /* In the rule that is being written: a new state; edges on a byte of low .. high, on one of some characters, without a
  * byte, and on a rule's text. */

@@ -27,6 +27,8 @@ struct pd_spellings {
     size_t n_plain;
     size_t longest;                /* bytes of one */
     uint32_t *of_id;               /* [n_pieces]: index in `sorted`, UINT32_MAX: it adds none */
+    bool lacking[256];             /* bytes that are no token by themselves */
+    bool lacks;                    /* and some of them are of UTF-8 */
     uint32_t *stops;               /* [n_stops]: ids of stop tokens */
     size_t n_stops, stops_capacity;
 };
@@ -34,7 +36,7 @@ struct pd_spellings {
 /* *s is zeroed at first; pieces are added one by one, then it is finished. Pieces without bytes are never allowed. */
 peridot_status pd_spellings_add(struct pd_spellings *s, uint32_t id, const char *bytes, size_t size);
 peridot_status pd_spellings_add_stop(struct pd_spellings *s, uint32_t id);
-/* PERIDOT_ERROR_UNSUPPORTED when some byte of UTF-8 text has no token of its own, or there is no stop token. */
+/* PERIDOT_ERROR_UNSUPPORTED when there is no stop token. */
 peridot_status pd_spellings_finish(struct pd_spellings *s, uint32_t n_pieces);
 /* Frees the arrays. */
 void pd_spellings_free(struct pd_spellings *s);
