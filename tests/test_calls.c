@@ -145,6 +145,24 @@ static const struct reply gemma3[] = {
 
 #define ARGUED(name, arguments) "{\"name\": \"" name "\", \"arguments\": " arguments "}"
 
+/* What the models of Hermes' format write beside its tag. */
+static const struct reply hermes_bare[] = {
+    {ARGUED("ping", "{}"), "{{ping {}}}", CALLS},
+    {"```json\n" ARGUED("get_weather", "{\"city\": \"x\"}") "\n```", "{{get_weather {\"city\": \"x\"}}}", CALLS},
+    {"```json\n{\n  \"name\": \"ping\",\n  \"arguments\": {\n    \"a\": 1\n  }\n}\n```\n",
+     "{{ping {\n    \"a\": 1\n  }}}", CALLS},
+    {"I look.\n```json\n" ARGUED("ping", "{}") "\n```", "I look.\n{{ping {}}}", TEXT},
+    {ARGUED("ping", "{}") "\n" ARGUED("a.b/c:d-1", "{\"x\": 1}"), "{{ping {}}}{{a.b/c:d-1 {\"x\": 1}}}", SEVERAL},
+    {"```json\n" ARGUED("ping", "{}") "\n```\n" HERMES("ping", "{}"), "{{ping {}}}{{ping {}}}", SEVERAL},
+    {"{\"name\": \"Bob\"}", NULL, TEXT},
+    {ARGUED("pong", "{}"), NULL, TEXT},
+    {"Like " ARGUED("ping", "{}"), NULL, TEXT},
+    {"```json\n" ARGUED("pong", "{}") "\n```", NULL, TEXT},
+    {"```python\nping()\n```", NULL, TEXT},
+    {OBJECT("ping", "{}"), NULL, NONE},
+    {ARGUED("ping", "{}") " and so on", "{{ping {}}}and so on", NONE},
+};
+
 static const struct reply mistral[] = {
     {"", "", TEXT},
     {"It rains.", NULL, TEXT},
@@ -228,7 +246,7 @@ static const struct {
     const char *format;
     const struct reply *replies;
     size_t n;
-} tables[] = {TABLE("hermes", hermes), TABLE("generic", hermes), TABLE("gemma4", gemma4),
+} tables[] = {TABLE("hermes", hermes), TABLE("hermes", hermes_bare), TABLE("generic", hermes), TABLE("gemma4", gemma4),
               TABLE("functiongemma", functiongemma), TABLE("llama3", llama3), TABLE("gemma3", gemma3),
               TABLE("mistral", mistral), TABLE("mistral-v3", mistral_v3), TABLE("phi4", phi4),
               TABLE("granite", granite), TABLE("olmo", olmo), TABLE("functionary", functionary),

@@ -19,9 +19,8 @@ static const char *const texts[] = {"<tool_call>", "</tool_call>", "<|tool_call>
                                     DEEPSEEK_CALL("begin"), DEEPSEEK_CALL("end"), DEEPSEEK("sep"), "<|start|>",
                                     "<|message|>", "<|eom|>"};
 
-#define TAGGED_JSON \
-    .shapes = {{.begin = "<tool_call>\n", .end = "\n</tool_call>", .commits = true}}, \
-    NAME_AND_ARGUMENTS, .separator = "\n", .result = "<tool_response>\n\2\n</tool_response>"
+#define TAG {.begin = "<tool_call>\n", .end = "\n</tool_call>", .commits = true}
+#define TAGGED_JSON NAME_AND_ARGUMENTS, .separator = "\n", .result = "<tool_response>\n\2\n</tool_response>"
 #define NAME_AND_ARGUMENTS \
     .before = "{\t\"name\": \"", .middle = "\", \"arguments\": ", .after = "\t}"
 #define NAME_AND_PARAMETERS \
@@ -48,8 +47,13 @@ static const struct pd_call_format formats[] = {
         .before = "call:", .middle = "", .after = "", .separator = "", .delimiter = "<escape>",
         .result = "<start_function_response>response:\1{value:<escape>\2<escape>}<end_function_response>",
     },
-    /* Of NousResearch's Hermes 2 Pro and later, Qwen 2.5 and Qwen 3. */
-    {.name = "hermes", .templates = {"<tool_call>", "\"arguments"}, TAGGED_JSON},
+    {
+        /* Of NousResearch's Hermes 2 Pro and later, Qwen 2.5 and Qwen 3. Qwen 2.5 Coder likes to leave the tag, or to
+         * write a fence in its place. */
+        .name = "hermes", .templates = {"<tool_call>", "\"arguments"},
+        .shapes = {TAG, {.begin = "```json\n", .end = "\n```"}, {.begin = "", .end = "", .only_first = true}},
+        TAGGED_JSON,
+    },
     {
         /* Llama 3.1, 3.2 and 3.3 are told to answer with this object and nothing else. Some put the type first, as the
          * tools have it, and several calls after each other with semicolons. */
@@ -128,7 +132,7 @@ static const struct pd_call_format formats[] = {
         NAME_AND_PARAMETERS, .separator = "\n", .result = "```tool_output\n\2\n```",
     },
     /* For templates that write no calls. */
-    {.name = "generic", TAGGED_JSON},
+    {.name = "generic", .shapes = {TAG}, TAGGED_JSON},
 };
 
 const char *pd_call_mark(size_t i) { return i < PD_COUNT(texts) ? texts[i] : NULL; }
