@@ -119,8 +119,9 @@ static peridot_status take_text(struct reader *r, const char *text, size_t size)
     int32_t *ids;
     size_t n;
     if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "stopped after %zu text%s", r->n_done, CMD_S(r->n_done));
-    CMD_TRY(encode(&ids, &n, r, text, size));
-    peridot_status status = check_length(r, n);
+    peridot_status status = encode(&ids, &n, r, text, size);
+    if (status != PERIDOT_OK) return cmd_fail(status, "text %zu: %s", r->n_done + r->n + 1, peridot_last_error());
+    status = check_length(r, n);
     /* Later tokens cannot change the first one's row, but where it sees them. */
     size_t n_read = r->task->rows == CMD_ROWS_FIRST && !r->whole ? 1 : n;
     if (status == PERIDOT_OK && r->n_tokens + n_read > peridot_session_chunk(r->session)) status = evaluate_gathered(r);

@@ -96,10 +96,11 @@ static peridot_status submit(struct document *document, peridot_session *session
     size_t n;
     uint32_t ctx = peridot_session_ctx(session);
     document->ranking = ranking;
-    CMD_TRY(cmd_ranking_encode(&ids, &n, ranking, document->text));
+    peridot_status status = cmd_ranking_encode(&ids, &n, ranking, document->text);
+    if (status != PERIDOT_OK) return cmd_fail(status, "document %zu: %s", document->index, peridot_last_error());
     peridot_request_params params = {.size = sizeof params, .prompt = ids, .n_prompt = n, .user = document};
     cmd_ranking_want(&params, ranking, take_row);
-    peridot_status status = n <= ctx ? peridot_request_submit(&document->request, session, &params)
+    status = n <= ctx ? peridot_request_submit(&document->request, session, &params)
         : cmd_fail(PERIDOT_ERROR_ARGUMENT, "the prompt of document %zu has %zu tokens and the context %" PRIu32
                    " positions (--ctx)", document->index, n, ctx);
     free(ids);

@@ -28,6 +28,15 @@ bool serve_refuse_status(struct serve_error *e, peridot_status status)
     return serve_refuse(e, theirs ? 400 : lost ? 503 : 500, NULL, NULL, "%s", peridot_last_error());
 }
 
+bool serve_refuse_element(struct serve_error *e, const char *name, size_t i)
+{
+    char message[sizeof e->message];
+    snprintf(message, sizeof message, "%s", e->message);
+    int n = snprintf(e->message, sizeof e->message, "%s[%zu]: ", name, i);
+    if (n >= 0 && (size_t)n < sizeof e->message) snprintf(e->message + n, sizeof e->message - (size_t)n, "%s", message);
+    return false;
+}
+
 yyjson_mut_val *serve_error_sentence(yyjson_mut_doc *doc, const struct serve_error *e)
 {
     char text[sizeof e->param + sizeof e->message + 2];

@@ -18,6 +18,8 @@ bool serve_refuse(struct serve_error *error, int status, const char *code, const
 bool serve_refuse_type(struct serve_error *error, const char *name, const char *what);
 /* The same with the library's sentence for a status: 400 for what is wrong with the request. False. */
 bool serve_refuse_status(struct serve_error *error, peridot_status status);
+/* The error is of element i of a list: its sentence begins with "NAME[i]: ". False. */
+bool serve_refuse_element(struct serve_error *error, const char *name, size_t i);
 
 /* How clients are told. */
 struct serve_error_form {

@@ -82,7 +82,8 @@ bool serve_read_texts(struct serve_buffer *out, struct serve_job *job, const per
     if (ids) return serve_read_ids(job, vocab, name, value);
     if (!many) return read_text(job, vocab, name, value);
     yyjson_arr_foreach(value, i, n, each) {
-        if (!(yyjson_is_arr(each) ? serve_read_ids : read_text)(job, vocab, name, each)) return false;
+        if (!(yyjson_is_arr(each) ? serve_read_ids : read_text)(job, vocab, name, each))
+            return serve_refuse_element(&job->error, name, i);
     }
     return true;
 }

@@ -67,11 +67,11 @@ static void thought(struct serve_task *task, const char *text, size_t size)
 }
 
 /* {"tool_calls": [{"id": ..., "function": {"index": ..., "name": ..., "arguments": an object}}]} of calls first ..
- * end - 1, of which one that was cut short has no arguments. */
+ * end - 1, but for one that was cut short: clients call whatever they find. */
 static void add_calls(doc_t *doc, val_t *root, const struct serve_task *task, size_t first, size_t end)
 {
     val_t *calls = yyjson_mut_obj_add_arr(doc, yyjson_mut_obj_get(root, "message"), "tool_calls");
-    for (size_t i = first; i < end; i++) {
+    for (size_t i = first; i < end && task->calls[i].complete; i++) {
         const struct serve_call *call = &task->calls[i];
         yyjson_doc *read = yyjson_read(call->arguments.data, call->arguments.size, 0);
         val_t *o = yyjson_mut_arr_add_obj(doc, calls), *function = yyjson_mut_obj(doc);
@@ -113,7 +113,7 @@ static doc_t *body(struct serve_job *job)
     doc_t *doc = serve_ollama_new(&root, job);
     add_texts(doc, root, job, serve_text(doc, task->text.data, task->text.size),
               task->thought.size ? serve_text(doc, task->thought.data, task->thought.size) : NULL);
-    if (task->n_calls) add_calls(doc, root, task, 0, task->n_calls);
+    if (task->n_calls && task->calls[0].complete) add_calls(doc, root, task, 0, task->n_calls);
     add_logprobs(doc, root, task);
     add_end(doc, root, job);
     return doc;

@@ -160,7 +160,7 @@ static bool show(struct serve_buffer *out, struct serve_job *job, const peridot_
     info = yyjson_mut_obj_add_obj(doc, root, "model_info");
     yyjson_mut_obj_add_val(doc, info, "general.architecture", serve_string(doc, m->family));
     yyjson_mut_obj_add_uint(doc, info, "general.parameter_count", m->n_params);
-    add_info(doc, info, m, "context_length", m->ctx_max);
+    add_info(doc, info, m, "context_length", m->ctx);   /* what is served: agents plan by it */
     add_info(doc, info, m, "embedding_length", m->embedding_size);
     yyjson_mut_obj_add_val(doc, root, "capabilities", capabilities(doc, m, vocab));
     yyjson_mut_obj_add_val(doc, root, "modified_at", serve_time(doc, job->server->created));

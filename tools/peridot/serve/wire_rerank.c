@@ -46,7 +46,8 @@ static bool read_documents(struct serve_buffer *out, struct serve_job *job, cons
     peridot_status status = cmd_ranking_begin(&job->ranking, vocab, job->model->rank_labels, instruct, query);
     if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
     if (!serve_tasks_make(job, yyjson_arr_size(documents))) return false;
-    yyjson_arr_foreach(documents, i, n, each) if (!read_document(job, each)) return false;
+    yyjson_arr_foreach(documents, i, n, each)
+        if (!read_document(job, each)) return serve_refuse_element(&job->error, name, i);
     return true;
 }
 
