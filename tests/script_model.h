@@ -160,6 +160,27 @@ static inline void script_write_caller(const char *path, bool sees)
     script_write_as(path, &t, sees ? "gemma3" : "llama", steps, PD_COUNT(steps));
 }
 
+/* Writes a thought, text and a call byte by byte, so that most tokens end within a character; the text's last byte
+ * comes with the head of the call. */
+static inline void script_write_cutter(const char *path)
+{
+    static const char head[] = ".<tool_call>\n{\"name\":\u2581\"add\",\u2581\"arguments\":\u2581{\"a\":\u2581\"",
+        end[] = "\"}}\n</tool_call>";
+    static const char *const said[] = {"a", "<think>", "<0xD0>", "<0xB6>", "</think>", "<0xF0>", "<0x9F>", "<0xA6>",
+        "<0x8A>", head, "<0xC3>", "<0xA9>", "<0xE2>", "<0x82>", "<0xAC>", end, "<eos>"};
+    struct script_step steps[PD_COUNT(said) - 1];
+    struct tiny t;
+    tiny_make(&t);
+    tiny_add(&t, "<think>", -1000, 4);
+    tiny_add(&t, "</think>", -1000, 4);
+    tiny_add(&t, head, -1000, 1);
+    tiny_add(&t, end, -1000, 1);
+    for (size_t i = 0; i < PD_COUNT(steps); i++) steps[i] = (struct script_step){said[i], said[i + 1]};
+    t.name = "cutter";
+    t.jinja = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}{% if enable_thinking %}{% endif %}a";
+    script_write(path, &t, steps, PD_COUNT(steps));
+}
+
 /* The other one's writes the calls of Gemma 4, with control tokens. */
 static inline void script_write_caller_gemma4(const char *path)
 {

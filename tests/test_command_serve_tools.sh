@@ -33,7 +33,7 @@ ends() {
 # start ARGUMENTS...: a server at $url whose process is $server.
 start() {
     : >"$folder/log"
-    "$peridot" serve -m "$folder/caller.gguf" --port 0 "$@" >"$folder/out" 2>"$folder/log" &
+    "$peridot" serve -m "$folder/${model:-caller}.gguf" --port 0 "$@" >"$folder/out" 2>"$folder/log" &
     server=$!
     for _ in $(seq 600); do
         url=$(sed -nE 's/^serving .* at (http:[^ ]*): .*/\1/p' "$folder/log")
@@ -194,10 +194,34 @@ test_options() {
     stop
 }
 
+# refused PATH BODY TEXT: 400, with a sentence that has it.
+refused() {
+    ask "$1" "$2"
+    check "$1: 400, not $status" [ "$status" = 400 ]
+    check "$1: says $3" contains out "$3"
+}
+
+# Replies that are cut within characters, and what else is said of texts.
+test_texts() {
+    local long
+    model=cutter start --ctx 1024 --parallel 4
+    python3 "$source/tests/serve_cuts.py" "$url" >"$folder/out" 2>"$folder/err"
+    check "streams are whole characters, wherever a reply is cut" [ $? = 0 ]
+    ask /api/show '{}'
+    check "/api/show says the context that is served" contains out '"llama.context_length":1024'
+    long=$(printf 'a %.0s' {1..2000})
+    refused /v1/embeddings "{\"input\": [\"a\", \"$long\"]}" "input[1]: This model's maximum context length"
+    refused /v1/embeddings '{"input": [[3], [3], [-1]]}' 'input[2]: input contains a number that is not a token id'
+    refused /v1/completions '{"prompt": ["a", 5]}' 'prompt[1]: prompt must be a string'
+    refused /api/embed "{\"input\": [\"$long\"], \"truncate\": false}" "input[0]: This model's maximum"
+    stop
+}
+
 start --tools "$folder/tools.json" --cors https://friend.example
 test_calls
 test_refusals
 test_slow
 test_end
 test_options
+test_texts
 finish

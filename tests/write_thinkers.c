@@ -1,7 +1,7 @@
 /* Writes the models of script_model.h: FOLDER/thinker.gguf, which ends its thought, FOLDER/ponderer.gguf, which never
  * does, FOLDER/filler.gguf, which fills in the middle, and FOLDER/caller.gguf, FOLDER/caller-seer.gguf and
- * FOLDER/caller-gemma4.gguf, which call a function; the second of them sees. And FOLDER/caller-FORMAT.gguf of other
- * formats of calls. */
+ * FOLDER/caller-gemma4.gguf, which call a function; the second of them sees; FOLDER/cutter.gguf, whose tokens end
+ * within characters. And FOLDER/caller-FORMAT.gguf of other formats of calls. */
 #include "script_model.h"
 
 int main(int argc, char **argv)
@@ -20,6 +20,8 @@ int main(int argc, char **argv)
     script_write_caller(path, true);
     snprintf(path, sizeof path, "%s/caller-gemma4.gguf", argv[1]);
     script_write_caller_gemma4(path);
+    snprintf(path, sizeof path, "%s/cutter.gguf", argv[1]);
+    script_write_cutter(path);
     for (size_t i = 0; i < PD_COUNT(script_callers); i++) {
         snprintf(path, sizeof path, "%s/caller-%s.gguf", argv[1], script_callers[i].name);
         script_write_caller_of(path, &script_callers[i]);
