@@ -280,13 +280,10 @@ static void test_prefixes(void **state)
 {
     (void)state;
     static const struct {
-        const char *config, *where;
-        bool gguf, first;   /* first: the tokenizer.json has "prepend_scheme": "first" */
-        const char *where_json;
-    } cases[] = {{"", "each", true, false, "each"}, {"\"legacy\": true, ", "each", false, false, NULL},
-                 {"\"legacy\": false, ", "first", true, true, "first"},
-                 {"\"legacy\": false, ", "first", false, false, "each"},
-                 {"\"add_prefix_space\": false, ", "none", true, false, NULL}};
+        const char *config, *where, *where_json;
+    } cases[] = {{"", "each", "each"}, {"\"legacy\": true, ", "each", "always"},
+                 {"\"legacy\": false, ", "first", "first"}, {"\"legacy\": false, ", "first", "each"},
+                 {"\"add_prefix_space\": false, ", "none", NULL}};
     char path[512], json[512];
     skip_without_data();
     yyjson_doc *doc = yyjson_read_file(PERIDOT_GOLDEN "/dummy-prefix.json", 0, NULL, NULL);
@@ -298,14 +295,18 @@ static void test_prefixes(void **state)
         peridot_vocab *v = open_with_config(golden, path, "model/tokenizer.model", cases[i].config);
         struct pd_pieces pieces = v->tokenizer->pieces;
         expect_prefixes(v, golden, cases[i].where);
-        if (cases[i].gguf) expect_prefixes_of_gguf(v, golden, cases[i].where);
-        pieces.prefix_unless_space = cases[i].first;
-        if (cases[i].where_json) write_tokenizer_json(json, &pieces);
+        expect_prefixes_of_gguf(v, golden, cases[i].where);
+        if (!cases[i].where_json) {
+            peridot_vocab_close(v);
+            continue;
+        }
+        pieces.prefix_each = strcmp(cases[i].where_json, "first") != 0;
+        pieces.prefix_unless_space = strcmp(cases[i].where_json, "each") != 0;
+        write_tokenizer_json(json, &pieces);
         peridot_vocab_close(v);
-        if (!cases[i].where_json) continue;
         v = open_with_config(golden, json, "model/tokenizer.json", cases[i].config);
         expect_prefixes(v, golden, cases[i].where_json);
-        if (i == 0) expect_prefixes_of_gguf(v, golden, cases[i].where_json);
+        expect_prefixes_of_gguf(v, golden, cases[i].where_json);
         peridot_vocab_close(v);
         assert_int_equal(pd_make_directory(in_folder("model")), PERIDOT_OK);
         assert_int_equal(symlink(json, in_folder("model/tokenizer.json")), 0);

@@ -36,7 +36,7 @@ struct tiny {
     const char *architecture, *model, *name, *finetune, *jinja;
     int64_t bos, eos, unknown, eot;   /* written when >= 0 */
     int prefix;                       /* tokenizer.ggml.add_space_prefix, written when >= 0 */
-    bool prefix_first;                /* tokenizer.ggml.add_space_prefix_each is written, false */
+    bool prefix_first;                /* as of "legacy": false */
     bool no_bos;                      /* tokenizer.ggml.add_bos_token is written, false */
     const char *pre;
     const char *const *merges;        /* [n_merges]; NULL: none are written */
@@ -156,6 +156,7 @@ static inline void tiny_put(struct pd_gguf_writer *w, const struct tiny *t)
     if (t->no_bos) pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_bos_token", false);
     if (t->prefix >= 0) pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_space_prefix", t->prefix);
     if (t->prefix_first) pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_space_prefix_each", false);
+    if (t->prefix_first) pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_space_prefix_unless_space", true);
 }
 
 static inline const char *tiny_gguf(const struct tiny *t)

@@ -202,9 +202,10 @@ static inline void put_merge(void *user, const char *text, size_t middle, size_t
 static inline void put_steps(FILE *f, const struct pd_pieces *p)
 {
     if (p->dummy_prefix && p->prefix_unless_space)
-        fputs("\"normalizer\": null, \"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"\u2581\", "
-              "\"prepend_scheme\": \"first\", \"split\": false}, \"decoder\": {\"type\": \"Sequence\", \"decoders\": "
-              "[" JSON_UNESCAPE ", {\"type\": \"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}]},\n", f);
+        fprintf(f, "\"normalizer\": null, \"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": "
+                   "\"\u2581\", \"prepend_scheme\": \"%s\", \"split\": false}, \"decoder\": {\"type\": \"Sequence\", \"decoders\": ["
+                   JSON_UNESCAPE ", {\"type\": \"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}]},\n",
+                p->prefix_each ? "always" : "first");
     else if (p->dummy_prefix)
         fputs("\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\", \"prepend\": "
               "\"\u2581\"}, "

@@ -224,11 +224,10 @@ static peridot_status read_prefix(struct pd_pieces *out, const struct pd_checkpo
         has_string(c, "general.architecture", &family) && family.size >= 5 && memcmp(family.data, "gemma", 5) == 0;
     PD_TRY(read_flag(&out->dummy_prefix, c, KEY("add_space_prefix"), !gemma));
     out->strip_prefix = out->dummy_prefix;
-    /* Nothing in other programs' files says that text after a control token has none; ours say it of vocabularies whose
-     * configuration has "legacy": false. */
+    /* Nothing in other programs' files says that text after a control token has none, or that text has none that begins
+     * with a space; ours say it of vocabularies whose configuration has "legacy": false. */
     PD_TRY(read_flag(&out->prefix_each, c, KEY("add_space_prefix_each"), true));
-    out->prefix_unless_space = !out->prefix_each;
-    return PERIDOT_OK;
+    return read_flag(&out->prefix_unless_space, c, KEY("add_space_prefix_unless_space"), false);
 }
 
 /* Gemma 4 begins with bos whatever the file says. */

@@ -219,8 +219,10 @@ peridot_status pd_tokenizer_add_gguf(struct pd_gguf_writer *w, const struct pd_t
     add_ids(w, t);
     PD_TRY(add_suppressed(w, p));
     pd_gguf_writer_add_bool(w, KEY("add_space_prefix"), p->dummy_prefix);
-    if (p->dummy_prefix && !p->prefix_each)   /* a key of our own */
+    if (p->dummy_prefix && !p->prefix_each)   /* keys of our own */
         pd_gguf_writer_add_bool(w, KEY("add_space_prefix_each"), false);
+    if (p->dummy_prefix && p->prefix_unless_space)
+        pd_gguf_writer_add_bool(w, KEY("add_space_prefix_unless_space"), true);
     if (t->jinja.data) pd_gguf_writer_add_string(w, "tokenizer.chat_template", t->jinja.data);
     return PERIDOT_OK;
 }

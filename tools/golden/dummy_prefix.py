@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Makes tests/golden/dummy-prefix.json: texts with control tokens in them, and the ids that Llama 2's vocabulary gives:
-with a space before each stretch of text, as its published tokenizer.json has it ("legacy"), before the first alone
-("legacy": false), and before none ("add_prefix_space": false). The template writes text i for a message "i".
+with a space before each stretch of text, as its published tokenizer.json has it ("legacy"); before each that does not
+begin with one ("prepend_scheme": "always"); before the first alone ("legacy": false); and before none
+("add_prefix_space": false). The template writes text i for a message "i".
 
     python3 tools/golden/dummy_prefix.py [FOLDER]     FOLDER has llama2.model; ../shared/data/tokenizers when not named
 
@@ -17,8 +18,8 @@ from chat import TOP, as_published
 from transformers import LlamaTokenizer, PreTrainedTokenizerFast
 
 TEXTS = ["<s>[INST] a [/INST] b</s>[INST] c [/INST]", "<|user|>\nhi</s>\n<|assistant|>\n",
-         "<s>[INST] a [/INST] b </s><s>[INST] c [/INST]", "a</s>  b", "a</s> b", "a</s>b", "</s>\n", "</s></s> a", "<s>",
-         "<s>  x", "[INST]", " lead", "  lead2", "\n<s>\n", "<unk> a", "\u00e9</s> \u0436"]
+         "<s>[INST] a [/INST] b </s><s>[INST] c [/INST]", "a</s>  b", "a</s> b", "a</s>b", "</s>\n", "</s></s> a",
+         "<s>", "<s>  x", "[INST]", " lead", "  lead2", "\n<s>\n", "<unk> a", "\u00e9</s> \u0436"]
 
 
 def load(path, config):
@@ -33,7 +34,8 @@ def main():
     published = as_published(load(path, {"legacy": True}).backend_tokenizer, path)
     model = json.loads(published.to_str())["model"]
     tokenizers = {"each": PreTrainedTokenizerFast(tokenizer_object=published)}
-    for name, config in ("first", {"legacy": False}), ("none", {"legacy": False, "add_prefix_space": False}):
+    for name, config in (("always", {"legacy": True}), ("first", {"legacy": False}),
+                         ("none", {"legacy": False, "add_prefix_space": False})):
         backend = json.loads(load(path, config).backend_tokenizer.to_str())
         backend["model"] = model   # merges by score
         tokenizers[name] = PreTrainedTokenizerFast(
