@@ -129,6 +129,11 @@ static void test_prefix(void **state)
     expect(v, "\u2581hello", 0, "\u2581hello|");
     expect(v, "the<eos>the", SPECIAL, "\u2581the|<eos>|t|he|");
     expect(v, "<bos>the", BOS | SPECIAL, "<bos>|t|he|");
+    const peridot_message message = {"user", "hello"};
+    int32_t *begun;
+    size_t n_begun;
+    assert_int_equal(peridot_encode_messages(&begun, &n_begun, v, &message, 1, "plain"), PERIDOT_OK);
+    check_spelling(v, begun, n_begun, "<bos>|\u2581hello|");
     peridot_vocab_close(v);
     t.prefix = 0;
     v = open_tiny(&t);

@@ -174,6 +174,7 @@ static peridot_status put_beginning(struct render *r, size_t *used, const perido
     bool system = role == PD_CHAT_SYSTEM;
     *used = 0;
     PD_TRY(put_parts(r, chat->begin, NULL, 0));
+    if (!chat->mark) r->place = PD_PLACE_FIRST;   /* no program wrote bos, but the tokenizer */
     if (chat->system == PD_CHAT_SYSTEM_BLOCK || r->thinks) {
         *used = system;
         return put_turn(r, chat->block, system ? messages[0].content : "");
