@@ -332,11 +332,11 @@ static void test_lacking(void **state)
         if (!strchr(lacking, (char)b)) EXPECT_OK(pd_spellings_add(&s, b, &(char){(char)b}, 1));
     EXPECT_OK(pd_spellings_add(&s, 256, "\xd1\x84\"", 3));
     EXPECT_OK(pd_spellings_finish(&s, 257));
-    EXPECT_FAILURE(pd_grammar_create(&g, &s, "{\"type\":\"object\"}", 17), PERIDOT_ERROR_UNSUPPORTED,
+    EXPECT_FAILURE(pd_grammar_create(&g, &s, "{\"type\":\"object\"}", 17, PD_MAX_WORK), PERIDOT_ERROR_UNSUPPORTED,
                    "the vocabulary cannot write any such text: it has no token for byte 0x7b by itself");
     for (size_t i = 0; i < PD_COUNT(cases); i++) {
         struct pd_walk w;
-        EXPECT_OK(pd_grammar_create(&g, &s, cases[i].schema, strlen(cases[i].schema)));
+        EXPECT_OK(pd_grammar_create(&g, &s, cases[i].schema, strlen(cases[i].schema), PD_MAX_WORK));
         pd_walk_begin(&w, &g->rules);
         if (cases[i].bad) assert_false(pd_walk_take(&w, &g->rules, cases[i].bad, strlen(cases[i].bad)));
         for (const char *at = cases[i].good; *at; at++) {
