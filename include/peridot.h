@@ -816,6 +816,9 @@ typedef struct peridot_tools_params {
     const char *schema;
     size_t schema_size;
     uint32_t effort;           /* see peridot_grammar_json_schema_within; 0: all of it */
+    /* A schema that is not supported, or too large, is made looser as far as it needs, but for functions with
+     * "strict": true: bounds and patterns go first, the names of properties last. */
+    bool loosen;
 } peridot_tools_params;
 
 /* Compiles the functions to a grammar of replies: see peridot_request_params. A call that is complete always has the
@@ -826,6 +829,8 @@ PERIDOT_API peridot_status peridot_tools_create(peridot_tools **out, const perid
 /* Another owner of the tools, which stay until each owner has freed them. NULL is allowed, here and below. */
 PERIDOT_API peridot_tools *peridot_tools_ref(const peridot_tools *tools);
 PERIDOT_API void peridot_tools_free(peridot_tools *tools);
+/* Names of the functions whose schemas were made looser, with ", " between them; "": none. Borrowed. */
+PERIDOT_API const char *peridot_tools_loosened(const peridot_tools *tools);
 
 /* A piece of a call. */
 typedef struct peridot_call_piece {

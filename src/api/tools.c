@@ -52,6 +52,7 @@ static peridot_status create(struct peridot_tools *t, const peridot_vocab *vocab
     t->calls.choice = p->choice == PERIDOT_TOOLS_REQUIRED ? PD_CALL_REQUIRED : PD_CALL_AUTO;
     t->calls.parallel = !p->single;
     t->calls.effort = p->effort;
+    t->calls.loosened = p->loosen ? &t->loosened : NULL;
     if (p->name) {
         t->calls.name = t->name = pd_string_copy(p->name);
         if (!t->name) return pd_fail_alloc(strlen(p->name), "the name of a function");
@@ -61,7 +62,7 @@ static peridot_status create(struct peridot_tools *t, const peridot_vocab *vocab
     t->calls.answer_size = p->schema_size;
     peridot_status status = pd_api_grammar_calls(&t->grammar, vocab, &t->calls);
     t->calls.answer = NULL;   /* the program's */
-    return status;
+    return status == PERIDOT_OK ? pd_text_terminate(&t->loosened) : status;
 }
 
 peridot_status peridot_tools_create(peridot_tools **out, const peridot_vocab *vocab, const peridot_tools_params *params)
@@ -92,8 +93,11 @@ void peridot_tools_free(peridot_tools *tools)
     pd_grammar_free(tools->grammar);
     yyjson_doc_free(tools->doc);
     free(tools->name);
+    free(tools->loosened.data);
     free(tools);
 }
+
+const char *peridot_tools_loosened(const peridot_tools *tools) { return tools ? tools->loosened.data : ""; }
 
 /* ---- text of messages ---- */
 

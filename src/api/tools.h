@@ -15,6 +15,7 @@ struct peridot_tools {
     int32_t marks[PD_N_CALL_MARKS];    /* the tokens of pd_call_mark; -1: the vocabulary has none */
     char *name;                        /* of the only one that may be called; NULL: any */
     peridot_grammar *grammar;
+    struct pd_text_buffer loosened;    /* names of functions */
 };
 
 /* The index of the mark that the token is; -1: it is none. */

@@ -51,6 +51,9 @@ struct pd_calls {
     const char *answer; /* [answer_size] bytes of JSON Schema: what a reply is that calls nothing; NULL: any text */
     size_t answer_size;
     uint32_t effort;    /* of the budget (pd_work_of_effort) */
+    /* Where it is, schemas that are not supported are made looser, unless their tools are strict, and the names of
+     * these go there, ", " between them. NULL: they are refused. */
+    struct pd_text_buffer *loosened;
 };
 
 /* Whether the list is well-formed: what compiling checks first. Sentences name the tool. */

@@ -206,25 +206,55 @@ static peridot_status write_reply(struct reply *reply)
 
 /* ---- arguments ---- */
 
-static peridot_status add_arguments(struct reply *reply, struct tool_rule *tool)
+enum { MOST_STATES = PD_MAX_STATES / 4 * 3 };   /* of what can be loosened: replies need some too */
+
+static peridot_status compile_arguments(struct reply *reply, struct tool_rule *tool, int looseness)
 {
     struct pd_rules rules;
     size_t size = 4;
-    char *schema = tool->tool.parameters ? yyjson_val_write(tool->tool.parameters, 0, &size) : NULL;
+    char *schema = tool->tool.parameters ? pd_tool_schema(&size, tool->tool.parameters, looseness) : NULL;
     if (tool->tool.parameters && !schema) return pd_fail_alloc(size, "a schema");
     const struct pd_call_format *f = reply->c->format;
     const char *delimiter = pd_call_delimiter(f, reply->c->marks);
     peridot_status status = pd_schema_compile_arguments(&rules, &reply->r->work, delimiter, f->keywords, f->tags,
                                                         schema ? schema : "true", size);
-    if (status != PERIDOT_OK) {
-        char place[16 + PD_MAX_CALL_NAME];
-        snprintf(place, sizeof place, "tool %s", tool->tool.name);
-        pd_fail_prefix(status, place);
-    }
+    if (status == PERIDOT_OK && reply->c->loosened && reply->r->n_states + rules.n_states > MOST_STATES)
+        status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the schemas of all tools are too large");
     if (status == PERIDOT_OK) status = pd_rules_append(&tool->arguments, reply->r, &rules);
     pd_rules_free(&rules);
     free(schema);
     return status;
+}
+
+/* With less than all of the budget what is too large is tried again, with all of it. */
+static bool may_loosen(const struct pd_calls *c, const struct pd_tool *tool, peridot_status status)
+{
+    return c->loosened && !tool->strict && status != PERIDOT_ERROR_MEMORY
+        && (status != PERIDOT_ERROR_UNSUPPORTED || !c->effort);
+}
+
+static peridot_status name_loosened(struct pd_text_buffer *out, const struct pd_tool *tool)
+{
+    if (out->size) PD_TRY(pd_text_append(out, ", ", 2));
+    return pd_text_append(out, tool->name, tool->name_size);
+}
+
+static peridot_status add_arguments(struct reply *reply, struct tool_rule *tool)
+{
+    struct pd_work *work = &reply->r->work;
+    const uint64_t before = work->done;
+    peridot_status status = compile_arguments(reply, tool, 0);
+    bool loosened = status != PERIDOT_OK && may_loosen(reply->c, &tool->tool, status);
+    for (int i = 1; i <= PD_LOOSEST && loosened && status != PERIDOT_OK; i++) {
+        /* what one tool has used up is not all that others get */
+        if (work->done > work->max) work->done = before + (work->max - before) / 2;
+        status = compile_arguments(reply, tool, i);
+    }
+    if (status == PERIDOT_OK && loosened) return name_loosened(reply->c->loosened, &tool->tool);
+    if (status == PERIDOT_OK) return status;
+    char place[16 + PD_MAX_CALL_NAME];
+    snprintf(place, sizeof place, "tool %s", tool->tool.name);
+    return pd_fail_prefix(status, place);
 }
 
 /* Its work is counted by itself. */

@@ -59,9 +59,14 @@ struct pd_tool {
     size_t name_size;
     yyjson_val *description;       /* a string, or NULL */
     yyjson_val *parameters;        /* NULL: none are given */
+    bool strict;                   /* its schema is followed, or refused */
 };
 
 /* Member i of the list of tools. */
 peridot_status pd_tool_read(struct pd_tool *out, yyjson_val *value, size_t i);
+
+/* The text of a schema, to be freed: as it is (0), or looser (1 to PD_LOOSEST: loosen.c). NULL: memory is short. */
+#define PD_LOOSEST 3
+char *pd_tool_schema(size_t *size, yyjson_val *schema, int looseness);
 
 #endif

@@ -39,7 +39,8 @@ peridot_status pd_tool_read(struct pd_tool *out, yyjson_val *value, size_t i)
     yyjson_val *name = yyjson_obj_get(function, "name");
     if (!yyjson_is_str(name) || !is_name(yyjson_get_str(name), yyjson_get_len(name))) return fail_name(name, i);
     *out = (struct pd_tool){yyjson_get_str(name), yyjson_get_len(name), yyjson_obj_get(function, "description"),
-                            yyjson_obj_get(function, "parameters")};
+                            yyjson_obj_get(function, "parameters"),
+                            yyjson_is_true(yyjson_obj_get(function, "strict"))};
     if (yyjson_is_null(out->description)) out->description = NULL;
     if (yyjson_is_null(out->parameters)) out->parameters = NULL;
     if (out->description && !yyjson_is_str(out->description))

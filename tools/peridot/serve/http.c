@@ -209,6 +209,8 @@ static void add_warnings(struct MHD_Response *response, const struct serve_serve
                     server->n_models > 1 ? "first" : "only");
     if (job->api->read_messages && !job->raw && m && m->known && m->template_note)
         add_warning(response, "%s", m->template_note);
+    const char *loosened = peridot_tools_loosened(job->compiled);
+    if (*loosened) add_warning(response, "schemas were made looser, of %s", loosened);
     if (*job->ignored) add_warning(response, "ignored: %s", job->ignored);
 }
 

@@ -62,7 +62,7 @@ static peridot_status compile_tools(struct serve_job *job, const peridot_vocab *
     const peridot_tools_params params = {.size = sizeof params, .json = job->tools, .json_size = strlen(job->tools),
         .choice = job->calls_required ? PERIDOT_TOOLS_REQUIRED : PERIDOT_TOOLS_AUTO, .name = job->tool_name,
         .single = job->single_call, .template_name = job->model->template_name, .schema = answer,
-        .schema_size = answer ? strlen(answer) : 0, .effort = effort};
+        .schema_size = answer ? strlen(answer) : 0, .effort = effort, .loosen = true};
     return peridot_tools_create(&job->compiled, vocab, &params);
 }
 
