@@ -119,7 +119,6 @@ test_serve() {
     refused '1 to 2048' '{"query": "x", "documents": []}'
     refused 'top_n' "{$hi, \"top_n\": 0}"
     refused 'return_documents' "{$hi, \"return_documents\": 1}"
-    refused 'Unrecognized request argument' "{$hi, \"rank_fields\": []}"
     refused 'context_length_exceeded' \
         "{\"query\": \"x\", \"documents\": [\"a\", \"$(printf 'the lion %.0s' $(seq 600))\"]}"
     stop

@@ -137,7 +137,7 @@ test_serve() {
         ask $path "{$hi, $name}"
         check "$name is on" contains out '"prompt_tokens":22,'
     done
-    for name in 'reasoning_effort": "much"' 'think": 1' 'thinking": {"type": "enabled", "budget_tokens": 0}' \
+    for name in 'reasoning_effort": "much"' 'think": 1' 'thinking": {"type": "enabled", "budget_tokens": -1}' \
         'chat_template_kwargs": {"thinking": true}' 'enable_thinking": "on"'; do
         ask $path "{$hi, \"$name}"
         check "\"$name is refused" [ "$status" = 400 ]
@@ -152,9 +152,12 @@ test_serve() {
     stop
     model=$golden
     start --template llama2
-    ask $path "{$hi, \"reasoning_effort\": \"high\"}"
+    ask $path "{$hi, \"think\": true}"
     check "a model without thoughts cannot be told to think" [ "$status" = 400 ]
-    check "the parameter is named" contains out '"param":"reasoning_effort"'
+    check "the parameter is named" contains out '"param":"think"'
+    ask $path "{$hi, \"max_tokens\": 2, \"reasoning_effort\": \"high\"}" -D "$folder/headers"
+    check "an effort, which agents ask of all models, changes nothing" [ "$status" = 200 ]
+    check "and is named in a header" grep -q '^Warning: 299 - "ignored: reasoning_effort"' "$folder/headers"
     ask $path "{$hi, \"max_tokens\": 2, \"reasoning_effort\": \"none\"}"
     check "nor need it be told not to" [ "$status" = 200 ]
     stop

@@ -93,8 +93,6 @@ test_messages_refused() {
     anthropic_refused 400 $type 'max_tokens' "{$hi, \"max_tokens\": 0}"
     anthropic_refused 400 $type 'messages' '{"max_tokens": 1}'
     anthropic_refused 400 $type 'at least one message' '{"max_tokens": 1, "messages": []}'
-    anthropic_refused 400 $type 'a tool of the server' \
-        "{$hi, \"max_tokens\": 1, \"tools\": [{\"type\": \"web_search_20250305\", \"name\": \"web_search\"}]}"
     anthropic_refused 400 $type 'none, auto, any or tool' \
         "{$hi, \"max_tokens\": 1, \"tools\": [{\"name\": \"f\"}], \"tool_choice\": {\"type\": \"f\"}}"
     anthropic_refused 400 $type 'part of type tool_result' '{"max_tokens": 1, "messages": [{"role": "assistant",
@@ -110,7 +108,6 @@ test_messages_refused() {
         contains out '"details":{"error_code":"thread_unsupported_request"}'
     ask /v1/messages "{$hi, \"max_tokens\": 1, \"thread\": null}"
     check "no thread is accepted" [ "$status" = 200 ]
-    anthropic_refused 400 $type 'seeds' "{$hi, \"max_tokens\": 1, \"seeds\": 1}"
     anthropic_refused 400 $type 'thinking' "{$hi, \"max_tokens\": 1, \"thinking\": {\"type\": \"enabled\"}}"
     anthropic_refused 400 $type 'output_config' \
         "{$hi, \"max_tokens\": 1, \"output_config\": {\"format\": {\"type\": \"json_schema\", \"schema\": 3}}}"
@@ -139,7 +136,7 @@ test_count_tokens() {
         {\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"a\"}]}]}"
     check "messages of one role are one, with a line between them" [ "$(field input_tokens)" = "$n" ]
     ask /v1/messages/count_tokens "{$hi, \"max_tokens\": 1}"
-    check "what is not a parameter of it is refused" contains out 'max_tokens'
+    check "what is no parameter of it changes nothing" [ "$status" = 200 ]
 }
 
 test_messages_think() {
@@ -299,7 +296,6 @@ test_ollama_refused() {
     refused_plainly 400 $path 'format' "{$name, $hi, \"format\": {\"contains\": {\"type\": \"null\"}}}"
     refused_plainly 400 $path 'num_ctx' "{$name, $hi, \"options\": {\"num_ctx\": 4096}}"
     refused_plainly 400 $path 'mirostat' "{$name, $hi, \"options\": {\"mirostat\": 1}}"
-    refused_plainly 400 $path 'numctx' "{$name, $hi, \"options\": {\"numctx\": 1}}"
     refused_plainly 400 $path 'twice' "{$name, $hi, \"options\": {\"seed\": 1, \"seed\": 1}}"
     refused_plainly 400 $path 'options' "{$name, $hi, \"options\": []}"
 }

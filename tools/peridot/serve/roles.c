@@ -13,7 +13,7 @@ struct folding {
     struct serve_conversation *c;
     yyjson_mut_val *list;          /* what is made */
     struct serve_buffer late;      /* what systems said since the last turn that had room for it */
-    bool failed;                   /* memory was short */
+    bool failed;                   /* memory was short, or what is said late is no text */
 };
 
 static yyjson_mut_val *last_of(const struct folding *f) { return yyjson_mut_arr_get_last(f->list); }
@@ -115,7 +115,10 @@ static void hold(struct folding *f, yyjson_mut_val *content)
     size_t i, n;
     yyjson_mut_val *part, *parts = parts_of(f, content);
     serve_put(&f->late, "<system>\n", 9);
-    yyjson_mut_arr_foreach(parts, i, n, part) put_text(&f->late, yyjson_mut_obj_get(part, "text"));
+    yyjson_mut_arr_foreach(parts, i, n, part) {
+        put_text(&f->late, yyjson_mut_obj_get(part, "text"));
+        if (!yyjson_mut_obj_get(part, "text")) f->failed = true;   /* an image */
+    }
     serve_put(&f->late, "\n</system>\n\n", 12);
 }
 
@@ -189,5 +192,5 @@ bool serve_conversation_fold(struct serve_conversation *c, struct serve_job *job
     bool good = !f.failed && !f.late.failed;
     serve_buffer_free(&f.late);
     c->list = f.list;
-    return good || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    return good || serve_refuse(&job->error, 500, NULL, NULL, "the messages cannot be put in another order");
 }
