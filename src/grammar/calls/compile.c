@@ -206,7 +206,15 @@ static peridot_status write_reply(struct reply *reply)
 
 /* ---- arguments ---- */
 
-enum { MOST_STATES = PD_MAX_STATES / 4 * 3 };   /* of what can be loosened: replies need some too */
+enum { MOST_STATES = PD_MAX_STATES / 4 * 3, LOOSE_STATES = 1000 };
+
+/* States that the arguments of tools may have where schemas can be loosened, as replies need some, too. A schema as it
+ * is leaves room for those of the tools after it. */
+static size_t most_states(const struct reply *reply, int looseness)
+{
+    size_t n = yyjson_arr_size(reply->c->tools), n_after = reply->c->name ? 0 : n - reply->n - 1;
+    return looseness ? MOST_STATES : MOST_STATES - n_after * (size_t)pd_min(LOOSE_STATES, MOST_STATES / (2 * n));
+}
 
 static peridot_status compile_arguments(struct reply *reply, struct tool_rule *tool, int looseness)
 {
@@ -218,7 +226,8 @@ static peridot_status compile_arguments(struct reply *reply, struct tool_rule *t
     const char *delimiter = pd_call_delimiter(f, reply->c->marks);
     peridot_status status = pd_schema_compile_arguments(&rules, &reply->r->work, delimiter, f->keywords, f->tags,
                                                         schema ? schema : "true", size);
-    if (status == PERIDOT_OK && reply->c->loosened && reply->r->n_states + rules.n_states > MOST_STATES)
+    if (status == PERIDOT_OK && reply->c->loosened && !tool->tool.strict
+        && reply->r->n_states + rules.n_states > most_states(reply, looseness))
         status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the schemas of all tools are too large");
     if (status == PERIDOT_OK) status = pd_rules_append(&tool->arguments, reply->r, &rules);
     pd_rules_free(&rules);
