@@ -200,6 +200,9 @@ PY
     check "which a stream has whole" contains out '"type":"response.custom_tool_call_input.delta"'
     check "and is the same" contains out "$call"
     check "its arguments are nowhere" lacks out 'function_call_arguments'
+    ask /v1/responses '{"input": "hello", "seed": 1, "max_output_tokens": 400, "tool_choice": "required", "tools":
+        [{"type": "namespace", "name": "mcp", "tools": [{"type": "function", "name": "add", "parameters": '"$numbers"'}]}]}'
+    check "a function of a namespace is called with it" matches out '"name":"add","namespace":"mcp","arguments":"'
     refused "tool_choice needs tools" "$user" '"tool_choice": "required"'
     refused "must be none, auto, required or a function" "$user" '"tool_choice": "perhaps", "tools": ['"$add"']'
     refused "must be a list of functions" "$user" '"tools": {}'

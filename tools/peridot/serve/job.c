@@ -96,7 +96,6 @@ void serve_job_drop(struct serve_job *job)
     free(job->variables);
     free(job->tools);
     free(job->shown);
-    free(job->customs);
     peridot_grammar_free(job->grammar);
     peridot_tools_free(job->compiled);
     peridot_vocab_close(job->vocab);

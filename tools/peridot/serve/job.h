@@ -153,7 +153,6 @@ struct serve_job {
     char *variables;           /* of the chat template, as JSON; NULL: none */
     char *tools;               /* functions that may be called, as JSON; NULL: none */
     char *shown;               /* the same, that are in the prompt and may not be called */
-    char *customs;             /* names of those that are a text and no object, each on a line; NULL: none */
     char ignored[200];         /* of the request, which changes no answer: names with ", " between them */
     const char *tool_name;     /* the only one, in the document; NULL: any of them */
     bool calls_required, calls_none, single_call;

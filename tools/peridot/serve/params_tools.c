@@ -16,7 +16,6 @@ struct list {
     struct serve_job *job;
     const struct serve_param *p;
     yyjson_mut_doc *doc;
-    struct serve_buffer customs;
 };
 
 static bool add_function(struct list *l, yyjson_val *tool)
@@ -44,32 +43,31 @@ static bool add_custom(struct list *l, yyjson_val *tool)
         && (!yyjson_is_str(description)
             || yyjson_mut_obj_add_val(l->doc, function, "description", yyjson_val_mut_copy(l->doc, description)))
         && yyjson_mut_obj_add_val(l->doc, function, "parameters", yyjson_mut_raw(l->doc, parameters));
-    serve_put(&l->customs, "\n", l->customs.size ? 0 : 1);
-    serve_put(&l->customs, name, strlen(name));
-    serve_put(&l->customs, "\n", 1);
     if (yyjson_obj_get(from, "format")) serve_param_ignore(l->job, "tools.format");
-    return (good && !l->customs.failed) || refuse_memory(l->job);
+    return good || refuse_memory(l->job);
 }
 
-static bool add_tools(struct list *l, yyjson_val *tools);
-
 /* The server's own tools, which it does not have, are left out. */
-static bool add_any(struct list *l, yyjson_val *tool)
+static bool add_tool_of_type(struct list *l, yyjson_val *tool)
 {
     yyjson_val *type = yyjson_obj_get(tool, "type");
     if (!yyjson_is_str(type) || yyjson_equals_str(type, "function")) return add_function(l, tool);
     if (yyjson_equals_str(type, "custom")) return add_custom(l, tool);
-    if (yyjson_equals_str(type, "namespace")) return add_tools(l, yyjson_obj_get(tool, "tools"));
     serve_param_ignore(l->job, yyjson_get_str(type));
     return true;
 }
 
-static bool add_tools(struct list *l, yyjson_val *tools)
+/* A namespace has no others in it. */
+static bool add_all(struct list *l, yyjson_val *tools)
 {
-    size_t i, n;
-    yyjson_val *each;
+    size_t i, n, k, n_inner;
+    yyjson_val *each, *inner;
     yyjson_arr_foreach(tools, i, n, each) {
-        if (!add_any(l, each)) return false;
+        bool nested = yyjson_equals_str(yyjson_obj_get(each, "type"), "namespace");
+        if (!nested && !add_tool_of_type(l, each)) return false;
+        yyjson_arr_foreach(nested ? yyjson_obj_get(each, "tools") : NULL, k, n_inner, inner) {
+            if (!add_tool_of_type(l, inner)) return false;
+        }
     }
     return true;
 }
@@ -80,10 +78,7 @@ bool serve_read_tools(struct serve_job *job, const struct serve_param *p, yyjson
     if (!yyjson_is_arr(value)) return serve_param_refuse(job, p, "must be a list of functions");
     l.doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_doc_set_root(l.doc, yyjson_mut_arr(l.doc));
-    bool good = (l.doc || refuse_memory(job)) && add_tools(&l, value);
-    serve_put(&l.customs, "", 1);
-    if (good && l.customs.size > 1) job->customs = l.customs.failed ? NULL : l.customs.data;
-    if (!job->customs) serve_buffer_free(&l.customs);
+    bool good = (l.doc || refuse_memory(job)) && add_all(&l, value);
     if (good && yyjson_mut_arr_size(yyjson_mut_doc_get_root(l.doc))) {
         job->tools = yyjson_mut_write(l.doc, 0, NULL);
         good = job->tools || refuse_memory(job);

@@ -112,12 +112,36 @@ static val_t *item_id(doc_t *doc, const struct serve_job *job, enum serve_item i
     return yyjson_mut_strcpy(doc, id);
 }
 
+static yyjson_val *find_tool(yyjson_val *tools, const char *name)
+{
+    size_t i, n;
+    yyjson_val *each;
+    yyjson_arr_foreach(tools, i, n, each) {
+        if (yyjson_equals_str(yyjson_obj_get(each, "name"), name)) return each;
+    }
+    return NULL;
+}
+
+/* The tool in the request's list, or in a namespace of it, whose name *space is then. */
+static yyjson_val *tool_of(yyjson_val **space, const struct serve_job *job, const struct serve_call *call)
+{
+    size_t i, n;
+    yyjson_val *each, *all = yyjson_obj_get(yyjson_doc_get_root(job->document), "tools");
+    *space = NULL;
+    yyjson_arr_foreach(all, i, n, each) {
+        bool nested = yyjson_equals_str(yyjson_obj_get(each, "type"), "namespace");
+        yyjson_val *found = nested ? find_tool(yyjson_obj_get(each, "tools"), call->name) : NULL;
+        if (found) *space = yyjson_obj_get(each, "name");
+        if (found) return found;
+        if (!nested && yyjson_equals_str(yyjson_obj_get(each, "name"), call->name)) return each;
+    }
+    return NULL;
+}
+
 static bool is_custom(const struct serve_job *job, const struct serve_call *call)
 {
-    size_t size = strlen(call->name);
-    for (const char *at = job->customs; at && (at = strstr(at, call->name)) != NULL; at++)
-        if (at[-1] == '\n' && at[size] == '\n') return true;
-    return false;
+    yyjson_val *space;
+    return yyjson_equals_str(yyjson_obj_get(tool_of(&space, job, call), "type"), "custom");
 }
 
 /* The text that a custom tool is called with; of a call that was cut, what is there of its arguments. */
@@ -134,7 +158,8 @@ static val_t *custom_input(doc_t *doc, const struct serve_call *call)
 static val_t *call_item(doc_t *doc, const struct serve_job *job, const struct serve_call *call, bool whole)
 {
     val_t *item = yyjson_mut_obj(doc);
-    bool custom = is_custom(job, call);
+    yyjson_val *space, *tool = tool_of(&space, job, call);
+    bool custom = yyjson_equals_str(yyjson_obj_get(tool, "type"), "custom");
     char id[48];
     snprintf(id, sizeof id, "fc_%s", call->id + strlen("call_"));
     yyjson_mut_obj_add_strcpy(doc, item, "id", id);
@@ -142,6 +167,7 @@ static val_t *call_item(doc_t *doc, const struct serve_job *job, const struct se
     yyjson_mut_obj_add_str(doc, item, "status", !whole ? "in_progress" : call->complete ? "completed" : "incomplete");
     yyjson_mut_obj_add_strcpy(doc, item, "call_id", call->id);
     yyjson_mut_obj_add_strcpy(doc, item, "name", call->name);
+    if (yyjson_is_str(space)) yyjson_mut_obj_add_val(doc, item, "namespace", yyjson_val_mut_copy(doc, space));
     yyjson_mut_obj_add_val(doc, item, custom ? "input" : "arguments",
                            !whole ? yyjson_mut_str(doc, "") : custom ? custom_input(doc, call)
                                : serve_text(doc, call->arguments.data, call->arguments.size));
