@@ -671,7 +671,7 @@ test_hang() {
     while [ -e "$folder/fault" ]; do sleep 0.02; done
     for i in "${!later[@]}"; do
         send later.$i /v1/chat/completions "${later[i]}"
-        send stream.$i /v1/chat/completions "${later[i]%\}}, \"stream\": true}"
+        send stream.$i /v1/chat/completions "${later[i]%\}}, \"stream\": true, \"sse_ping_interval\": 0.2}"
     done
     get /health -m 1
     check "/health is answered while the device hangs" [ "$status" = 200 ]
@@ -689,6 +689,7 @@ test_hang() {
         check "request $i that came while it hung is answered" [ "$(field content)" = "${wanted[i]}" ]
         answer stream.$i
         check "and so is its stream" [ "$(deltas)" = "${wanted[i]}" ]
+        check "which has comments meanwhile" [ "$(grep -c '^:$' "$folder/out")" -ge 2 ]
     done
     check "it was lost once" [ "$(gauge lost_devices_total)" = 1 ]
     check "the log says why" contains log 'no response for 30 s); reopening the model'

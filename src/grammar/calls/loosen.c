@@ -74,7 +74,8 @@ static val_t *loose(doc_t *doc, yyjson_val *schema, int depth)
     yyjson_val *values = yyjson_obj_get(schema, "enum"), *items = yyjson_obj_get(schema, "items"),
                *any = yyjson_obj_get(schema, "anyOf"), *one = yyjson_obj_get(schema, "oneOf"),
                *more = yyjson_obj_get(schema, "additionalProperties"), *list = yyjson_is_arr(any) ? any : one;
-    if (!yyjson_is_obj(schema) || depth > MAX_DEPTH || yyjson_obj_get(schema, "$ref")) return yyjson_mut_bool(doc, true);
+    if (!yyjson_is_obj(schema) || depth > MAX_DEPTH || yyjson_obj_get(schema, "$ref"))
+        return yyjson_mut_bool(doc, true);
     val_t *out = yyjson_mut_obj(doc);
     if (yyjson_arr_size(values) > 0 && yyjson_arr_size(values) <= MAX_ENUM) {
         yyjson_mut_obj_add_val(doc, out, "enum", yyjson_val_mut_copy(doc, values));

@@ -18,7 +18,8 @@ struct serve_job *serve_job_new(struct serve_server *server, const struct serve_
     job->kind = api->kind;
     job->n_owners = 1;
     job->socket = -1;
-    job->begun_s = cmd_now();
+    job->begun_s = job->written_s = cmd_now();
+    job->ping_s = 10;
     job->created = (int64_t)time(NULL);
     pthread_mutex_init(&job->lock, NULL);
     return job;
@@ -87,6 +88,7 @@ static void free_pictures(struct serve_job *job)
 void serve_job_drop(struct serve_job *job)
 {
     if (--job->n_owners > 0) return;
+    serve_pings_remove(&job->server->pings, job);
     if (job->is_long) job->server->n_long--;
     free_pictures(job);
     for (size_t i = 0; i < job->n_tasks; i++) free_task(&job->tasks[i]);
@@ -143,9 +145,22 @@ void serve_job_write(struct serve_job *job, const struct serve_buffer *more, boo
     if (end) free_pictures(job);   /* the client may take its time to read the answer */
     pthread_mutex_lock(&job->lock);
     if (more) serve_put(&job->out, more->data, more->size);
+    job->written_s = cmd_now();
     job->out.failed = job->out.failed || (more && more->failed);
     job->done = job->done || end;
     wake(job);
+    pthread_mutex_unlock(&job->lock);
+}
+
+void serve_job_ping(struct serve_job *job, double now)
+{
+    const char *text = job->api->ping;
+    pthread_mutex_lock(&job->lock);
+    if (!job->done && job->out.size == job->n_taken && now - job->written_s > (double)job->ping_s) {
+        serve_put(&job->out, text, strlen(text));
+        job->written_s = now;
+        wake(job);
+    }
     pthread_mutex_unlock(&job->lock);
 }
 

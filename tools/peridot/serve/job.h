@@ -102,6 +102,9 @@ struct serve_job {
     double begun_s;
     int64_t created;           /* seconds since 1970 */
     char id[40];
+    float ping_s;              /* seconds of silence after which a stream has a comment; 0: never */
+    double written_s;          /* when something was written last */
+    struct serve_job *next_ping, **at_ping;   /* see pings.c; NULL: it is not there */
 
     /* the connection's and whoever writes: under the lock */
     pthread_mutex_t lock;
@@ -198,6 +201,8 @@ bool serve_job_is_ready(const struct serve_job *job);
 /* The answer begins: 200, or the error's status with its object as the whole body. Does nothing once it has begun. */
 void serve_job_begin(struct serve_job *job, int status);
 void serve_job_fail(struct serve_job *job);
+/* Where a stream has been silent for long, now. */
+void serve_job_ping(struct serve_job *job, double now);
 /* More of the body; `end`: it is complete. */
 void serve_job_write(struct serve_job *job, const struct serve_buffer *more, bool end);
 

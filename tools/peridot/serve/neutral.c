@@ -71,7 +71,6 @@ static const struct neutral neutrals[] = {
     /* numbers beside the answer, and in how many pieces a stream comes */
     {"timings_per_token", WRITES, NULL},           /* L */
     {"return_progress", WRITES, NULL},             /* L */
-    {"sse_ping_interval", WRITES, NULL},           /* L */
     {"verbose", WRITES | SHOW, NULL},              /* L, A */
     {"stream_interval", WRITES, NULL},             /* V */
     {"return_tokens", TEXTS, "false"},             /* L: here it is return_token_ids */

@@ -18,7 +18,7 @@ bool serve_param_refuse(struct serve_job *job, const struct serve_param *p, cons
 bool serve_param_refuse_range(struct serve_job *job, const struct serve_param *p);
 /* Whether it is a whole number of its range. */
 bool serve_param_whole(double *out, const struct serve_param *p, yyjson_val *value);
-/* Names once, in the answer's headers and the log, what a request says and nothing is done with: it changes no answer. */
+/* Names once, in the answer's headers, what a request says and nothing is done with: it changes no answer. */
 void serve_param_ignore(struct serve_job *job, const char *name);
 /* An object with this one member, which is read as the parameter. */
 bool serve_param_member(struct serve_job *job, const struct serve_param *p, yyjson_val *value, const char *name,

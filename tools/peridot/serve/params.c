@@ -332,6 +332,7 @@ static const struct serve_param params[] = {
     {"stop", WRITES | OPTIONS, .read = read_stop},
     {"n", CHAT | COMPLETIONS, .read = read_u32, AT(n), .min = 1, .max = SERVE_MAX_CHOICES},
     {"stream", WRITES | MESSAGES | OLLAMA_CHAT | GENERATE, .read = read_bool, AT(stream)},
+    {"sse_ping_interval", WRITES | MESSAGES, .read = read_float, AT(ping_s), .min = -1, .max = 1e6},   /* llama.cpp's */
     {"stream_options", WRITES, .read = read_stream_options},
     {"logprobs", CHAT | OLLAMA_CHAT | GENERATE, .read = read_bool, AT(logprobs)},
     {"logprobs", COMPLETIONS, .read = read_logprobs, .min = 0, .max = SERVE_MAX_TOP},

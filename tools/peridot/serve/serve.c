@@ -124,6 +124,7 @@ static void watch(struct serve_server *s)
 {
     while (!s->failed && !cmd_signals_wait(0.5)) {
         serve_http_tend(s->http);
+        serve_pings_tend(&s->pings, serve_job_ping);
         check_steps(s, STEP_SECONDS);
     }
 }
@@ -195,6 +196,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     cmd_signals_hold(true);   /* in all threads: only `watch` takes them */
     pthread_mutex_init(&s.metrics.lock, NULL);
     pthread_mutex_init(&s.loading, NULL);
+    pthread_mutex_init(&s.pings.lock, NULL);
     cmd_allow_connections(SERVE_MAX_CONNECTIONS);
     peridot_status status = serve(&s);
     serve_http_close(s.http);

@@ -7,6 +7,7 @@
 #include "job.h"
 #include "metrics.h"
 #include "model.h"
+#include "pings.h"
 
 enum { SERVE_FULL_DROP, SERVE_FULL_REFUSE };   /* --full */
 
@@ -40,6 +41,7 @@ struct serve_server {
     atomic_uint n_jobs;                /* that the reader was given and that have not ended, */
     atomic_uint n_long;                /* and those with a long body that are not freed yet */
     struct serve_metrics metrics;
+    struct serve_pings pings;          /* streams */
     struct serve_http *http;
     struct serve_reader *reader;
     struct serve_pictures *pictures;   /* the reader's */

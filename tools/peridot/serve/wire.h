@@ -36,6 +36,7 @@ struct serve_interface {
     uint32_t n_default;        /* tokens of a reply for which no length was given; 0: as many as fit */
     const struct serve_error_form *errors;
     const char *stream_type;   /* Content-Type of a stream; NULL: there are none */
+    const char *ping;          /* what a stream has that nobody reads; NULL: nothing */
     bool streams, truncates;   /* where a request does not say whether: see serve_job */
 
     /* Makes the tasks, or puts the answer into `out` where no device is needed for it. False: the job's error says

@@ -133,6 +133,7 @@ static doc_t *body(struct serve_job *job)
 const struct serve_interface serve_wire_chat = {
     .id = SERVE_CHAT, .path = "/v1/chat/completions", .kind = SERVE_CONVERSATION, .id_prefix = "chatcmpl-",
     .input = "messages", .schema = "response_format", .errors = &serve_errors_openai, .stream_type = SERVE_EVENTS,
+    .ping = ":\n\n",
     .read = serve_read_conversation, .read_messages = read_messages,
     .begin = begin, .piece = piece, .thought = thought, .call = call, .end = end, .body = body,
 };

@@ -46,6 +46,7 @@ static doc_t *body(struct serve_job *job)
 const struct serve_interface serve_wire_completions = {
     .id = SERVE_COMPLETIONS, .path = "/v1/completions", .kind = SERVE_TEXT, .id_prefix = "cmpl-",
     .input = "prompt", .schema = "response_format", .n_default = 16,
-    .errors = &serve_errors_openai, .stream_type = SERVE_EVENTS, .read = serve_read_texts,
+    .errors = &serve_errors_openai, .stream_type = SERVE_EVENTS,
+    .ping = ":\n\n", .read = serve_read_texts,
     .piece = piece, .end = end, .body = body,
 };

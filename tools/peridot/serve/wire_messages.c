@@ -262,6 +262,7 @@ static void end(struct serve_job *job)
 const struct serve_interface serve_wire_messages = {
     .id = SERVE_MESSAGES, .path = "/v1/messages", .kind = SERVE_CONVERSATION, .id_prefix = "msg_",
     .input = "messages", .schema = "output_config", .errors = &serve_errors_anthropic, .stream_type = SERVE_EVENTS,
+    .ping = "event: ping\ndata: {\"type\": \"ping\"}\n\n",
     .read = serve_read_conversation, .read_messages = read_messages,
     .begin = begin, .piece = piece, .thought = thought, .call = call, .end = end, .body = body,
 };

@@ -419,6 +419,7 @@ static doc_t *response_body(struct serve_job *job)
 const struct serve_interface serve_wire_responses = {
     .id = SERVE_RESPONSES, .path = "/v1/responses", .kind = SERVE_CONVERSATION, .id_prefix = "resp_",
     .input = "input", .schema = "text", .errors = &serve_errors_openai, .stream_type = SERVE_EVENTS,
+    .ping = ":\n\n",
     .read = serve_read_conversation, .read_messages = read_messages,
     .begin = response_begin, .piece = response_piece, .thought = response_thought, .call = response_call,
     .end = response_end,

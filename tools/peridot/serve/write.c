@@ -1,4 +1,5 @@
 #include "write.h"
+#include "server.h"
 #include "wire.h"
 
 /* The prompt comes before the reply. */
@@ -52,6 +53,7 @@ void serve_write_begin(struct serve_job *job)
     const struct serve_interface *api = job->api;
     serve_job_begin(job, 200);
     if (api->begin) api->begin(job);
+    serve_pings_add(&job->server->pings, job);
 }
 
 void serve_write_piece(struct serve_task *task)
