@@ -3,10 +3,12 @@
  * byte-level vocabulary they keep the merges, but of the steps around it only a name. */
 #include "text/pieces.h"
 
+#include "base/array.h"
 #include "base/num.h"
 #include "text/merges.h"
 #include "text/pre.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define KEY(name) "tokenizer.ggml." name
@@ -131,20 +133,41 @@ static bool has_brackets(const char *text, size_t size)
     return size > 2 && ((text[0] == '<' && text[size - 1] == '>') || (text[0] == '[' && text[size - 1] == ']'));
 }
 
-static bool contains(struct pd_string s, const char *text, size_t size)
+/* Bytes, and how many there may be: to look at one takes a while, and files may name any. */
+enum { MAX_MARKER = 64, MAX_TEMPLATE = 1 << 20, MOST_MARKERS = 128 };
+
+static int by_text(const void *a, const void *b)
 {
-    for (uint64_t i = 0; i + size <= s.size; i++)
-        if (memcmp(s.data + i, text, size) == 0) return true;
-    return false;
+    const struct pd_string *s = a, *t = b;
+    if (s->size != t->size) return s->size < t->size ? -1 : 1;
+    return memcmp(s->data, t->data, s->size);
+}
+
+/* What is in brackets in a template, sorted; to be freed. */
+static peridot_status find_bracketed(struct pd_string **out, size_t *n, struct pd_string jinja)
+{
+    size_t capacity = 0;
+    *out = NULL;
+    *n = 0;
+    for (uint64_t i = 0; i < jinja.size && jinja.size <= MAX_TEMPLATE; i++) {
+        char end = jinja.data[i] == '<' ? '>' : ']';
+        if (jinja.data[i] != '<' && jinja.data[i] != '[') continue;
+        for (uint64_t size = 3; size <= MAX_MARKER && i + size <= jinja.size; size++) {
+            if (jinja.data[i + size - 1] != end) continue;
+            PD_TRY(pd_array_reserve(out, &capacity, *n, 1, sizeof **out, "markers"));
+            (*out)[(*n)++] = (struct pd_string){jinja.data + i, size};
+        }
+    }
+    if (*n) qsort(*out, *n, sizeof **out, by_text);
+    return PERIDOT_OK;
 }
 
 /* Text can become it by a merge: of two pieces, where the file lists none. */
-static bool is_made(const struct pd_pieces *p, uint32_t id)
+static bool is_made(const struct pd_pieces *p, const bool *merged, uint32_t id)
 {
     const char *text = pd_pieces_text(p, id);
     size_t size = p->piece[id].size;
-    for (uint32_t i = 0; i < p->n_merges; i++)
-        if (p->merges[i].made == id) return true;
+    if (merged[id]) return true;
     for (size_t n = 1; n < size && !pd_pieces_by_merges(p); n++)
         if (pd_pieces_find(p, text, n) >= 0 && pd_pieces_find(p, text + n, size - n) >= 0) return true;
     return false;
@@ -153,19 +176,35 @@ static bool is_made(const struct pd_pieces *p, uint32_t id)
 /* Some published files call markers normal, Gemma 4's among them. They are known by their names, or by what uses them:
  * the chat template, and the keys of ids; and text could never become them. (Of a byte-level vocabulary, names that are
  * not in its spelling are unused by now.) */
-static void restore_markers(struct pd_pieces *p, const struct pd_checkpoint *c)
+static void restore(struct pd_pieces *p, const bool *merged, const struct pd_string *bracketed, size_t n)
 {
-    struct pd_string jinja = {"", 0};
-    has_string(c, "tokenizer.chat_template", &jinja);
-    for (uint32_t i = 0; i < p->n; i++) {
+    for (uint32_t i = 0, n_used = 0; i < p->n && n_used < MOST_MARKERS; i++) {
         struct pd_piece *piece = &p->piece[i];
-        const char *text = pd_pieces_text(p, i);
+        const struct pd_string text = {pd_pieces_text(p, i), piece->size};
         bool normal = piece->type == PD_PIECE_NORMAL;
         bool unspelt = piece->type == PD_PIECE_UNUSED && p->algorithm == PD_ALGORITHM_BYTE_MERGES;
-        if (!(normal || unspelt) || !has_brackets(text, piece->size)) continue;
-        bool used = piece->stop || p->bos == (int32_t)i || p->eos == (int32_t)i || contains(jinja, text, piece->size);
-        if ((used || (normal && pd_pieces_is_marker(p, i))) && !is_made(p, i)) piece->type = PD_PIECE_CONTROL;
+        if (!(normal || unspelt) || text.size > MAX_MARKER || !has_brackets(text.data, text.size)) continue;
+        bool used = piece->stop || p->bos == (int32_t)i || p->eos == (int32_t)i
+            || (n && bsearch(&text, bracketed, n, sizeof text, by_text));
+        if (!used && !(normal && pd_pieces_is_marker(p, i))) continue;
+        if (!is_made(p, merged, i)) piece->type = PD_PIECE_CONTROL;
+        n_used++;
     }
+}
+
+static peridot_status restore_markers(struct pd_pieces *p, const struct pd_checkpoint *c)
+{
+    struct pd_string jinja = {"", 0}, *bracketed;
+    size_t n;
+    bool *merged = calloc((size_t)p->n + 1, sizeof *merged);
+    if (!merged) return pd_fail_alloc(p->n, "pieces");
+    for (uint32_t i = 0; i < p->n_merges; i++) merged[p->merges[i].made] = true;
+    has_string(c, "tokenizer.chat_template", &jinja);
+    peridot_status status = find_bracketed(&bracketed, &n, jinja);
+    if (status == PERIDOT_OK) restore(p, merged, bracketed, n);
+    free(bracketed);
+    free(merged);
+    return status;
 }
 
 /* A flag; `missing` when the key is absent. */
@@ -297,6 +336,6 @@ peridot_status pd_pieces_read_gguf(struct pd_pieces *out, const struct pd_checkp
     PD_TRY(bytes ? read_pattern(out, c) : read_prefix(out, c));
     PD_TRY(read_bos(out, c));
     if (pd_pieces_by_merges(out)) PD_TRY(read_merges(out, c));
-    restore_markers(out, c);
+    PD_TRY(restore_markers(out, c));
     return pd_pieces_check(out);
 }
