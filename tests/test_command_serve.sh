@@ -315,7 +315,7 @@ lacks() { ! contains "$1" "$2"; }
 
 # Whatever the order of roles, a template that is strict of it is none the wiser, and every text is in the prompt.
 test_orders() {
-    local model=$goldens/gemma2-q8_0/model.gguf path=/v1/chat/completions order letter list least role
+    local model=$goldens/gemma2-q8_0/model.gguf path=/v1/chat/completions order letter list least role i
     start --template llama2
     ask $path "$(chat 'lion lion lion' 1 1)"
     least=$(field prompt_tokens)
@@ -337,6 +337,11 @@ test_orders() {
             check "$order: all of it is read" [ "$(field prompt_tokens)" -ge $((3 * ${#order} + least - 3)) ]
         fi
     done
+    { printf '{"max_tokens": 1, "messages": ['
+        for ((i = 0; i < 100000; i++)); do printf '%s,' '{"role": "user", "content": "the lion of the king"}'; done
+        printf '{"role": "user", "content": "a"}]}'; } >"$folder/many"
+    ask $path "@$folder/many" -m 20
+    check "a hundred thousand of one role are joined in linear time" contains out context_length_exceeded
     stop
 }
 

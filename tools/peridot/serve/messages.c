@@ -83,14 +83,15 @@ static void put_system(struct serve_buffer *out, const char *text)
     }
 }
 
-static bool put_text(struct content *to, yyjson_val *part)
+static bool put(struct content *to, const char *text)
 {
-    const char *text = text_of(to, part, "text");
     if (!text) return false;
     if (yyjson_mut_equals_str(yyjson_mut_obj_get(to->message, "role"), "system")) put_system(&to->text, text);
     else serve_put(&to->text, text, strlen(text));
     return true;
 }
+
+static bool put_text(struct content *to, yyjson_val *part) { return put(to, text_of(to, part, "text")); }
 
 /* Adds the text so far to a list of parts. */
 static bool end_text(struct serve_conversation *c, struct serve_job *job, yyjson_mut_val *parts,
@@ -198,10 +199,7 @@ static bool read_parts(struct content *to, yyjson_val *list)
 static bool read_content(struct content *to, yyjson_val *content)
 {
     if (yyjson_is_arr(content)) return read_parts(to, content) && (!to->text.failed || refuse_memory(to->job));
-    const char *text = serve_param_text(to->job, to->name, content);
-    if (!text) return false;
-    serve_put(&to->text, text, strlen(text));
-    return !to->text.failed || refuse_memory(to->job);
+    return put(to, serve_param_text(to->job, to->name, content)) && (!to->text.failed || refuse_memory(to->job));
 }
 
 /* The message's content: a text, or parts. */
@@ -525,7 +523,7 @@ static bool encode_all(int32_t **ids, size_t *n, struct serve_job *job, const pe
     return good;
 }
 
-/* Not of their length, or of the server. */
+/* Not that they are too long, or of the server. */
 static bool is_of_messages(const struct serve_error *e)
 {
     return e->status == 400 && (!e->code || strcmp(e->code, "context_length_exceeded") != 0);
@@ -539,10 +537,10 @@ bool serve_conversation_encode(int32_t **ids, size_t *n, struct serve_job *job, 
     *n = 0;
     bool read = job->api->read_messages(&c, job, root), good = read && encode_all(ids, n, job, vocab, &c);
     struct serve_error first = job->error;   /* of the template, perhaps, which is strict of roles */
-    for (int i = 0; read && !good && is_of_messages(&first) && i < 2; i++) {
+    for (int i = 0; read && !good && is_of_messages(&job->error) && i < 2; i++) {
         job->error = (struct serve_error){0};
         good = serve_conversation_fold(&c, job, i == 0) && encode_all(ids, n, job, vocab, &c);
-        if (!good) job->error = first;
+        if (!good && is_of_messages(&job->error)) job->error = first;
     }
     yyjson_mut_doc_free(c.doc);
     return good;

@@ -50,29 +50,44 @@ static yyjson_mut_val *parts_of(struct folding *f, yyjson_mut_val *content)
     return list;
 }
 
-static yyjson_mut_val *joined_texts(struct folding *f, yyjson_mut_val *a, yyjson_mut_val *b)
+static void add_text_part(struct folding *f, yyjson_mut_val *parts, const char *text, size_t size)
 {
-    struct serve_buffer text = {0};
-    put_text(&text, a);
-    if (yyjson_mut_get_len(a) && yyjson_mut_get_len(b)) serve_put(&text, "\n\n", 2);
-    put_text(&text, b);
-    yyjson_mut_val *all = text.failed ? NULL : yyjson_mut_strncpy(f->c->doc, text.size ? text.data : "", text.size);
-    serve_buffer_free(&text);
-    return all;
+    yyjson_mut_val *part = yyjson_mut_arr_add_obj(f->c->doc, parts);
+    if (!yyjson_mut_obj_add_str(f->c->doc, part, "type", "text")
+        || !yyjson_mut_obj_add_strncpy(f->c->doc, part, "text", text, size)) f->failed = true;
 }
 
-/* What the message says becomes that and then the other content, of which parts are taken over. */
+/* What the message says becomes that and then the other content, whose parts are taken over. Texts stay apart until all
+ * is there (flatten): each is copied twice, however many there are. */
 static void join(struct folding *f, yyjson_mut_val *message, yyjson_mut_val *content)
 {
-    yyjson_mut_val *had = yyjson_mut_obj_get(message, "content");
-    if (!yyjson_mut_is_arr(had) && !yyjson_mut_is_arr(content)) {
-        set_content(f, message, joined_texts(f, had, content));
+    yyjson_mut_val *had = yyjson_mut_obj_get(message, "content"), *all = parts_of(f, had);
+    if (!content || !yyjson_mut_get_len(content)) {
+        if (!content) f->failed = true;
         return;
     }
-    yyjson_mut_val *all = parts_of(f, had), *more = parts_of(f, content);
-    for (size_t n = yyjson_mut_arr_size(more); n > 0; n--)
-        if (!yyjson_mut_arr_append(all, yyjson_mut_arr_remove_first(more))) f->failed = true;
-    set_content(f, message, all);
+    bool empty = yyjson_mut_is_str(had) && !yyjson_mut_get_len(had);
+    if (!empty) add_text_part(f, all, "\n\n", 2);
+    if (yyjson_mut_is_str(content))
+        add_text_part(f, all, yyjson_mut_get_str(content), yyjson_mut_get_len(content));
+    for (size_t n = yyjson_mut_is_arr(content) ? yyjson_mut_arr_size(content) : 0; n > 0; n--)
+        if (!yyjson_mut_arr_append(all, yyjson_mut_arr_remove_first(content))) f->failed = true;
+    if (all != had) set_content(f, message, all);
+}
+
+/* A content of texts alone is a text. */
+static void flatten(struct folding *f, yyjson_mut_val *message)
+{
+    yyjson_mut_val *part, *parts = yyjson_mut_obj_get(message, "content");
+    struct serve_buffer text = {0};
+    size_t i, n;
+    bool plain = yyjson_mut_is_arr(parts);
+    yyjson_mut_arr_foreach(parts, i, n, part) plain = plain && yyjson_mut_obj_get(part, "text");
+    if (!plain) return;
+    yyjson_mut_arr_foreach(parts, i, n, part) put_text(&text, yyjson_mut_obj_get(part, "text"));
+    set_content(f, message, text.failed ? NULL
+                                        : yyjson_mut_strncpy(f->c->doc, text.size ? text.data : "", text.size));
+    serve_buffer_free(&text);
 }
 
 /* ---- turns ---- */
@@ -189,8 +204,11 @@ bool serve_conversation_fold(struct serve_conversation *c, struct serve_job *job
     }
     if (f.late.size && is_answered(last_of(&f))) join(&f, last_of(&f), held(&f));
     else if (f.late.size) append(&f, "user", f.late.data, f.late.size - 2);
+    size_t i, n;
+    yyjson_mut_val *message;
+    yyjson_mut_arr_foreach(f.list, i, n, message) flatten(&f, message);
     bool good = !f.failed && !f.late.failed;
     serve_buffer_free(&f.late);
     c->list = f.list;
-    return good || serve_refuse(&job->error, 500, NULL, NULL, "the messages cannot be put in another order");
+    return good || serve_refuse(&job->error, 400, NULL, NULL, "the messages cannot be put in another order");
 }
