@@ -1,20 +1,12 @@
-/* Activations for dot products of bytes, in blocks of 32 with a scale each: q16, whole numbers of 16 bits in two signed
- * bytes (256 * high + low), the largest of the block being 127 * 256; and q8, of 8 bits, the largest being 127. Where a
- * value is not finite, the scale is not either. The includer has GL_EXT_integer_dot_product. */
+/* Activations for dot products of bytes, in blocks of 32 with a scale each: whole numbers of 16 bits in two signed bytes
+ * (256 * high + low), the largest of the block being 127 * 256. Where a value is not finite, the scale is not either.
+ * The includer has GL_EXT_integer_dot_product. */
 #define Q16_LARGEST (127.0 * 256.0)
 #define SMALLEST 1.5e-34   /* Q16_LARGEST over what is below may be too large for fp32: it becomes zeros */
 
 struct q16 {
     uvec4 high[2], low[2];   /* of the halves of the block: 16 bytes each */
     ivec2 sums;              /* of their whole numbers */
-    float scale;
-};
-
-#define Q8_LARGEST 127.0
-
-struct q8 {
-    uvec4 low[2];            /* of the halves of the block */
-    ivec2 sums;
     float scale;
 };
 
@@ -49,18 +41,5 @@ q16 q16_of(vec4 x[8])
     const uvec4 ones = uvec4(0x01010101u);
     [[unroll]] for (uint h = 0; h < 2; h++)
         block.sums[h] = dot16(ones, block.low[h], dot16(ones, block.high[h], 0) << 8);
-    return block;
-}
-
-q8 q8_of(vec4 x[8])
-{
-    q8 block;
-    float m = largest(x), inverse = m < SMALLEST ? 0.0 : Q8_LARGEST / m;
-    block.scale = m / Q8_LARGEST;
-    [[unroll]] for (uint i = 0; i < 8; i++) {
-        uvec4 u = floatBitsToUint(x[i] * inverse + 12582912.0) & 0xffu;
-        block.low[i >> 2][i & 3u] = u.x | u.y << 8 | u.z << 16 | u.w << 24;
-    }
-    [[unroll]] for (uint h = 0; h < 2; h++) block.sums[h] = dot16(uvec4(0x01010101u), block.low[h], 0);
     return block;
 }

@@ -42,7 +42,7 @@
 #define PD_EXPERTS_ID 13     /* experts.glsl: whether the matrix is one of experts */
 #define PD_MAX_EXPERTS 512   /* of a layer */
 #define PD_MAX_EXPERTS_USED 32   /* by a token */
-#define PD_DOT_BLOCK(x_bytes) (8 * (x_bytes) + 4)   /* pack_q16, pack_q8: words of 32 columns of x_bytes bytes */
+#define PD_DOT_BLOCK 20   /* pack_q16: words of 32 columns */
 
 /* Grids of decode attention, one for each kind of layer, so that a recorded command buffer can be replayed. */
 struct pd_step {
@@ -140,8 +140,8 @@ struct pd_matmul_reduce_push {
 /* Rows of activations for matmul kernels whose x they are: [n_tokens][packed_stride] words. Grid: [n_tokens].
  * pack_f16 (matmul_coop): n_cols fp16, times a power of two, zeros up to PD_PACK_PAD of them, then that power's
  * inverse.
- * pack_q16 (matmul_dot), pack_q8 (matmul_dot8): blocks of 32 columns: 32 high bytes (pack_q16), 32 low bytes, a scale
- * and the sums of the halves as floats, a word that is not used. */
+ * pack_q16 (matmul_dot): blocks of 32 columns: 32 high bytes, 32 low bytes, a scale and the sums of the halves as
+ * floats, a word that is not used. */
 struct pd_pack_push {
     PD_PTR(pd_vec4s) x;           /* [n_tokens][x_stride] */
     PD_PTR(pd_words) packed;

@@ -44,7 +44,7 @@ static bool is_whole(enum pd_kernel_id id)
     static const uint32_t types[PD_N_KERNEL_KINDS] = {
         [PD_KERNELS_matvec] = PD_Q4_K, [PD_KERNELS_matvec_rows] = PD_Q8_0, [PD_KERNELS_matvec_dot] = PD_Q6_K,
         [PD_KERNELS_matmul] = PD_Q5_0, [PD_KERNELS_matmul_half] = PD_Q4_0, [PD_KERNELS_matmul_coop] = PD_Q4_K,
-        [PD_KERNELS_matmul_dot] = PD_Q8_0, [PD_KERNELS_matmul_dot8] = PD_Q3_K};
+        [PD_KERNELS_matmul_dot] = PD_Q3_K};
     enum pd_kernel_kind kind = pd_kernel_kind_of(id);
     return kind == PD_KERNELS_embed || pd_kernel_type_of(id) == types[kind];
 }
@@ -124,7 +124,7 @@ static void test_damage(void **state)
     if (few || only) skip();
     static const char *const kernels[] = {
         "embed_q4_k", "matvec_q8_0", "matvec_dot_q4_1", "matmul_f16", "matmul_half_q8_0", "matmul_dot_q4_k",
-        "matmul_dot8_q4_0", "matmul_reduce", "pack_f16", "pack_half", "pack_q16", "pack_q8", "rmsnorm", "rope_f16",
+        "matmul_reduce", "pack_f16", "pack_half", "pack_q16", "rmsnorm", "rope_f16",
         "rope_f32", "rope_q8_0", "attention_f32", "attention_half_f16", "attention_reduce", "glu", "lora", "layernorm",
         "pool", "clamp", "topk", "sample", "measure"};
     check_damage(damage_numbers, kernels, PD_COUNT(kernels), "is ");
@@ -132,7 +132,7 @@ static void test_damage(void **state)
     check_damage(damage_guard, kernels, PD_COUNT(kernels), "was written, and should not be");
     /* topk and attention also write scratch, which nobody compares */
     static const char *const single[] = {"embed_f32", "matvec_q6_k", "matmul_q8_0", "matmul_dot_q5_1",
-        "matmul_dot8_q6_k", "pack_f16", "pack_q16", "pack_q8", "rmsnorm", "rope_f32", "attention_reduce", "glu",
+        "pack_f16", "pack_q16", "rmsnorm", "rope_f32", "attention_reduce", "glu",
         "layernorm", "pool", "clamp", "lora", "sample", "measure"};
     check_damage(damage_one, single, PD_COUNT(single), "is ");
 }

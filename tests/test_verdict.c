@@ -287,12 +287,6 @@ static void test_partial(void **state)
     assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q4_0), dot);
     assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_COOP, PD_Q4_0),
                      device->integer_dot_instruction ? dot : next);
-    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT8, PD_F16), next);
-    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT8, PD_Q4_0),
-                     dot == next ? next : PD_VARIANT_MATMUL_DOT8);
-    set_wrong(PD_KERNEL_pack_q8, PD_KERNEL_pack_q8);
-    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT8, PD_Q4_0),
-                     device->integer_dot_instruction ? dot : next);
     set_wrong(PD_KERNEL_pack_q16, PD_KERNEL_pack_q16);
     assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q4_0), next);
     assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATVEC_DOT, PD_BF16), PD_VARIANT_MATVEC_COLUMNS);

@@ -335,7 +335,7 @@ def matmul(kernel, name, dtype):
 
 KINDS = {'matvec': matvec, 'matvec_dot': matvec, 'attention': attention,
          'attention_tile': attention_tile, 'attention_half': attention_tile, 'matmul': matmul, 'matmul_dot': matmul,
-         'matmul_dot8': matmul, 'matmul_half': matmul, 'matmul_coop': matmul}
+         'matmul_half': matmul, 'matmul_coop': matmul}
 
 def number(x): return f'{x:.3g}' if x < 1000 else f'{x:.0f}'
 

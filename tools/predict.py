@@ -150,8 +150,7 @@ def predict_step(table, layouts, gpu, dtype, shape):
 PROMPT = 512            # tokens
 PROMPT_DISPATCHES = 14  # of a layer
 # Variants of matmul: the first that is compiled for a GPU is its default (src/ops/variants.c). Bytes of a weight and of
-# an activation in shared memory, and the rows of a tile and of an invocation; coop has these among its constants. (dot8
-# is a default nowhere.)
+# an activation in shared memory, and the rows of a tile and of an invocation; coop has these among its constants.
 VARIANTS = {'coop': (2, 2, None, None), 'dot': (1, 2, 64, 4), 'half': (2, 2, 64, 4), 'tile': (4, 4, 64, 4)}
 # The longest piece of a prompt that is submitted by itself: attention of so many tokens of a layer (PART_ROWS of
 # src/ops/record.h), of heads of 128, at the end of the longest context; and what a watchdog allows for.

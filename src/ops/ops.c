@@ -145,8 +145,7 @@ uint32_t pd_op_matmul_tokens(const struct pd_recorder *r)
 {
     switch (r->variants.of[PD_VARIED_MATMUL]) {
     case PD_VARIANT_MATMUL_COOP: return 64;
-    case PD_VARIANT_MATMUL_DOT8: case PD_VARIANT_MATMUL_DOT: case PD_VARIANT_MATMUL_HALF: case PD_VARIANT_MATMUL_TILE:
-        return 32;
+    case PD_VARIANT_MATMUL_DOT: case PD_VARIANT_MATMUL_HALF: case PD_VARIANT_MATMUL_TILE: return 32;
     default: return pd_decode_columns(&r->variants);
     }
 }

@@ -25,12 +25,9 @@ static const struct row {
     /* what is taken for types that it has no kernel for, and on devices that it is not meant for, cannot run it or get
      * it wrong; NO_VARIANT: it has kernels for all types, which all devices run */
     enum pd_variant fallback;
-    bool coarse;                /* it rounds activations so much that it is taken only where it is named */
 } rows[PD_N_VARIANTS] = {
     [PD_VARIANT_MATMUL_COOP] = {PD_VARIED_MATMUL, "coop", PD_KERNELS_matmul_coop, true, false, PD_KERNEL_pack_f16,
-        .fallback = PD_VARIANT_MATMUL_DOT8},
-    [PD_VARIANT_MATMUL_DOT8] = {PD_VARIED_MATMUL, "dot8", PD_KERNELS_matmul_dot8, true, false, PD_KERNEL_pack_q8,
-        .coarse = true, .fallback = PD_VARIANT_MATMUL_DOT},
+        .fallback = PD_VARIANT_MATMUL_DOT},
     [PD_VARIANT_MATMUL_DOT] = {PD_VARIED_MATMUL, "dot", PD_KERNELS_matmul_dot, true, false, PD_KERNEL_pack_q16,
         .fallback = PD_VARIANT_MATMUL_HALF},
     [PD_VARIANT_MATMUL_HALF] = {PD_VARIED_MATMUL, "half", PD_KERNELS_matmul_half, true, false, PD_KERNEL_pack_half,
@@ -80,14 +77,12 @@ static bool is_slow(const peridot_device_info *device, enum pd_variant v)
 {
     return (v == PD_VARIANT_MATMUL_COOP && device->type == PERIDOT_DEVICE_INTEGRATED
             && device->matrix_subgroup_size < 16)
-        || ((v == PD_VARIANT_MATMUL_DOT || v == PD_VARIANT_MATMUL_DOT8 || v == PD_VARIANT_MATVEC_DOT)
-            && !device->integer_dot_instruction)
+        || ((v == PD_VARIANT_MATMUL_DOT || v == PD_VARIANT_MATVEC_DOT) && !device->integer_dot_instruction)
         || ((v == PD_VARIANT_MATMUL_HALF || v == PD_VARIANT_ATTENTION_HALF) && device->vendor_id == INTEL);
 }
 
 static bool is_recommended(const peridot_device_info *device, enum pd_variant v)
 {
-    if (rows[v].coarse) return false;
     return device->type == PERIDOT_DEVICE_CPU ? rows[v].on_cpu : rows[v].on_gpu && !is_slow(device, v);
 }
 
@@ -152,7 +147,7 @@ static bool is_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
 enum pd_variant pd_variant_working(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
 {
     for (enum pd_variant other = v; other != NO_VARIANT; other = fallback_of(other))
-        if (is_sound(gpu, other, type) && (other == v || !(is_slow(pd_gpu_info(gpu), other) || rows[other].coarse)))
+        if (is_sound(gpu, other, type) && (other == v || !is_slow(pd_gpu_info(gpu), other)))
             return other;
     return pd_variant_for_type(v, type);
 }
@@ -191,7 +186,6 @@ static int find(const char *text)
     return -1;
 }
 
-bool pd_variant_is_default(enum pd_variant v) { return !rows[v].coarse && (rows[v].on_gpu || rows[v].on_cpu); }
 
 peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device,
                                   peridot_precision precision, const char *const *list, size_t n)

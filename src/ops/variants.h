@@ -11,8 +11,7 @@ enum pd_varied { PD_VARIED_MATMUL, PD_VARIED_MATVEC, PD_VARIED_ATTENTION, PD_N_V
 
 /* Rows of the table. */
 enum pd_variant {
-    PD_VARIANT_MATMUL_COOP, PD_VARIANT_MATMUL_DOT8, PD_VARIANT_MATMUL_DOT, PD_VARIANT_MATMUL_HALF,
-    PD_VARIANT_MATMUL_TILE,
+    PD_VARIANT_MATMUL_COOP, PD_VARIANT_MATMUL_DOT, PD_VARIANT_MATMUL_HALF, PD_VARIANT_MATMUL_TILE,
     PD_VARIANT_MATMUL_MATVEC,
     PD_VARIANT_MATVEC_ROWS, PD_VARIANT_MATVEC_DOT, PD_VARIANT_MATVEC_COLUMNS,
     PD_VARIANT_ATTENTION_ROWS, PD_VARIANT_ATTENTION_HALF, PD_VARIANT_ATTENTION_TILE, PD_VARIANT_ATTENTION_COLUMNS,
@@ -55,8 +54,6 @@ bool pd_kernel_has_fallback(enum pd_kernel_id id);
 void pd_variants_text(char *out, size_t size, const struct pd_variants *variants);
 /* Whether the device and this build can run it. */
 bool pd_variant_available(const peridot_device_info *device, enum pd_variant v);
-/* Whether there are devices that take it by default. */
-bool pd_variant_is_default(enum pd_variant v);
 /* See peridot_device_variant. */
 bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, size_t i);
 

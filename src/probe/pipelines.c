@@ -252,25 +252,15 @@ static peridot_status compile_adapters(struct pd_gpu *gpu, struct pd_variants va
     return recorder.status;
 }
 
-/* The defaults, but for the coarse variant of matmul (variants.c) on devices that gain by it. */
-static struct pd_variants other_variants(const struct pd_gpu *gpu)
-{
-    struct pd_variants variants = pd_variants_default(pd_gpu_info(gpu));
-    if (variants.of[PD_VARIED_MATMUL] == PD_VARIANT_MATMUL_DOT)
-        variants.of[PD_VARIED_MATMUL] = PD_VARIANT_MATMUL_DOT8;
-    return variants;
-}
-
 peridot_status pd_pipelines_compile(struct pd_gpu *gpu)
 {
-    struct pd_variants variants = pd_variants_default(pd_gpu_info(gpu)), other = other_variants(gpu);
+    struct pd_variants variants = pd_variants_default(pd_gpu_info(gpu));
     for (size_t i = 0; pd_shape_get(i); i++) {
         const struct pd_shape *shape = pd_shape_get(i);
         if (strncmp(shape->name, "tiny", 4) == 0) continue;   /* for tests */
         for (enum pd_dtype dtype = 0; dtype < PD_N_DTYPES; dtype++) {
             if (dtype != ONE_TYPE && !(takes_every_type(shape) && pd_device_dtype(dtype) == dtype)) continue;
             PD_TRY(compile_shape(gpu, shape, dtype, PERIDOT_KV_F16, variants));
-            PD_TRY(compile_shape(gpu, shape, dtype, PERIDOT_KV_F16, other));
         }
         PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_F32, variants));
         PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_Q8_0, variants));

@@ -32,8 +32,6 @@ static const struct kind {
     [PD_KERNELS_pack_f16] = {3, pd_try_pack_f16},
     [PD_KERNELS_matmul_dot] = {20, pd_try_matmul, 1, {PD_VARIANT_MATMUL_DOT}},
     [PD_KERNELS_pack_q16] = {3, pd_try_pack_q16},
-    [PD_KERNELS_matmul_dot8] = {20, pd_try_matmul, 1, {PD_VARIANT_MATMUL_DOT8}},
-    [PD_KERNELS_pack_q8] = {3, pd_try_pack_q8},
     [PD_KERNELS_rmsnorm] = {3, pd_try_rmsnorm},
     [PD_KERNELS_rope] = {3, pd_try_rope},
     [PD_KERNELS_attention] = {30, pd_try_attention, 1, {PD_VARIANT_ATTENTION_COLUMNS}},

@@ -12,7 +12,6 @@ void pd_try_matmul(struct pd_trial *t, uint32_t type);
 void pd_try_matmul_reduce(struct pd_trial *t, uint32_t type);
 /* selftest_pack.c */
 void pd_try_pack_q16(struct pd_trial *t, uint32_t type);
-void pd_try_pack_q8(struct pd_trial *t, uint32_t type);
 void pd_try_pack_f16(struct pd_trial *t, uint32_t type);
 /* selftest_attention.c */
 void pd_try_rope(struct pd_trial *t, uint32_t type);

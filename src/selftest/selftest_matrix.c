@@ -233,7 +233,7 @@ static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
     struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, n_tokens, m.m.n_rows);
     enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
-    uint32_t x_bytes = pd_packed_bytes(pd_variant_pack(variant));
+    bool is_q16 = pd_variant_pack(variant) == PD_KERNEL_pack_q16;
     struct pd_trial_buffer *packed = add_packed(t, n_tokens, n_cols);
     if (t->n_splits) add_split_sums(t, t->n_splits * n_tokens * m.m.n_rows);
     const struct pd_linear linear = linear_of(&m, softcap);
@@ -244,11 +244,11 @@ static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n
         pd_trial_end(t);
         return;
     }
-    const float *seen = x_bytes ? pd_unpack_blocks(t, packed, n_cols, x_bytes) : x;
+    const float *seen = is_q16 ? pd_unpack_q16(t, packed, n_cols) : x;
     pd_reference_matmul(y, &reference, seen, n_tokens, softcap);
     bool rounds = takes_dot(t) && n_tokens == 1;
     float *magnitudes = dot_magnitudes(t, &m, rounds ? block_largest(t, x, n_cols) : seen, n_tokens, softcap);
-    if (x_bytes) put_plain_rows(t, y, magnitudes, &m, x, n_tokens, softcap);
+    if (is_q16) put_plain_rows(t, y, magnitudes, &m, x, n_tokens, softcap);
     pd_trial_check_rows(t, y_rows, y, magnitudes, is_fp16(variant) ? FP16_TOLERANCE
                         : rounds ? Q16_TOLERANCE + FP32_TOLERANCE : FP32_TOLERANCE);
     pd_trial_end(t);
@@ -382,8 +382,7 @@ static void try_experts(struct pd_trial *t, const struct experts *c)
     }
     enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
     bool rounds = takes_dot(t) && e.n_tokens == 1 && is_quantised(c->dtype);
-    uint32_t x_bytes = pd_packed_bytes(pd_variant_pack(variant));
-    if (x_bytes) x = pd_unpack_blocks(t, packed, n_cols, x_bytes);
+    if (pd_variant_pack(variant) == PD_KERNEL_pack_q16) x = pd_unpack_q16(t, packed, n_cols);
     for (uint32_t s = 0; s < n_slots; s++)
         for (uint32_t i = 0; i < slots[4 * s + 1]; i++) {
             uint32_t pair = slots[slots[4 * s + 2] + i];

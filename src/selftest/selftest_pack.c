@@ -13,26 +13,19 @@ float *pd_random_activations(struct pd_trial *t, uint32_t n_tokens, uint32_t n_c
     return x;
 }
 
-uint32_t pd_packed_bytes(enum pd_kernel_id pack)
+static int number_at(const uint32_t *block, uint32_t i)
 {
-    return pack == PD_KERNEL_pack_q16 ? 2 : pack == PD_KERNEL_pack_q8 ? 1 : 0;
+    uint32_t shift = i % 4 * 8;
+    return 256 * (int8_t)(block[i / 4] >> shift) + (int8_t)(block[8 + i / 4] >> shift);
 }
 
-/* Number i of a block of pack_q16 or pack_q8. */
-static int number_at(const uint32_t *block, uint32_t i, uint32_t x_bytes)
-{
-    int number = 0;
-    for (uint32_t k = 0; k < x_bytes; k++) number = 256 * number + (int8_t)(block[8 * k + i / 4] >> i % 4 * 8);
-    return number;
-}
-
-float *pd_unpack_blocks(struct pd_trial *t, const struct pd_trial_buffer *packed, uint32_t n_cols, uint32_t x_bytes)
+float *pd_unpack_q16(struct pd_trial *t, const struct pd_trial_buffer *packed, uint32_t n_cols)
 {
     float *x = pd_trial_floats(t, (size_t)packed->n_rows * n_cols);
     for (uint32_t m = 0; t->ran && m < packed->n_rows; m++) {
         for (uint32_t i = 0; i < n_cols; i++) {
-            const uint32_t *block = pd_trial_row(t, packed, m) + i / 32 * PD_DOT_BLOCK(x_bytes);
-            x[(size_t)m * n_cols + i] = pd_f32_from_bits(block[8 * x_bytes]) * (float)number_at(block, i % 32, x_bytes);
+            const uint32_t *block = pd_trial_row(t, packed, m) + i / 32 * PD_DOT_BLOCK;
+            x[(size_t)m * n_cols + i] = pd_f32_from_bits(block[16]) * (float)number_at(block, i % 32);
         }
     }
     return x;
@@ -68,43 +61,32 @@ static void try_pack_f16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens,
     pd_trial_end(t);
 }
 
-static void try_pack_blocks(struct pd_trial *t, enum pd_kernel_id id, uint32_t n_cols, uint32_t n_tokens,
-                            float amplitude)
+static void try_pack_q16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
 {
-    uint32_t stride = pd_packed_stride(id, n_cols), x_bytes = pd_packed_bytes(id);
-    double tolerance = 0.5 / (x_bytes == 2 ? 127 * 256 : 127) + 0x1p-20;
-    pd_trial_begin(t, "pack %u columns in %u bits, %u tokens of %g", n_cols, 8 * x_bytes, n_tokens, (double)amplitude);
+    uint32_t stride = pd_packed_stride(PD_KERNEL_pack_q16, n_cols);
+    double tolerance = 0.5 / (127 * 256) + 0x1p-20;
+    pd_trial_begin(t, "pack %u columns, %u tokens of %g", n_cols, n_tokens, (double)amplitude);
     float *x = pd_random_activations(t, n_tokens, n_cols, amplitude);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
     struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride, stride);
     struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols,
         .x_stride = x_rows->stride, .packed_stride = stride};
-    pd_trial_dispatch(t, id, NULL, 0, &push, (uint32_t[2]){n_tokens, 1});
+    pd_trial_dispatch(t, PD_KERNEL_pack_q16, NULL, 0, &push, (uint32_t[2]){n_tokens, 1});
     pd_trial_run(t);
     packed->written = true;
-    const float *got = pd_unpack_blocks(t, packed, n_cols, x_bytes);
+    const float *got = pd_unpack_q16(t, packed, n_cols);
     for (uint32_t at = 0; t->ran && at < n_tokens * n_cols; at += 16) {
-        const uint32_t *block = pd_trial_row(t, packed, at / n_cols) + at % n_cols / 32 * PD_DOT_BLOCK(x_bytes);
+        const uint32_t *block = pd_trial_row(t, packed, at / n_cols) + at % n_cols / 32 * PD_DOT_BLOCK;
         double largest = 0, sum = 0;
         for (uint32_t i = at / 32 * 32; i < at / 32 * 32 + 32; i++) largest = fmax(largest, fabs((double)x[i]));
         for (uint32_t i = at; i < at + 16; i++) {
             pd_trial_check(t, "packed", i, (double)got[i], (double)x[i], (struct pd_bound){largest, tolerance});
             sum += (double)got[i];
         }
-        pd_trial_check(t, "sum", at / 16, (double)pd_f32_from_bits(block[8 * x_bytes + 1 + at % 32 / 16]), sum,
+        pd_trial_check(t, "sum", at / 16, (double)pd_f32_from_bits(block[17 + at % 32 / 16]), sum,
                        (struct pd_bound){largest, 16 * 0x1p-23});
     }
     pd_trial_end(t);
-}
-
-static void try_pack_q16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
-{
-    try_pack_blocks(t, PD_KERNEL_pack_q16, n_cols, n_tokens, amplitude);
-}
-
-static void try_pack_q8(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
-{
-    try_pack_blocks(t, PD_KERNEL_pack_q8, n_cols, n_tokens, amplitude);
 }
 
 static void try_packs(struct pd_trial *t, const uint32_t widths[5],
@@ -128,10 +110,4 @@ void pd_try_pack_q16(struct pd_trial *t, uint32_t type)
 {
     (void)type;
     try_packs(t, (const uint32_t[5]){32, 96, 256, 2304, 4128}, try_pack_q16);
-}
-
-void pd_try_pack_q8(struct pd_trial *t, uint32_t type)
-{
-    (void)type;
-    try_packs(t, (const uint32_t[5]){32, 96, 256, 2304, 4128}, try_pack_q8);
 }

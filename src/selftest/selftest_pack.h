@@ -6,9 +6,7 @@
 
 /* Tokens of which some are large, as Gemma's are, and some small. */
 float *pd_random_activations(struct pd_trial *t, uint32_t n_tokens, uint32_t n_cols, float amplitude);
-/* Bytes of a number that pack_q16 or pack_q8 makes; 0: another kernel, or none. */
-uint32_t pd_packed_bytes(enum pd_kernel_id pack);
-/* Rows of theirs as floats: numbers times scales. */
-float *pd_unpack_blocks(struct pd_trial *t, const struct pd_trial_buffer *packed, uint32_t n_cols, uint32_t x_bytes);
+/* Rows of pack_q16's as floats: numbers times scales. */
+float *pd_unpack_q16(struct pd_trial *t, const struct pd_trial_buffer *packed, uint32_t n_cols);
 
 #endif
