@@ -137,8 +137,3 @@ uint32_t pd_next_mixed_chunk(const struct pd_pace *p, double token, uint32_t n_r
     double step = fmax(p->step, seconds_of(p, flop)), one = fmax(seconds_of(p, token), step * token / flop);
     return tokens_beside(p, token, n_rows, flop, SHARED_SECONDS, AT_ONCE_SLOWER * fmax(SHARED_SECONDS, step + one));
 }
-
-uint64_t pd_next_piece(uint64_t most_work, double longest)
-{
-    return (uint64_t)fmin(fmax((double)most_work * PD_PIECE_SECONDS / fmax(longest, 1e-6), 1), 1e18);
-}

@@ -31,8 +31,4 @@ uint32_t pd_next_shared_chunk(const struct pd_pace *p, double token);
  * and one token take in two passes. 0: they take longer. */
 uint32_t pd_next_mixed_chunk(const struct pd_pace *p, double token, uint32_t n_rows, double flop);
 
-#define PD_PIECE_SECONDS 0.1   /* what a piece of a recording aims at */
-/* Multiplications of a piece to come, after the longest of some took so long and none had more than most_work. */
-uint64_t pd_next_piece(uint64_t most_work, double longest);
-
 #endif

@@ -6,6 +6,8 @@
 #include "ops/matmul.h"
 #include "ops/record.h"
 
+#include <math.h>
+
 void pd_op_copy(struct pd_recorder *r, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset,
                 uint64_t size)
 {
@@ -429,4 +431,9 @@ void pd_op_sample(struct pd_recorder *r, const struct pd_sample_push *push, uint
 {
     dispatch(r, kernel(r, PD_KERNEL_sample, NULL, 0), push, n_rows, 1, 1);
     barrier(r);
+}
+
+uint64_t pd_next_piece(uint64_t most_work, double longest)
+{
+    return (uint64_t)fmin(fmax((double)most_work * PD_PIECE_SECONDS / fmax(longest, 1e-6), 1), 1e18);
 }

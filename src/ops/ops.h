@@ -215,4 +215,8 @@ uint32_t pd_topk_scratch(uint32_t n);
 /* Draws the next token of each row from them. */
 void pd_op_sample(struct pd_recorder *r, const struct pd_sample_push *push, uint32_t n_rows);
 
+#define PD_PIECE_SECONDS 0.1   /* what a piece of a recording aims at */
+/* Multiplications of a piece to come, after the longest of some took so long and none had more than most_work. */
+uint64_t pd_next_piece(uint64_t most_work, double longest);
+
 #endif

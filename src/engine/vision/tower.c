@@ -3,7 +3,6 @@
 
 #include "base/num.h"
 #include "base/os.h"
-#include "engine/pace.h"
 #include "engine/vision/tower_forward.h"
 
 #include <math.h>
