@@ -11,159 +11,140 @@ enum size { ONE, D_MODEL, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_H
     PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
     N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS, ANY };
 
-enum when { ALWAYS, PRE_NORMS, FUSED_QKV, HAS_Q, FUSED_GATE_UP, HAS_GATE, EXPERTS_FUSED, EXPERTS_SPLIT, UNTIED,
-    HAS_RULE, LONG_ROPE, CLASSIFIES, HAS_KV, HAS_V,
-    /* all that are of matrices */
-    FUSED_QKV_BIASES, QKV_BIASES, QKV_BIASES_AND_KV, QKV_BIASES_AND_V, O_BIASES, FFN_BIASES,
-    QK_NORMS, QK_NORMS_AND_KV, POST_NORMS, ATTN_GATES,
-    EXPERTS, PER_LAYER_INPUTS, PER_LAYER_TABLE, OUTPUT_SCALES, DENSE_2, DENSE_3, PROJECTS, DRAFTS };
+/* What a layer has, or its model: bits of what rows of the table need and forbid. */
+enum {
+    PRE_NORMS = 1 << 0, POST_NORMS = 1 << 1, FUSED_QKV = 1 << 2, KV = 1 << 3, V = 1 << 4, QK_NORMS = 1 << 5,
+    ATTN_GATE = 1 << 6, QKV_BIASES = 1 << 7, FUSED_QKV_BIAS = 1 << 8, O_BIAS = 1 << 9, FFN_BIASES = 1 << 10,
+    FUSED_GATE_UP = 1 << 11, EXPERTS = 1 << 12, EXPERTS_SPLIT = 1 << 13, PER_LAYER = 1 << 14,
+    PER_LAYER_PROJECTED = 1 << 15, OUTPUT_SCALE = 1 << 16, UNTIED = 1 << 17, ROPE_FACTORS = 1 << 18,
+    LONG_ROPE = 1 << 19, CLASSIFIES = 1 << 20, DENSE_2 = 1 << 21, DENSE_3 = 1 << 22, PROJECTS = 1 << 23,
+    DRAFTS = 1 << 24
+};
 
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
- * else it is the norm before the ffn. A classification head of GGUF is a
- * reranker's. */
+ * else it is the norm before the ffn. A classification head of GGUF is a reranker's. */
 static const struct row {
     const char *gguf, *hf, *hf_post_norms;   /* of families with post norms or hf_pre_ffn_norm, if it is another */
     enum size rows, cols;          /* rows ONE: a vector */
-    enum when when;
+    uint32_t needs, forbids;       /* of its layer */
     enum pd_layer_matrix matrix;
     bool each_expert;              /* one for each expert */
 } table[PD_N_ROLES] = {
-    [PD_ROLE_EMBEDDING] = {"token_embd.weight", "embed_tokens.weight", NULL, ANY, D_MODEL, ALWAYS},
+    [PD_ROLE_EMBEDDING] = {"token_embd.weight", "embed_tokens.weight", NULL, ANY, D_MODEL},
     [PD_ROLE_OUTPUT] = {"output.weight", "lm_head.weight", NULL, ANY, D_MODEL, UNTIED},
-    [PD_ROLE_OUTPUT_NORM] = {"output_norm.weight", "norm.weight", NULL, ONE, D_MODEL, ALWAYS},
-    [PD_ROLE_ROPE_FREQS] = {"rope_freqs.weight", "", NULL, ONE, HALF_HEAD, HAS_RULE},
+    [PD_ROLE_OUTPUT_NORM] = {"output_norm.weight", "norm.weight", NULL, ONE, D_MODEL},
+    [PD_ROLE_ROPE_FREQS] = {"rope_freqs.weight", "", NULL, ONE, HALF_HEAD, ROPE_FACTORS},
     [PD_ROLE_ROPE_SHORT] = {"rope_factors_short.weight", "", NULL, ONE, HALF_HEAD, LONG_ROPE},
     [PD_ROLE_ROPE_LONG] = {"rope_factors_long.weight", "", NULL, ONE, HALF_HEAD, LONG_ROPE},
     [PD_ROLE_SCORE] = {"cls.output.weight", "score.weight", NULL, ANY, D_MODEL, CLASSIFIES},
     [PD_ROLE_SCORE_BIAS] = {"cls.output.bias", "score.bias", NULL, ONE, ANY, CLASSIFIES},
-    [PD_ROLE_DENSE_2] = {"dense_2.weight", "dense_2.weight", NULL, DENSE_2_DIM, D_MODEL, DENSE_2},
+    [PD_ROLE_DENSE_2] = {"dense_2.weight", "dense_2.weight", NULL, DENSE_2_DIM, D_MODEL, DENSE_2, PROJECTS},
     [PD_ROLE_DENSE_3] = {"dense_3.weight", "dense_3.weight", NULL, DENSE_3_DIM, DENSE_2_DIM, DENSE_3},
     [PD_ROLE_EMBEDDING_PROJ] = {"output.weight", "embedding_projection.weight", NULL, DENSE_2_DIM, D_MODEL, PROJECTS},
-    [PD_ROLE_PER_LAYER_EMBEDDING] = {"per_layer_token_embd.weight", "embed_tokens_per_layer.weight", NULL,
-        ANY, ALL_PER_LAYER_DIMS, PER_LAYER_TABLE},
+    [PD_ROLE_PER_LAYER_EMBEDDING] = {"per_layer_token_embd.weight", "embed_tokens_per_layer.weight", NULL, ANY,
+        ALL_PER_LAYER_DIMS, PER_LAYER, PER_LAYER_PROJECTED},
     [PD_ROLE_PER_LAYER_MODEL_PROJ] = {"per_layer_model_proj.weight", "per_layer_model_projection.weight", NULL,
-        ALL_PER_LAYER_DIMS, D_MODEL, PER_LAYER_INPUTS},
-    [PD_ROLE_PER_LAYER_MODEL_NORM] = {"per_layer_proj_norm.weight", "per_layer_projection_norm.weight", NULL,
-        ONE, PER_LAYER_DIM, PER_LAYER_INPUTS},
+        ALL_PER_LAYER_DIMS, D_MODEL, PER_LAYER},
+    [PD_ROLE_PER_LAYER_MODEL_NORM] = {"per_layer_proj_norm.weight", "per_layer_projection_norm.weight", NULL, ONE,
+        PER_LAYER_DIM, PER_LAYER},
     [PD_ROLE_PRE_PROJ] = {"nextn.pre_projection.weight", "pre_projection.weight", NULL, D_MODEL, TWO_TARGET_DIMS,
         DRAFTS},
     [PD_ROLE_POST_PROJ] = {"nextn.post_projection.weight", "post_projection.weight", NULL, TARGET_DIM, D_MODEL, DRAFTS},
-    [PD_ROLE_ATTN_NORM] = {"blk.%u.attn_norm.weight", "layers.%u.input_layernorm.weight", NULL, ONE, D_MODEL,
-        PRE_NORMS},
-    [PD_ROLE_QKV] = {"blk.%u.attn_qkv.weight", "layers.%u.self_attn.qkv_proj.weight", NULL,
-        QKV_DIM, D_MODEL, FUSED_QKV, PD_MATRIX_QKV},
-    [PD_ROLE_Q] = {"blk.%u.attn_q.weight", "layers.%u.self_attn.q_proj.weight", NULL,
-        Q_DIM, D_MODEL, HAS_Q, PD_MATRIX_QKV},
-    [PD_ROLE_K] = {"blk.%u.attn_k.weight", "layers.%u.self_attn.k_proj.weight", NULL,
-        KV_DIM, D_MODEL, HAS_KV, PD_MATRIX_QKV},
-    [PD_ROLE_V] = {"blk.%u.attn_v.weight", "layers.%u.self_attn.v_proj.weight", NULL,
-        KV_DIM, D_MODEL, HAS_V, PD_MATRIX_QKV},
-    [PD_ROLE_ATTN_GATE] = {"blk.%u.attn_gate.weight", "layers.%u.self_attn.gate_proj.weight", NULL,
-        Q_DIM, D_MODEL, ATTN_GATES, PD_MATRIX_QKV},
-    [PD_ROLE_QKV_BIAS] = {"blk.%u.attn_qkv.bias", "", NULL, ONE, QKV_DIM, FUSED_QKV_BIASES, PD_MATRIX_QKV},
-    [PD_ROLE_Q_BIAS] = {"blk.%u.attn_q.bias", "layers.%u.self_attn.q_proj.bias", NULL,
-        ONE, Q_DIM, QKV_BIASES, PD_MATRIX_QKV},
-    [PD_ROLE_K_BIAS] = {"blk.%u.attn_k.bias", "layers.%u.self_attn.k_proj.bias", NULL,
-        ONE, KV_DIM, QKV_BIASES_AND_KV, PD_MATRIX_QKV},
-    [PD_ROLE_V_BIAS] = {"blk.%u.attn_v.bias", "layers.%u.self_attn.v_proj.bias", NULL,
-        ONE, KV_DIM, QKV_BIASES_AND_V, PD_MATRIX_QKV},
-    [PD_ROLE_O] = {"blk.%u.attn_output.weight", "layers.%u.self_attn.o_proj.weight", NULL,
-        D_MODEL, Q_DIM, ALWAYS, PD_MATRIX_O},
-    [PD_ROLE_O_BIAS] = {"blk.%u.attn_output.bias", "layers.%u.self_attn.o_proj.bias", NULL,
-        ONE, D_MODEL, O_BIASES, PD_MATRIX_O},
-    [PD_ROLE_Q_NORM] = {"blk.%u.attn_q_norm.weight", "layers.%u.self_attn.q_norm.weight", NULL,
-        ONE, Q_NORM_DIM, QK_NORMS},
-    [PD_ROLE_K_NORM] = {"blk.%u.attn_k_norm.weight", "layers.%u.self_attn.k_norm.weight", NULL,
-        ONE, K_NORM_DIM, QK_NORMS_AND_KV},
+    [PD_ROLE_ATTN_NORM] = {"blk.%u.attn_norm.weight", "layers.%u.input_layernorm.weight", NULL, ONE, D_MODEL, PRE_NORMS},
+    [PD_ROLE_QKV] = {"blk.%u.attn_qkv.weight", "layers.%u.self_attn.qkv_proj.weight", NULL, QKV_DIM, D_MODEL, FUSED_QKV,
+        0, PD_MATRIX_QKV},
+    [PD_ROLE_Q] = {"blk.%u.attn_q.weight", "layers.%u.self_attn.q_proj.weight", NULL, Q_DIM, D_MODEL, 0, FUSED_QKV,
+        PD_MATRIX_QKV},
+    [PD_ROLE_K] = {"blk.%u.attn_k.weight", "layers.%u.self_attn.k_proj.weight", NULL, KV_DIM, D_MODEL, KV, FUSED_QKV,
+        PD_MATRIX_QKV},
+    [PD_ROLE_V] = {"blk.%u.attn_v.weight", "layers.%u.self_attn.v_proj.weight", NULL, KV_DIM, D_MODEL, KV | V,
+        FUSED_QKV, PD_MATRIX_QKV},
+    [PD_ROLE_ATTN_GATE] = {"blk.%u.attn_gate.weight", "layers.%u.self_attn.gate_proj.weight", NULL, Q_DIM, D_MODEL,
+        ATTN_GATE, 0, PD_MATRIX_QKV},
+    [PD_ROLE_QKV_BIAS] = {"blk.%u.attn_qkv.bias", "", NULL, ONE, QKV_DIM, QKV_BIASES | FUSED_QKV_BIAS, 0,
+        PD_MATRIX_QKV},
+    [PD_ROLE_Q_BIAS] = {"blk.%u.attn_q.bias", "layers.%u.self_attn.q_proj.bias", NULL, ONE, Q_DIM, QKV_BIASES,
+        FUSED_QKV_BIAS, PD_MATRIX_QKV},
+    [PD_ROLE_K_BIAS] = {"blk.%u.attn_k.bias", "layers.%u.self_attn.k_proj.bias", NULL, ONE, KV_DIM, QKV_BIASES | KV,
+        FUSED_QKV_BIAS, PD_MATRIX_QKV},
+    [PD_ROLE_V_BIAS] = {"blk.%u.attn_v.bias", "layers.%u.self_attn.v_proj.bias", NULL, ONE, KV_DIM, QKV_BIASES | KV | V,
+        FUSED_QKV_BIAS, PD_MATRIX_QKV},
+    [PD_ROLE_O] = {"blk.%u.attn_output.weight", "layers.%u.self_attn.o_proj.weight", NULL, D_MODEL, Q_DIM, 0, 0,
+        PD_MATRIX_O},
+    [PD_ROLE_O_BIAS] = {"blk.%u.attn_output.bias", "layers.%u.self_attn.o_proj.bias", NULL, ONE, D_MODEL, O_BIAS, 0,
+        PD_MATRIX_O},
+    [PD_ROLE_Q_NORM] = {"blk.%u.attn_q_norm.weight", "layers.%u.self_attn.q_norm.weight", NULL, ONE, Q_NORM_DIM,
+        QK_NORMS},
+    [PD_ROLE_K_NORM] = {"blk.%u.attn_k_norm.weight", "layers.%u.self_attn.k_norm.weight", NULL, ONE, K_NORM_DIM,
+        QK_NORMS | KV},
     [PD_ROLE_POST_ATTN_NORM] = {"blk.%u.post_attention_norm.weight", "layers.%u.post_attention_layernorm.weight", NULL,
         ONE, D_MODEL, POST_NORMS},
     [PD_ROLE_FFN_NORM] = {"blk.%u.ffn_norm.weight", "layers.%u.post_attention_layernorm.weight",
         "layers.%u.pre_feedforward_layernorm.weight", ONE, D_MODEL, PRE_NORMS},
     [PD_ROLE_GATE_UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.gate_up_proj.weight", NULL, TWO_FFN_DIMS, D_MODEL,
+        FUSED_GATE_UP, 0, PD_MATRIX_GATE_UP},
+    [PD_ROLE_GATE] = {"blk.%u.ffn_gate.weight", "layers.%u.mlp.gate_proj.weight", NULL, FFN_DIM, D_MODEL, 0,
         FUSED_GATE_UP, PD_MATRIX_GATE_UP},
-    [PD_ROLE_GATE] = {"blk.%u.ffn_gate.weight", "layers.%u.mlp.gate_proj.weight", NULL, FFN_DIM, D_MODEL, HAS_GATE,
+    [PD_ROLE_UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.up_proj.weight", NULL, FFN_DIM, D_MODEL, 0, FUSED_GATE_UP,
         PD_MATRIX_GATE_UP},
-    [PD_ROLE_UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.up_proj.weight", NULL,
-        FFN_DIM, D_MODEL, HAS_GATE, PD_MATRIX_GATE_UP},
-    [PD_ROLE_GATE_BIAS] = {"blk.%u.ffn_gate.bias", "layers.%u.mlp.gate_proj.bias", NULL,
-        ONE, FFN_DIM, FFN_BIASES, PD_MATRIX_GATE_UP},
-    [PD_ROLE_UP_BIAS] = {"blk.%u.ffn_up.bias", "layers.%u.mlp.up_proj.bias", NULL,
-        ONE, FFN_DIM, FFN_BIASES, PD_MATRIX_GATE_UP},
-    [PD_ROLE_DOWN] = {"blk.%u.ffn_down.weight", "layers.%u.mlp.down_proj.weight", NULL,
-        D_MODEL, FFN_DIM, ALWAYS, PD_MATRIX_DOWN},
-    [PD_ROLE_DOWN_BIAS] = {"blk.%u.ffn_down.bias", "layers.%u.mlp.down_proj.bias", NULL,
-        ONE, D_MODEL, FFN_BIASES, PD_MATRIX_DOWN},
-    [PD_ROLE_POST_FFN_NORM] = {"blk.%u.post_ffw_norm.weight", "layers.%u.post_feedforward_layernorm.weight", NULL,
-        ONE, D_MODEL, POST_NORMS},
-    [PD_ROLE_POST_DENSE_NORM] = {"blk.%u.post_ffw_norm_1.weight", "layers.%u.post_feedforward_layernorm_1.weight",
-        NULL, ONE, D_MODEL, EXPERTS},
-    [PD_ROLE_EXPERTS_NORM] = {"blk.%u.pre_ffw_norm_2.weight", "layers.%u.pre_feedforward_layernorm_2.weight", NULL,
+    [PD_ROLE_GATE_BIAS] = {"blk.%u.ffn_gate.bias", "layers.%u.mlp.gate_proj.bias", NULL, ONE, FFN_DIM, FFN_BIASES, 0,
+        PD_MATRIX_GATE_UP},
+    [PD_ROLE_UP_BIAS] = {"blk.%u.ffn_up.bias", "layers.%u.mlp.up_proj.bias", NULL, ONE, FFN_DIM, FFN_BIASES, 0,
+        PD_MATRIX_GATE_UP},
+    [PD_ROLE_DOWN] = {"blk.%u.ffn_down.weight", "layers.%u.mlp.down_proj.weight", NULL, D_MODEL, FFN_DIM, 0, 0,
+        PD_MATRIX_DOWN},
+    [PD_ROLE_DOWN_BIAS] = {"blk.%u.ffn_down.bias", "layers.%u.mlp.down_proj.bias", NULL, ONE, D_MODEL, FFN_BIASES, 0,
+        PD_MATRIX_DOWN},
+    [PD_ROLE_POST_FFN_NORM] = {"blk.%u.post_ffw_norm.weight", "layers.%u.post_feedforward_layernorm.weight", NULL, ONE,
+        D_MODEL, POST_NORMS},
+    [PD_ROLE_POST_DENSE_NORM] = {"blk.%u.post_ffw_norm_1.weight", "layers.%u.post_feedforward_layernorm_1.weight", NULL,
         ONE, D_MODEL, EXPERTS},
+    [PD_ROLE_EXPERTS_NORM] = {"blk.%u.pre_ffw_norm_2.weight", "layers.%u.pre_feedforward_layernorm_2.weight", NULL, ONE,
+        D_MODEL, EXPERTS},
     [PD_ROLE_POST_EXPERTS_NORM] = {"blk.%u.post_ffw_norm_2.weight", "layers.%u.post_feedforward_layernorm_2.weight",
         NULL, ONE, D_MODEL, EXPERTS},
     [PD_ROLE_ROUTER] = {"blk.%u.ffn_gate_inp.weight", "layers.%u.router.proj.weight", NULL, N_EXPERTS, D_MODEL, EXPERTS,
-        PD_MATRIX_ROUTER},
+        0, PD_MATRIX_ROUTER},
     [PD_ROLE_ROUTER_SCALE] = {"blk.%u.ffn_gate_inp.scale", "layers.%u.router.scale", NULL, ONE, D_MODEL, EXPERTS},
-    [PD_ROLE_EXPERT_SCALES] = {"blk.%u.ffn_down_exps.scale", "layers.%u.router.per_expert_scale", NULL,
-        ONE, N_EXPERTS, EXPERTS},
+    [PD_ROLE_EXPERT_SCALES] = {"blk.%u.ffn_down_exps.scale", "layers.%u.router.per_expert_scale", NULL, ONE, N_EXPERTS,
+        EXPERTS},
     [PD_ROLE_EXPERTS_GATE_UP] = {"blk.%u.ffn_gate_up_exps.weight", "layers.%u.experts.gate_up_proj", NULL,
-        TWO_EXPERT_DIMS, D_MODEL, EXPERTS_FUSED, PD_MATRIX_EXPERTS_GATE_UP, true},
-    [PD_ROLE_EXPERTS_GATE] = {"blk.%u.ffn_gate_exps.weight", "", NULL, EXPERT_DIM, D_MODEL, EXPERTS_SPLIT,
+        TWO_EXPERT_DIMS, D_MODEL, EXPERTS, EXPERTS_SPLIT, PD_MATRIX_EXPERTS_GATE_UP, true},
+    [PD_ROLE_EXPERTS_GATE] = {"blk.%u.ffn_gate_exps.weight", "", NULL, EXPERT_DIM, D_MODEL, EXPERTS | EXPERTS_SPLIT, 0,
         PD_MATRIX_EXPERTS_GATE_UP, true},
-    [PD_ROLE_EXPERTS_UP] = {"blk.%u.ffn_up_exps.weight", "", NULL, EXPERT_DIM, D_MODEL, EXPERTS_SPLIT,
+    [PD_ROLE_EXPERTS_UP] = {"blk.%u.ffn_up_exps.weight", "", NULL, EXPERT_DIM, D_MODEL, EXPERTS | EXPERTS_SPLIT, 0,
         PD_MATRIX_EXPERTS_GATE_UP, true},
-    [PD_ROLE_EXPERTS_DOWN] = {"blk.%u.ffn_down_exps.weight", "layers.%u.experts.down_proj", NULL,
-        D_MODEL, EXPERT_DIM, EXPERTS, PD_MATRIX_EXPERTS_DOWN, true},
-    [PD_ROLE_PER_LAYER_GATE] = {"blk.%u.inp_gate.weight", "layers.%u.per_layer_input_gate.weight", NULL,
-        PER_LAYER_DIM, D_MODEL, PER_LAYER_INPUTS, PD_MATRIX_PER_LAYER_GATE},
-    [PD_ROLE_PER_LAYER_PROJ] = {"blk.%u.proj.weight", "layers.%u.per_layer_projection.weight", NULL,
-        D_MODEL, PER_LAYER_DIM, PER_LAYER_INPUTS, PD_MATRIX_PER_LAYER_PROJ},
-    [PD_ROLE_POST_PER_LAYER_NORM] = {"blk.%u.post_norm.weight", "layers.%u.post_per_layer_input_norm.weight", NULL,
-        ONE, D_MODEL, PER_LAYER_INPUTS},
-    [PD_ROLE_OUTPUT_SCALE] = {"blk.%u.layer_output_scale.weight", "layers.%u.layer_scalar", NULL,
-        ONE, ONE, OUTPUT_SCALES},
+    [PD_ROLE_EXPERTS_DOWN] = {"blk.%u.ffn_down_exps.weight", "layers.%u.experts.down_proj", NULL, D_MODEL, EXPERT_DIM,
+        EXPERTS, 0, PD_MATRIX_EXPERTS_DOWN, true},
+    [PD_ROLE_PER_LAYER_GATE] = {"blk.%u.inp_gate.weight", "layers.%u.per_layer_input_gate.weight", NULL, PER_LAYER_DIM,
+        D_MODEL, PER_LAYER, 0, PD_MATRIX_PER_LAYER_GATE},
+    [PD_ROLE_PER_LAYER_PROJ] = {"blk.%u.proj.weight", "layers.%u.per_layer_projection.weight", NULL, D_MODEL,
+        PER_LAYER_DIM, PER_LAYER, 0, PD_MATRIX_PER_LAYER_PROJ},
+    [PD_ROLE_POST_PER_LAYER_NORM] = {"blk.%u.post_norm.weight", "layers.%u.post_per_layer_input_norm.weight", NULL, ONE,
+        D_MODEL, PER_LAYER},
+    [PD_ROLE_OUTPUT_SCALE] = {"blk.%u.layer_output_scale.weight", "layers.%u.layer_scalar", NULL, ONE, ONE,
+        OUTPUT_SCALE},
 };
 
-static bool is_present(const struct pd_config *c, enum when when, uint32_t layer)
+static uint32_t properties_of(const struct pd_config *c, uint32_t layer)
 {
     const struct pd_layer *l = &c->layers[layer];
-    bool has_kv = pd_layer_owns_kv(c, layer), projects = c->family == PD_GEMMA_EMBEDDING2;
-    bool qk_norms = l->qk_norms || l->whole_qk_norms, split_biases = l->qkv_biases && !l->fused_qkv_bias;
-    switch (when) {
-    case UNTIED: return !c->tied && c->head == PERIDOT_HEAD_LANGUAGE;
-    case HAS_RULE: return pd_rope_needs_factors(c);
-    case LONG_ROPE: return c->ropes[PD_ROPE_GLOBAL].is_long;
-    case CLASSIFIES: return c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN;
-    case PRE_NORMS: return l->pre_norms;
-    case FUSED_QKV: return l->fused_qkv;
-    case FUSED_GATE_UP: return c->fused_gate_up;
-    case HAS_GATE: return !c->fused_gate_up;
-    case HAS_Q: return !l->fused_qkv;
-    case HAS_KV: return has_kv && !l->fused_qkv;
-    case HAS_V: return has_kv && l->has_v && !l->fused_qkv;
-    case FUSED_QKV_BIASES: return l->qkv_biases && l->fused_qkv_bias;
-    case QKV_BIASES: return split_biases;
-    case QKV_BIASES_AND_KV: return split_biases && has_kv;
-    case QKV_BIASES_AND_V: return split_biases && has_kv && l->has_v;
-    case O_BIASES: return l->o_bias;
-    case FFN_BIASES: return l->ffn_biases;
-    case QK_NORMS: return qk_norms;
-    case QK_NORMS_AND_KV: return qk_norms && has_kv;
-    case POST_NORMS: return l->post_norms;
-    case ATTN_GATES: return l->attn_gate;
-    case EXPERTS: return l->n_experts != 0;
-    case EXPERTS_FUSED: return l->n_experts != 0 && !l->experts_split;
-    case EXPERTS_SPLIT: return l->n_experts != 0 && l->experts_split;
-    case PER_LAYER_INPUTS: return c->per_layer_dim != 0;
-    case PER_LAYER_TABLE: return c->per_layer_dim != 0 && !pd_families[c->family].per_layer_projected;
-    case OUTPUT_SCALES: return l->output_scale;
-    case DENSE_2: return c->embedding.n_dense > 0 && !projects;
-    case DENSE_3: return c->embedding.n_dense > 1;
-    case PROJECTS: return projects;
-    case DRAFTS: return c->target_dim != 0;
-    case ALWAYS: break;
-    }
-    return true;
+    bool projects = c->family == PD_GEMMA_EMBEDDING2;
+    const struct { bool has; uint32_t bit; } all[] = {
+        {l->pre_norms, PRE_NORMS}, {l->post_norms, POST_NORMS}, {l->fused_qkv, FUSED_QKV},
+        {pd_layer_owns_kv(c, layer), KV}, {l->has_v, V}, {l->qk_norms || l->whole_qk_norms, QK_NORMS},
+        {l->attn_gate, ATTN_GATE}, {l->qkv_biases, QKV_BIASES}, {l->fused_qkv_bias, FUSED_QKV_BIAS},
+        {l->o_bias, O_BIAS}, {l->ffn_biases, FFN_BIASES}, {c->fused_gate_up, FUSED_GATE_UP},
+        {l->n_experts != 0, EXPERTS}, {l->experts_split, EXPERTS_SPLIT}, {c->per_layer_dim != 0, PER_LAYER},
+        {pd_families[c->family].per_layer_projected, PER_LAYER_PROJECTED}, {l->output_scale, OUTPUT_SCALE},
+        {!c->tied && c->head == PERIDOT_HEAD_LANGUAGE, UNTIED}, {pd_rope_needs_factors(c), ROPE_FACTORS},
+        {c->ropes[PD_ROPE_GLOBAL].is_long, LONG_ROPE},
+        {c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN, CLASSIFIES},
+        {c->embedding.n_dense > 0, DENSE_2}, {c->embedding.n_dense > 1, DENSE_3}, {projects, PROJECTS},
+        {c->target_dim != 0, DRAFTS}};
+    uint32_t properties = 0;
+    for (size_t i = 0; i < PD_COUNT(all); i++) properties |= all[i].has ? all[i].bit : 0;
+    return properties;
 }
 
 static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
@@ -224,11 +205,12 @@ bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role ro
     *out = (struct pd_plan){.role = role, .layer = layer, .n_dims = row->rows == ONE ? 1 : row->each_expert ? 3 : 2,
         .n_experts = row->each_expert ? c->layers[layer].n_experts : 0,
         .n_rows = size_of(c, row->rows, layer), .n_cols = size_of(c, row->cols, layer), .matrix = row->matrix,
-        .is_bias = row->when >= FUSED_QKV_BIASES && row->when <= FFN_BIASES};
+        .is_bias = role >= PD_FIRST_LAYER_ROLE && strstr(row->gguf, ".bias")};
     out->n_rotated_rows = n_rotated_rows(c, out);
     out->plus_one = is_centred(c, out);
     out->constant = constant_of(c, role);
-    return is_present(c, row->when, layer);
+    uint32_t properties = properties_of(c, layer);
+    return (properties & row->needs) == row->needs && !(properties & row->forbids);
 }
 
 /* ---- names ---- */
@@ -277,7 +259,7 @@ void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_
         || role == PD_ROLE_DENSE_3 || role == PD_ROLE_PRE_PROJ || role == PD_ROLE_POST_PROJ;
     if (outside) prefix = "";
     else if (role == PD_ROLE_OUTPUT) prefix = strncmp(prefix, "language_model.", 15) == 0 ? "language_model." : "";
-    if (pd_families[family].per_layer_projected && table[role].when == PER_LAYER_INPUTS)
+    if (pd_families[family].per_layer_projected && table[role].needs == PER_LAYER)
         nest_name(nested, format);
     write_name(out, *format ? prefix : "", *nested ? nested : format, layer);
 }
