@@ -209,6 +209,9 @@ test_texts() {
     check "streams are whole characters, wherever a reply is cut" [ $? = 0 ]
     ask /api/show '{}'
     check "/api/show says the context that is served" contains out '"llama.context_length":1024'
+    curl -s "$url/v1/models" >"$folder/out"
+    check "and so does /v1/models" contains out '"max_model_len":1024,"context_length":1024,"meta":{"n_vocab":'
+    check "beside the one of its training" contains out '"n_ctx":1024,"n_ctx_train":4096,"n_embd":64,"n_params":'
     long=$(printf 'a %.0s' {1..2000})
     refused /v1/embeddings "{\"input\": [\"a\", \"$long\"]}" "input[1]: This model's maximum context length"
     refused /v1/embeddings '{"input": [[3], [3], [-1]]}' 'input[2]: input contains a number that is not a token id'

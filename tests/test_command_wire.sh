@@ -106,6 +106,9 @@ test_messages_refused() {
         "{$hi, \"max_tokens\": 1, \"thread\": {\"type\": \"create\"}}"
     check "with the code by which clients send all messages" \
         contains out '"details":{"error_code":"thread_unsupported_request"}'
+    anthropic_refused 400 $type 'prompt is too long: ' \
+        "{\"max_tokens\": 1, \"messages\": [$(message user "$(printf 'the lion %.0s' {1..400})")]}"
+    check "as Claude Code knows it" matches out '"message":"prompt is too long: [0-9]+ tokens > 512 maximum"'
     ask /v1/messages "{$hi, \"max_tokens\": 1, \"thread\": null}"
     check "no thread is accepted" [ "$status" = 200 ]
     anthropic_refused 400 $type 'thinking' "{$hi, \"max_tokens\": 1, \"thinking\": {\"type\": \"enabled\"}}"
@@ -212,6 +215,7 @@ test_ollama_chat() {
     check "the oldest turns are left out where all do not fit" [ "$(field prompt_eval_count)" -lt 500 ]
     refused_plainly 400 $path 'maximum context length' "{$name, $opts, \"truncate\": false,
         \"messages\": [$(many_turns 60), $(message user 'Once upon a time')]}"
+    check "in Ollama's words, too" contains out 'the input length exceeds the context length)"'
 }
 
 # many_turns N
@@ -275,6 +279,7 @@ test_ollama_models() {
     ask /api/show "{$name, \"verbose\": true}"
     check "/api/show says what it can do" contains out '"capabilities":["completion","tools"]'
     check "and how long its texts may be" contains out '"gemma2.context_length":512'
+    check "also as a parameter" contains out '"parameters":"num_ctx 512"'
     for path in pull push create copy; do refused_plainly 400 /api/$path 'peridot pull NAME' "{$name}"; done
     ask /api/delete "{$name}" -X DELETE
     check "DELETE, too" contains out '{"error":"/api/delete is not supported: '

@@ -1,5 +1,6 @@
 #include "error.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -71,4 +72,21 @@ static void put_openai(struct serve_buffer *b, const struct serve_error *e)
     serve_put_json(b, doc);
 }
 
-const struct serve_error_form serve_errors_openai = {put_openai, "data: ", "\n\n", false};
+void serve_tell_length(char *out, size_t size, const struct serve_length *l)
+{
+    snprintf(out, size, "This model's maximum context length is %" PRIu32 " tokens. However, your %s resulted in %s%"
+             PRIu64 " tokens. Please reduce the length of the %s.", l->ctx, l->what, l->at_least ? "at least " : "",
+             l->n_prompt, l->what);
+}
+
+bool serve_refuse_length(struct serve_error *e, const struct serve_error_form *form, const struct serve_length *l)
+{
+    char text[sizeof e->message];
+    form->tell_length(text, sizeof text, l);
+    if (e->status) return false;
+    e->n_prompt = l->n_prompt;
+    e->n_ctx = l->ctx;
+    return serve_refuse(e, 400, "context_length_exceeded", form->no_param ? NULL : l->what, "%s", text);
+}
+
+const struct serve_error_form serve_errors_openai = {put_openai, "data: ", "\n\n", serve_tell_length, false};

@@ -75,6 +75,8 @@ static peridot_status copy_adapters(struct serve_model *m, const peridot_model *
 static void copy_info(struct serve_model *m, const peridot_model_info *info)
 {
     m->embedding_size = info->embedding_size;
+    m->d_model = info->d_model;
+    m->n_vocab = info->vocab_size;
     m->pool = info->pool;
     m->only_embeds = info->whole_texts;
     m->sees = info->image_rows > 0;

@@ -17,7 +17,8 @@ struct serve_model {
     char *path;                        /* NULL: the demo model */
     atomic_bool loaded;                /* it is open, and its device was not lost */
     /* set before `known` */
-    uint32_t embedding_size, ctx_max;
+    uint32_t embedding_size, d_model, n_vocab;
+    uint32_t ctx_max;                  /* that it was trained for */
     atomic_uint ctx, n_positions;      /* of its session, which may be smaller when it is opened again */
     uint64_t n_params, weights_size;
     char family[32], type[32];         /* of most weights: "q4_k" */

@@ -51,6 +51,19 @@ int serve_get_health(struct serve_buffer *out, struct serve_server *server, cons
     return ready ? 200 : 503;
 }
 
+/* As llama.cpp's server has it. */
+static void add_meta(yyjson_mut_doc *doc, yyjson_mut_val *o, const struct serve_model *m)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } members[] = {{"n_vocab", m->n_vocab},  {"n_ctx", m->ctx},         {"n_ctx_train", m->ctx_max},
+                   {"n_embd", m->d_model},   {"n_params", m->n_params}, {"size", m->weights_size}};
+    yyjson_mut_val *meta = yyjson_mut_obj_add_obj(doc, o, "meta");
+    for (size_t i = 0; i < CMD_COUNT(members); i++)
+        yyjson_mut_obj_add_uint(doc, meta, members[i].name, members[i].value);
+}
+
 /* adapter: one of the model's, as if it were a model; NULL: the model itself. */
 static yyjson_mut_val *model(yyjson_mut_doc *doc, const struct serve_server *server, const struct serve_model *m,
                              const peridot_adapter *adapter)
@@ -63,7 +76,9 @@ static yyjson_mut_val *model(yyjson_mut_doc *doc, const struct serve_server *ser
     yyjson_mut_obj_add_str(doc, o, "owned_by", "peridot");
     if (adapter) yyjson_mut_obj_add_val(doc, o, "parent", serve_text(doc, m->id, strlen(m->id)));   /* as in vLLM */
     if (!m->known) return o;
-    yyjson_mut_obj_add_uint(doc, o, "max_model_len", m->ctx);
+    yyjson_mut_obj_add_uint(doc, o, "max_model_len", m->ctx);    /* as vLLM says what a request may have, and */
+    yyjson_mut_obj_add_uint(doc, o, "context_length", m->ctx);   /* as OpenRouter does */
+    add_meta(doc, o, m);
     yyjson_mut_val *modalities = yyjson_mut_arr(doc);   /* as OpenRouter has them */
     yyjson_mut_arr_add_str(doc, modalities, "text");
     if (m->sees) yyjson_mut_arr_add_str(doc, modalities, "image");

@@ -17,13 +17,7 @@ static bool refuse_length(struct serve_job *job, uint64_t n_prompt, bool at_leas
         return serve_refuse(&job->error, 400, "context_length_exceeded", what,
                             "The last message is too long for the context of %" PRIu32 " tokens: with the system "
                             "prompt it has %s%" PRIu64 ".", ctx, at_least ? "at least " : "", n_prompt);
-    if (job->api->errors->short_length)
-        return serve_refuse(&job->error, 400, "context_length_exceeded", NULL,
-                            "prompt is too long: %" PRIu64 " tokens > %" PRIu32 " maximum", n_prompt, ctx);
-    return serve_refuse(&job->error, 400, "context_length_exceeded", what,
-                        "This model's maximum context length is %" PRIu32 " tokens. However, your %s resulted in %s%"
-                        PRIu64 " tokens. Please reduce the length of the %s.", ctx, what, at_least ? "at least " : "",
-                        n_prompt, what);
+    return serve_refuse_length(&job->error, job->api->errors, &(struct serve_length){what, n_prompt, at_least, ctx});
 }
 
 /* Tokens of a reply for which no length was given. In a conversation the next message and its reply fit after it. */

@@ -6,6 +6,7 @@
 #include "server.h"
 #include "wire.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 typedef yyjson_mut_doc doc_t;
@@ -76,7 +77,13 @@ static void put_error(struct serve_buffer *b, const struct serve_error *e)
     serve_put_json(b, doc);
 }
 
-const struct serve_error_form serve_errors_anthropic = {put_error, "event: error\ndata: ", "\n\n", true};
+/* What Claude Code looks for. */
+static void tell_length(char *out, size_t size, const struct serve_length *l)
+{
+    snprintf(out, size, "prompt is too long: %" PRIu64 " tokens > %" PRIu32 " maximum", l->n_prompt, l->ctx);
+}
+
+const struct serve_error_form serve_errors_anthropic = {put_error, "event: error\ndata: ", "\n\n", tell_length, true};
 
 /* ---- answers ---- */
 

@@ -2,6 +2,7 @@
 #include "wire_ollama.h"
 #include "server.h"
 
+#include <string.h>
 #include <time.h>
 
 typedef yyjson_mut_doc doc_t;
@@ -16,7 +17,14 @@ static void put_error(struct serve_buffer *b, const struct serve_error *e)
     serve_put_json(b, doc);
 }
 
-const struct serve_error_form serve_errors_ollama = {put_error, "", "\n", false};
+static void tell_length(char *out, size_t size, const struct serve_length *l)
+{
+    static const char own[] = " (the input length exceeds the context length)";
+    serve_tell_length(out, size, l);
+    snprintf(out + strlen(out), size - strlen(out), "%s", own);
+}
+
+const struct serve_error_form serve_errors_ollama = {put_error, "", "\n", tell_length, false};
 
 val_t *serve_time(doc_t *doc, int64_t seconds)
 {

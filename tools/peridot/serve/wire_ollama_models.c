@@ -151,10 +151,12 @@ static bool show(struct serve_buffer *out, struct serve_job *job, const peridot_
 {
     const struct serve_model *m = job->model;
     val_t *root, *info;
+    char parameters[32];
     (void)body;
     doc_t *doc = new_object(&root);
     yyjson_mut_obj_add_str(doc, root, "modelfile", "");
-    yyjson_mut_obj_add_str(doc, root, "parameters", "");
+    snprintf(parameters, sizeof parameters, "num_ctx %" PRIu32, (uint32_t)m->ctx);
+    yyjson_mut_obj_add_strcpy(doc, root, "parameters", parameters);
     yyjson_mut_obj_add_str(doc, root, "template", "");
     yyjson_mut_obj_add_val(doc, root, "details", details(doc, m));
     info = yyjson_mut_obj_add_obj(doc, root, "model_info");
