@@ -187,6 +187,11 @@ PERIDOT_API peridot_status peridot_encode_within(int32_t **out, size_t *n, const
 PERIDOT_API peridot_status peridot_decode(char **out, size_t *size, const peridot_vocab *vocab, const int32_t *ids,
                                           size_t n);
 
+/* The same with control tokens as the vocabulary spells them ("<start_of_turn>"): of ids by a chat template, the text
+ * that it wrote. */
+PERIDOT_API peridot_status peridot_decode_special(char **out, size_t *size, const peridot_vocab *vocab,
+                                                  const int32_t *ids, size_t n);
+
 /* What stands before a place in a text, and what stands after it. */
 typedef struct peridot_infill {
     size_t size;

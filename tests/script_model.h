@@ -121,9 +121,11 @@ static inline void script_write_thinker(const char *path, bool ends)
 /* Which ends at a file separator. */
 static inline void script_write_filler(const char *path)
 {
-    static const char *const marks[] = {"<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|file_separator|>"};
+    static const char *const marks[] = {"<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|file_separator|>",
+        "<|repo_name|>", "<|file_sep|>"};
     const struct script_step steps[] = {{"<|fim_middle|>", "hello"}, {"hello", "\u2581model"},
-        {"\u2581model", "<|file_separator|>"}, {"<|file_separator|>", "us"}, {"<|fim_suffix|>", "de"}, {"us", "us"}};
+        {"\u2581model", "<|file_separator|>"}, {"<|file_separator|>", "us"}, {"<|fim_suffix|>", "de"}, {"us", "us"},
+        {"a", "\n"}, {"\n", "a"}};
     struct tiny t;
     tiny_make(&t);
     for (size_t i = 0; i < PD_COUNT(marks); i++) tiny_add(&t, marks[i], -1000, 4);

@@ -155,6 +155,11 @@ static void test_decode(void **state)
     expect_text(v, ids, 0, "");
     expect_text(v, ids, PD_COUNT(ids), " the  \u20ac \u2047 ");
     expect_text(v, ids + 4, 2, "\xe2\x82");
+    assert_int_equal(peridot_decode_special(&text, &size, v, ids, 4), PERIDOT_OK);
+    assert_string_equal(text, "<bos> the<end_of_turn>  ");
+    assert_int_equal(size, strlen(text));
+    peridot_free(text);
+    assert_int_equal(peridot_decode_special(&text, &size, v, (const int32_t[]){-1}, 1), PERIDOT_ERROR_ARGUMENT);
     const int32_t wrong[] = {(int32_t)t.n, -1, INT32_MIN, INT32_MAX};
     for (size_t i = 0; i < PD_COUNT(wrong); i++) {
         assert_int_equal(peridot_decode(&text, &size, v, &wrong[i], 1), PERIDOT_ERROR_ARGUMENT);

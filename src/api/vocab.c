@@ -71,6 +71,15 @@ peridot_status peridot_decode(char **out, size_t *size, const peridot_vocab *voc
     return pd_tokenizer_decode(out, size, vocab->tokenizer, ids, n);
 }
 
+peridot_status peridot_decode_special(char **out, size_t *size, const peridot_vocab *vocab, const int32_t *ids,
+                                      size_t n)
+{
+    *out = NULL;
+    *size = 0;
+    if (!ids && n) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no token ids were given");
+    return pd_tokenizer_decode_special(out, size, vocab->tokenizer, ids, n);
+}
+
 peridot_status peridot_encode_infill(int32_t **out, size_t *n, const peridot_vocab *vocab, const peridot_infill *infill)
 {
     peridot_infill known;

@@ -211,14 +211,29 @@ static peridot_status append_piece(struct pd_text_buffer *out, bool *started, co
     return pd_text_append_unescaped(out, text + 3 * prefixed, size - 3 * prefixed);
 }
 
-peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids, size_t n)
+/* A dummy prefix, which is no text, stands before the first piece and after bos. */
+static peridot_status append_special(struct pd_text_buffer *out, bool *started, const struct pd_tokenizer *t,
+                                     int32_t id)
+{
+    bool control = id >= 0 && (uint32_t)id < t->pieces.n && t->pieces.piece[id].type == PD_PIECE_CONTROL;
+    if (!control) return append_piece(out, started, t, id);
+    const char *text = pd_pieces_text(&t->pieces, (uint32_t)id);
+    size_t size = t->pieces.piece[id].size;
+    *started = *started || id != t->pieces.bos;
+    if (t->pieces.algorithm == PD_ALGORITHM_BYTE_MERGES) return pd_text_append(out, text, size);
+    return pd_text_append_unescaped(out, text, size);
+}
+
+static peridot_status decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids, size_t n,
+                             peridot_status (*append)(struct pd_text_buffer *out, bool *started,
+                                                      const struct pd_tokenizer *t, int32_t id))
 {
     struct pd_text_buffer text = {0};
     bool started = false;
     peridot_status status = PERIDOT_OK;
     *out = NULL;
     *size = 0;
-    for (size_t i = 0; i < n && status == PERIDOT_OK; i++) status = append_piece(&text, &started, t, ids[i]);
+    for (size_t i = 0; i < n && status == PERIDOT_OK; i++) status = append(&text, &started, t, ids[i]);
     if (status == PERIDOT_OK) status = pd_text_terminate(&text);
     if (status != PERIDOT_OK) {
         free(text.data);
@@ -227,6 +242,17 @@ peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tok
     *out = text.data;
     *size = text.size;
     return PERIDOT_OK;
+}
+
+peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids, size_t n)
+{
+    return decode(out, size, t, ids, n, append_piece);
+}
+
+peridot_status pd_tokenizer_decode_special(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids,
+                                           size_t n)
+{
+    return decode(out, size, t, ids, n, append_special);
 }
 
 peridot_status pd_tokenizer_spell(struct pd_text_buffer *out, const struct pd_tokenizer *t, int32_t id)

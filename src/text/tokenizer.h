@@ -39,6 +39,9 @@ peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tok
 /* Whole text of n ids, allocated, NUL-terminated. Control tokens give nothing. */
 peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids,
                                    size_t n);
+/* The same with the texts of control tokens. */
+peridot_status pd_tokenizer_decode_special(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids,
+                                           size_t n);
 
 /* Appends the bytes that a piece adds to a text that has begun; none of pieces that no text should have: control,
  * unknown and unused ones. */

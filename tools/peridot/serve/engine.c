@@ -113,7 +113,7 @@ static void take_end(struct serve_engine *e, struct serve_task *task, peridot_st
 {
     bool called = task->n_calls && task->calls[task->n_calls - 1].complete;
     task->stop = serve_request_find_stop(task);
-    bool full = task->n_reply == task->n_max && !called && !task->stop;
+    bool full = task->limited || (task->n_reply == task->n_max && !called && !task->stop);
     task->finish = full ? SERVE_FINISH_LENGTH : called ? SERVE_FINISH_CALLS : SERVE_FINISH_STOP;
     if (status == PERIDOT_OK && task->job->kind == SERVE_VECTORS && !serve_finish_vector(task, e->model))
         status = PERIDOT_ERROR_MEMORY;

@@ -72,6 +72,21 @@ static peridot_status copy_adapters(struct serve_model *m, const peridot_model *
     return PERIDOT_OK;
 }
 
+/* What stands before (PERIDOT_ENCODE_BOS) or after a text; "" where that is nothing. */
+static peridot_status copy_mark(char **out, const peridot_vocab *vocab, unsigned flag)
+{
+    int32_t *ids;
+    char *text = NULL;
+    size_t n, size;
+    peridot_status status = peridot_encode(&ids, &n, vocab, "", 0, flag);
+    if (status == PERIDOT_OK) status = peridot_decode_special(&text, &size, vocab, ids, n);
+    peridot_free(ids);
+    if (status != PERIDOT_OK) return status;
+    *out = strdup(text);
+    peridot_free(text);
+    return *out ? PERIDOT_OK : cmd_fail_alloc(size, "a model");
+}
+
 static void copy_info(struct serve_model *m, const peridot_model_info *info)
 {
     m->embedding_size = info->embedding_size;
@@ -93,6 +108,8 @@ peridot_status serve_facts_read(struct serve_server *s, struct serve_model *m, c
     copy_info(m, peridot_model_get_info(model));
     cmd_ranking_labels(m->rank_labels, model);
     CMD_TRY(choose_template(s, m, model));
+    CMD_TRY(copy_mark(&m->bos, peridot_model_vocab(model), PERIDOT_ENCODE_BOS));
+    CMD_TRY(copy_mark(&m->eos, peridot_model_vocab(model), PERIDOT_ENCODE_EOS));
     CMD_TRY(copy_tasks(m, model));
     CMD_TRY(copy_adapters(m, model));
     m->known = true;
@@ -102,6 +119,9 @@ peridot_status serve_facts_read(struct serve_server *s, struct serve_model *m, c
 void serve_facts_free(struct serve_model *m)
 {
     free(m->template_note);
+    free(m->bos);
+    free(m->eos);
+    m->template_note = m->bos = m->eos = NULL;
     for (uint32_t i = 0; i < m->n_prefixes; i++) {
         free(m->prefixes[i].task);
         free(m->prefixes[i].prefix);

@@ -9,6 +9,7 @@
 #include "read.h"
 #include "tools.h"
 #include "wire.h"
+#include "wire_llama.h"
 #include "wire_ollama_models.h"
 #include "../os.h"
 
@@ -58,7 +59,9 @@ static const struct page {
     int (*get)(struct serve_buffer *out, struct serve_server *server, const char *path);   /* gives the status */
 } pages[] = {
     {"/", true, false, 1, "text/html; charset=utf-8", serve_get_page},
-    {"/health", true, false, 0, "application/json", serve_get_health},
+    {"/v1/health", true, false, 0, "application/json", serve_get_health},
+    {"/props", false, false, 0, "application/json", serve_get_props},
+    {"/slots", false, false, 0, "application/json", serve_get_slots},
     {"/openapi.json", true, false, 2, "application/json", serve_get_openapi},
     {"/metrics", false, false, 0, "text/plain; version=0.0.4; charset=utf-8", serve_get_metrics},
     {"/v1/models", false, false, 0, "application/json", serve_get_models},
@@ -342,6 +345,7 @@ static struct exchange *begin(struct serve_http *http, struct MHD_Connection *c,
     if (check(x, http->server, c) && x->api) {
         x->job = serve_job_new(http->server, x->api);
         if (!x->job) serve_refuse(&x->error, 500, NULL, NULL, "out of memory");
+        else x->job->bare = strncmp(url, "/v1/", 4) != 0;
     }
     set_waiting(http, c, false);
     return x;

@@ -19,7 +19,7 @@ struct serve_interface;
 enum serve_api {
     SERVE_CHAT, SERVE_COMPLETIONS, SERVE_RESPONSES, SERVE_EMBEDDINGS, SERVE_TOKENIZE, SERVE_DETOKENIZE, SERVE_MESSAGES,
     SERVE_COUNT_TOKENS, SERVE_OLLAMA_CHAT, SERVE_GENERATE, SERVE_EMBED, SERVE_EMBED_ONE, SERVE_SHOW,
-    SERVE_RERANK, SERVE_LIST_TOOLS, SERVE_CALL_TOOL, SERVE_N_APIS
+    SERVE_RERANK, SERVE_COMPLETION, SERVE_INFILL, SERVE_APPLY_TEMPLATE, SERVE_LIST_TOOLS, SERVE_CALL_TOOL, SERVE_N_APIS
 };
 
 /* What a job asks for: a reply, the continuation of a text, vectors, scores of documents, what the reader answers
@@ -71,7 +71,9 @@ struct serve_task {
     peridot_request *request;
     uint32_t n_pauses;         /* times that it gave way to another */
     bool counted;              /* the request's prompt is evaluated, and was counted */
-    double last_s;             /* when it had a token last */
+    double first_s, last_s;    /* when it had its first token, and its last */
+    size_t line;               /* where the last line of its text begins that was looked at; 0: none was */
+    bool limited;              /* its time is up, or a line is indented too little */
     double prompt_s, reply_s;  /* that both took */
     /* what came out */
     struct serve_buffer text, thought;
@@ -125,7 +127,13 @@ struct serve_job {
     size_t size;               /* of the body, which is freed once it is read */
     bool is_long;              /* by its body; counted in the server's n_long */
     yyjson_doc *document;      /* stop texts are in it */
+    bool bare;                 /* its path lacks the /v1 that it could have */
     bool stream, include_usage, echo, base64, wants_pieces, token_ids;
+    bool special;              /* control tokens may stand in its texts */
+    float most_ms;             /* for a reply, once it has a line; 0 or less: no limit */
+    uint32_t n_indent;         /* characters that its lines are indented by at least, after the first */
+    yyjson_val *fields;        /* of the answer, in the document: the only ones that are wanted; NULL: all */
+    bool cut;                  /* some of the texts was left out of the prompt */
     bool logprobs;
     uint32_t n_top, n, think;
     bool raw;                  /* the prompt is a text, not a message */

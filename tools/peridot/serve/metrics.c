@@ -54,6 +54,14 @@ void serve_gauge_add(struct serve_metrics *m, enum serve_gauge gauge, double cha
     pthread_mutex_unlock(&m->lock);
 }
 
+double serve_gauge_get(struct serve_metrics *m, enum serve_gauge gauge)
+{
+    pthread_mutex_lock(&m->lock);
+    double value = m->gauges[gauge];
+    pthread_mutex_unlock(&m->lock);
+    return value;
+}
+
 void serve_observe(struct serve_metrics *m, enum serve_histogram histogram, double seconds)
 {
     size_t i = 0;

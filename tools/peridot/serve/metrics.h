@@ -29,6 +29,7 @@ struct serve_metrics {
 void serve_count(struct serve_metrics *m, enum serve_counter counter, uint64_t n);
 /* A gauge is the sum of what the engines have. */
 void serve_gauge_add(struct serve_metrics *m, enum serve_gauge gauge, double change);
+double serve_gauge_get(struct serve_metrics *m, enum serve_gauge gauge);
 void serve_observe(struct serve_metrics *m, enum serve_histogram histogram, double seconds);
 void serve_put_metrics(struct serve_buffer *out, struct serve_metrics *m);
 

@@ -22,6 +22,7 @@ struct serve_model {
     atomic_uint ctx, n_positions;      /* of its session, which may be smaller when it is opened again */
     uint64_t n_params, weights_size;
     char family[32], type[32];         /* of most weights: "q4_k" */
+    char *bos, *eos;                   /* texts of these tokens; "": it has none */
     peridot_pool pool;
     int32_t rank_labels[2];            /* see cmd_ranking_labels */
     bool only_embeds;                  /* it is an embedding model */

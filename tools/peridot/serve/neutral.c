@@ -5,9 +5,9 @@
 #include <string.h>
 
 enum {
-    CHAT = SERVE_SET_CHAT, COMPLETIONS = SERVE_SET_COMPLETIONS, RESPONSES = SERVE_SET_RESPONSES,
-    EMBEDDINGS = SERVE_SET_EMBEDDINGS, TOKENIZE = SERVE_SET_TOKENIZE, WRITES = SERVE_SET_WRITES,
-    OPENAI = SERVE_SET_OPENAI, TEXTS = CHAT | COMPLETIONS,
+    CHAT = SERVE_SET_CHATS, COMPLETIONS = SERVE_SET_COMPLETIONS, RESPONSES = SERVE_SET_RESPONSES,
+    EMBEDDINGS = SERVE_SET_EMBEDDINGS, WRITES = SERVE_SET_WRITES,
+    OPENAI = SERVE_SET_OPENAI, LLAMA = SERVE_SET_LLAMA, TEXTS = CHAT | COMPLETIONS | LLAMA,
     MESSAGES = SERVE_SET_MESSAGES, ANTHROPIC = SERVE_SET_ANTHROPIC,
     OLLAMA_CHAT = SERVE_SET_OLLAMA_CHAT, GENERATE = SERVE_SET_GENERATE, SHOW = SERVE_SET_SHOW,
     OLLAMA = SERVE_SET_OLLAMA, OPTIONS = SERVE_SET_OPTIONS
@@ -123,6 +123,7 @@ static const struct neutral neutrals[] = {
     {"n_predict", WRITES, "-1"},                   /* L: here it is max_tokens */
     {"n_indent", WRITES, "0"},                     /* L */
     {"t_max_predict_ms", WRITES, "0"},             /* L */
+    {"t_max_prompt_ms", LLAMA, NULL},              /* L, which does nothing with it either */
     {"n_keep", WRITES, NULL},                      /* L: a full context ends the text, and nothing is thrown away */
     {"n_discard", WRITES, NULL},                   /* L */
     /* how messages become a prompt */
@@ -131,7 +132,6 @@ static const struct neutral neutrals[] = {
     {"echo", CHAT, "false"},                       /* V */
     {"add_special_tokens", CHAT, "false"},         /* V */
     {"add_special_tokens", COMPLETIONS | EMBEDDINGS, "true"},
-    {"parse_special", TOKENIZE, "false"},          /* L */
     {"documents", CHAT, "[]"},                     /* V */
     {"chat_template", CHAT, ONLY_NULL},            /* V */
     {"template", GENERATE, "\"\""},                /* A */

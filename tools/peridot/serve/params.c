@@ -8,10 +8,11 @@
 #include <string.h>
 
 enum {
-    CHAT = SERVE_SET_CHAT, COMPLETIONS = SERVE_SET_COMPLETIONS, RESPONSES = SERVE_SET_RESPONSES,
+    CHAT = SERVE_SET_CHATS, COMPLETIONS = SERVE_SET_COMPLETIONS, RESPONSES = SERVE_SET_RESPONSES,
     EMBEDDINGS = SERVE_SET_EMBEDDINGS, TOKENIZE = SERVE_SET_TOKENIZE, DETOKENIZE = SERVE_SET_DETOKENIZE,
     WRITES = SERVE_SET_WRITES, OPENAI = SERVE_SET_OPENAI,
     MESSAGES = SERVE_SET_MESSAGES, ANTHROPIC = SERVE_SET_ANTHROPIC, RERANK = SERVE_SET_RERANK,
+    COMPLETION = SERVE_SET_COMPLETION, INFILL = SERVE_SET_INFILL, LLAMA = SERVE_SET_LLAMA,
     OLLAMA_CHAT = SERVE_SET_OLLAMA_CHAT, GENERATE = SERVE_SET_GENERATE, SHOW = SERVE_SET_SHOW,
     EMBED = SERVE_SET_EMBED, EMBED_ONE = SERVE_SET_EMBED_ONE, OLLAMA = SERVE_SET_OLLAMA, OPTIONS = SERVE_SET_OPTIONS
 };
@@ -100,10 +101,11 @@ static bool read_lora(struct serve_job *job, const struct serve_param *p, yyjson
 static bool read_max(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     double x;
+    bool texts = (COMPLETIONS | LLAMA) >> job->api->id & 1;
     if (!serve_param_whole(&x, p, value)) return serve_param_refuse_range(job, p);
-    if (x == 0 && job->api->id != SERVE_COMPLETIONS && !(p->apis & OPTIONS))
+    if (x == 0 && !texts && !(p->apis & OPTIONS))
         return serve_param_refuse(job, p, "must be at least 1, or -1 for no limit");
-    job->max_given = x > 0 || job->api->id == SERVE_COMPLETIONS;   /* which would be short without */
+    job->max_given = x > 0 || texts;   /* completions would be short without */
     job->n_max = x < 0 ? UINT32_MAX : (uint64_t)x;
     return true;
 }
@@ -263,6 +265,26 @@ static bool read_suffix(struct serve_job *job, const struct serve_param *p, yyjs
     return true;
 }
 
+/* llama.cpp's. */
+static bool read_schema(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    if (!yyjson_is_obj(value)) return serve_param_refuse(job, p, "must be an object");
+    free(job->schema);
+    job->schema = yyjson_val_write(value, 0, NULL);
+    return job->schema || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+}
+
+static bool read_fields(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    size_t i, n;
+    yyjson_val *each;
+    bool good = yyjson_is_arr(value) && yyjson_arr_size(value) <= 256;
+    yyjson_arr_foreach(value, i, n, each) good = good && yyjson_is_str(each);
+    if (!good) return serve_param_refuse(job, p, "must be a list of at most 256 names");
+    job->fields = yyjson_arr_size(value) ? value : NULL;
+    return true;
+}
+
 static bool read_ctx(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     double x;
@@ -289,7 +311,11 @@ static const struct serve_param params[] = {
     {"lora", OPENAI | MESSAGES, .read = read_lora},
     {"messages", CHAT | ANTHROPIC | OLLAMA_CHAT, .read = read_nothing},
     {"name", SHOW, .read = read_model},
-    {"prompt", COMPLETIONS | GENERATE | EMBED_ONE, .read = read_nothing},
+    {"prompt", COMPLETIONS | COMPLETION | GENERATE | EMBED_ONE, .read = read_nothing},
+    {"prompt", INFILL, .read = read_text},
+    {"input_prefix", INFILL, .read = read_text},
+    {"input_suffix", INFILL, .read = read_text},
+    {"input_extra", INFILL, .read = read_nothing},
     {"input", RESPONSES | EMBEDDINGS | EMBED, .read = read_nothing},
     {"system", ANTHROPIC, .read = read_nothing},
     {"system", GENERATE, .read = read_text},
@@ -302,8 +328,15 @@ static const struct serve_param params[] = {
     {"content", TOKENIZE, .read = read_nothing},
     {"tokens", DETOKENIZE, .read = read_nothing},
     {"add_special", TOKENIZE, .read = read_bool, AT(echo)},
+    {"parse_special", TOKENIZE, .read = read_bool, AT(special)},
     {"with_pieces", TOKENIZE, .read = read_bool, AT(wants_pieces)},
-    {"max_tokens", CHAT | COMPLETIONS, .read = read_max, .min = -1, .max = 1e9},
+    {"n_predict", LLAMA, .read = read_max, .min = -2, .max = 1e9},
+    {"n_indent", LLAMA, .read = read_u32, AT(n_indent), .min = 0, .max = 1e6},
+    {"t_max_predict_ms", LLAMA, .read = read_float, AT(most_ms), .min = -1, .max = 1e9},
+    {"response_fields", LLAMA, .read = read_fields},
+    {"return_tokens", LLAMA, .read = read_bool, AT(token_ids)},
+    {"json_schema", LLAMA, .read = read_schema},
+    {"max_tokens", CHAT | COMPLETIONS | LLAMA, .read = read_max, .min = -1, .max = 1e9},
     {"max_tokens", MESSAGES, .read = read_max, .min = 1, .max = 1e9},
     {"max_completion_tokens", CHAT, .read = read_max, .min = -1, .max = 1e9},
     {"num_predict", OPTIONS, .read = read_max, .min = -2, .max = 1e9},
@@ -322,9 +355,9 @@ static const struct serve_param params[] = {
     {"top_k", WRITES | MESSAGES | OPTIONS, .read = read_u32, AT(sampling.top_k), .min = 0, .max = 1e9},
     {"min_p", WRITES | OPTIONS, .read = read_float, AT(sampling.min_p), .min = 0, .max = 1},
     {"repeat_penalty", WRITES | OPTIONS, .read = read_float, AT(sampling.repeat_penalty), .min = 0, .max = 100},
-    {"presence_penalty", CHAT | COMPLETIONS | OPTIONS, .read = read_float, AT(sampling.presence_penalty),
+    {"presence_penalty", CHAT | COMPLETIONS | LLAMA | OPTIONS, .read = read_float, AT(sampling.presence_penalty),
      .min = -2, .max = 2},
-    {"frequency_penalty", CHAT | COMPLETIONS | OPTIONS, .read = read_float, AT(sampling.frequency_penalty),
+    {"frequency_penalty", CHAT | COMPLETIONS | LLAMA | OPTIONS, .read = read_float, AT(sampling.frequency_penalty),
      .min = -2, .max = 2},
     {"seed", WRITES | MESSAGES | OPTIONS, .read = read_seed, .min = -0x1p53, .max = 0x1p53},
     {"logit_bias", CHAT | COMPLETIONS, .read = read_bias},

@@ -57,6 +57,16 @@ static void choose_model(struct serve_job *job)
     job->adapters[job->n_adapters++] = *adapter;
 }
 
+/* /completions is llama.cpp's own where it is asked for by that server's name of the length, and OpenAI's else, whose
+ * clients are often given a base URL without its /v1. */
+static void choose_interface(struct serve_job *job)
+{
+    yyjson_val *root = yyjson_doc_get_root(job->document);
+    if (job->bare && job->api->id == SERVE_COMPLETIONS && yyjson_obj_get(root, "n_predict")
+        && !yyjson_obj_get(root, "max_tokens"))
+        job->api = serve_interface_get(SERVE_COMPLETION);
+}
+
 static bool parse(struct serve_job *job)
 {
     yyjson_read_err error;
@@ -65,6 +75,7 @@ static bool parse(struct serve_job *job)
     if (!job->document)
         return serve_refuse(&job->error, 400, "invalid_json", NULL, "the body is not JSON: %s at byte %zu", error.msg,
                             error.pos);
+    choose_interface(job);
     set_defaults(job);
     choose_model(job);
     return true;

@@ -45,6 +45,7 @@ static void see_token(struct serve_task *task, int32_t token)
         peridot_request_done(task->request, NULL, &stats);
         count_prompt(task, &stats);
     }
+    if (task->n_reply == 0) task->first_s = now;
     if (task->n_reply == 0) serve_observe(m, SERVE_FIRST_TOKEN, now - task->job->begun_s);
     else serve_observe(m, SERVE_NEXT_TOKEN, now - task->last_s);
     serve_count(m, SERVE_GENERATED_TOKENS, 1);
@@ -52,17 +53,44 @@ static void see_token(struct serve_task *task, int32_t token)
     task->tokens[task->n_prompt + task->n_reply++] = token;
 }
 
+/* What of the text is a line that is indented less than the request wants is left out. */
+static bool is_indented_less(struct serve_task *task)
+{
+    struct serve_buffer *b = &task->text;
+    for (;;) {
+        size_t at = task->line;
+        while (at < b->size && (b->data[at] == ' ' || b->data[at] == '\t')) at++;
+        if (task->line && at < b->size && at - task->line < task->job->n_indent) {
+            b->size = at;
+            return true;
+        }
+        const char *end = b->size ? memchr(b->data + task->line, '\n', b->size - task->line) : NULL;
+        if (!end) return false;
+        task->line = (size_t)(end + 1 - b->data);
+    }
+}
+
+/* Whether the reply ends with these `size` bytes, as llama.cpp's server has it: its time is up at the end of a line. */
+static bool is_limited(struct serve_task *task, const char *text, size_t size)
+{
+    const struct serve_job *job = task->job;
+    bool late = job->most_ms > 0 && 1e3 * (cmd_now() - task->first_s) > (double)job->most_ms;
+    return (late && size && memchr(text, '\n', size)) || (job->n_indent && is_indented_less(task));
+}
+
 static bool take_text(void *user, int32_t token, const char *text, size_t size)
 {
     struct serve_task *task = user;
+    if (task->limited) return false;
     if (token >= 0) {
         see_token(task, token);
         if (task->job->logprobs) serve_take_token(task, token);
     }
     serve_put(&task->text, text, size);
+    task->limited = is_limited(task, text, size);
     if (task->text.failed) serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory for the text of an answer");
     else serve_write_piece(task);
-    return !task->job->error.status;   /* where nobody waits for it any more the sweep ends it */
+    return !task->limited && !task->job->error.status;   /* where nobody waits for it any more the sweep ends it */
 }
 
 static bool take_thought(void *user, int32_t token, const char *text, size_t size)

@@ -48,7 +48,8 @@ static bool encode_text(int32_t **ids, size_t *n, struct serve_job *job, const p
 {
     struct serve_buffer text = {0};
     peridot_encode_limit limit = serve_limit(job);
-    unsigned flags = PERIDOT_ENCODE_BOS | (job->kind == SERVE_VECTORS ? PERIDOT_ENCODE_EOS : 0u);
+    unsigned flags = PERIDOT_ENCODE_BOS | (job->kind == SERVE_VECTORS ? PERIDOT_ENCODE_EOS : 0u)
+                   | (job->special ? PERIDOT_ENCODE_SPECIAL : 0u);
     if (job->prefix) serve_put(&text, job->prefix, strlen(job->prefix));
     serve_put(&text, yyjson_get_str(value), yyjson_get_len(value));
     peridot_status status = text.failed ? PERIDOT_ERROR_MEMORY

@@ -19,8 +19,12 @@ enum {
     SERVE_SET_OLLAMA_CHAT = 1 << SERVE_OLLAMA_CHAT, SERVE_SET_GENERATE = 1 << SERVE_GENERATE,
     SERVE_SET_EMBED = 1 << SERVE_EMBED, SERVE_SET_EMBED_ONE = 1 << SERVE_EMBED_ONE, SERVE_SET_SHOW = 1 << SERVE_SHOW,
     SERVE_SET_RERANK = 1 << SERVE_RERANK,
+    SERVE_SET_COMPLETION = 1 << SERVE_COMPLETION, SERVE_SET_INFILL = 1 << SERVE_INFILL,
+    SERVE_SET_APPLY_TEMPLATE = 1 << SERVE_APPLY_TEMPLATE,
     SERVE_SET_OPTIONS = 1 << SERVE_N_APIS,   /* members of Ollama's `options` */
-    SERVE_SET_WRITES = SERVE_SET_CHAT | SERVE_SET_COMPLETIONS | SERVE_SET_RESPONSES,
+    SERVE_SET_LLAMA = SERVE_SET_COMPLETION | SERVE_SET_INFILL,   /* llama.cpp's server's own */
+    SERVE_SET_CHATS = SERVE_SET_CHAT | SERVE_SET_APPLY_TEMPLATE,
+    SERVE_SET_WRITES = SERVE_SET_CHATS | SERVE_SET_COMPLETIONS | SERVE_SET_RESPONSES | SERVE_SET_LLAMA,
     SERVE_SET_OPENAI = SERVE_SET_WRITES | SERVE_SET_EMBEDDINGS | SERVE_SET_RERANK,
     SERVE_SET_ANTHROPIC = SERVE_SET_MESSAGES | SERVE_SET_COUNT_TOKENS,
     SERVE_SET_OLLAMA = SERVE_SET_OLLAMA_CHAT | SERVE_SET_GENERATE | SERVE_SET_EMBED | SERVE_SET_EMBED_ONE
@@ -59,7 +63,8 @@ struct serve_interface {
 extern const struct serve_interface serve_wire_chat, serve_wire_completions, serve_wire_responses,
     serve_wire_embeddings, serve_wire_tokenize, serve_wire_detokenize,
     serve_wire_messages, serve_wire_count_tokens, serve_wire_ollama_chat, serve_wire_generate, serve_wire_embed,
-    serve_wire_embed_one, serve_wire_show, serve_wire_rerank, serve_wire_list_tools, serve_wire_call_tool;
+    serve_wire_embed_one, serve_wire_show, serve_wire_rerank, serve_wire_completion, serve_wire_infill,
+    serve_wire_apply_template, serve_wire_list_tools, serve_wire_call_tool;
 
 const struct serve_interface *serve_interface_get(enum serve_api id);
 

@@ -1,0 +1,338 @@
+/* What llama.cpp's server has of its own, as editors' plugins and its clients use it: POST /completion (and
+ * /completions, see read.c), /infill and /apply-template, GET /props and /slots; /tokenize and /detokenize are in
+ * wire_tokens.c. Here slots are the texts that are written at the same time: any request may have any. */
+#include "wire_llama.h"
+#include "infill.h"
+#include "messages.h"
+#include "texts.h"
+#include "tokens.h"
+#include "wire.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+typedef yyjson_mut_doc doc_t;
+typedef yyjson_mut_val val_t;
+
+/* ---- errors ---- */
+
+static void put_error(struct serve_buffer *b, const struct serve_error *e)
+{
+    static const struct {
+        int status;
+        const char *type;
+    } types[] = {{401, "authentication_error"}, {403, "permission_error"},    {404, "not_found_error"},
+                 {429, "unavailable_error"},    {500, "server_error"},        {501, "not_supported_error"},
+                 {503, "unavailable_error"}};
+    const char *type = e->n_prompt ? "exceed_context_size_error" : "invalid_request_error";
+    doc_t *doc = cmd_json_new();
+    val_t *root = yyjson_mut_obj(doc), *error = yyjson_mut_obj(doc);
+    for (size_t i = 0; i < CMD_COUNT(types); i++)
+        if (types[i].status == e->status) type = types[i].type;
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_val(doc, root, "error", error);
+    yyjson_mut_obj_add_int(doc, error, "code", e->status);
+    yyjson_mut_obj_add_val(doc, error, "message", serve_error_sentence(doc, e));
+    yyjson_mut_obj_add_str(doc, error, "type", type);
+    if (e->n_prompt) {
+        yyjson_mut_obj_add_uint(doc, error, "n_prompt_tokens", e->n_prompt);
+        yyjson_mut_obj_add_uint(doc, error, "n_ctx", e->n_ctx);
+    }
+    serve_put_json(b, doc);
+}
+
+static void tell_length(char *out, size_t size, const struct serve_length *l)
+{
+    snprintf(out, size, "request (%s%" PRIu64 " tokens) exceeds the available context size (%" PRIu32
+             " tokens), try increasing it", l->at_least ? "at least " : "", l->n_prompt, l->ctx);
+}
+
+const struct serve_error_form serve_errors_llama = {put_error, "data: ", "\n\n", tell_length, true};
+
+/* ---- answers ---- */
+
+static void add_real(doc_t *doc, val_t *o, const char *name, double value)
+{
+    yyjson_mut_obj_add_real(doc, o, name, isfinite(value) ? value : 0);
+}
+
+/* How a text is drawn: of a job's, or where a request says nothing. */
+static void add_settings(doc_t *doc, val_t *o, const peridot_sampling *s)
+{
+    yyjson_mut_obj_add_uint(doc, o, "seed", s->seed);
+    add_real(doc, o, "temperature", (double)s->temperature);
+    yyjson_mut_obj_add_uint(doc, o, "top_k", s->top_k);
+    add_real(doc, o, "top_p", (double)s->top_p);
+    add_real(doc, o, "min_p", (double)s->min_p);
+    add_real(doc, o, "repeat_penalty", s->repeat_penalty > 0 ? (double)s->repeat_penalty : 1);
+    add_real(doc, o, "presence_penalty", (double)s->presence_penalty);
+    add_real(doc, o, "frequency_penalty", (double)s->frequency_penalty);
+}
+
+static val_t *settings(doc_t *doc, const struct serve_task *task)
+{
+    const struct serve_job *job = task->job;
+    val_t *o = yyjson_mut_obj(doc), *stop = yyjson_mut_arr(doc);
+    yyjson_mut_obj_add_uint(doc, o, "n_ctx", job->model->ctx);
+    yyjson_mut_obj_add_uint(doc, o, "n_predict", task->n_max);
+    add_settings(doc, o, &task->sampling);
+    for (size_t i = 0; i < job->sampling.n_stop; i++) yyjson_mut_arr_append(stop, serve_string(doc, job->stops[i]));
+    yyjson_mut_obj_add_val(doc, o, "stop", stop);
+    yyjson_mut_obj_add_bool(doc, o, "stream", job->stream);
+    yyjson_mut_obj_add_uint(doc, o, "n_indent", job->n_indent);
+    add_real(doc, o, "t_max_predict_ms", (double)job->most_ms);
+    return o;
+}
+
+/* "NAME_n", "NAME_ms", "NAME_per_token_ms", "NAME_per_second" */
+static void add_rate(doc_t *doc, val_t *o, const char *name, size_t n, double seconds)
+{
+    const struct {
+        const char *what;
+        double value;
+    } all[] = {{"ms", 1e3 * seconds},
+               {"per_token_ms", n ? 1e3 * seconds / (double)n : 0},
+               {"per_second", seconds > 0 ? (double)n / seconds : 0}};
+    char key[48];
+    snprintf(key, sizeof key, "%s_n", name);
+    yyjson_mut_obj_add(o, yyjson_mut_strcpy(doc, key), yyjson_mut_uint(doc, n));
+    for (size_t i = 0; i < CMD_COUNT(all); i++) {
+        snprintf(key, sizeof key, "%s_%s", name, all[i].what);
+        yyjson_mut_obj_add(o, yyjson_mut_strcpy(doc, key), yyjson_mut_real(doc, all[i].value));
+    }
+}
+
+static val_t *timings(doc_t *doc, const struct serve_task *task)
+{
+    val_t *o = yyjson_mut_obj(doc);
+    size_t cached = cmd_min(task->n_cached, task->n_prompt);
+    yyjson_mut_obj_add_uint(doc, o, "cache_n", cached);
+    add_rate(doc, o, "prompt", task->n_prompt - cached, task->prompt_s);
+    add_rate(doc, o, "predicted", task->n_reply, task->reply_s);
+    return o;
+}
+
+static val_t *prompt_text(doc_t *doc, const struct serve_task *task)
+{
+    char *text;
+    size_t size;
+    if (peridot_decode_special(&text, &size, task->job->vocab, task->tokens, task->n_prompt) != PERIDOT_OK) {
+        cmd_json_fail();
+        return NULL;
+    }
+    val_t *value = serve_text(doc, text, size);
+    peridot_free(text);
+    return value;
+}
+
+/* What every answer begins with, and every event: the text, and the tokens where they are asked for. */
+static val_t *begin(doc_t *doc, struct serve_task *task, val_t *content, bool stop)
+{
+    val_t *o = yyjson_mut_obj(doc), *tokens = yyjson_mut_arr(doc);
+    size_t first = task->n_ids_sent;
+    if (task->job->token_ids) {
+        tokens = serve_token_ids(doc, task->tokens + task->n_prompt + first, task->n_reply - first);
+        task->n_ids_sent = task->n_reply;
+    }
+    yyjson_mut_obj_add_uint(doc, o, "index", task->index);
+    yyjson_mut_obj_add_val(doc, o, "content", content);
+    yyjson_mut_obj_add_val(doc, o, "tokens", tokens);
+    yyjson_mut_obj_add_int(doc, o, "id_slot", 0);
+    yyjson_mut_obj_add_bool(doc, o, "stop", stop);
+    yyjson_mut_obj_add_uint(doc, o, "tokens_predicted", task->n_reply);
+    yyjson_mut_obj_add_uint(doc, o, "tokens_evaluated", task->n_prompt);
+    return o;
+}
+
+/* "timings/prompt_n" is prompt_n of timings; NULL: there is no such. */
+static val_t *find_field(val_t *o, const char *path, size_t size)
+{
+    while (o) {
+        const char *end = memchr(path, '/', size);
+        size_t n = end ? (size_t)(end - path) : size;
+        o = yyjson_mut_obj_getn(o, path, n);
+        if (!end) break;
+        path += n + 1, size -= n + 1;
+    }
+    return o;
+}
+
+/* The fields that are wanted, each under the name that it is asked for by. */
+static val_t *choose_fields(doc_t *doc, val_t *o, yyjson_val *fields)
+{
+    val_t *chosen = yyjson_mut_obj(doc);
+    size_t i, n;
+    yyjson_val *each;
+    if (!fields) return o;
+    yyjson_arr_foreach(fields, i, n, each) {
+        val_t *found = find_field(o, yyjson_get_str(each), yyjson_get_len(each));
+        if (!found || yyjson_mut_obj_getn(chosen, yyjson_get_str(each), yyjson_get_len(each))) continue;
+        yyjson_mut_obj_add(chosen, yyjson_mut_strn(doc, yyjson_get_str(each), yyjson_get_len(each)),
+                           yyjson_mut_val_mut_copy(doc, found));
+    }
+    return chosen;
+}
+
+static val_t *whole(doc_t *doc, struct serve_task *task, val_t *content)
+{
+    const struct serve_job *job = task->job;
+    const char *type = task->finish == SERVE_FINISH_LENGTH ? "limit" : task->stop ? "word" : "eos";
+    val_t *o = begin(doc, task, content, true);
+    yyjson_mut_obj_add_val(doc, o, "model", serve_string(doc, serve_job_model(job)));
+    yyjson_mut_obj_add_val(doc, o, "generation_settings", settings(doc, task));
+    yyjson_mut_obj_add_val(doc, o, "prompt", prompt_text(doc, task));
+    yyjson_mut_obj_add_bool(doc, o, "has_new_line", task->text.size && memchr(task->text.data, '\n', task->text.size));
+    yyjson_mut_obj_add_bool(doc, o, "truncated", job->cut);
+    yyjson_mut_obj_add_str(doc, o, "stop_type", type);
+    yyjson_mut_obj_add_val(doc, o, "stopping_word", serve_string(doc, task->stop ? task->stop : ""));
+    yyjson_mut_obj_add_uint(doc, o, "tokens_cached", task->n_prompt + task->n_reply);
+    yyjson_mut_obj_add_val(doc, o, "timings", timings(doc, task));
+    return choose_fields(doc, o, job->fields);
+}
+
+static void piece(struct serve_task *task, const char *text, size_t size)
+{
+    if (!size) return;
+    doc_t *doc = cmd_json_new();
+    yyjson_mut_doc_set_root(doc, begin(doc, task, serve_text(doc, text, size), false));
+    serve_send_event(task->job, NULL, doc);
+}
+
+static void end(struct serve_job *job)
+{
+    for (size_t i = 0; i < job->n_tasks; i++) {
+        doc_t *doc = cmd_json_new();
+        yyjson_mut_doc_set_root(doc, whole(doc, &job->tasks[i], yyjson_mut_str(doc, "")));
+        serve_send_event(job, NULL, doc);
+    }
+}
+
+/* One, or a list where there are several prompts. */
+static doc_t *body(struct serve_job *job)
+{
+    doc_t *doc = cmd_json_new();
+    val_t *list = yyjson_mut_arr(doc);
+    for (size_t i = 0; i < job->n_tasks; i++) {
+        struct serve_task *task = &job->tasks[i];
+        yyjson_mut_arr_append(list, whole(doc, task, serve_text(doc, task->text.data, task->text.size)));
+    }
+    yyjson_mut_doc_set_root(doc, job->n_tasks == 1 ? yyjson_mut_arr_remove_first(list) : list);
+    return doc;
+}
+
+/* Control tokens count in a prompt, which may be one that /apply-template made. */
+static bool read_completion(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
+                            yyjson_val *root)
+{
+    job->special = true;
+    return serve_read_texts(out, job, vocab, root);
+}
+
+const struct serve_interface serve_wire_completion = {
+    .id = SERVE_COMPLETION, .path = "/completion", .kind = SERVE_TEXT, .input = "prompt", .schema = "json_schema",
+    .errors = &serve_errors_llama, .stream_type = SERVE_EVENTS, .ping = ":\n\n", .read = read_completion,
+    .piece = piece, .end = end, .body = body,
+};
+const struct serve_interface serve_wire_infill = {
+    .id = SERVE_INFILL, .path = "/infill", .kind = SERVE_TEXT, .input = "prompt", .schema = "json_schema",
+    .errors = &serve_errors_llama, .stream_type = SERVE_EVENTS, .ping = ":\n\n", .read = serve_read_infill,
+    .piece = piece, .end = end, .body = body,
+};
+
+/* ---- a template ---- */
+
+static bool read_messages(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
+{
+    return serve_conversation_read(c, job, yyjson_obj_get(root, "messages"));
+}
+
+/* {"prompt": ...}, without the bos that /completion puts before it. */
+static bool apply_template(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
+                           yyjson_val *root)
+{
+    int32_t *ids;
+    size_t n, size;
+    char *text = NULL;
+    const char *bos = job->model->bos;
+    job->stream = false;
+    bool good = serve_conversation_encode(&ids, &n, job, vocab, root);
+    if (good) {
+        peridot_status status = peridot_decode_special(&text, &size, vocab, ids, n);
+        good = status == PERIDOT_OK || serve_refuse_status(&job->error, status);
+    }
+    peridot_free(ids);
+    if (!good) return false;
+    size_t n_bos = *bos && strncmp(text, bos, strlen(bos)) == 0 ? strlen(bos) : 0;
+    doc_t *doc = cmd_json_new();
+    val_t *o = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, o);
+    yyjson_mut_obj_add_val(doc, o, "prompt", serve_text(doc, text + n_bos, size - n_bos));
+    serve_put_json(out, doc);
+    peridot_free(text);
+    return true;
+}
+
+const struct serve_interface serve_wire_apply_template = {
+    .id = SERVE_APPLY_TEMPLATE, .path = "/apply-template", .kind = SERVE_AT_ONCE, .input = "messages",
+    .schema = "response_format", .errors = &serve_errors_llama, .read = apply_template, .read_messages = read_messages,
+};
+
+/* ---- what GET answers: of the first model ---- */
+
+static int refuse_loading(struct serve_buffer *out)
+{
+    struct serve_error error = {0};
+    serve_refuse(&error, 503, NULL, NULL, "Loading model");
+    serve_errors_llama.put(out, &error);
+    return 503;
+}
+
+static void add_slot(doc_t *doc, val_t *o, const struct serve_server *server, uint32_t i, bool at_work)
+{
+    yyjson_mut_obj_add_uint(doc, o, "id", i);
+    yyjson_mut_obj_add_uint(doc, o, "n_ctx", server->models->ctx);
+    yyjson_mut_obj_add_bool(doc, o, "speculative", server->args->draft.name != NULL);
+    yyjson_mut_obj_add_bool(doc, o, "is_processing", at_work);
+}
+
+int serve_get_props(struct serve_buffer *out, struct serve_server *server, const char *path)
+{
+    const struct serve_model *m = server->models;
+    const peridot_sampling usual = {.temperature = 1, .top_p = 1, .top_k = 40};
+    (void)path;
+    if (!m->known) return refuse_loading(out);
+    doc_t *doc = cmd_json_new();
+    val_t *root = yyjson_mut_obj(doc), *slot = yyjson_mut_obj(doc), *params = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_val(doc, root, "default_generation_settings", slot);
+    add_slot(doc, slot, server, 0, false);
+    add_settings(doc, params, &usual);
+    yyjson_mut_obj_add_val(doc, slot, "params", params);
+    yyjson_mut_obj_add_uint(doc, root, "total_slots", server->args->n_parallel);
+    yyjson_mut_obj_add_val(doc, root, "model_alias", serve_string(doc, m->id));
+    yyjson_mut_obj_add_val(doc, root, "model_path", serve_string(doc, m->id));   /* without its folder */
+    val_t *modalities = yyjson_mut_obj_add_obj(doc, root, "modalities");
+    yyjson_mut_obj_add_bool(doc, modalities, "vision", m->sees);
+    yyjson_mut_obj_add_bool(doc, modalities, "audio", false);
+    yyjson_mut_obj_add_val(doc, root, "bos_token", serve_string(doc, m->bos));
+    yyjson_mut_obj_add_val(doc, root, "eos_token", serve_string(doc, m->eos));
+    yyjson_mut_obj_add_val(doc, root, "build_info", serve_string(doc, "peridot " PERIDOT_VERSION));
+    yyjson_mut_obj_add_bool(doc, root, "is_sleeping", !m->loaded);
+    serve_put_json(out, doc);
+    return 200;
+}
+
+int serve_get_slots(struct serve_buffer *out, struct serve_server *server, const char *path)
+{
+    double n_running = serve_gauge_get(&server->metrics, SERVE_RUNNING);
+    (void)path;
+    if (!server->models->known) return refuse_loading(out);
+    doc_t *doc = cmd_json_new();
+    val_t *list = yyjson_mut_arr(doc);
+    yyjson_mut_doc_set_root(doc, list);
+    for (uint32_t i = 0; i < server->args->n_parallel; i++)
+        add_slot(doc, yyjson_mut_arr_add_obj(doc, list), server, i, i < n_running);
+    serve_put_json(out, doc);
+    return 200;
+}
