@@ -320,6 +320,63 @@ test_ollama_think() {
     stop
 }
 
+lacks() { ! contains "$1" "$2"; }
+
+# What programs are told of the server that runs, and their files, which keep what they have.
+test_connect() {
+    local home=$folder/home client model=$folder/thinker.gguf
+    unset XDG_CONFIG_HOME CLAUDE_CONFIG_DIR CODEX_HOME CONTINUE_GLOBAL_DIR
+    mkdir -p "$home/.claude"
+    fails_with 1 'nothing answers at http://127.0.0.1:1 (' connect claude --url http://127.0.0.1:1
+    check "and how it is started" contains err 'start it with peridot serve -m MODEL'
+    fails_with 2 'CLIENT does not know claud (did you mean claude?)' connect claud
+    fails_with 2 '--url takes an address' connect codex --url ftp://x
+    start --ctx 1024 --alias "two words" --api-key "it's one"
+    fails_with 1 'needs its key (--api-key)' connect claude --url "$url"
+    fails_with 1 'has another key (--api-key)' connect claude --url "$url" --api-key x
+    connect() { HOME=$home run connect "$@" --url "$url/v1/" --api-key "it's one"; }
+    for client in claude codex opencode aider continue zed openwebui; do
+        connect $client
+        check "connect $client: status 0" [ $status = 0 ]
+        check "connect $client: the server" contains out "$url"
+        check "connect $client: the model and its context" contains err 'serves two words, with a context of 1024 tokens'
+    done
+    check "a shell takes what it is to take" contains out "export OPENAI_API_KEY='it'\\''s one'"
+    connect openwebui --write
+    check "what has no file is told by its environment: status $status" [ $status = 2 ]
+    connect codex --model other
+    check "another model is refused by name" contains err 'has no model other'
+    echo '{"env": {"A": "b", "ANTHROPIC_MODEL": "x"}, "n": 1.50}' >"$home/.claude/settings.json"
+    connect claude
+    check "nothing is written where that is not asked for" contains home/.claude/settings.json '"x"'
+    for client in claude opencode zed codex aider continue; do
+        connect $client --write
+        check "connect $client --write: status 0" [ $status = 0 ]
+        check "connect $client --write: says where" contains err "$home/."
+    done
+    check "a file keeps what it has" contains home/.claude/settings.json '"n": 1.50'
+    check "with what is new in its place" contains home/.claude/settings.json '"ANTHROPIC_MODEL": "two words"'
+    check "beside its neighbours" contains home/.claude/settings.json '"A": "b"'
+    check "and has the context" contains home/.claude/settings.json '"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "1024"'
+    check "opencode's is one of JSON" contains home/.config/opencode/opencode.json '"model": "peridot/two words"'
+    check "Codex's names the variable of the key" contains home/.codex/config.toml 'env_key = "PERIDOT_API_KEY"'
+    check "and not the key" lacks home/.codex/config.toml "it's one"
+    connect codex --write
+    check "the same again is no failure" [ $status = 0 ]
+    echo 'model = "mine"' >"$home/.codex/config.toml"
+    connect codex --write
+    check "another file is left alone: status $status" [ $status = 1 ]
+    check "and says so" contains err 'config.toml is there already, and is left as it is: put this into it'
+    check "as it was" [ "$(cat "$home/.codex/config.toml")" = 'model = "mine"' ]
+    echo '{"theme": "dark", // mine' >"$home/.config/zed/settings.json"
+    echo '}' >>"$home/.config/zed/settings.json"
+    connect zed --write
+    check "comments are not lost: status $status" [ $status = 1 ]
+    check "but said to be there" contains err 'has comments or commas that JSON has not'
+    check "and stay" contains home/.config/zed/settings.json '// mine'
+    stop
+}
+
 start --ctx 512
 test_messages
 test_messages_stream
@@ -334,4 +391,5 @@ stop
 test_messages_think
 test_ollama_think
 test_keys
+test_connect
 finish
