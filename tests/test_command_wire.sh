@@ -339,7 +339,8 @@ test_connect() {
         connect $client
         check "connect $client: status 0" [ $status = 0 ]
         check "connect $client: the server" contains out "$url"
-        check "connect $client: the model and its context" contains err 'serves two words, with a context of 1024 tokens'
+        check "connect $client: the model and its context" \
+            contains err 'serves two words, with a context of 1024 tokens'
     done
     check "a shell takes what it is to take" contains out "export OPENAI_API_KEY='it'\\''s one'"
     connect openwebui --write

@@ -402,6 +402,12 @@ static void seed_requests(void)
         "\"images\":[],\"template\":\"\",\"context\":[]}",
         "{\"input\":[\"" LONG LONG LONG LONG "\",\"b\"],\"truncate\":true,\"dimensions\":8,\"options\":{}}",
         "{\"prompt\":\"a\"}", "{\"name\":\"tiny\",\"verbose\":true}",
+        "{\"query\":\"a\",\"documents\":[\"b\"],\"top_n\":1}",
+        "{\"prompt\":\"a<|eot_id|>\",\"n_predict\":5,\"n_indent\":2,\"t_max_predict_ms\":500,\"stop\":[\"b\"],"
+        "\"response_fields\":[\"content\",\"timings/prompt_n\"],\"json_schema\":{\"enum\":[1]}}",
+        "{\"input_prefix\":\"a\",\"input_suffix\":\"b\",\"prompt\":\"c\",\"input_extra\":[{\"filename\":\"d\","
+        "\"text\":\"e\"}],\"n_predict\":0,\"samplers\":[\"top_k\"]}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}",
     };
     seed_text("fuzz_schema", "all", schema);
     seed_text("fuzz_schema", "look-ahead",

@@ -247,27 +247,37 @@ static bool read_messages(struct serve_conversation *c, struct serve_job *job, y
     return serve_conversation_read(c, job, yyjson_obj_get(root, "messages"));
 }
 
-/* {"prompt": ...}, without the bos that /completion puts before it. */
+/* A bos at its beginning, which /completion puts before a prompt. */
+static size_t count_bos(const peridot_vocab *vocab, const int32_t *ids, size_t n)
+{
+    int32_t *bos;
+    size_t n_bos;
+    bool begins = peridot_encode(&bos, &n_bos, vocab, "", 0, PERIDOT_ENCODE_BOS) == PERIDOT_OK && n_bos && n
+               && ids[0] == bos[0];
+    peridot_free(bos);
+    return begins;
+}
+
+/* {"prompt": ...} */
 static bool apply_template(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
                            yyjson_val *root)
 {
     int32_t *ids;
     size_t n, size;
     char *text = NULL;
-    const char *bos = job->model->bos;
     job->stream = false;
     bool good = serve_conversation_encode(&ids, &n, job, vocab, root);
     if (good) {
-        peridot_status status = peridot_decode_special(&text, &size, vocab, ids, n);
+        size_t n_bos = count_bos(vocab, ids, n);
+        peridot_status status = peridot_decode_special(&text, &size, vocab, ids + n_bos, n - n_bos);
         good = status == PERIDOT_OK || serve_refuse_status(&job->error, status);
     }
     peridot_free(ids);
     if (!good) return false;
-    size_t n_bos = *bos && strncmp(text, bos, strlen(bos)) == 0 ? strlen(bos) : 0;
     doc_t *doc = cmd_json_new();
     val_t *o = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, o);
-    yyjson_mut_obj_add_val(doc, o, "prompt", serve_text(doc, text + n_bos, size - n_bos));
+    yyjson_mut_obj_add_val(doc, o, "prompt", serve_text(doc, text, size));
     serve_put_json(out, doc);
     peridot_free(text);
     return true;
