@@ -294,6 +294,8 @@ test_neutral() {
 test_ignored() {
     local path=/v1/chat/completions hi='"messages": [{"role": "user", "content": "a"}], "max_tokens": 5, "seed": 1'
     same "unknown parameters" $path "{$hi" '"foo": 1, "seed\u0000x": 3, "cache_salt": "x", "a\"b": 1, "grammar": null'
+    same "what only llama.cpp's own interfaces have" $path "{$hi" '"input_extra": []'
+    same "and Anthropic's has not" /v1/messages "{$hi" '"n_predict": 4, "t_max_predict_ms": 5'
     ask $path "{$hi, \"foo\": 1, \"bar\": null, \"b\\\"r\": 2, \"foo\": 3}" -D "$folder/headers"
     check "they are named once" matches headers '^Warning: 299 - "ignored: foo, b\?r"'
     refused 400 $path 'Unrecognized request argument supplied: max_output_tokens' "{$hi, \"max_output_tokens\": 4}"

@@ -270,9 +270,9 @@ static peridot_status choose_model(struct server *s, yyjson_val *root, const cha
 static peridot_status find_server(struct server *s, const struct connect_args *args)
 {
     struct answer a = {0};
-    CMD_TRY(fetch(&a, s));
-    yyjson_doc *doc = yyjson_read(a.text ? a.text : "", a.size, 0);
-    peridot_status status = choose_model(s, yyjson_doc_get_root(doc), args->model);
+    peridot_status status = fetch(&a, s);
+    yyjson_doc *doc = status == PERIDOT_OK ? yyjson_read(a.text ? a.text : "", a.size, 0) : NULL;
+    if (status == PERIDOT_OK) status = choose_model(s, yyjson_doc_get_root(doc), args->model);
     yyjson_doc_free(doc);
     free(a.text);
     return status;

@@ -402,11 +402,12 @@ static const struct serve_param *find(unsigned api, const char *name)
     return NULL;
 }
 
-/* Whether it does so where it is known, and other interfaces that write would do without. */
+/* Whether it does so where it is known, and other interfaces that write would do without; what only llama.cpp's own
+ * have is unknown elsewhere. */
 static bool changes_texts(unsigned apis, const char *name)
 {
-    const unsigned write = WRITES | MESSAGES | OLLAMA_CHAT | GENERATE | OPTIONS;
-    return apis & write && find(write, name);
+    const unsigned write = (WRITES & ~(unsigned)LLAMA) | MESSAGES | OLLAMA_CHAT | GENERATE | OPTIONS;
+    return apis & (write | LLAMA) && find(write, name);
 }
 
 /* The members of an object, which are parameters of an interface. */
