@@ -235,6 +235,32 @@ static void test_untold(void **state)
     yyjson_doc_free(doc);
 }
 
+/* Functions by themselves are told as those that are members of tools. */
+static void test_functions(void **state)
+{
+    (void)state;
+    static const char *const tools[] = {
+        "[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"parameters\": {}}}]",
+        "[{\"type\": \"function\", \"name\": \"f\", \"parameters\": {}}]", "[{\"name\": \"f\", \"parameters\": {}}]"};
+    static const peridot_message message = {"user", "a"};
+    yyjson_doc *doc = open_golden("chats.json");
+    for (size_t family = 2; family < 8; family++) {
+        peridot_vocab *v = open_family(yyjson_arr_get(yyjson_doc_get_root(doc), family));
+        int32_t *ids[PD_COUNT(tools)];
+        size_t n[PD_COUNT(tools)];
+        for (size_t i = 0; i < PD_COUNT(tools); i++) {
+            const peridot_chat chat = {.messages = &message, .n_messages = 1, .tools = tools[i],
+                                       .tools_size = strlen(tools[i])};
+            if (peridot_encode_turns(&ids[i], &n[i], v, &chat) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+            assert_int_equal(n[i], n[0]);
+            assert_memory_equal(ids[i], ids[0], n[0] * sizeof *ids[0]);
+        }
+        for (size_t i = 0; i < PD_COUNT(tools); i++) peridot_free(ids[i]);
+        peridot_vocab_close(v);
+    }
+    yyjson_doc_free(doc);
+}
+
 static int remove_files(void **state)
 {
     static const char *const names[] = {"tokenizer.json", "tokenizer_config.json"};
@@ -245,6 +271,7 @@ static int remove_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_families), cmocka_unit_test(test_ids),
-                                       cmocka_unit_test(test_untold)};
+                                       cmocka_unit_test(test_untold),
+                                       cmocka_unit_test(test_functions)};
     return cmocka_run_group_tests_name("family_chats", tests, make_folder, remove_files);
 }

@@ -142,6 +142,28 @@ static bool add_nothing(yyjson_mut_doc *doc, yyjson_mut_val *root)
     return good;
 }
 
+/* Programs read each tool's "function", whose type is beside it: functions by themselves, as Anthropic's interface and
+ * OpenAI's responses have them, are put there. */
+static yyjson_mut_val *copy_tools(yyjson_mut_doc *doc, yyjson_val *tools)
+{
+    size_t i, n;
+    yyjson_val *each;
+    yyjson_mut_val *list = yyjson_mut_arr(doc);
+    bool good = list != NULL;
+    yyjson_arr_foreach(tools, i, n, each) {
+        yyjson_mut_val *tool = yyjson_val_mut_copy(doc, each), *outer;
+        if (!yyjson_obj_get(each, "function")) {
+            outer = yyjson_mut_arr_add_obj(doc, list);
+            yyjson_mut_obj_remove_key(tool, "type");
+            good = good && yyjson_mut_obj_add_str(doc, outer, "type", "function")
+                && yyjson_mut_obj_add_val(doc, outer, "function", tool);
+        } else {
+            good = good && yyjson_mut_arr_append(list, tool);
+        }
+    }
+    return good ? list : NULL;
+}
+
 static peridot_status make_variables(yyjson_doc **out, const struct pd_tokenizer *t, const struct pd_chat_prompt *c,
                                      bool opens)
 {
@@ -150,7 +172,7 @@ static peridot_status make_variables(yyjson_doc **out, const struct pd_tokenizer
     bool good = pd_program_suit_messages(c->messages, t->jinja.data) &&
                 yyjson_mut_obj_add_val(doc, root, "messages", c->messages->list) &&
                 yyjson_mut_obj_add_bool(doc, root, "add_generation_prompt", opens) &&
-                (!c->tools || yyjson_mut_obj_add_val(doc, root, "tools", yyjson_val_mut_copy(doc, c->tools))) &&
+                (!c->tools || yyjson_mut_obj_add_val(doc, root, "tools", copy_tools(doc, c->tools))) &&
                 (!pd_template_reads(t->program, "enable_thinking") ||
                  yyjson_mut_obj_add_bool(doc, root, "enable_thinking", c->think != PERIDOT_THINK_OFF)) &&
                 add_others(doc, root, c->variables) && add_nothing(doc, root);
