@@ -204,6 +204,7 @@ PY
         "tools": [{"type": "namespace", "name": "mcp", "tools": [{"type": "function", "name": "add",
         "parameters": '"$numbers"'}]}]}'
     check "a function of a namespace is called with it" matches out '"name":"add","namespace":"mcp","arguments":"'
+    test_grammars
     refused "tool_choice needs tools" "$user" '"tool_choice": "required"'
     refused "must be none, auto, required or a function" "$user" '"tool_choice": "perhaps", "tools": ['"$add"']'
     refused "must be a list of functions" "$user" '"tools": {}'
@@ -219,6 +220,29 @@ PY
     chat "$user, $called" '"max_tokens": 4'
     check "a conversation may have calls without tools now" [ "$status" = 200 ]
     stop
+}
+
+# custom SYNTAX DEFINITION: calls a tool of texts of a grammar; which text is in $call.
+custom() {
+    ask /v1/responses '{"input": "hello", "seed": 1, "max_output_tokens": 400, "tools": [{"type": "custom",
+        "name": "patch", "format": {"type": "grammar", "syntax": "'"$1"'", "definition": "'"$2"'"}}],
+        "tool_choice": {"type": "custom", "name": "patch"}}' -D "$folder/headers"
+    call=$(field input)
+}
+
+test_grammars() {
+    custom lark 'start: (YES | \"no\") \"!\" ~ 2 LF\nYES: \"yes\"\n%import common.LF\n'
+    check "a custom tool's text is of its grammar: $call" grep -qE '^(yes|no)!!\\n$' <<<"$call"
+    check "which nothing is said of" lacks headers Warning
+    custom regex '[ab]{3}\\.'
+    check "or of its regular expression: $call" grep -qE '^[ab]{3}\.$' <<<"$call"
+    custom lark 'start: \"(\" start \")\" |\n'
+    check "it is any text where it has no end" matches headers '^Warning: 299 - "ignored: tools.format"'
+    custom regex '(?=a)b(?<!c)'
+    check "or is not understood" matches headers '^Warning: 299 - ".*patch'
+    chat "$user" '"seed": 1, "max_tokens": 400, "tools": [{"type": "custom", "custom": {"name": "patch", "format":
+        {"type": "grammar", "grammar": {"syntax": "regex", "definition": "no|yes"}}}}], "tool_choice": "required"'
+    check "chat completions have it one object deeper" matches out '\\"input\\":[\\n ]*\\"(no|yes)\\"'
 }
 
 test_caller caller.gguf

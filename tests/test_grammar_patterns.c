@@ -5,6 +5,8 @@
 #include "grammar/schema.h"
 #include "grammar/walk.h"
 
+#include "serve/lark.h"
+
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
@@ -135,9 +137,115 @@ static void test_refused(void **state)
     }
 }
 
+/* ---- Lark's grammars ---- */
+
+/* What Codex's tool of patches takes. */
+static const char patch[] =
+    "start: begin_patch hunk+ end_patch\n"
+    "begin_patch: \"*** Begin Patch\" LF\n"
+    "end_patch: \"*** End Patch\" LF?\n"
+    "\n"
+    "hunk: add_hunk | delete_hunk | update_hunk\n"
+    "add_hunk: \"*** Add File: \" filename LF add_line+\n"
+    "delete_hunk: \"*** Delete File: \" filename LF\n"
+    "update_hunk: \"*** Update File: \" filename LF change_move? change?\n"
+    "\n"
+    "filename: /(.+)/\n"
+    "add_line: \"+\" /(.*)/ LF -> line\n"
+    "\n"
+    "change_move: \"*** Move to: \" filename LF\n"
+    "change: (change_context | change_line)+ eof_line?\n"
+    "change_context: (\"@@\" | \"@@ \" /(.+)/) LF\n"
+    "change_line: (\"+\" | \"-\" | \" \") /(.*)/ LF\n"
+    "eof_line: \"*** End of File\" LF\n"
+    "\n"
+    "%import common.LF\n";
+#define PATCH(hunks) "*** Begin Patch\\n" hunks "*** End Patch"
+
+static const struct {
+    const char *grammar, *good[4], *bad[6];   /* as JSON spells texts */
+} grammars[] = {
+    {patch, {PATCH("*** Add File: a b\\n+x\\n+\\n") "\\n", PATCH("*** Delete File: a\\n*** Update File: b\\n"),
+             PATCH("*** Update File: a\\n*** Move to: b\\n@@ int f()\\n-a\\\"\\n+\xe2\x80\xa8\\n"
+                   " \\n@@\\n+b\\n*** End of File\\n"),
+             PATCH("*** Update File: a\\n+*** End Patch\\n")},
+     {PATCH(""), PATCH("*** Add File: a\\n"), PATCH("*** Add File: \\n+x\\n"), PATCH("*** Update File: a\\nx\\n"),
+      PATCH("*** Delete File: a\\n") "\\n\\n", PATCH("*** Update File: a\\n*** Move to: b\\n*** Move to: c\\n")}},
+    {"// numbers\n?start: sum # of them\n!sum.2: NUMBER ((\"+\" | \"-\") NUMBER) ~ 1..2\n%import common (NUMBER, WS)\n",
+     {"1+2", "1.5e3-.5+7"}, {"1", "1+", "1+2+3+4", " 1+2"}},
+    {"start: \"a\"i [B] \"x\" ~ 2\n  | \"\\x41\\n\\u00e9\\\"/\" //b\n | /a\\/[x.]./s\nB: \"0\"..\"7\"\n"
+     "%import common.INT -> N\n", {"Axx", "a7xx", "A\\n\xc3\xa9\\\"/", "a/.\\n"},
+     {"a8xx", "ax", "A\\n", "a/y\\n", "a/."}},
+    {"start: (\"a\" | \"b\") +\n", {"a", "abba"}, {"", "c"}},
+};
+
+static void test_grammars(void **state)
+{
+    (void)state;
+    static char pattern[SERVE_LARK_MAX];
+    for (size_t i = 0; i < PD_COUNT(grammars); i++) {
+        struct pd_rules r;
+        size_t budget = SERVE_LARK_BUDGET;
+        if (!serve_lark_pattern(pattern, &budget, grammars[i].grammar, strlen(grammars[i].grammar)))
+            fail_msg("not taken: %s", grammars[i].grammar);
+        assert_true(strlen(pattern) < 1000);   /* compile's */
+        EXPECT_OK(compile(&r, pattern));
+        for (size_t k = 0; k < PD_COUNT(grammars[i].good) && grammars[i].good[k]; k++)
+            if (!accepts(&r, grammars[i].good[k], strlen(grammars[i].good[k]))) fail_msg("%s", grammars[i].good[k]);
+        for (size_t k = 0; k < PD_COUNT(grammars[i].bad) && grammars[i].bad[k]; k++)
+            if (accepts(&r, grammars[i].bad[k], strlen(grammars[i].bad[k]))) fail_msg("%s", grammars[i].bad[k]);
+        pd_rules_free(&r);
+    }
+}
+
+static const char *const no_grammars[] = {
+    "", "start", "a: \"x\"\n", "start: a\n", "start: start\n", "start: \"a\" start |\n", "start: LF\n",
+    "start: a\na: b\nb: a\n", "start: \"a\"\nstart: \"b\"\n", "start: \"a\"\n%ignore \" \"\n",
+    "start: \"a\n", "start: /a\n",
+    "start: (\"a\"\n", "start: \"a\")\n", "start: \"a\" ~\n", "start: \"a\" ~ 1..\n", "start: /a/i\n",
+    "start: \"\xc3\xa9\"i\n",
+    "start: \"\\q\"\n", "start: \"\\x4\"\n", "start: \"\\u00g0\"\n", "start: \"!\"..\"~\"\n", "start: \"a\" ->\n",
+    "start: *\n",
+    "start: f{\"a\"}\nf{x}: x\n", "%import common.NONE\nstart: \"a\"\n", "%import other.LF\nstart: \"a\"\n",
+    "%import common (LF\nstart: \"a\"\n", "%declare A\nstart: \"a\"\n", "start: \"a\" $\n",
+    "start: a a a a a a a a a a\na: b b b b b b b b b b\nb: c c c c c c c c c c\nc: d d d d d d d d d d\n"
+    "d: \"0123456789\"\n",
+};
+
+/* Every beginning of a grammar, too, ends somewhere. */
+static void test_no_grammars(void **state)
+{
+    (void)state;
+    static char pattern[SERVE_LARK_MAX];
+    for (size_t i = 0; i < PD_COUNT(no_grammars); i++) {
+        size_t budget = SERVE_LARK_BUDGET, size = strlen(no_grammars[i]);
+        if (serve_lark_pattern(pattern, &budget, no_grammars[i], size)) fail_msg("taken: %s", no_grammars[i]);
+    }
+    for (size_t i = 0; i < PD_COUNT(grammars); i++)
+        for (size_t size = 0; size < strlen(grammars[i].grammar); size++) {
+            char *text = malloc(size + 1);   /* nothing behind it is read */
+            size_t budget = SERVE_LARK_BUDGET;
+            memcpy(text, grammars[i].grammar, size);
+            char *exact = realloc(text, size ? size : 1);
+            serve_lark_pattern(pattern, &budget, exact, size);
+            serve_regex_pattern(pattern, &budget, exact, size);
+            free(exact);
+        }
+    size_t budget = 10;
+    assert_false(serve_lark_pattern(pattern, &budget, patch, strlen(patch)));
+    static char comments[30000];   /* behind what is named a hundred times */
+    char *at = comments + sprintf(comments, "b: \"x\"\n//");
+    memset(at, ' ', 20000);
+    at += 20000 + sprintf(at + 20000, "\nstart:");
+    for (int i = 0; i < 100; i++) at += sprintf(at, " b");
+    budget = SERVE_LARK_BUDGET;
+    assert_false(serve_lark_pattern(pattern, &budget, comments, (size_t)(at - comments)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_strings), cmocka_unit_test(test_escapes),
-                                       cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_grammars),
+                                       cmocka_unit_test(test_no_grammars)};
     return cmocka_run_group_tests_name("grammar_patterns", tests, NULL, NULL);
 }

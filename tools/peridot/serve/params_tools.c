@@ -1,3 +1,4 @@
+#include "lark.h"
 #include "param.h"
 #include "wire.h"
 
@@ -16,6 +17,7 @@ struct list {
     struct serve_job *job;
     const struct serve_param *p;
     yyjson_mut_doc *doc;
+    size_t budget;             /* of grammars (lark.h) */
 };
 
 static bool add_function(struct list *l, yyjson_val *tool)
@@ -27,24 +29,52 @@ static bool add_function(struct list *l, yyjson_val *tool)
         || refuse_memory(l->job);
 }
 
+/* What a custom tool's text must be. The model is told the grammar as it is given. */
+static bool add_grammar(struct list *l, yyjson_mut_val *input, yyjson_val *format)
+{
+    yyjson_val *inner = yyjson_obj_get(format, "grammar"), *from = inner ? inner : format,
+               *definition = yyjson_obj_get(from, "definition"), *syntax = yyjson_obj_get(from, "syntax");
+    char *pattern = yyjson_is_str(definition) ? malloc(SERVE_LARK_MAX) : NULL;
+    if (yyjson_is_str(definition) && (!pattern || !yyjson_mut_obj_add_val(l->doc, input, "description",
+                                                                          yyjson_val_mut_copy(l->doc, definition)))) {
+        free(pattern);
+        return refuse_memory(l->job);
+    }
+    bool (*read)(char *, size_t *, const char *, size_t) = yyjson_equals_str(syntax, "lark") ? serve_lark_pattern
+        : yyjson_equals_str(syntax, "regex") ? serve_regex_pattern : NULL;
+    bool good = true;
+    if (pattern && read && read(pattern, &l->budget, yyjson_get_str(definition), yyjson_get_len(definition)))
+        good = yyjson_mut_obj_add_strcpy(l->doc, input, "pattern", pattern) || refuse_memory(l->job);
+    else
+        serve_param_ignore(l->job, "tools.format");
+    free(pattern);
+    return good;
+}
+
 /* A tool that takes a text is a function with one, and answers name it as the text. */
 static bool add_custom(struct list *l, yyjson_val *tool)
 {
-    static const char parameters[] = "{\"type\": \"object\", \"properties\": {\"input\": {\"type\": \"string\"}}, "
-                                     "\"required\": [\"input\"], \"additionalProperties\": false}";
     yyjson_val *inner = yyjson_obj_get(tool, "custom"), *from = inner ? inner : tool,
-               *description = yyjson_obj_get(from, "description");
+               *description = yyjson_obj_get(from, "description"), *format = yyjson_obj_get(from, "format");
     const char *name = serve_param_text(l->job, l->p->name, yyjson_obj_get(from, "name"));
     if (!name) return false;
     yyjson_mut_val *o = yyjson_mut_arr_add_obj(l->doc, yyjson_mut_doc_get_root(l->doc)),
-                   *function = yyjson_mut_obj_add_obj(l->doc, o, "function");
+                   *function = yyjson_mut_obj_add_obj(l->doc, o, "function"),
+                   *parameters, *input;
     bool good = yyjson_mut_obj_add_str(l->doc, o, "type", "function")
         && yyjson_mut_obj_add_str(l->doc, function, "name", name)
         && (!yyjson_is_str(description)
             || yyjson_mut_obj_add_val(l->doc, function, "description", yyjson_val_mut_copy(l->doc, description)))
-        && yyjson_mut_obj_add_val(l->doc, function, "parameters", yyjson_mut_raw(l->doc, parameters));
-    if (yyjson_obj_get(from, "format")) serve_param_ignore(l->job, "tools.format");
-    return good || refuse_memory(l->job);
+        && (parameters = yyjson_mut_obj_add_obj(l->doc, function, "parameters")) != NULL
+        && yyjson_mut_obj_add_str(l->doc, parameters, "type", "object")
+        && (input = yyjson_mut_obj_add_obj(l->doc, yyjson_mut_obj_add_obj(l->doc, parameters, "properties"), "input"))
+            != NULL
+        && yyjson_mut_obj_add_str(l->doc, input, "type", "string")
+        && yyjson_mut_arr_add_str(l->doc, yyjson_mut_obj_add_arr(l->doc, parameters, "required"), "input")
+        && yyjson_mut_obj_add_bool(l->doc, parameters, "additionalProperties", false);
+    if (!good) return refuse_memory(l->job);
+    return !yyjson_is_obj(format) || yyjson_equals_str(yyjson_obj_get(format, "type"), "text")
+        || add_grammar(l, input, format);
 }
 
 /* The server's own tools, which it does not have, are left out. */
@@ -74,7 +104,7 @@ static bool add_all(struct list *l, yyjson_val *tools)
 
 bool serve_read_tools(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
-    struct list l = {.job = job, .p = p};
+    struct list l = {.job = job, .p = p, .budget = SERVE_LARK_BUDGET};
     if (!yyjson_is_arr(value)) return serve_param_refuse(job, p, "must be a list of functions");
     l.doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_doc_set_root(l.doc, yyjson_mut_arr(l.doc));
