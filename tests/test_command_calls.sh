@@ -222,6 +222,42 @@ PY
     stop
 }
 
+# What agents send beside functions: tools that are told later, and those of another server.
+test_deferred() {
+    local count=/v1/messages/count_tokens n told more
+    local later='{"name": "later", "description": "Does it.", "defer_loading": true}'
+    local tools='"tools": [{"name": "add", "input_schema": '$numbers'}'
+    local result='{"type": "tool_result", "tool_use_id": "c1"'
+    local search='{"role": "assistant", "content": [{"type": "server_tool_use", "id": "s1", "name": "web_search",
+        "input": {}}, {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
+        {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 2, "b": 40}}]}'
+    model=$folder/caller.gguf
+    start
+    ask $count '{"messages": ['"$user"'], '"$tools"']}'
+    n=$(field input_tokens)
+    ask $count '{"messages": ['"$user"'], '"$tools, $later"']}'
+    check "a prompt does not begin with a tool that is deferred" [ "$(field input_tokens)" = "$n" ]
+    ask $count '{"messages": ['"$user, $search"', {"role": "user", "content": ['"$result"'}]}], '"$tools, $later"']}'
+    n=$(field input_tokens)
+    more=', "content": [{"type": "tool_reference", "tool_name": "later"}]}]}], '
+    ask $count '{"messages": ['"$user, $search"', {"role": "user", "content": ['"$result$more$tools, $later"']}'
+    told=$(($(field input_tokens) - n))
+    check "where a result refers to it, it is told: $told tokens" [ $told -gt 30 ]
+    more=', "content": "a\u0000b"}]}], "max_tokens": 9, '
+    ask /v1/messages '{"messages": ['"$user, $search"', {"role": "user", "content": ['"$result$more$tools"']}' \
+        -D "$folder/headers"
+    check "a result may have a NUL in it" [ "$status" = 200 ]
+    check "what another server's tools did is left out" matches headers \
+        '^Warning: 299 - "ignored: server_tool_use, web_search_tool_result"'
+    ask /v1/messages '{"messages": ['"$user"'], "max_tokens": 9, "tools": [{"type": "web_search_20250305",
+        "name": "web_search"}], "tool_choice": {"type": "tool", "name": "web_search"}}' -D "$folder/headers"
+    check "and a choice of one that is left out is, too" matches headers 'ignored: web_search_20250305, tool_choice"'
+    ask /v1/responses '{"input": "hello", "max_output_tokens": 9, "tools": [{"type": "web_search"}],
+        "tool_choice": {"type": "web_search"}}'
+    check "in responses as well" [ "$status" = 200 ]
+    stop
+}
+
 # custom SYNTAX DEFINITION: calls a tool of texts of a grammar; which text is in $call.
 custom() {
     ask /v1/responses '{"input": "hello", "seed": 1, "max_output_tokens": 400, "tools": [{"type": "custom",
@@ -246,6 +282,7 @@ test_grammars() {
 }
 
 test_caller caller.gguf
+test_deferred
 for format in gemma4 mistral mistral-v3 granite phi4 olmo hermes; do
     test_caller caller-$format.gguf
 done

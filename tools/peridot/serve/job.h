@@ -163,7 +163,7 @@ struct serve_job {
     peridot_grammar *grammar;  /* of either, shared with other jobs */
     char *variables;           /* of the chat template, as JSON; NULL: none */
     char *tools;               /* functions that may be called, as JSON; NULL: none */
-    char *shown;               /* the same, that are in the prompt and may not be called */
+    char *shown;               /* those of them that the prompt begins with, or that may not be called; NULL: all */
     char ignored[200];         /* of the request, which changes no answer: names with ", " between them */
     const char *tool_name;     /* the only one, in the document; NULL: any of them */
     bool calls_required, calls_none, single_call;

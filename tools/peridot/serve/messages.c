@@ -1,5 +1,5 @@
 #include "messages.h"
-#include "params.h"
+#include "param.h"
 #include "pictures.h"
 #include "server.h"
 #include "tasks.h"
@@ -14,6 +14,7 @@ enum {
     CHAT = SERVE_SET_CHATS, RESPONSES = SERVE_SET_RESPONSES, OPENAI = CHAT | RESPONSES, ANTHROPIC = SERVE_SET_ANTHROPIC,
     OLLAMA = SERVE_SET_OLLAMA_CHAT
 };
+enum { MAX_TOLD = 100, MAX_TOLD_SIZE = 65536, MAX_LOOKED_AT = 512 };   /* tools that results refer to */
 
 /* ---- what messages are made of ---- */
 
@@ -91,7 +92,31 @@ static bool put(struct content *to, const char *text)
     return true;
 }
 
-static bool put_text(struct content *to, yyjson_val *part) { return put(to, text_of(to, part, "text")); }
+/* What tools, models and agents said may have a NUL, which conversations would keep: it is no character there. */
+static bool may_have_nul(const struct content *to, yyjson_val *text)
+{
+    yyjson_mut_val *role = yyjson_mut_obj_get(to->message, "role");
+    bool said = yyjson_mut_equals_str(role, "tool") || yyjson_mut_equals_str(role, "assistant")
+        || (yyjson_mut_equals_str(role, "user") && ANTHROPIC >> to->job->api->id & 1);
+    return said && yyjson_is_str(text);
+}
+
+static bool put_value(struct content *to, yyjson_val *value)
+{
+    const char *text = yyjson_get_str(value);
+    size_t size = yyjson_get_len(value);
+    if (!may_have_nul(to, value)) return put(to, serve_param_text(to->job, to->name, value));
+    for (size_t n; size > 0; text += n, size -= n) {
+        const char *nul = memchr(text, 0, size);
+        n = nul ? (size_t)(nul - text) : size;
+        serve_put(&to->text, text, n);
+        if (nul) serve_put(&to->text, "\xef\xbf\xbd", 3);
+        n += nul != NULL;
+    }
+    return true;
+}
+
+static bool put_text(struct content *to, yyjson_val *part) { return put_value(to, yyjson_obj_get(part, "text")); }
 
 /* Adds the text so far to a list of parts. */
 static bool end_text(struct serve_conversation *c, struct serve_job *job, yyjson_mut_val *parts,
@@ -152,6 +177,52 @@ static bool put_result(struct content *to, yyjson_val *part)
     return id && serve_conversation_add_result(to->c, to->job, id, to->name, yyjson_obj_get(part, "content"));
 }
 
+static yyjson_val *find_tool(const struct serve_job *job, const char *name)
+{
+    size_t i, n;
+    yyjson_val *each, *tools = yyjson_obj_get(yyjson_doc_get_root(job->document), "tools");
+    yyjson_arr_foreach(tools, i, n, each) {
+        if (i == MAX_LOOKED_AT) break;
+        if (yyjson_equals_str(yyjson_obj_get(each, "name"), name)) return each;
+    }
+    return NULL;
+}
+
+/* A tool that was deferred: what it is, or its name alone where there are many, or it is large. */
+static bool put_reference(struct content *to, yyjson_val *part)
+{
+    const char *name = text_of(to, part, "tool_name");
+    if (!name) return false;
+    yyjson_val *tool = to->c->n_told++ < MAX_TOLD ? find_tool(to->job, name) : NULL;
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *list = yyjson_mut_arr(doc);
+    size_t size = 0;
+    char *text = tool && serve_add_anthropic_tool(doc, list, tool)
+        ? yyjson_mut_val_write(yyjson_mut_arr_get_first(list), 0, &size) : NULL;
+    if (text && size <= MAX_TOLD_SIZE) serve_put(&to->text, text, size);
+    else put(to, name);
+    serve_put(&to->text, "\n", 1);
+    free(text);
+    yyjson_mut_doc_free(doc);
+    return true;
+}
+
+/* Of a text; others are read by none of the models. */
+static bool put_document(struct content *to, yyjson_val *part)
+{
+    yyjson_val *source = yyjson_obj_get(part, "source");
+    if (yyjson_equals_str(yyjson_obj_get(source, "type"), "text")) return put_value(to, yyjson_obj_get(source, "data"));
+    return serve_refuse(&to->job->error, 400, "unsupported_parameter", to->name,
+                        "%s has a document that is not a text: no other is supported", to->name);
+}
+
+/* What the tools of another server did. */
+static bool leave_out(struct content *to, yyjson_val *part)
+{
+    serve_param_ignore(to->job, yyjson_get_str(yyjson_obj_get(part, "type")));
+    return true;
+}
+
 static const struct part {
     const char *type;
     unsigned apis;
@@ -165,17 +236,30 @@ static const struct part {
     {"redacted_thinking", ANTHROPIC, "assistant", pass_over},
     {"tool_use", ANTHROPIC, "assistant", put_use},
     {"tool_result", ANTHROPIC, "user", put_result},
+    {"tool_reference", ANTHROPIC, "tool", put_reference},
+    {"document", ANTHROPIC, NULL, put_document},
+    {"container_upload", ANTHROPIC, "user", leave_out},
+    {"server_tool_use", ANTHROPIC, "assistant", leave_out},
+    {"mcp_tool_use", ANTHROPIC, "assistant", leave_out},
+    {"_tool_result", ANTHROPIC, "assistant", leave_out},   /* web_search_tool_result and its like */
     {"image_url", OPENAI, NULL, put_image},
     {"input_image", OPENAI, NULL, put_image},
     {"image", ANTHROPIC, NULL, put_image},
 };
+
+static bool is_kind(yyjson_val *type, const char *kind)
+{
+    size_t size = yyjson_get_len(type), n = strlen(kind);
+    bool fits = yyjson_is_str(type) && (*kind == '_' ? size > n : size == n);
+    return fits && memcmp(yyjson_get_str(type) + size - n, kind, n) == 0;
+}
 
 static const struct part *find_part(const struct content *to, yyjson_val *type)
 {
     yyjson_mut_val *role = yyjson_mut_obj_get(to->message, "role");
     for (size_t i = 0; i < CMD_COUNT(kinds); i++) {
         bool fits = !kinds[i].role || yyjson_mut_equals_str(role, kinds[i].role);
-        if (fits && kinds[i].apis >> to->job->api->id & 1 && yyjson_equals_str(type, kinds[i].type)) return &kinds[i];
+        if (fits && is_kind(type, kinds[i].type) && kinds[i].apis >> to->job->api->id & 1) return &kinds[i];
     }
     return NULL;
 }
@@ -199,7 +283,7 @@ static bool read_parts(struct content *to, yyjson_val *list)
 static bool read_content(struct content *to, yyjson_val *content)
 {
     if (yyjson_is_arr(content)) return read_parts(to, content) && (!to->text.failed || refuse_memory(to->job));
-    return put(to, serve_param_text(to->job, to->name, content)) && (!to->text.failed || refuse_memory(to->job));
+    return put_value(to, content) && (!to->text.failed || refuse_memory(to->job));
 }
 
 /* The message's content: a text, or parts. */

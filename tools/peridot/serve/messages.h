@@ -9,6 +9,7 @@
 struct serve_conversation {
     yyjson_mut_doc *doc;
     yyjson_mut_val *list;
+    size_t n_told;             /* tools that results referred to */
 };
 
 /* All: false, or NULL: the job's error says why. `name`: the parameter that is read. */

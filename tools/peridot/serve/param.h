@@ -42,6 +42,8 @@ bool serve_read_tools(struct serve_job *job, const struct serve_param *p, yyjson
 bool serve_read_tool_choice(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
 bool serve_read_parallel(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
 bool serve_read_anthropic_tools(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+/* Adds a tool of Anthropic's to a list of functions; false: memory is short. */
+bool serve_add_anthropic_tool(yyjson_mut_doc *doc, yyjson_mut_val *list, yyjson_val *tool);
 bool serve_read_anthropic_choice(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
 /* Once all is read: tools that may not be called stay in the prompt, whose beginning is in the cache. */
 bool serve_check_tools(struct serve_job *job);

@@ -124,6 +124,16 @@ static bool name_function(struct serve_job *job, const struct serve_param *p, yy
     return job->tool_name != NULL;
 }
 
+/* Whether a tool of the request is of that type. NULL is none. */
+static bool has_type(const struct serve_job *job, const char *type)
+{
+    size_t i, n;
+    yyjson_val *each, *tools = yyjson_obj_get(yyjson_doc_get_root(job->document), "tools");
+    bool has = false;
+    yyjson_arr_foreach(tools, i, n, each) has = has || (type && yyjson_equals_str(yyjson_obj_get(each, "type"), type));
+    return has;
+}
+
 /* A function by its name is {"type": "function", "function": {"name": ...}}, or without the inner object. */
 bool serve_read_tool_choice(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
@@ -132,6 +142,10 @@ bool serve_read_tool_choice(struct serve_job *job, const struct serve_param *p, 
     yyjson_val *inner = yyjson_obj_get(value, custom ? "custom" : "function");
     if (custom || yyjson_equals_str(type, "function"))
         return name_function(job, p, yyjson_obj_get(inner ? inner : value, "name"));
+    if (has_type(job, yyjson_get_str(type))) {   /* of a tool that is left out */
+        serve_param_ignore(job, p->name);
+        return true;
+    }
     job->calls_none = yyjson_equals_str(value, "none");
     job->calls_required = yyjson_equals_str(value, "required");
     return job->calls_none || job->calls_required || yyjson_equals_str(value, "auto")
@@ -148,40 +162,56 @@ bool serve_read_parallel(struct serve_job *job, const struct serve_param *p, yyj
 /* ---- Anthropic's ---- */
 
 /* {"name": ..., "description": ..., "input_schema": ...} as {"name": ..., "description": ..., "parameters": ...} */
-static bool add_tool(struct serve_job *job, yyjson_mut_doc *doc, yyjson_val *tool)
+bool serve_add_anthropic_tool(yyjson_mut_doc *doc, yyjson_mut_val *list, yyjson_val *tool)
 {
     static const char *const members[][2] = {
         {"name", "name"}, {"description", "description"}, {"input_schema", "parameters"}};
-    yyjson_val *type = yyjson_obj_get(tool, "type");
-    if (yyjson_is_str(type) && !yyjson_equals_str(type, "custom")) {   /* the server's own, which it does not have */
-        serve_param_ignore(job, yyjson_get_str(type));
-        return true;
-    }
-    yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, yyjson_mut_doc_get_root(doc));
+    yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, list);
+    bool good = o != NULL;
     for (size_t i = 0; i < CMD_COUNT(members); i++) {
         yyjson_val *value = yyjson_obj_get(tool, members[i][0]);
-        if (value && !yyjson_mut_obj_add_val(doc, o, members[i][1], yyjson_val_mut_copy(doc, value)))
-            return refuse_memory(job);
+        good = good && (!value || yyjson_mut_obj_add_val(doc, o, members[i][1], yyjson_val_mut_copy(doc, value)));
     }
-    return true;
+    return good;
 }
 
+/* The server's own, which it does not have. */
+static bool is_own(yyjson_val *tool)
+{
+    yyjson_val *type = yyjson_obj_get(tool, "type");
+    return yyjson_is_str(type) && !yyjson_equals_str(type, "custom");
+}
+
+/* Those that are not left out; without `deferred`, those that the prompt begins with. */
+static bool write_tools(char **out, struct serve_job *job, yyjson_val *tools, bool deferred)
+{
+    size_t i, n;
+    yyjson_val *each;
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *list = yyjson_mut_arr(doc);
+    bool good = list != NULL;
+    yyjson_mut_doc_set_root(doc, list);
+    yyjson_arr_foreach(tools, i, n, each) {
+        if (is_own(each)) serve_param_ignore(job, yyjson_get_str(yyjson_obj_get(each, "type")));
+        else if (deferred || !yyjson_is_true(yyjson_obj_get(each, "defer_loading")))
+            good = good && serve_add_anthropic_tool(doc, list, each);
+    }
+    if (good && yyjson_mut_arr_size(list)) *out = yyjson_mut_write(doc, 0, NULL);
+    good = good && (*out || !yyjson_mut_arr_size(list));
+    yyjson_mut_doc_free(doc);
+    return good || refuse_memory(job);
+}
+
+/* Tools that are deferred can be called, but the prompt tells of them only where a result refers to them: what comes
+ * before is as it was, and in the cache. */
 bool serve_read_anthropic_tools(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     size_t i, n;
     yyjson_val *each;
+    bool defers = false;
     if (!yyjson_is_arr(value)) return serve_param_refuse(job, p, "must be a list of tools");
-    if (yyjson_arr_size(value) == 0) return true;
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_doc_set_root(doc, yyjson_mut_arr(doc));
-    bool good = doc || refuse_memory(job);
-    yyjson_arr_foreach(value, i, n, each) good = good && add_tool(job, doc, each);
-    if (good && yyjson_mut_arr_size(yyjson_mut_doc_get_root(doc))) {
-        job->tools = yyjson_mut_write(doc, 0, NULL);
-        good = job->tools || refuse_memory(job);
-    }
-    yyjson_mut_doc_free(doc);
-    return good;
+    yyjson_arr_foreach(value, i, n, each) defers = defers || yyjson_is_true(yyjson_obj_get(each, "defer_loading"));
+    return write_tools(&job->tools, job, value, true) && (!defers || write_tools(&job->shown, job, value, false));
 }
 
 bool serve_read_anthropic_choice(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
@@ -199,12 +229,33 @@ bool serve_read_anthropic_choice(struct serve_job *job, const struct serve_param
 
 /* ---- all of them ---- */
 
+/* Whether tool_choice wants a tool that was left out. */
+static bool wants_own(const struct serve_job *job)
+{
+    size_t i, n;
+    yyjson_val *each, *tools = yyjson_obj_get(yyjson_doc_get_root(job->document), "tools");
+    bool wants = false;
+    yyjson_arr_foreach(tools, i, n, each) {
+        yyjson_val *type = yyjson_obj_get(each, "type");
+        bool own = yyjson_is_str(type) && !yyjson_equals_str(type, "function") && !yyjson_equals_str(type, "custom");
+        wants = wants || (own && (job->tool_name ? yyjson_equals_str(yyjson_obj_get(each, "name"), job->tool_name)
+                                                 : !job->tools));
+    }
+    return wants;
+}
+
 bool serve_check_tools(struct serve_job *job)
 {
+    if (job->calls_required && wants_own(job)) {
+        job->calls_required = false;
+        job->tool_name = NULL;
+        serve_param_ignore(job, "tool_choice");
+    }
     if (job->calls_required && !job->tools)
         return serve_refuse(&job->error, 400, "invalid_value", "tool_choice", "tool_choice needs tools");
     if (job->calls_none) {
-        job->shown = job->tools;
+        if (!job->shown) job->shown = job->tools;
+        else free(job->tools);
         job->tools = NULL;
     }
     return true;
