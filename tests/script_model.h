@@ -43,7 +43,8 @@ static inline void script_write_as(const char *path, struct tiny *t, const char 
 {
     static const char *const norms[] = {"output_norm", "blk.0.attn_norm", "blk.0.ffn_norm", "blk.0.attn_q_norm",
         "blk.0.attn_k_norm", "blk.0.post_attention_norm", "blk.0.post_ffw_norm"};
-    static const struct { const char *key; uint32_t value; } keys[] = {{"block_count", 1}, {"context_length", 4096},
+    const struct { const char *key; uint32_t value; } keys[] = {{"block_count", 1},
+        {"context_length", t->ctx ? t->ctx : 4096},
         {"embedding_length", SCRIPT_WIDTH}, {"feed_forward_length", SCRIPT_WIDTH}, {"attention.head_count", 1},
         {"attention.key_length", SCRIPT_WIDTH}, {"attention.value_length", SCRIPT_WIDTH},
         {"attention.sliding_window", 512}};
@@ -259,6 +260,48 @@ static inline void script_write_caller_of(const char *path, const struct script_
     t.name = c->name;
     t.jinja = c->jinja;
     script_write(path, &t, steps, n);
+}
+
+/* ---- a model that does an agent's task ---- */
+
+#define SCRIPT_ACT(call) "<tool_call>\n{" call "}\n</tool_call>"
+
+/* It reads note.txt, puts "new" in the place of "old", and says so, by the tools of Claude Code where there are such,
+ * else by Codex's. Its template counts the results of this task; of the tools it tells the names alone, which leaves a
+ * third of the prompt. */
+static inline void script_write_agent(const char *path)
+{
+    static const char *const said[][2] = {
+        {"<|read|>", SCRIPT_ACT("\"name\":\u2581\"Read\",\u2581\"arguments\":\u2581{\"file_path\":\u2581"
+                                "\"note.txt\"}")},
+        {"<|edit|>", SCRIPT_ACT("\"name\":\u2581\"Edit\",\u2581\"arguments\":\u2581{\"file_path\":\u2581\"note.txt\","
+                                "\u2581\"old_string\":\u2581\"old\",\u2581\"new_string\":\u2581\"new\"}")},
+        {"<|cat|>", SCRIPT_ACT("\"name\":\u2581\"exec_command\",\u2581\"arguments\":\u2581{\"cmd\":\u2581"
+                               "\"cat\u2581note.txt\"}")},
+        {"<|patch|>", SCRIPT_ACT("\"name\":\u2581\"apply_patch\",\u2581\"arguments\":\u2581{\"input\":\u2581"
+                                 "\"***\u2581Begin\u2581Patch\\n***\u2581Update\u2581File:\u2581note.txt\\n"
+                                 "@@\\n-old\\n+new\\n***\u2581End\u2581Patch\"}")},
+        {"<|say|>", "It\u2581is\u2581done."}};
+    struct script_step steps[2 * PD_COUNT(said)];
+    struct tiny t;
+    tiny_make(&t);
+    for (size_t i = 0; i < PD_COUNT(said); i++) {
+        tiny_add(&t, said[i][0], -1000, 3);
+        tiny_add(&t, said[i][1], -1000, 1);
+        steps[2 * i] = (struct script_step){said[i][0], said[i][1]};
+        steps[2 * i + 1] = (struct script_step){said[i][1], "<eos>"};
+    }
+    t.name = "agent";
+    t.ctx = 65536;
+    t.jinja = "{{ bos_token }}{% set s = namespace(n=0, claude=false) %}"
+              "{% for t in tools or [] %}{% if t.function.name == 'Edit' %}{% set s.claude = true %}{% endif %}"
+              "{{ t.function.name }} {% endfor %}\n{% for m in messages %}{{ m.role }}: {{ m.content }}"
+              "{% for c in m.tool_calls or [] %}<tool_call>\n{\"name\": \"{{ c.function.name }}\", \"arguments\": "
+              "{{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}\n"
+              "{% set s.n = s.n + 1 if m.role == 'tool' else 0 if m.role == 'user' else s.n %}{% endfor %}assistant: "
+              "{% if not tools or s.n > 1 %}<|say|>{% elif s.claude %}{{ '<|edit|>' if s.n else '<|read|>' }}"
+              "{% else %}{{ '<|patch|>' if s.n else '<|cat|>' }}{% endif %}";
+    script_write_as(path, &t, "gemma3", steps, PD_COUNT(steps));
 }
 
 #endif

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# peridot serve, asked by programs that were written for other servers, which come from PyPI; for half a minute by one
-# that makes requests of /openapi.json (PERIDOT_TEST_SECONDS: how long). With PERIDOT_TEST_MANY for an hour. With
-# PERIDOT_TEST_ALL also by frameworks for agents, by attackers, and by many at once.
+# peridot serve, asked by programs that were written for other servers, which come from PyPI, two agents among them; for
+# half a minute by one that makes requests of /openapi.json (PERIDOT_TEST_SECONDS: how long). With PERIDOT_TEST_MANY for
+# an hour. With PERIDOT_TEST_ALL also by frameworks for agents, by attackers, and by many at once.
 . "$(dirname "$0")/serve.sh"
 
 command -v python3 >/dev/null || { echo "skipped: Python is not there"; exit 0; }
@@ -93,8 +93,55 @@ print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/me
     stop_both
 }
 
+# task NAME COMMAND...: it puts "new" in the place of "old" in note.txt, by a model that reads the file, edits it and
+# answers. Nothing of this machine's is told to it.
+task() {
+    mkdir -p "$folder/task"
+    echo old >"$folder/task/note.txt"
+    (cd "$folder/task" && env -i PATH="$PATH" HOME="$folder/home" CODEX_HOME="$folder/home" CI=1 \
+        ANTHROPIC_BASE_URL="$url" ANTHROPIC_API_KEY=key ANTHROPIC_MODEL=agent \
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 timeout 100 "${@:2}" "Put new for old in note.txt." </dev/null) \
+        >"$folder/out" 2>"$folder/err"
+    check "$1 does its task" [ $? = 0 ]
+    check "and answers" contains out 'It is done.'
+    check "the file is edited" [ "$(cat "$folder/task/note.txt")" = new ]
+}
+
+# turns PATH: each after the first reads what is new: 95 % of its prompt, at least, are from the cache.
+turns() {
+    sed -nE "s@^POST $1 200, ([0-9]+) \\+ [0-9]+ tokens \\(([0-9]+) cached.*@\\1 \\2@p" "$folder/log" |
+        awk 'NR > 1 && $2 < 0.95 * $1 { short = 1 } END { exit short || NR < 3 }'
+}
+
+# Claude Code and Codex CLI as they are. The name of the model is one whose tools Codex knows.
+test_coding() {
+    local site model=$folder/agent.gguf
+    packages --no-deps claude-agent-sdk==0.2.189 openai-codex-cli-bin==0.163.0 || return
+    site=$(echo "$folder"/venv/lib/python3*/site-packages)
+    mkdir -p "$folder/home"
+    start --ctx 65536
+    task "Claude Code" "$site/claude_agent_sdk/_bundled/claude" --permission-mode acceptEdits -p
+    cat >"$folder/home/config.toml" <<EOF
+model = "gpt-5.5"
+model_provider = "local"
+[model_providers.local]
+name = "local"
+base_url = "$url/v1"
+wire_api = "responses"
+EOF
+    task "Codex CLI" "$site/codex_cli_bin/bin/codex" exec --skip-git-repo-check --sandbox danger-full-access
+    stop
+    cp "$folder/log" "$folder/out"
+    check "nothing of theirs is refused" lacks out ' [4-5][0-9][0-9], '
+    check "Claude Code's second turn reads what is new" turns /v1/messages
+    check "and Codex's, too" turns /v1/responses
+}
+
+lacks() { ! matches "$1" "$2"; }
+
 ! packages openai==3.57.0 anthropic==2.13.0 ollama==0.6.3 schemathesis==4.32.5 llm==0.36 prometheus-client==0.26.0 \
     'pydantic-ai-slim[openai,anthropic]==2.68.0' || test_packages
+test_coding
 [ "${PERIDOT_TEST_ALL:-}" ] || finish
 test_agents
 start --timeout 2

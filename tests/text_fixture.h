@@ -32,6 +32,7 @@ struct tiny {
     float score[N_TINY];
     int32_t type[N_TINY];
     uint64_t n, n_scores, n_types;
+    uint32_t ctx;                     /* of the model that has the vocabulary, in script_model.h; 0: 4096 */
     char byte_names[256][8];
     const char *architecture, *model, *name, *finetune, *jinja;
     int64_t bos, eos, unknown, eot;   /* written when >= 0 */
