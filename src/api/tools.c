@@ -272,12 +272,41 @@ static yyjson_mut_val *system_message(struct pd_messages *m)
     return good ? first : NULL;
 }
 
+static yyjson_mut_val *user_message(struct pd_messages *m)
+{
+    size_t i, n;
+    yyjson_mut_val *message;
+    yyjson_mut_arr_foreach(m->list, i, n, message) {
+        if (has_role(message, "user")) return message;
+    }
+    return NULL;
+}
+
+/* The part before what the user says first. */
+static peridot_status describe_to_user(struct writer *w, yyjson_mut_val *message)
+{
+    yyjson_mut_val *content = yyjson_mut_obj_get(message, "content"), *part;
+    PD_TRY(append_marked(w, &w->part));
+    PD_TRY(pd_text_append(&w->text, "\n\n", 2));
+    if (!yyjson_mut_is_arr(content)) {
+        PD_TRY(append_text(&w->text, message, "content"));
+        return set_content(w->m, message, &w->text);
+    }
+    part = yyjson_mut_obj(w->m->doc);
+    bool good = yyjson_mut_obj_add_str(w->m->doc, part, "type", "text") &&
+                yyjson_mut_obj_add_strncpy(w->m->doc, part, "text", w->text.data, w->text.size) &&
+                yyjson_mut_arr_prepend(content, part);
+    w->text.size = 0;
+    return good ? PERIDOT_OK : fail_memory();
+}
+
 static peridot_status describe(struct writer *w)
 {
-    yyjson_mut_val *first = system_message(w->m);
+    yyjson_mut_val *user = w->m->no_system ? user_message(w->m) : NULL, *first = user ? user : system_message(w->m);
     w->part.size = 0;
     PD_TRY(pd_calls_describe(&w->part, w->calls));
     if (!first) return fail_memory();
+    if (user) return describe_to_user(w, user);
     PD_TRY(append_after(w, member(first, "content")));
     return set_content(w->m, first, &w->text);
 }

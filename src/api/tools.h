@@ -30,7 +30,7 @@ peridot_status pd_tools_read(yyjson_doc **doc, struct pd_calls *calls, const cha
 peridot_status pd_tools_suit_template(struct pd_messages *m, const struct pd_calls *calls,
                                       const struct pd_tokenizer *t, const char *program);
 /* Makes text of all calls and results in messages, and puts what tells the model of the tools, if there are any, into
- * the system's message. */
+ * the system's message, or the user's first where there can be none (no_system). */
 peridot_status pd_tools_write_messages(struct pd_messages *m, const struct pd_calls *calls);
 
 #endif

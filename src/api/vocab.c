@@ -171,6 +171,18 @@ static peridot_status read_variables(yyjson_doc **out, const peridot_chat *chat)
     return pd_fail(PERIDOT_ERROR_ARGUMENT, "the template's variables are not a JSON object");
 }
 
+/* False: the template raises at one. */
+static bool takes_system(const peridot_vocab *vocab, const char *template_name)
+{
+    static const peridot_message messages[] = {{.role = "system", .content = "a"}, {.role = "user", .content = "a"}};
+    const peridot_chat chat = {.template_name = template_name, .messages = messages, .n_messages = 2};
+    int32_t *ids;
+    size_t n;
+    bool takes = peridot_encode_turns(&ids, &n, vocab, &chat) == PERIDOT_OK;
+    peridot_free(ids);
+    return takes;
+}
+
 /* Tools and calls as they are for a template that has a format of them, or as text of messages. */
 static peridot_status add_tools(struct pd_chat_prompt *prompt, yyjson_doc **tools, const peridot_vocab *vocab,
                                 const peridot_chat *chat)
@@ -180,6 +192,7 @@ static peridot_status add_tools(struct pd_chat_prompt *prompt, yyjson_doc **tool
     bool reads = has_format && pd_tokenizer_reads_tools(vocab->tokenizer);
     if (chat->tools && (reads || !chat->n_ids))   /* else the beginning told of them */
         PD_TRY(pd_tools_read(tools, &calls, chat->tools, chat->tools_size));
+    prompt->messages->no_system = calls.tools && !reads && !takes_system(vocab, chat->template_name);
     if (has_format) {
         prompt->tools = calls.tools;
         return pd_tools_suit_template(prompt->messages, &calls, vocab->tokenizer,

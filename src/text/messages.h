@@ -15,6 +15,7 @@ struct pd_messages {
     yyjson_mut_doc *doc;
     yyjson_mut_val *list;
     bool has_calls;          /* some message has tool calls, or is a tool's */
+    bool no_system;          /* the template takes none: what tells of tools goes to the user's first */
     size_t n_images;
     /* What stands for an image in pd_messages_to_array; before PD_MARKED_ID hexadecimal digits in a content, for the
      * control token of that id. Nobody who writes messages knows it. */
