@@ -311,6 +311,41 @@ test_ignored() {
     check "what Codex sends is taken" [ "$status" = 200 ]
     check "and what is left out named" matches headers \
         '^Warning: 299 - "ignored: reasoning, verbosity, web_search, web_search_call"'
+    test_bodies
+}
+
+# Requests of programs that cannot be run here, made of the fields that their public sources have.
+test_bodies() {
+    local call='{"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{\"path\": \"a\"}"}}'
+    local tool='{"type": "function", "function": {"name": "read", "description": "Reads.", "parameters": {"$schema":
+        "https://json-schema.org/draft/2020-12/schema", "type": "object", "properties": {"path": {"type": "string"},
+        "offset": {"type": "integer", "maximum": 9007199254740991}}, "required": ["path"],
+        "additionalProperties": false}}}'
+    local more='"tool_choice": "auto", "stream": true, "stream_options": {"include_usage": true}'
+    ask /v1/chat/completions '{"model": "local", "max_tokens": 4, "temperature": 0.55, "top_p": 1, "messages": [
+        {"role": "system", "content": "a"}, {"role": "system", "content": "b"}, {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "", "reasoning_content": "c", "tool_calls": ['"$call"']},
+        {"role": "tool", "tool_call_id": "c1", "content": "d"}, {"role": "user", "content": [{"type": "text",
+        "text": "e"}]}], "tools": ['"$tool"'], '"$more"', "reasoning_effort": "low", "promptCacheKey": "s",
+        "chat_template_args": {"enable_thinking": true}, "store": false}'
+    check "what opencode sends is taken" [ "$status" = 200 ]
+    ask /v1/chat/completions '{"model": "local", "messages": [{"role": "system", "content": "a"}, {"role": "user",
+        "content": "Generate a title for this conversation:\n"}, {"role": "user", "content": "hi"}],
+        "max_tokens": 4, '"${more#*, }"'}'
+    check "for a title, too" [ "$status" = 200 ]
+    ask /v1/chat/completions '{"model": "local", "messages": [{"role": "system", "content": "a"}, {"role": "user",
+        "content": [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]}, {"role": "assistant",
+        "content": null, "tool_calls": ['"$call"']}, {"role": "tool", "content": "d", "tool_call_id": "c1"},
+        {"role": "assistant", "content": []}, {"role": "user", "content": "e"}], "max_completion_tokens": 4,
+        "temperature": 1.0, '"$more"', "parallel_tool_calls": false, "tools": ['"$tool"'], "prompt_cache_key": "k",
+        "reasoning_effort": "medium"}'
+    check "and what Zed sends" [ "$status" = 200 ]
+    ask /api/chat '{"model": "local", "messages": [{"role": "system", "content": "a"}, {"role": "user", "content": "b"},
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "read", "arguments": {}}}],
+        "thinking": null}, {"role": "tool", "tool_name": "read", "content": "c"}], "stream": true, "keep_alive": -1,
+        "options": {"num_ctx": 256, "num_predict": 4, "stop": [], "temperature": 1.0, "top_p": null}, "tools": [],
+        "think": null}'
+    check "to Ollama as well" [ "$status" = 200 ]
 }
 
 lacks() { ! contains "$1" "$2"; }
