@@ -39,3 +39,20 @@ bool cmd_base64_decode(unsigned char *out, size_t *n_out, const char *text, size
     if (n % 4 == 1 || n_pad > 2 || (n_pad && (n + n_pad) % 4)) return false;
     return n % 4 == 0 || (bits & ((1u << 2 * (4 - n % 4)) - 1)) == 0;
 }
+
+char *cmd_base64_encode(char *out, const void *data, size_t size)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < size; i += 3) {
+        uint32_t bits = (uint32_t)bytes[i] << 16;
+        if (i + 1 < size) bits |= (uint32_t)bytes[i + 1] << 8;
+        if (i + 2 < size) bits |= bytes[i + 2];
+        *out++ = digits[bits >> 18];
+        *out++ = digits[bits >> 12 & 63];
+        *out++ = i + 1 < size ? digits[bits >> 6 & 63] : '=';
+        *out++ = i + 2 < size ? digits[bits & 63] : '=';
+    }
+    *out = 0;
+    return out;
+}

@@ -8,5 +8,7 @@
 
 /* out: [size / 4 * 3 + 2]. False: it is not base64. */
 bool cmd_base64_decode(unsigned char *out, size_t *n_out, const char *text, size_t size);
+/* In the alphabet of + and /, padded; out: [(size + 2) / 3 * 4 + 1]. The end of it, where a 0 is. */
+char *cmd_base64_encode(char *out, const void *data, size_t size);
 
 #endif

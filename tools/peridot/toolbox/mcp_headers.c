@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "mcp_headers.h"
+#include "../base64.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -64,22 +65,6 @@ const char *mcp_headers_check(yyjson_val *schema)
 
 /* ---- calls ---- */
 
-static char *encode_base64(char *out, const unsigned char *text, size_t size)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < size; i += 3) {
-        uint32_t bits = (uint32_t)text[i] << 16;
-        if (i + 1 < size) bits |= (uint32_t)text[i + 1] << 8;
-        if (i + 2 < size) bits |= text[i + 2];
-        *out++ = digits[bits >> 18];
-        *out++ = digits[bits >> 12 & 63];
-        *out++ = i + 1 < size ? digits[bits >> 6 & 63] : '=';
-        *out++ = i + 2 < size ? digits[bits & 63] : '=';
-    }
-    *out = 0;
-    return out;
-}
-
 /* What HTTP carries as it is, and nobody takes for what is encoded. */
 static bool is_plain(const char *text, size_t size)
 {
@@ -100,7 +85,7 @@ static peridot_status add_header(struct toolbox_texts *out, const char *prefix, 
         snprintf(line + n, most - (size_t)n, "%s", text);
     } else {
         strcpy(line + n, "=?base64?");
-        strcpy(encode_base64(line + n + 9, (const unsigned char *)text, size), "?=");
+        strcpy(cmd_base64_encode(line + n + 9, text, size), "?=");
     }
     peridot_status status = toolbox_texts_add(out, line);
     free(line);
