@@ -1,4 +1,5 @@
 #include "param.h"
+#include "log.h"
 
 #include <math.h>
 #include <string.h>
@@ -36,6 +37,7 @@ void serve_param_ignore(struct serve_job *job, const char *name)
     for (size_t i = 0; i < n; i++)
         text[i] = name[i] < 32 || name[i] > 126 || strchr("\"\\,", name[i]) ? '?' : name[i];
     text[n] = 0;
+    serve_log_ignored(job->server, text);
     while ((at = strstr(at, text)) != NULL) {
         bool whole = (at == job->ignored || at[-1] == ' ') && (at[n] == ',' || !at[n]);
         if (whole) return;
