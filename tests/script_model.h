@@ -164,7 +164,7 @@ static inline void script_write_caller(const char *path, bool sees)
 }
 
 /* Writes a thought, text and a call byte by byte, so that most tokens end within a character; the text's last byte
- * comes with the head of the call. */
+ * comes with the head of the call. Its template shows thoughts of the past. */
 static inline void script_write_cutter(const char *path)
 {
     static const char head[] = ".<tool_call>\n{\"name\":\u2581\"add\",\u2581\"arguments\":\u2581{\"a\":\u2581\"",
@@ -180,7 +180,8 @@ static inline void script_write_cutter(const char *path)
     tiny_add(&t, end, -1000, 1);
     for (size_t i = 0; i < PD_COUNT(steps); i++) steps[i] = (struct script_step){said[i], said[i + 1]};
     t.name = "cutter";
-    t.jinja = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}{% if enable_thinking %}{% endif %}a";
+    t.jinja = "{{ bos_token }}{% for m in messages %}{% if m.reasoning_content %}({{ m.reasoning_content }}){% endif %}"
+              "{{ m.content }}{% endfor %}{% if enable_thinking %}{% endif %}a";
     script_write(path, &t, steps, PD_COUNT(steps));
 }
 

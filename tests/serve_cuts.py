@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Replies of the model cutter (script_model.h), which writes a thought, text and a call byte by byte, cut after every
-token, on every interface: what a stream says is whole characters, and together what the whole answer says.
+token, on every interface: what a stream says is whole characters, and together what the whole answer says; and both
+say that it was cut.
   serve_cuts.py URL
 """
 import concurrent.futures
@@ -67,6 +68,16 @@ def logged(probabilities):
     return b"".join(bytes(p["bytes"]) for p in probabilities or [])
 
 
+def is_cut(n, tools):
+    """Unless all of the call is there, and ends the reply."""
+    return n < len(TOKENS) or not tools
+
+
+def within_thought(n):
+    """There is something of the thought and nothing of what follows."""
+    return 2 <= n < 5
+
+
 def chat(n, tools):
     body = {"messages": MESSAGES, "max_tokens": n, "temperature": 0, "logprobs": True,
             "enable_thinking": True}
@@ -76,6 +87,8 @@ def chat(n, tools):
     streamed = texts([of_message(c["delta"]) for c in choices])
     bytes_streamed = b"".join(logged((c["logprobs"] or {}).get("content")) for c in choices)
     whole = json.loads(ask("/v1/chat/completions", body))["choices"][0]
+    reason = "length" if is_cut(n, tools) else "tool_calls"
+    assert whole["finish_reason"] == choices[-1]["finish_reason"] == reason, (n, tools, whole, choices[-1])
     assert bytes_streamed == logged(whole["logprobs"]["content"]) == b"".join(TOKENS[4:n]), (n, bytes_streamed)
     return streamed, of_message(whole["message"])
 
@@ -85,6 +98,7 @@ def completions(n, tools):
     choices = [e["choices"][0] for e in events("/v1/completions", body) if e["choices"]]
     whole = json.loads(ask("/v1/completions", body))["choices"][0]
     for member in "tokens", "token_logprobs", "text_offset":
+        assert whole["finish_reason"] == choices[-1]["finish_reason"] == "length", (n, whole)
         assert sum((c["logprobs"][member] for c in choices), []) == whole["logprobs"][member], (n, member)
     return ("", join(c["text"] for c in choices if c["text"]), ""), ("", whole["text"], "")
 
@@ -94,9 +108,16 @@ def messages(n, tools):
             "thinking": {"type": "enabled", "budget_tokens": 1000}}
     if tools:
         body["tools"] = [{"name": "add", "input_schema": FUNCTION["parameters"]}]
-    deltas = [e["delta"] for e in events("/v1/messages", body) if e["type"] == "content_block_delta"]
+    said = events("/v1/messages", body)
+    deltas = [e["delta"] for e in said if e["type"] == "content_block_delta"]
     streamed = texts([(d.get("thinking"), d.get("text"), d.get("partial_json")) for d in deltas])
-    content = {part["type"]: part for part in json.loads(ask("/v1/messages", body))["content"]}
+    whole = json.loads(ask("/v1/messages", body))
+    content = {part["type"]: part for part in whole["content"]}
+    reason = "max_tokens" if is_cut(n, tools) else "tool_use"
+    assert whole["stop_reason"] == reason == said[-2]["delta"]["stop_reason"], (n, tools, whole, said[-2])
+    begun = [e["content_block"]["type"] for e in said if e["type"] == "content_block_start"]
+    assert begun == [part["type"] for part in whole["content"]], (n, tools, begun, whole)
+    assert within_thought(n) == (begun == ["thinking"]), (n, tools, begun)
     arguments = content.get("tool_use", {}).get("input")
     arguments = json.dumps(arguments, ensure_ascii=False) if arguments else streamed[2]   # not of a call that is cut
     return streamed, (content.get("thinking", {}).get("thinking", ""), content.get("text", {}).get("text", ""),
@@ -108,10 +129,21 @@ def responses(n, tools):
     if tools:
         body["tools"] = [{"type": "function", **FUNCTION}]
     kinds = ("response.reasoning_text.delta", "response.output_text.delta", "response.function_call_arguments.delta")
+    said = events("/v1/responses", body)
     streamed = texts([[e["delta"] if e["type"] == kind else None for kind in kinds]
-                      for e in events("/v1/responses", body) if e["type"] in kinds])
+                      for e in said if e["type"] in kinds])
     whole = ["", "", ""]
-    for item in json.loads(ask("/v1/responses", body))["output"]:
+    answer = json.loads(ask("/v1/responses", body))
+    state = "incomplete" if is_cut(n, tools) else "completed"
+    for r in answer, said[-1]["response"]:
+        states = [item["status"] for item in r["output"]]
+        assert r["status"] == state == said[-1]["type"].split(".")[1], (n, tools, r, said[-1]["type"])
+        assert (r["incomplete_details"] or {}).get("reason") == ("max_output_tokens" if is_cut(n, tools) else None), r
+        assert states == ["completed"] * (len(states) - 1) + [state], (n, tools, states)
+        assert within_thought(n) == ([item["type"] for item in r["output"]] == ["reasoning"]), (n, tools, r)
+    done = [e["item"]["status"] for e in said if e["type"] == "response.output_item.done"]
+    assert done == states, (n, tools, done, states)
+    for item in answer["output"]:
         if item["type"] == "reasoning":
             whole[0] = item["content"][0]["text"]
         elif item["type"] == "message":
@@ -126,8 +158,12 @@ def ollama(n, tools):
     body = {"messages": MESSAGES, "think": True, "options": {"num_predict": n, "temperature": 0}}
     if tools:
         body["tools"] = [{"type": "function", "function": FUNCTION}]
-    answers = [of_message(e["message"]) for e in events("/api/chat", body)]
-    message = json.loads(ask("/api/chat", {**body, "stream": False}))["message"]
+    said = events("/api/chat", body)
+    answers = [of_message(e["message"]) for e in said]
+    message = json.loads(ask("/api/chat", {**body, "stream": False}))
+    reason = "length" if is_cut(n, tools) else "stop"
+    assert message["done_reason"] == said[-1]["done_reason"] == reason, (n, tools, message)
+    message = message["message"]
     whole = of_message(message)
     streamed = texts([(thought, said, "") for thought, said, _ in answers])
     calls = [call for _, _, call in answers if call]
@@ -140,6 +176,7 @@ def generate(n, tools):
     body = {"prompt": "hi", "think": True, "options": {"num_predict": n, "temperature": 0}}
     answers = events("/api/generate", body)
     whole = json.loads(ask("/api/generate", {**body, "stream": False}))
+    assert whole["done_reason"] == answers[-1]["done_reason"] == "length", (n, whole)
     return (texts([(e.get("thinking"), e["response"], "") for e in answers]),
             (whole.get("thinking", ""), whole["response"], ""))
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The tools of peridot serve --tools, asked for as its page does: programs and an MCP server (mcp_server.py), calls at
-# the same time, one that is given up, and who may not call. The page itself is in test_command_page.sh.
+# the same time, one that is given up, and who may not call. The page itself is in test_command_page.sh. And what of
+# texts needs a program to be checked: replies that are cut, and what comes back with the next request.
 . "$(dirname "$0")/command.sh"
 command -v curl >/dev/null || { echo "skipped: curl is not there"; exit 0; }
 command -v python3 >/dev/null || { echo "skipped: python3 is not there"; exit 0; }
@@ -220,6 +221,15 @@ test_texts() {
     stop
 }
 
+# Thoughts and responses that clients come back with.
+test_turns() {
+    printf 'first\nsecond\n' >"$folder/keys"
+    model=cutter start --ctx 1024 --api-key-file "$folder/keys"
+    python3 "$source/tests/serve_turns.py" "$url" first second >"$folder/out" 2>"$folder/err"
+    check "what a reply was comes back as it was" [ $? = 0 ]
+    stop
+}
+
 start --tools "$folder/tools.json" --cors https://friend.example
 test_calls
 test_refusals
@@ -227,4 +237,5 @@ test_slow
 test_end
 test_options
 test_texts
+test_turns
 finish

@@ -140,6 +140,8 @@ struct serve_job {
     bool truncates;            /* what does not fit is left out: a text's end, the oldest messages */
     bool hides_thoughts;       /* where they were is said, but not what they were */
     uint32_t pool, dimensions; /* of vectors: enum peridot_pool; 0: all of them */
+    bool seals_thoughts;       /* as encrypted_content */
+    bool details_thoughts;     /* as reasoning_details */
     struct cmd_ranking ranking;   /* of documents; its texts are in the document */
     uint32_t top_n;            /* of these the best; 0: all */
     bool returns_documents;

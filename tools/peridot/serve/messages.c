@@ -23,15 +23,30 @@ static bool refuse_memory(struct serve_job *job)
     return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
 }
 
-/* A message that is not in the list yet; NULL: memory is short. */
+/* Gives the message the thought before it, whether or not the template shows it to the model. */
+static bool put_thought(struct serve_conversation *c, struct serve_job *job, yyjson_mut_val *message)
+{
+    struct serve_buffer *t = &c->thought;
+    bool good = !t->failed;
+    if (t->size && !yyjson_mut_obj_get(message, "reasoning_content"))
+        good = good && yyjson_mut_obj_add_strncpy(c->doc, message, "reasoning_content", t->data, t->size);
+    t->size = 0;
+    return good || refuse_memory(job);
+}
+
+/* A message that is not in the list yet; NULL: memory is short. A thought that no message of the assistant's follows is
+ * one without a text. */
 static yyjson_mut_val *make_message(struct serve_conversation *c, struct serve_job *job, const char *role)
 {
+    bool assistant = strcmp(role, "assistant") == 0;
+    if (c->thought.size && !assistant && !serve_conversation_add(c, job, "assistant", "")) return NULL;
     if (!c->doc) {
         c->doc = yyjson_mut_doc_new(NULL);
         c->list = yyjson_mut_arr(c->doc);
     }
     yyjson_mut_val *message = c->list ? yyjson_mut_obj(c->doc) : NULL;
-    if (message && yyjson_mut_obj_add_strcpy(c->doc, message, "role", role)) return message;
+    if (message && yyjson_mut_obj_add_strcpy(c->doc, message, "role", role) && put_thought(c, job, message))
+        return message;
     refuse_memory(job);
     return NULL;
 }
@@ -146,12 +161,9 @@ static bool put_image(struct content *to, yyjson_val *part)
             yyjson_mut_obj_add_uint(c->doc, image, "picture", i)) || refuse_memory(to->job);
 }
 
-/* The template says whether the model sees it. */
-static bool put_thought(struct content *to, yyjson_val *part)
+static bool take_thought(struct content *to, yyjson_val *part)
 {
-    const char *text = text_of(to, part, "thinking");
-    if (!text || !*text || yyjson_mut_obj_get(to->message, "reasoning_content")) return text;
-    return yyjson_mut_obj_add_strcpy(to->c->doc, to->message, "reasoning_content", text) || refuse_memory(to->job);
+    return serve_thought_read_block(&to->c->thought, to->job, part);
 }
 
 /* Encrypted by another server. */
@@ -232,7 +244,7 @@ static const struct part {
     {"text", OPENAI | ANTHROPIC | OLLAMA, NULL, put_text},
     {"input_text", OPENAI, NULL, put_text},
     {"output_text", OPENAI, NULL, put_text},
-    {"thinking", ANTHROPIC, "assistant", put_thought},
+    {"thinking", ANTHROPIC, "assistant", take_thought},
     {"redacted_thinking", ANTHROPIC, "assistant", pass_over},
     {"tool_use", ANTHROPIC, "assistant", put_use},
     {"tool_result", ANTHROPIC, "user", put_result},
@@ -317,6 +329,7 @@ bool serve_conversation_add_seen(struct serve_conversation *c, struct serve_job 
     bool good = to.message;
     yyjson_arr_foreach(images, i, n, each) good = good && put_image(&to, each);
     good = good && ((!content && images) || read_content(&to, content));
+    good = good && put_thought(c, job, to.message);
     bool empty = to.has_results && !to.text.size && !to.parts;   /* all of it was results */
     if (good && !empty)
         good = add_content(&to) && (yyjson_mut_arr_append(c->list, to.message) || refuse_memory(job));
@@ -334,10 +347,12 @@ bool serve_conversation_add_call(struct serve_conversation *c, struct serve_job 
                                  const char *arguments)
 {
     yyjson_mut_val *message = yyjson_mut_arr_get_last(c->list);
-    if (!yyjson_mut_equals_str(yyjson_mut_obj_get(message, "role"), "assistant")) {
+    bool thought = c->thought.size && yyjson_mut_obj_get(message, "reasoning_content");   /* another one begins */
+    if (thought || !yyjson_mut_equals_str(yyjson_mut_obj_get(message, "role"), "assistant")) {
         if (!serve_conversation_add(c, job, "assistant", "")) return false;
         message = yyjson_mut_arr_get_last(c->list);
     }
+    if (!put_thought(c, job, message)) return false;
     return put_call(c, message, id, name, yyjson_mut_strcpy(c->doc, arguments)) || refuse_memory(job);
 }
 
@@ -361,12 +376,11 @@ static const char *member(yyjson_mut_val *message, const char *name)
     return text ? text : "";
 }
 
-/* Whether the text of the message goes on that of the one before. */
+/* Whether the message goes on the one before. */
 static bool goes_on(yyjson_mut_val *before, yyjson_mut_val *message)
 {
     return before && strcmp(member(before, "role"), member(message, "role")) == 0 &&
-           strcmp(member(message, "role"), "tool") != 0 && !yyjson_mut_obj_get(before, "tool_calls") &&
-           !yyjson_mut_obj_get(message, "tool_calls");
+           strcmp(member(message, "role"), "tool") != 0 && !yyjson_mut_obj_get(before, "tool_calls");
 }
 
 /* Messages that become one: the first, and what of its text is not in it yet. */
@@ -419,10 +433,16 @@ static bool put_parts(struct serve_conversation *c, struct serve_job *job, struc
 
 static bool go_on(struct serve_conversation *c, struct serve_job *job, struct run *run, yyjson_mut_val *message)
 {
+    static const char *const moved[] = {"reasoning_content", "tool_calls"};
     yyjson_mut_val *content = yyjson_mut_obj_get(message, "content");
+    for (size_t i = 0; i < CMD_COUNT(moved); i++) {
+        yyjson_mut_val *value = yyjson_mut_obj_get(run->first, moved[i]) ? NULL
+                                                                         : yyjson_mut_obj_remove_key(message, moved[i]);
+        if (value && !yyjson_mut_obj_add_val(c->doc, run->first, moved[i], value)) return refuse_memory(job);
+    }
     if (!run->goes_on) begin_run(run);
     run->goes_on = true;
-    if (run->text.size) serve_put(&run->text, "\n\n", 2);
+    if (run->text.size && yyjson_mut_get_len(content)) serve_put(&run->text, "\n\n", 2);
     if (yyjson_mut_is_arr(content)) return put_parts(c, job, run, content);
     serve_put(&run->text, member(message, "content"), strlen(member(message, "content")));
     return true;
@@ -483,7 +503,8 @@ static bool copy_members(struct serve_conversation *c, struct serve_job *job, yy
         if (!yyjson_mut_obj_add_val(c->doc, last, names[i][1], yyjson_val_mut_copy(c->doc, value)))
             return refuse_memory(job);
     }
-    return true;
+    return serve_thought_read_details(&c->thought, job, yyjson_obj_get(message, "reasoning_details"))
+        && put_thought(c, job, last);
 }
 
 bool serve_conversation_read_one(struct serve_conversation *c, struct serve_job *job, yyjson_val *message)
@@ -686,6 +707,7 @@ bool serve_conversation_encode(int32_t **ids, size_t *n, struct serve_job *job, 
         if (!good && is_of_messages(&job->error)) job->error = first;
     }
     yyjson_mut_doc_free(c.doc);
+    serve_buffer_free(&c.thought);
     return good;
 }
 

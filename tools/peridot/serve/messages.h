@@ -10,6 +10,7 @@ struct serve_conversation {
     yyjson_mut_doc *doc;
     yyjson_mut_val *list;
     size_t n_told;             /* tools that results referred to */
+    struct serve_buffer thought;   /* of the assistant's message that comes next */
 };
 
 /* All: false, or NULL: the job's error says why. `name`: the parameter that is read. */
@@ -24,7 +25,7 @@ bool serve_conversation_add_content(struct serve_conversation *c, struct serve_j
 /* The same with images before the content: a list of some of the job's pictures, or NULL. */
 bool serve_conversation_add_seen(struct serve_conversation *c, struct serve_job *job, const char *role,
                                  const char *name, yyjson_val *content, yyjson_val *images);
-/* Messages of one role that follow each other become one, unless they have calls. */
+/* Messages of one role that follow each other become one, up to one that has calls. */
 bool serve_conversation_join(struct serve_conversation *c, struct serve_job *job);
 /* Puts the messages into an order of roles that strict templates have a place for; without has_system also what a
  * system says first becomes part of the user's turn (roles.c). */

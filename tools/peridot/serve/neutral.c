@@ -81,7 +81,6 @@ static const struct neutral neutrals[] = {
     {"return_prompt_text", TEXTS, "false"},        /* V */
     {"prompt_logprobs", TEXTS, ONLY_NULL},         /* V: here it is echo with logprobs */
     {"top_logprobs", RESPONSES, "0"},              /* O */
-    {"include", RESPONSES, NULL},                  /* O: what is beside the text */
     /* samplers that are off; what belongs to them does not matter then */
     {"typical_p", WRITES | OPTIONS, "1"},          /* L, A */
     {"typ_p", WRITES, "1"},                        /* L */

@@ -302,6 +302,17 @@ static bool read_thread(struct serve_job *job, const struct serve_param *p, yyjs
                         "keeps no conversations");
 }
 
+/* What is beside the text; of all that OpenAI has there is one thing here. */
+static bool read_include(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    size_t i, n;
+    yyjson_val *each;
+    (void)p;
+    yyjson_arr_foreach(value, i, n, each)
+        job->seals_thoughts = job->seals_thoughts || yyjson_equals_str(each, "reasoning.encrypted_content");
+    return true;
+}
+
 static bool read_options(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
 
 #define AT(member) .offset = offsetof(struct serve_job, member)
@@ -325,6 +336,7 @@ static const struct serve_param params[] = {
     {"raw", GENERATE, .read = read_bool, AT(raw)},
     {"truncate", OLLAMA, .read = read_bool, AT(truncates)},
     {"instructions", RESPONSES, .read = read_nothing},
+    {"include", RESPONSES, .read = read_include},
     {"content", TOKENIZE, .read = read_nothing},
     {"tokens", DETOKENIZE, .read = read_nothing},
     {"add_special", TOKENIZE, .read = read_bool, AT(echo)},

@@ -58,6 +58,7 @@ bool serve_read_reasoning(struct serve_job *job, const struct serve_param *p, yy
     double n = yyjson_get_num(most);
     if (!yyjson_is_obj(value)) return serve_param_refuse(job, p, "must be an object");
     job->hides_thoughts = yyjson_is_true(yyjson_obj_get(value, "exclude"));
+    job->details_thoughts = true;   /* OpenRouter's clients, who say it so, know them as these */
     if (yyjson_is_num(most) && n >= 1 && n <= 1e9) return set_effort(job, p, true, (uint32_t)n);
     if (effort && !yyjson_is_null(effort)) return serve_read_effort(job, p, effort);
     return !yyjson_is_bool(enabled) || set_effort(job, p, yyjson_get_bool(enabled), 0);

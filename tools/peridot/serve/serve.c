@@ -197,6 +197,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     pthread_mutex_init(&s.metrics.lock, NULL);
     pthread_mutex_init(&s.loading, NULL);
     pthread_mutex_init(&s.pings.lock, NULL);
+    serve_thoughts_init(&s.thoughts);
     cmd_allow_connections(SERVE_MAX_CONNECTIONS);
     peridot_status status = serve(&s);
     serve_http_close(s.http);

@@ -8,6 +8,7 @@
 #include "metrics.h"
 #include "model.h"
 #include "pings.h"
+#include "thoughts.h"
 
 enum { SERVE_FULL_DROP, SERVE_FULL_REFUSE };   /* --full */
 
@@ -43,6 +44,7 @@ struct serve_server {
     struct serve_metrics metrics;
     struct serve_pings pings;          /* streams */
     struct serve_http *http;
+    struct serve_thoughts thoughts;    /* what they are known again by */
     struct serve_reader *reader;
     struct serve_pictures *pictures;   /* the reader's */
     struct cmd_toolbox *toolbox;       /* of --tools; NULL: none, as are */

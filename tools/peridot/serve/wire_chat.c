@@ -1,8 +1,11 @@
-/* OpenAI's chat completions: POST /v1/chat/completions. A thought comes as reasoning_content. */
+/* OpenAI's chat completions: POST /v1/chat/completions. A thought comes as reasoning_content, and for clients of
+ * OpenRouter as reasoning_details, too. */
 #include "messages.h"
 #include "server.h"
 #include "tokens.h"
 #include "wire_openai.h"
+
+#include <string.h>
 
 typedef yyjson_mut_doc doc_t;
 typedef yyjson_mut_val val_t;
@@ -33,6 +36,17 @@ static void send_delta(struct serve_task *task, doc_t *doc, val_t *delta, size_t
     serve_send_event(job, NULL, doc);
 }
 
+/* [{"type": "reasoning.text", "text": ..., "format": "unknown", "index": 0}] where the client knows that. */
+static void add_details(doc_t *doc, val_t *message, const struct serve_task *task, const char *text, size_t size)
+{
+    if (!task->job->details_thoughts) return;
+    val_t *o = yyjson_mut_arr_add_obj(doc, yyjson_mut_obj_add_arr(doc, message, "reasoning_details"));
+    yyjson_mut_obj_add_str(doc, o, "type", "reasoning.text");
+    yyjson_mut_obj_add_val(doc, o, "text", serve_text(doc, text, size));
+    yyjson_mut_obj_add_str(doc, o, "format", "unknown");
+    yyjson_mut_obj_add_uint(doc, o, "index", 0);
+}
+
 /* `member` of the delta: "content", or "reasoning_content". */
 static void send(struct serve_task *task, const char *role, const char *member, const char *text, size_t size,
                  size_t n_logprobs)
@@ -42,6 +56,7 @@ static void send(struct serve_task *task, const char *role, const char *member, 
     if (role) yyjson_mut_obj_add_str(doc, delta, "role", role);
     if (task->finish == SERVE_FINISH_NONE || size)
         yyjson_mut_obj_add_val(doc, delta, member, serve_text(doc, text, size));
+    if (strcmp(member, "content") != 0) add_details(doc, delta, task, text, size);
     send_delta(task, doc, delta, n_logprobs, role != NULL);
 }
 
@@ -58,6 +73,7 @@ static void piece(struct serve_task *task, const char *text, size_t size)
 static void thought(struct serve_task *task, const char *text, size_t size)
 {
     enum serve_finish finish = task->finish;
+    if (task->job->hides_thoughts) return;
     task->finish = SERVE_FINISH_NONE;   /* the answer's event tells it */
     send(task, NULL, "reasoning_content", text, size, task->n_logprobs_sent);
     task->finish = finish;
@@ -110,9 +126,11 @@ static void add_choice(doc_t *doc, val_t *choice, struct serve_task *task)
     yyjson_mut_obj_add_val(doc, message, "content",
                            no_text ? yyjson_mut_null(doc) : serve_text(doc, task->text.data, task->text.size));
     if (task->n_calls) add_calls(doc, message, task);
-    if (task->thought.size)
+    if (task->thought.size && !task->job->hides_thoughts) {
         yyjson_mut_obj_add_val(doc, message, "reasoning_content",
                                serve_text(doc, task->thought.data, task->thought.size));
+        add_details(doc, message, task, task->thought.data, task->thought.size);
+    }
     yyjson_mut_obj_add_null(doc, message, "refusal");
     yyjson_mut_obj_add_val(doc, choice, "message", message);
     yyjson_mut_obj_add_val(doc, choice, "logprobs", serve_chat_logprobs(doc, task, 0, task->n_logprobs));

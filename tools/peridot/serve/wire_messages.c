@@ -1,6 +1,7 @@
 /* Anthropic's interface: POST /v1/messages and /v1/messages/count_tokens. A message is a list of content blocks: a
  * thought, a text and calls of tools, as far as there are any. Events of a stream begin a block, add to it and end it,
- * by its index. Nothing is signed: clients want a signature of thoughts, and get the message's id. */
+ * by its index. The signature of a thought is the message's id and a seal (thoughts.h), which has the thought in it
+ * where that is not shown. */
 #include "messages.h"
 #include "params.h"
 #include "server.h"
@@ -87,6 +88,16 @@ const struct serve_error_form serve_errors_anthropic = {put_error, "event: error
 
 /* ---- answers ---- */
 
+static val_t *signature(doc_t *doc, const struct serve_task *task)
+{
+    const struct serve_job *job = task->job;
+    struct serve_buffer b = {0};
+    serve_put(&b, job->id, strlen(job->id));
+    serve_thought_seal(&b, &job->server->thoughts, serve_text(doc, task->thought.data, task->thought.size),
+                       job->hides_thoughts);
+    return serve_buffer_text(doc, &b);
+}
+
 static val_t *block(doc_t *doc, const struct serve_task *task, enum serve_item item, bool whole)
 {
     bool thought = item == SERVE_ITEM_THOUGHT, shown = whole && !(thought && task->job->hides_thoughts);
@@ -95,7 +106,8 @@ static val_t *block(doc_t *doc, const struct serve_task *task, enum serve_item i
     val_t *o = yyjson_mut_obj(doc);
     yyjson_mut_obj_add_str(doc, o, "type", type);
     yyjson_mut_obj_add_val(doc, o, type, serve_text(doc, text->data, shown ? text->size : 0));
-    if (thought) yyjson_mut_obj_add_str(doc, o, "signature", whole ? task->job->id : "");
+    if (thought)
+        yyjson_mut_obj_add_val(doc, o, "signature", whole ? signature(doc, task) : yyjson_mut_str(doc, ""));
     return o;
 }
 
@@ -113,8 +125,10 @@ static val_t *use_block(doc_t *doc, const struct serve_call *call, bool whole)
     return o;
 }
 
-/* An answer that only calls tools has none. */
-static bool has_text(const struct serve_task *task) { return task->text.size || !task->n_calls; }
+/* Where it has none yet: an answer that calls tools, or ends within its thought. */
+static bool ends_without_text(const struct serve_task *task) { return task->n_calls || serve_thought_is_cut(task); }
+
+static bool has_text(const struct serve_task *task) { return task->text.size || !ends_without_text(task); }
 
 /* A prompt's tokens are counted once: those that the cache had, and the others. At the beginning all are others. */
 static val_t *usage(doc_t *doc, const struct serve_job *job)
@@ -188,25 +202,35 @@ static void begin(struct serve_job *job)
     serve_send_event(job, "ping", doc);
 }
 
-/* What is added to the present block: of a type TYPE_delta, in the member TYPE. */
-static void send_delta(struct serve_task *task, const char *type, const char *member, const char *text, size_t size)
+/* What is added to the present block: of a type TYPE_delta, in the member TYPE. Takes over the value. */
+static void send_delta(struct serve_job *job, doc_t *doc, const char *type, const char *member, val_t *value)
 {
-    val_t *root;
-    doc_t *doc = event(&root, "content_block_delta");
-    val_t *delta = yyjson_mut_obj(doc);
-    yyjson_mut_obj_add_uint(doc, root, "index", task->job->n_events);
+    val_t *root = yyjson_mut_obj(doc), *delta = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, root, "type", "content_block_delta");
+    yyjson_mut_obj_add_uint(doc, root, "index", job->n_events);
     yyjson_mut_obj_add_val(doc, root, "delta", delta);
     yyjson_mut_obj_add_str(doc, delta, "type", type);
-    yyjson_mut_obj_add_val(doc, delta, member, serve_text(doc, text, size));
-    serve_send_event(task->job, "content_block_delta", doc);
+    yyjson_mut_obj_add_val(doc, delta, member, value);
+    serve_send_event(job, "content_block_delta", doc);
+}
+
+static void send_text(struct serve_task *task, const char *type, const char *member, const char *text, size_t size)
+{
+    doc_t *doc = cmd_json_new();
+    send_delta(task->job, doc, type, member, serve_text(doc, text, size));
 }
 
 static void end_block(struct serve_task *task)
 {
     struct serve_job *job = task->job;
     val_t *root;
-    if (job->item == SERVE_ITEM_THOUGHT) send_delta(task, "signature_delta", "signature", job->id, strlen(job->id));
-    doc_t *doc = event(&root, "content_block_stop");
+    doc_t *doc;
+    if (job->item == SERVE_ITEM_THOUGHT) {
+        doc = cmd_json_new();
+        send_delta(job, doc, "signature_delta", "signature", signature(doc, task));
+    }
+    doc = event(&root, "content_block_stop");
     yyjson_mut_obj_add_uint(doc, root, "index", job->n_events++);
     serve_send_event(job, "content_block_stop", doc);
 }
@@ -234,21 +258,21 @@ static void turn_to(struct serve_task *task, enum serve_item item)
 static void thought(struct serve_task *task, const char *text, size_t size)
 {
     turn_to(task, SERVE_ITEM_THOUGHT);
-    if (!task->job->hides_thoughts) send_delta(task, "thinking_delta", "thinking", text, size);
+    if (!task->job->hides_thoughts) send_text(task, "thinking_delta", "thinking", text, size);
 }
 
 static void piece(struct serve_task *task, const char *text, size_t size)
 {
-    if (!size && task->n_calls) return;
+    if (!size && ends_without_text(task)) return;
     turn_to(task, SERVE_ITEM_MESSAGE);
-    if (size) send_delta(task, "text_delta", "text", text, size);
+    if (size) send_text(task, "text_delta", "text", text, size);
 }
 
 static void call(struct serve_task *task, size_t i, const char *text, size_t size)
 {
     const struct serve_call *from = &task->calls[i];
     if (!from->begun) begin_block(task, SERVE_ITEM_CALL, from);
-    if (size) send_delta(task, "input_json_delta", "partial_json", text, size);
+    if (size) send_text(task, "input_json_delta", "partial_json", text, size);
 }
 
 static void end(struct serve_job *job)

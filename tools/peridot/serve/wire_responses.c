@@ -53,6 +53,12 @@ static bool read_result(struct serve_conversation *c, struct serve_job *job, yyj
     return id && serve_conversation_add_result(c, job, id, "input", yyjson_obj_get(item, "output"));
 }
 
+/* {"type": "reasoning", ...}: a thought of the message or call that comes next */
+static bool read_reasoning(struct serve_conversation *c, struct serve_job *job, yyjson_val *item)
+{
+    return serve_thought_read_item(&c->thought, job, item);
+}
+
 static bool read_item(struct serve_conversation *c, struct serve_job *job, yyjson_val *item)
 {
     static const struct {
@@ -60,12 +66,13 @@ static bool read_item(struct serve_conversation *c, struct serve_job *job, yyjso
         bool (*read)(struct serve_conversation *c, struct serve_job *job, yyjson_val *item);
     } types[] = {{"message", serve_conversation_read_one},
                  {"function_call", read_call}, {"function_call_output", read_result},
-                 {"custom_tool_call", read_custom}, {"custom_tool_call_output", read_result}};
+                 {"custom_tool_call", read_custom}, {"custom_tool_call_output", read_result},
+                 {"reasoning", read_reasoning}};
     yyjson_val *type = yyjson_obj_get(item, "type");
     if (!yyjson_is_str(type)) return serve_conversation_read_one(c, job, item);
     for (size_t i = 0; i < CMD_COUNT(types); i++)
         if (yyjson_equals_str(type, types[i].type)) return types[i].read(c, job, item);
-    if (!yyjson_equals_str(type, "reasoning")) serve_param_ignore(job, yyjson_get_str(type));   /* the server's tools */
+    serve_param_ignore(job, yyjson_get_str(type));   /* of the server's tools */
     return true;
 }
 
@@ -82,6 +89,7 @@ static bool read_messages(struct serve_conversation *c, struct serve_job *job, y
     yyjson_arr_foreach(input, i, n, each) {
         if (!read_item(c, job, each)) return false;
     }
+    if (c->thought.size) return serve_conversation_add(c, job, "assistant", "");   /* one that was cut */
     return yyjson_mut_arr_size(c->list) || serve_conversation_add(c, job, "user", "");
 }
 
@@ -185,13 +193,18 @@ static val_t *thought_part(doc_t *doc, const struct serve_task *task, bool whole
 
 static val_t *thought_item(doc_t *doc, const struct serve_job *job, bool whole)
 {
-    val_t *item = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc);
+    val_t *item = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc), *part = thought_part(doc, &job->tasks[0], whole);
+    struct serve_buffer seal = {0};
     yyjson_mut_obj_add_val(doc, item, "id", item_id(doc, job, SERVE_ITEM_THOUGHT));
     yyjson_mut_obj_add_str(doc, item, "type", "reasoning");
-    yyjson_mut_obj_add_str(doc, item, "status", whole ? "completed" : "in_progress");
+    yyjson_mut_obj_add_str(doc, item, "status", !whole ? "in_progress" : serve_thought_is_cut(&job->tasks[0])
+                                                ? "incomplete" : "completed");
     yyjson_mut_obj_add_val(doc, item, "summary", yyjson_mut_arr(doc));
-    if (whole) yyjson_mut_arr_append(content, thought_part(doc, &job->tasks[0], true));
+    if (whole) yyjson_mut_arr_append(content, part);
     yyjson_mut_obj_add_val(doc, item, "content", content);
+    if (!job->seals_thoughts) return item;
+    if (whole) serve_thought_seal(&seal, &job->server->thoughts, yyjson_mut_obj_get(part, "text"), true);
+    yyjson_mut_obj_add_val(doc, item, "encrypted_content", serve_buffer_text(doc, &seal));
     return item;
 }
 
@@ -200,7 +213,8 @@ static val_t *response_item(doc_t *doc, const struct serve_job *job, bool whole)
     val_t *item = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc);
     yyjson_mut_obj_add_val(doc, item, "id", item_id(doc, job, SERVE_ITEM_MESSAGE));
     yyjson_mut_obj_add_str(doc, item, "type", "message");
-    yyjson_mut_obj_add_str(doc, item, "status", whole ? state_name(job) : "in_progress");
+    yyjson_mut_obj_add_str(doc, item, "status", !whole ? "in_progress" : job->tasks[0].n_calls ? "completed"
+                                                : state_name(job));   /* before calls it is complete */
     yyjson_mut_obj_add_str(doc, item, "role", "assistant");
     if (whole) yyjson_mut_arr_append(content, response_part(doc, &job->tasks[0], true));
     yyjson_mut_obj_add_val(doc, item, "content", content);
@@ -230,8 +244,12 @@ static val_t *echo(doc_t *doc, const struct serve_job *job, const char *name)
     return strcmp(name, "metadata") == 0 ? yyjson_mut_obj(doc) : yyjson_mut_null(doc);
 }
 
-/* An answer that only calls functions has none. */
-static bool has_message(const struct serve_job *job) { return job->tasks[0].text.size || !job->tasks[0].n_calls; }
+/* An answer that only calls functions has none, and neither has one that ends within its thought. */
+static bool has_message(const struct serve_job *job)
+{
+    const struct serve_task *task = &job->tasks[0];
+    return task->text.size || !(task->n_calls || serve_thought_is_cut(task));
+}
 
 /* The request's tools, as it had them. */
 static val_t *tools(doc_t *doc, const struct serve_job *job)

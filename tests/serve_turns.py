@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""What goes round from one request to the next, on a server of the model cutter (script_model.h), whose template shows
+past thoughts: these, in the forms of each interface. Prompts are told apart by their
+numbers of tokens.
+  serve_turns.py URL KEY OTHER_KEY
+"""
+import json
+import sys
+import urllib.error
+import urllib.request
+
+BASE, KEY, OTHER = sys.argv[1:]
+FUNCTION = {"name": "add", "parameters": {
+    "type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}}
+USER = {"role": "user", "content": "hi"}
+MORE = {"role": "user", "content": "more"}
+LONG = "m" * 60
+
+
+def ask(path, body=None, status=200, key=KEY, method=None):
+    headers = {"content-type": "application/json", "authorization": "Bearer " + key}
+    request = urllib.request.Request(BASE + path, None if body is None else json.dumps(body).encode(), headers,
+                                     method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=100) as answer:
+            got, text, warning = answer.status, answer.read().decode(), answer.headers["Warning"] or ""
+    except urllib.error.HTTPError as error:
+        got, text, warning = error.code, error.read().decode(), ""
+    assert got == status, (path, body, got, text[:500])
+    if body and body.get("stream"):
+        return [json.loads(line[6:]) for line in text.split("\n") if line.startswith("data: {")]
+    return {**json.loads(text), "warning": warning}
+
+
+def tokens(answer):
+    usage = answer["usage"]
+    if "prompt_tokens" in usage:
+        return usage["prompt_tokens"]
+    return usage["input_tokens"] + usage.get("cache_read_input_tokens", 0)
+
+
+def without(item, *names):
+    return {name: value for name, value in item.items() if name not in names}
+
+
+# ---- thoughts ----
+
+def chat(messages, **more):
+    return ask("/v1/chat/completions", {"messages": messages, "temperature": 0, "enable_thinking": True,
+                                        "tools": [{"type": "function", "function": FUNCTION}], **more})
+
+
+def test_chat():
+    """The tokens of a prompt without the thought, and with it; what OpenRouter's clients send is as good."""
+    answer = chat([USER])["choices"][0]["message"]
+    assert answer["reasoning_content"] == "ж" and "reasoning_details" not in answer, answer
+    called = without(answer, "reasoning_content")
+    result = {"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "42"}
+    n, n_thought = (tokens(chat([USER, message, result], max_tokens=1)) for message in (called, answer))
+    assert n_thought > n, (n, n_thought)
+    answer = chat([USER], reasoning={"effort": "high"})["choices"][0]["message"]
+    details = answer["reasoning_details"]
+    assert [d["type"] + d["text"] for d in details] == ["reasoning.textж"], details
+    deltas = [e["choices"][0]["delta"] for e in chat([USER], reasoning={"effort": "high"}, stream=True)]
+    assert "".join(d["text"] for delta in deltas for d in delta.get("reasoning_details", [])) == "ж", deltas
+    given = [{**called, "reasoning_details": list} for list in (
+        details, [{"type": "reasoning.summary", "summary": "ж"}], [{"type": "reasoning.encrypted", "data": "x"}], [])]
+    got = [tokens(chat([USER, message, result], max_tokens=1)) for message in given]
+    assert got == [n_thought, n_thought, n, n], (got, n, n_thought)
+    hidden = json.dumps(chat([USER], reasoning={"effort": "high", "exclude": True}), ensure_ascii=False)
+    assert "ж" not in hidden and "🦊" in hidden, hidden
+    hidden = json.dumps(chat([USER], reasoning={"effort": "high", "exclude": True}, stream=True), ensure_ascii=False)
+    assert "ж" not in hidden and "reasoning" not in hidden, hidden
+    return n, n_thought
+
+
+def responses(items, **more):
+    return ask("/v1/responses", {"input": items, "temperature": 0, "reasoning": {"effort": "high"},
+                                 "tools": [{"type": "function", **FUNCTION}], **more})
+
+
+def test_items(n, n_thought):
+    asked = {"include": ["reasoning.encrypted_content"], "store": False}
+    first = responses("hi", **asked)
+    thought, said, call = first["output"]
+    assert [item["type"] for item in first["output"]] == ["reasoning", "message", "function_call"], first
+    assert [item["status"] for item in first["output"]] == ["completed"] * 3, first
+    seal = thought["encrypted_content"]
+    assert "encrypted_content" not in responses("hi")["output"][0]
+    events = responses("hi", stream=True, **asked)
+    done = [e["item"] for e in events if e["type"] == "response.output_item.done"]
+    assert [item["status"] for item in done] == ["completed"] * 3, done
+    assert done[0]["encrypted_content"] == seal, done
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "42"}
+    plain = without(thought, "content", "encrypted_content")
+    damaged = seal[:20] + ("0" if seal[20] != "0" else "1") + seal[21:]
+    for given, want, warned in (
+            (thought, n_thought, False), (without(thought, "encrypted_content"), n_thought, False),
+            ({**plain, "encrypted_content": seal}, n_thought, False),   # Codex shows the rest to nobody
+            ({**thought, "content": [{"type": "reasoning_text", "text": LONG}]}, n_thought, False),
+            ({**plain, "summary": [{"type": "summary_text", "text": "ж"}]}, n_thought, False),
+            ({**plain, "encrypted_content": damaged}, n, True), ({**plain, "encrypted_content": seal[:-4]}, n, True),
+            ({**plain, "encrypted_content": "gAAAAABo"}, n, True), ({**plain, "encrypted_content": 3}, n, False),
+            ({**thought, "encrypted_content": damaged}, n_thought, True), ({"type": "reasoning"}, n, False)):
+        answer = responses([USER, given, said, call, result], max_output_tokens=1)
+        assert tokens(answer) == want, (given, tokens(answer), n, n_thought)
+        assert ("encrypted_content" in answer["warning"]) == warned, (given, answer["warning"])
+    # A call right after its thought, a second round of both, and a thought that was cut.
+    short = tokens(responses([USER, call, result], max_output_tokens=1))
+    assert tokens(responses([USER, thought, call, result], max_output_tokens=1)) == short + n_thought - n
+    twice = [call, result]
+    assert tokens(responses([USER, thought, *twice, thought, *twice], max_output_tokens=1)) == \
+        tokens(responses([USER, *twice, *twice], max_output_tokens=1)) + 2 * (n_thought - n)
+    for rest in [], [MORE]:
+        assert tokens(responses([USER, thought, *rest], max_output_tokens=1)) > \
+            tokens(responses([USER, *rest], max_output_tokens=1))
+
+
+def messages(list, **more):
+    return ask("/v1/messages", {"messages": list, "temperature": 0, "max_tokens": 99, "thinking": {"type": "enabled"},
+                                "tools": [{"name": "add", "input_schema": FUNCTION["parameters"]}], **more})
+
+
+def test_blocks(n, n_thought):
+    thought, said, use = messages([USER])["content"]
+    assert thought["thinking"] == "ж", thought
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": use["id"], "content": "42"}]}
+    hidden = messages([USER], thinking={"type": "adaptive", "display": "omitted"})["content"][0]
+    assert hidden["thinking"] == "", hidden
+    signature = "".join(e["delta"]["signature"] for e in messages([USER], stream=True)
+                        if e["type"] == "content_block_delta" and e["delta"]["type"] == "signature_delta")
+    sealed = hidden["signature"]
+    damaged = sealed[:-8] + ("0000" if sealed[-8:-4] != "0000" else "1111") + sealed[-4:]
+    for given, want in ((thought, n_thought), ({**thought, "signature": signature}, n_thought), (hidden, n_thought),
+                        ({**thought, "signature": "of another server"}, n_thought),
+                        (without(thought, "signature"), n_thought), ({**thought, "thinking": LONG}, n),
+                        ({**hidden, "signature": damaged}, n), ({**hidden, "signature": "x"}, n),
+                        ({"type": "redacted_thinking", "data": "x"}, n)):
+        answer = messages([USER, {"role": "assistant", "content": [given, said, use]}, result], max_tokens=1)
+        assert tokens(answer) == want, (given, tokens(answer), n, n_thought)
+    apart = [{"role": "assistant", "content": [part]} for part in (thought, said, use)]
+    assert tokens(messages([USER, *apart, result], max_tokens=1)) == n_thought, "blocks in messages of their own"
+
+
+n, n_thought = test_chat()
+test_items(n, n_thought)
+test_blocks(n, n_thought)
