@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What goes round from one request to the next, on a server of the model cutter (script_model.h), whose template shows
-past thoughts: these, in the forms of each interface. Prompts are told apart by their
+past thoughts: thoughts in the forms of each interface, and responses that are kept. Prompts are told apart by their
 numbers of tokens.
   serve_turns.py URL KEY OTHER_KEY
 """
@@ -15,6 +15,7 @@ FUNCTION = {"name": "add", "parameters": {
 USER = {"role": "user", "content": "hi"}
 MORE = {"role": "user", "content": "more"}
 LONG = "m" * 60
+BIG, BODY_MAX, STORED_BYTES = 2 << 20, 32 << 20, 64 << 20
 
 
 def ask(path, body=None, status=200, key=KEY, method=None):
@@ -142,6 +143,82 @@ def test_blocks(n, n_thought):
     assert tokens(messages([USER, *apart, result], max_tokens=1)) == n_thought, "blocks in messages of their own"
 
 
+# ---- responses that are kept ----
+
+def test_kept():
+    first = responses("hi", metadata={"a": "b"})
+    place = "/v1/responses/" + first["id"]
+    assert first["store"] is True and first["previous_response_id"] is None, first
+    assert without(ask(place), "warning") == without(first, "warning")
+    (item,) = ask(place + "/input_items")["data"]
+    assert item["content"] == [{"type": "input_text", "text": "hi"}] and item["id"].startswith("msg_"), item
+    call = first["output"][2]
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "42"}
+    want = tokens(responses([USER, *first["output"], result], max_output_tokens=1))
+    second = responses([result], previous_response_id=first["id"], max_output_tokens=1)
+    assert tokens(second) == want and second["previous_response_id"] == first["id"], (second, want)
+    assert second["usage"]["input_tokens_details"]["cached_tokens"] >= want - 10, second["usage"]
+    events = responses("more", previous_response_id=second["id"], stream=True)
+    third = events[-1]["response"]
+    want = tokens(responses([USER, *first["output"], result, *second["output"], MORE], max_output_tokens=1))
+    assert tokens(third) == want, (third, want)
+    assert tokens(responses([], previous_response_id=third["id"], max_output_tokens=1)) > want
+    # lists
+    answer = responses([USER, {"role": "assistant", "content": "a"}, MORE], max_output_tokens=1)
+    place3 = "/v1/responses/" + answer["id"] + "/input_items"
+    page = ask(place3 + "?limit=2")
+    assert [x["content"][0]["text"] for x in page["data"]] == ["more", "a"] and page["has_more"], page
+    assert page["first_id"] == page["data"][0]["id"] and page["data"][1]["content"][0]["type"] == "output_text", page
+    page = ask(place3 + "?limit=2&after=" + page["last_id"])
+    assert [x["content"][0]["text"] for x in page["data"]] == ["hi"] and not page["has_more"], page
+    assert [x["content"][0]["text"] for x in ask(place3 + "?order=asc")["data"]] == ["hi", "a", "more"]
+    for query in "limit=0", "limit=x", "order=up":
+        assert query[:5] in ask(place3 + "?" + query, status=400)["error"]["message"]
+    assert "stream" in ask(place + "?stream=true", status=400)["error"]["message"]
+    # what is deleted is found no more, but what goes on from it does
+    assert without(ask(place, method="DELETE"), "warning") == \
+        {"id": first["id"], "object": "response", "deleted": True}
+    for path, method in (place, None), (place, "DELETE"), (place + "/input_items", None):
+        error = ask(path, status=404, method=method)["error"]
+        assert error["message"] == "Response with id '%s' not found." % first["id"], error
+    assert tokens(responses("more", previous_response_id=second["id"], max_output_tokens=1)) == want
+    for id in first["id"], "resp_x":
+        error = ask("/v1/responses", {"input": "more", "previous_response_id": id}, status=400)["error"]
+        assert error == {"message": "Previous response with id '%s' not found." % id, "type": "invalid_request_error",
+                         "param": "previous_response_id", "code": "previous_response_not_found"}, error
+    # what is not to be kept
+    hidden = responses("hi", store=False)
+    assert hidden["store"] is False
+    ask("/v1/responses/" + hidden["id"], status=404)
+    ask(place + "/cancel", {}, status=405)
+    # another key
+    ask("/v1/responses/" + second["id"])
+    for method in None, "DELETE":
+        ask("/v1/responses/" + second["id"], status=404, key=OTHER, method=method)
+    ask("/v1/responses", {"input": "more", "previous_response_id": second["id"]}, status=400, key=OTHER)
+    ask("/v1/responses/" + second["id"], status=401, key="none")
+
+
+def test_bounds():
+    """What was used least recently goes."""
+    def keep(size, **more):
+        return ask("/v1/responses", {"input": [{**USER, "unknown": "x" * size}], "max_output_tokens": 1, **more})["id"]
+    used, unused = keep(9), keep(9)
+    later = keep(9, previous_response_id=used)
+    for i in range(STORED_BYTES // BIG):
+        keep(BIG)
+        ask("/v1/responses/" + later)
+    ask("/v1/responses/" + later)
+    ask("/v1/responses/" + used)   # before those that go on from it nothing is forgotten
+    ask("/v1/responses/" + unused, status=404)
+    for i in range(BODY_MAX // BIG):
+        later = keep(BIG, previous_response_id=later)
+    assert "bytes" in ask("/v1/responses", {"input": "a", "previous_response_id": later},
+                          status=400)["error"]["message"], "a conversation that is larger than any request"
+
+
 n, n_thought = test_chat()
 test_items(n, n_thought)
 test_blocks(n, n_thought)
+test_kept()
+test_bounds()

@@ -41,7 +41,8 @@ struct serve_http {
 struct exchange {
     struct serve_log_line line;
     const struct page *page;   /* of a GET, */
-    const struct serve_interface *api;   /* or of a POST; neither: there is no such route */
+    const struct serve_interface *api;   /* or of a POST, */
+    bool asks;                 /* or about a response that is kept; none: there is no such route */
     const struct serve_error_form *errors;
     struct serve_job *job;     /* NULL: it needs none */
     struct serve_error error;
@@ -110,6 +111,10 @@ static bool is_at(const char *path, const char *url)
 static void find_route(struct exchange *x, const struct serve_args *args, const char *method, const char *url)
 {
     bool gets = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    if (is_at("/v1/responses/*", url)) {
+        x->allowed = "GET, HEAD, DELETE";
+        x->asks = gets || strcmp(method, "DELETE") == 0;
+    }
     for (size_t i = 0; i < CMD_COUNT(pages) && !x->allowed; i++) {
         if (!is_at(pages[i].path, url)) continue;
         x->allowed = "GET, HEAD";
@@ -122,7 +127,7 @@ static void find_route(struct exchange *x, const struct serve_args *args, const 
         x->errors = api->errors;
         if (strcmp(method, "POST") == 0) x->api = api;
     }
-    if (x->page || x->api) return;
+    if (x->page || x->api || x->asks) return;
     if (x->allowed) serve_refuse(&x->error, 405, NULL, NULL, "%s does not allow %s", url, method);
     else serve_refuse(&x->error, 404, NULL, NULL, "there is no %s: see /openapi.json", url);
 }
@@ -169,10 +174,10 @@ static bool check(struct exchange *x, struct serve_server *server, struct MHD_Co
         return serve_refuse(e, 400, NULL, NULL, "Content-Length, Transfer-Encoding or Host is given twice");
     }
     enum serve_right right = x->api && x->api->kind == SERVE_TOOLS ? SERVE_OWN_PAGE
-                             : x->api || (x->page && !x->page->is_public) ? SERVE_WITH_KEY : SERVE_PUBLIC;
+                             : x->api || x->asks || (x->page && !x->page->is_public) ? SERVE_WITH_KEY : SERVE_PUBLIC;
     if (!serve_may_ask(e, server, &asker, right)) return false;
     if (e->status) return false;
-    if (x->page) return true;
+    if (x->page || x->asks) return true;
     if (server->draining) return serve_refuse(e, 503, NULL, NULL, "the server is shutting down");
     if (!server->ready) return serve_refuse(e, 503, NULL, NULL, "the model is not loaded yet");
     x->at_once = length && strtoull(length, NULL, 10) > SERVE_BODY_MAX;
@@ -232,7 +237,7 @@ static void add_headers(struct MHD_Response *response, const char *cors, bool to
     if (cors) MHD_add_response_header(response, "Vary", "Origin");
     if (!to_cors) return;
     MHD_add_response_header(response, "Access-Control-Allow-Origin", cors);
-    MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, POST");
+    MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, POST, DELETE");
     MHD_add_response_header(response, "Access-Control-Allow-Headers",
                             "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta");
 }
@@ -416,6 +421,22 @@ static struct MHD_Response *find_fixed(struct serve_http *http, const struct pag
     return *found;
 }
 
+static const char *argument(struct MHD_Connection *c, const char *name)
+{
+    return MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, name);
+}
+
+static enum MHD_Result answer_ask(struct serve_http *http, struct exchange *x, struct MHD_Connection *c,
+                                  const char *url)
+{
+    const struct serve_ask ask = {.method = x->line.method, .path = url, .key = get_client(http->server, c).key,
+        .limit = argument(c, "limit"), .order = argument(c, "order"), .after = argument(c, "after"),
+        .stream = argument(c, "stream")};
+    struct serve_buffer b = {0};
+    int status = serve_ask_stored(&b, http->server, &ask);
+    return send_buffer(c, http->server, x, status, &b, "application/json");
+}
+
 static enum MHD_Result get(struct serve_http *http, struct exchange *x, struct MHD_Connection *c, const char *url)
 {
     struct serve_server *server = http->server;
@@ -447,6 +468,7 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
         return take_body(x, data, n);
     }
     if (x->error.status) return send_error(c, http->server, x);
+    if (x->asks) return answer_ask(http, x, c, url);
     if (!x->job) return get(http, x, c, url);
     if (!x->submitted) submit(http, x, c);
     pthread_mutex_lock(&x->job->lock);

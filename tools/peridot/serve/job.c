@@ -91,6 +91,7 @@ void serve_job_drop(struct serve_job *job)
     serve_pings_remove(&job->server->pings, job);
     if (job->is_long) job->server->n_long--;
     free_pictures(job);
+    serve_stored_leave(job);
     for (size_t i = 0; i < job->n_tasks; i++) free_task(&job->tasks[i]);
     free(job->tasks);
     free(job->bias);

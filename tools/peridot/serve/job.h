@@ -15,6 +15,7 @@
 struct MHD_Connection;
 struct serve_server;
 struct serve_interface;
+struct serve_response;
 
 enum serve_api {
     SERVE_CHAT, SERVE_COMPLETIONS, SERVE_RESPONSES, SERVE_EMBEDDINGS, SERVE_TOKENIZE, SERVE_DETOKENIZE, SERVE_MESSAGES,
@@ -139,9 +140,12 @@ struct serve_job {
     bool raw;                  /* the prompt is a text, not a message */
     bool truncates;            /* what does not fit is left out: a text's end, the oldest messages */
     bool hides_thoughts;       /* where they were is said, but not what they were */
-    uint32_t pool, dimensions; /* of vectors: enum peridot_pool; 0: all of them */
     bool seals_thoughts;       /* as encrypted_content */
     bool details_thoughts;     /* as reasoning_details */
+    bool stores;               /* the response is kept: see stored.h */
+    struct serve_response *previous;   /* that the request goes on from, held; NULL: none */
+    size_t n_past, past_size;  /* items of its input that are from there, and bytes that are lent for them */
+    uint32_t pool, dimensions; /* of vectors: enum peridot_pool; 0: all of them */
     struct cmd_ranking ranking;   /* of documents; its texts are in the document */
     uint32_t top_n;            /* of these the best; 0: all */
     bool returns_documents;

@@ -32,7 +32,7 @@ static const struct neutral neutrals[] = {
     {"client_metadata", RESPONSES, NULL},          /* O */
     {"context_management", MESSAGES | RESPONSES, NULL},   /* C, O: earlier turns stay, and the client sends them */
     {"diagnostics", MESSAGES, NULL},               /* C: what of a prompt was not in a cache, and why */
-    {"store", CHAT | RESPONSES, NULL},             /* O */
+    {"store", CHAT, NULL},                         /* O */
     {"request_id", OPENAI, NULL},                  /* V */
     {"session_id", OPENAI, NULL},                  /* V */
     /* when it is served, and for how long the model stays loaded (always) */
@@ -139,7 +139,6 @@ static const struct neutral neutrals[] = {
     {"truncate_prompt_tokens", OPENAI, ONLY_NULL}, /* V */
     {"truncation_side", OPENAI, NULL},
     {"truncation", RESPONSES, "\"disabled\""},     /* O */
-    {"previous_response_id", RESPONSES, ONLY_NULL},   /* O */
     {"conversation", RESPONSES, ONLY_NULL},        /* O */
     /* tools of the server's, an older form of tools, and media */
     {"mcp_servers", MESSAGES, "[]"},               /* C */

@@ -41,6 +41,7 @@ static void set_defaults(struct serve_job *job)
     job->stream = job->api->streams;
     job->truncates = job->api->truncates;
     job->think = job->server->args->think;
+    job->stores = true;
 }
 
 /* An adapter of the first model is as good as a model; that answers, without any, where the name is that of none. */
@@ -78,7 +79,7 @@ static bool parse(struct serve_job *job)
     choose_interface(job);
     set_defaults(job);
     choose_model(job);
-    return true;
+    return serve_stored_continue(job);
 }
 
 bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab)

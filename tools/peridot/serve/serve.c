@@ -197,6 +197,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     pthread_mutex_init(&s.metrics.lock, NULL);
     pthread_mutex_init(&s.loading, NULL);
     pthread_mutex_init(&s.pings.lock, NULL);
+    pthread_mutex_init(&s.stored.lock, NULL);
     serve_thoughts_init(&s.thoughts);
     cmd_allow_connections(SERVE_MAX_CONNECTIONS);
     peridot_status status = serve(&s);
@@ -207,6 +208,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     cmd_toolbox_close(s.toolbox);
     for (size_t i = 0; i < s.n_models; i++) serve_engine_free(s.models[i].engine);
     serve_models_free(&s);
+    serve_stored_free(&s.stored);
     free(s.key_text);
     return s.misused ? cmd_usage(command, "%s", peridot_last_error()) : cmd_exit(status);
 }

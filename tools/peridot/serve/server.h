@@ -8,6 +8,7 @@
 #include "metrics.h"
 #include "model.h"
 #include "pings.h"
+#include "stored.h"
 #include "thoughts.h"
 
 enum { SERVE_FULL_DROP, SERVE_FULL_REFUSE };   /* --full */
@@ -43,8 +44,9 @@ struct serve_server {
     atomic_uint n_long;                /* and those with a long body that are not freed yet */
     struct serve_metrics metrics;
     struct serve_pings pings;          /* streams */
-    struct serve_http *http;
     struct serve_thoughts thoughts;    /* what they are known again by */
+    struct serve_stored stored;        /* responses */
+    struct serve_http *http;
     struct serve_reader *reader;
     struct serve_pictures *pictures;   /* the reader's */
     struct cmd_toolbox *toolbox;       /* of --tools; NULL: none, as are */

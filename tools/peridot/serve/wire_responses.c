@@ -267,8 +267,7 @@ static val_t *tool_choice(doc_t *doc, const struct serve_job *job)
 
 static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
 {
-    static const char *const nulls[] = {"error", "previous_response_id"};
-    static const char *const echoed[] = {"instructions", "max_output_tokens", "metadata"};
+    static const char *const echoed[] = {"instructions", "max_output_tokens", "metadata", "previous_response_id"};
     val_t *o = yyjson_mut_obj(doc), *output = yyjson_mut_arr(doc), *format = yyjson_mut_obj(doc),
           *text = yyjson_mut_obj(doc), *why = yyjson_mut_null(doc);
     if (whole && job->tasks[0].finish == SERVE_FINISH_LENGTH) {
@@ -286,11 +285,11 @@ static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
         yyjson_mut_arr_append(output, call_item(doc, job, &job->tasks[0].calls[i], true));
     yyjson_mut_obj_add_val(doc, o, "output", output);
     yyjson_mut_obj_add_val(doc, o, "incomplete_details", why);
-    for (size_t i = 0; i < CMD_COUNT(nulls); i++) yyjson_mut_obj_add_null(doc, o, nulls[i]);
+    yyjson_mut_obj_add_null(doc, o, "error");
     for (size_t i = 0; i < CMD_COUNT(echoed); i++) yyjson_mut_obj_add_val(doc, o, echoed[i], echo(doc, job, echoed[i]));
     yyjson_mut_obj_add_bool(doc, o, "background", false);
     yyjson_mut_obj_add_bool(doc, o, "parallel_tool_calls", job->tools && !job->single_call);
-    yyjson_mut_obj_add_bool(doc, o, "store", false);
+    yyjson_mut_obj_add_bool(doc, o, "store", job->stores);
     yyjson_mut_obj_add_real(doc, o, "temperature", (double)job->sampling.temperature);
     yyjson_mut_obj_add_real(doc, o, "top_p", job->sampling.top_p > 0 ? (double)job->sampling.top_p : 1);
     yyjson_mut_obj_add_val(doc, o, "tool_choice", tool_choice(doc, job));
@@ -423,14 +422,16 @@ static void response_end(struct serve_job *job)
     if (has_message(job) && !task->n_calls) begin_message(job);
     end_item(job);
     doc_t *doc = cmd_json_new();
-    send_response(job, cut ? "response.incomplete" : "response.completed", doc, "response",
-                  response(doc, job, true), 0);
+    val_t *whole = response(doc, job, true);
+    serve_stored_add(job, whole);   /* before the client knows that it can go on from it */
+    send_response(job, cut ? "response.incomplete" : "response.completed", doc, "response", whole, 0);
 }
 
 static doc_t *response_body(struct serve_job *job)
 {
     doc_t *doc = cmd_json_new();
     yyjson_mut_doc_set_root(doc, response(doc, job, true));
+    serve_stored_add(job, yyjson_mut_doc_get_root(doc));
     return doc;
 }
 
