@@ -449,6 +449,47 @@ test_together() {
     done
 }
 
+# waits TEST NUMBER: until the number of those that wait for their turn is so.
+waits() {
+    for _ in $(seq 200); do
+        [ "$(gauge waiting)" "$@" ] && return
+        sleep 0.02
+    done
+    return 1
+}
+
+# On every interface a stream whose client goes ends at once, whether it is written or waits for its turn.
+test_streams_closed() {
+    local body paths=() bodies=() i at n
+    while read -r at body; do
+        paths+=("$at")
+        bodies+=("$body")
+    done <<END
+/v1/chat/completions {"messages": [$(message user a)], "max_tokens": 500, "n": 8, "stream": true$endless}
+/v1/completions {"prompt": "a", "max_tokens": 500, "n": 8, "stream": true$endless}
+/v1/responses {"input": "the king", "stream": true, "temperature": 2}
+/v1/messages {"messages": [$(message user a)], "max_tokens": 500, "stream": true, "temperature": 2}
+/api/chat {"model": "x", "messages": [$(message user a)], "options": {"temperature": 2}}
+/api/generate {"model": "x", "prompt": "the king", "options": {"temperature": 2}}
+END
+    start --parallel 1
+    send first "${paths[0]}" "${bodies[0]}"
+    check "of eight texts seven wait" waits -ge 6
+    for i in "${!paths[@]}"; do send closed.$i "${paths[i]}" "${bodies[i]}"; done
+    check "and those of others" waits -ge 20
+    n=$(gauge generated_tokens_total)
+    kill "${sent[@]:1}"
+    check "which no longer do when their clients are gone" waits -le 7
+    kill "${sent[0]}"
+    for _ in $(seq 100); do [ "$(gauge running)" = 0 ] && break; sleep 0.02; done
+    check "nor is the first one written" [ "$(gauge running) $(gauge waiting)" = "0 0" ]
+    n=$(($(gauge generated_tokens_total) - n))
+    check "in place of all that, $n tokens were written" [ $n -lt 3000 ]
+    wait "${sent[@]}" 2>/dev/null
+    sent=()
+    stop
+}
+
 # A text whose connection is closed leaves the cache as it found it.
 test_closed() {
     local free stream long
@@ -466,6 +507,7 @@ test_closed() {
     ask /v1/completions "$(completion "$long" 1 1)"
     check "but not what was kept before" [ "$(field cached_tokens)" -ge 60 ]
     stop
+    test_streams_closed
     check "it waits for nobody where nobody waits" [ "$(grep -c 'shutting down' "$folder/log")" = 0 ]
 }
 
