@@ -112,6 +112,10 @@ def test_items(n, n_thought):
     twice = [call, result]
     assert tokens(responses([USER, thought, *twice, thought, *twice], max_output_tokens=1)) == \
         tokens(responses([USER, *twice, *twice], max_output_tokens=1)) + 2 * (n_thought - n)
+    once = [call, {**call, "call_id": "c2"}, result, {**result, "call_id": "c2"}]   # two calls, each with its thought
+    got = tokens(responses([USER, thought, call, thought, *once[1:]], max_output_tokens=1))
+    plain = tokens(responses([USER, *once], max_output_tokens=1))
+    assert got > plain + n_thought - n, (got, plain, n, n_thought)
     for rest in [], [MORE]:
         assert tokens(responses([USER, thought, *rest], max_output_tokens=1)) > \
             tokens(responses([USER, *rest], max_output_tokens=1))
