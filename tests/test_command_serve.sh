@@ -298,7 +298,8 @@ test_ignored() {
     same "and Anthropic's has not" /v1/messages "{$hi" '"n_predict": 4, "t_max_predict_ms": 5'
     ask $path "{$hi, \"foo\": 1, \"bar\": null, \"b\\\"r\": 2, \"foo\": 3}" -D "$folder/headers"
     check "they are named once" matches headers '^Warning: 299 - "ignored: foo, b\?r"'
-    ask $path "{$hi, \"foo\": 1}"
+    ask $path "{$hi, \"foo\": 1, \"\": 1, \"\": 2}" -D "$folder/headers"
+    check "a name may be empty" matches headers '^Warning: 299 - "ignored: foo, \?"'
     check "and once in the log" [ "$(grep -c '^ignored in a request: foo$' "$folder/log")" = 1 ]
     refused 400 $path 'Unrecognized request argument supplied: max_output_tokens' "{$hi, \"max_output_tokens\": 4}"
     ask /v1/messages "{$hi, \"context_management\": {\"edits\": []}, \"output_config\": {\"effort\": \"max\", \"x\": 1},

@@ -31,6 +31,7 @@ bool serve_param_whole(double *out, const struct serve_param *p, yyjson_val *val
 
 void serve_param_ignore(struct serve_job *job, const char *name)
 {
+    if (!*name) name = "?";   /* a name must be found below */
     char text[64], *at = job->ignored;
     size_t size = strlen(at), n = strlen(name);
     if (n >= sizeof text) n = sizeof text - 1;
