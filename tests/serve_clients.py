@@ -85,6 +85,28 @@ def test_responses_stream():
                           "response.completed"]
 
 
+def test_kept():
+    usual = {"model": model, "max_output_tokens": 8}
+    first = client.responses.create(**usual, input="Once upon a time", metadata={"a": "b"})
+    second = client.responses.create(**usual, input="And then?", previous_response_id=first.id)
+    assert second.previous_response_id == first.id and second.usage.input_tokens > first.usage.total_tokens
+    assert client.responses.retrieve(first.id) == first
+    items = list(client.responses.input_items.list(first.id, limit=1))
+    pydantic.TypeAdapter(openai.types.responses.ResponseItem).validate_python(items[0].to_dict())
+    assert items[0].content[0].text == "Once upon a time" and len(items) == 1
+    client.responses.delete(first.id)
+    try:
+        client.responses.retrieve(first.id)
+        assert False, "it was deleted"
+    except openai.NotFoundError:
+        pass
+    try:
+        client.responses.create(**usual, input="And then?", previous_response_id=first.id)
+        assert False, "it was deleted"
+    except openai.BadRequestError as error:
+        assert error.code == "previous_response_not_found"
+
+
 def test_parse():
     for seed in range(4):
         reply = client.chat.completions.parse(model=model, messages=messages, response_format=Person, seed=seed)

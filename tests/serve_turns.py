@@ -20,15 +20,15 @@ BIG, BODY_MAX, STORED_BYTES = 2 << 20, 32 << 20, 64 << 20
 
 def ask(path, body=None, status=200, key=KEY, method=None):
     headers = {"content-type": "application/json", "authorization": "Bearer " + key}
-    request = urllib.request.Request(BASE + path, None if body is None else json.dumps(body).encode(), headers,
-                                     method=method)
+    text = body if isinstance(body, str) else json.dumps(body)
+    request = urllib.request.Request(BASE + path, None if body is None else text.encode(), headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=100) as answer:
             got, text, warning = answer.status, answer.read().decode(), answer.headers["Warning"] or ""
     except urllib.error.HTTPError as error:
         got, text, warning = error.code, error.read().decode(), ""
     assert got == status, (path, body, got, text[:500])
-    if body and body.get("stream"):
+    if isinstance(body, dict) and body.get("stream"):
         return [json.loads(line[6:]) for line in text.split("\n") if line.startswith("data: {")]
     return {**json.loads(text), "warning": warning}
 
@@ -190,6 +190,10 @@ def test_kept():
         error = ask("/v1/responses", {"input": "more", "previous_response_id": id}, status=400)["error"]
         assert error == {"message": "Previous response with id '%s' not found." % id, "type": "invalid_request_error",
                          "param": "previous_response_id", "code": "previous_response_not_found"}, error
+    deep = "[" * 1000000 + "]" * 1000000   # which nothing goes down into
+    for _ in range(2):
+        second = ask("/v1/responses", '{"previous_response_id": "%s", "max_output_tokens": 1, "input": [{"role": "user", '
+                     '"content": "more", "unknown": %s}]}' % (second["id"], deep))
     # what is not to be kept
     hidden = responses("hi", store=False)
     assert hidden["store"] is False

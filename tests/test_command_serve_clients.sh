@@ -69,10 +69,11 @@ test_packages() {
     "$clients/python" -c 'import sys; from prometheus_client.parser import text_string_to_metric_families as read
 print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/metrics") >"$folder/out" 2>"$folder/err"
     check "/metrics is what Prometheus reads" matches out '^peridot_requests .* peridot_request_seconds$'
-    # Which token ids, lengths and schemas the model takes is not in the document: valid requests may be refused.
+    # Which token ids, lengths and schemas the model takes is not in the document: valid requests may be refused. Nor
+    # is it an error that a response is not found which was not to be kept.
     (cd "$folder" && "$clients/schemathesis" --no-color run "$url/openapi.json" \
         --max-time "${PERIDOT_TEST_SECONDS:-$seconds}" "${requests[@]}" --request-timeout 600 \
-        --exclude-checks positive_data_acceptance \
+        --exclude-checks positive_data_acceptance,ensure_resource_availability \
         --continue-on-failure --suppress-health-check all) >"$folder/out" 2>"$folder/err"
     check "schemathesis finds all as /openapi.json says" [ $? = 0 ]
     stop

@@ -112,8 +112,9 @@ static void find_route(struct exchange *x, const struct serve_args *args, const 
 {
     bool gets = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     if (is_at("/v1/responses/*", url)) {
-        x->allowed = "GET, HEAD, DELETE";
-        x->asks = gets || strcmp(method, "DELETE") == 0;
+        bool whole = !strchr(strstr(url, "/responses/") + strlen("/responses/"), '/');   /* not a part of one */
+        x->allowed = whole ? "GET, HEAD, DELETE" : "GET, HEAD";
+        x->asks = gets || (whole && strcmp(method, "DELETE") == 0);
     }
     for (size_t i = 0; i < CMD_COUNT(pages) && !x->allowed; i++) {
         if (!is_at(pages[i].path, url)) continue;

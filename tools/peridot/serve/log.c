@@ -63,11 +63,13 @@ void serve_log_ignored(const struct serve_server *server, const char *name)
 {
     static char told[128][64];     /* [n_told] */
     static size_t n_told;
+    char plain[sizeof *told];
     size_t i = 0;
+    copy(plain, sizeof plain, name);
     pthread_mutex_lock(&whole_lines);
-    while (i < n_told && strcmp(told[i], name) != 0) i++;
+    while (i < n_told && strcmp(told[i], plain) != 0) i++;
     bool is_new = i == n_told && i < sizeof told / sizeof *told;
-    if (is_new) copy(told[n_told++], sizeof *told, name);
+    if (is_new) memcpy(told[n_told++], plain, sizeof plain);
     if (is_new && server->args->log_json)
         fprintf(stderr, "{\"time\": %" PRId64 ", \"ignored\": \"%s\"}\n", (int64_t)time(NULL), told[i]);
     else if (is_new) fprintf(stderr, "ignored in a request: %s\n", told[i]);

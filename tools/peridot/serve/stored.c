@@ -151,7 +151,7 @@ static bool put_input(doc_t *doc, val_t *list, yyjson_val *input)
         && yyjson_mut_obj_add_val(doc, message, "content", yyjson_val_mut_copy(doc, input));
 }
 
-/* The document with this input. */
+/* The document with this input; by its text, as yyjson's own copy goes as deep as the document does. */
 static yyjson_doc *with_input(struct serve_job *job, yyjson_val *input)
 {
     doc_t *doc = yyjson_doc_mut_copy(job->document, NULL);
@@ -160,7 +160,10 @@ static yyjson_doc *with_input(struct serve_job *job, yyjson_val *input)
     job->n_past = yyjson_mut_arr_size(list);
     yyjson_mut_obj_remove_key(root, "input");
     good = good && put_input(doc, list, input) && yyjson_mut_obj_add_val(doc, root, "input", list);
-    yyjson_doc *whole = good ? yyjson_mut_doc_imut_copy(doc, NULL) : NULL;
+    size_t size = 0;
+    char *text = good ? yyjson_mut_write(doc, 0, &size) : NULL;
+    yyjson_doc *whole = text ? yyjson_read(text, size, 0) : NULL;
+    free(text);
     yyjson_mut_doc_free(doc);
     return whole;
 }
@@ -336,7 +339,7 @@ static bool check_ask(struct serve_error *e, const struct serve_ask *ask, const 
 {
     char *end = "";
     *most = ask->limit ? strtoul(ask->limit, &end, 10) : PAGE;
-    if (*part && (strcmp(part, "/input_items") != 0 || strcmp(ask->method, "DELETE") == 0))
+    if (*part && strcmp(part, "/input_items") != 0)
         return serve_refuse(e, 404, NULL, NULL, "there is no %s: see /openapi.json", ask->path);
     if (*end || *most < 1 || *most > PAGE_MAX)
         return serve_refuse(e, 400, "invalid_value", "limit", "limit must be a whole number from 1 to %d", PAGE_MAX);
