@@ -192,8 +192,8 @@ def test_kept():
                          "param": "previous_response_id", "code": "previous_response_not_found"}, error
     deep = "[" * 1000000 + "]" * 1000000   # which nothing goes down into
     for _ in range(2):
-        second = ask("/v1/responses", '{"previous_response_id": "%s", "max_output_tokens": 1, "input": [{"role": "user", '
-                     '"content": "more", "unknown": %s}]}' % (second["id"], deep))
+        second = ask("/v1/responses", '{"previous_response_id": "%s", "max_output_tokens": 1, "input": [{"role": '
+                     '"user", "content": "more", "unknown": %s}]}' % (second["id"], deep))
     # what is not to be kept
     hidden = responses("hi", store=False)
     assert hidden["store"] is False

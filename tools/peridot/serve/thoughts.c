@@ -56,7 +56,7 @@ void serve_thought_seal(struct serve_buffer *out, const struct serve_thoughts *t
     free(digits);
 }
 
-enum fit { FOREIGN, FALSE, TRUE };
+enum fit { FOREIGN, BROKEN, SOUND };
 
 /* Whether it is the mark of the text. It need not take as long whatever differs: what a client may say without a mark
  * is the same. */
@@ -65,7 +65,7 @@ static enum fit fits(const struct serve_thoughts *t, const char *mark, size_t ma
     char want[MARK + 1];
     if (!make_mark(want, t, text, size)) return FOREIGN;
     if (mark_size < 2 * NAME || memcmp(mark, want, 2 * NAME) != 0) return FOREIGN;
-    return mark_size >= MARK && memcmp(mark, want, MARK) == 0 ? TRUE : FALSE;
+    return mark_size >= MARK && memcmp(mark, want, MARK) == 0 ? SOUND : BROKEN;
 }
 
 bool serve_thought_is_cut(const struct serve_task *task)
@@ -88,7 +88,7 @@ static bool put_sealed(struct serve_buffer *out, struct serve_job *job, const ch
     if (size <= MARK) return false;
     unsigned char *text = malloc((size - MARK) / 4 * 3 + 2);
     bool known = text && cmd_base64_decode(text, &n, seal + MARK, size - MARK)
-        && fits(&job->server->thoughts, seal, MARK, (const char *)text, n) == TRUE;
+        && fits(&job->server->thoughts, seal, MARK, (const char *)text, n) == SOUND;
     if (known) put(out, (const char *)text, n);
     free(text);
     return known;
@@ -111,7 +111,7 @@ bool serve_thought_read_block(struct serve_buffer *out, struct serve_job *job, y
     if (!text) return false;
     seal += size > ID ? ID : size;
     size -= size > ID ? ID : size;
-    if (*text && fits(&job->server->thoughts, seal, size, text, strlen(text)) != FALSE) put(out, text, strlen(text));
+    if (*text && fits(&job->server->thoughts, seal, size, text, strlen(text)) != BROKEN) put(out, text, strlen(text));
     else if (*text) serve_param_ignore(job, "thinking");
     else put_sealed(out, job, seal, size);
     return true;
