@@ -856,8 +856,9 @@ typedef struct peridot_bias {
     float value;
 } peridot_bias;
 
-/* The chain, in this order: grammar, logit bias, repeat penalty, presence and frequency penalty, top-k, temperature,
- * top-p, min-p, draw. Penalties look at the last 64 tokens of the sequence, prompt and reply alike. {0} is greedy.
+/* The chain, in this order: grammar, logit bias, repeat penalty, presence and frequency penalty, DRY, top-n-sigma,
+ * top-k, temperature, top-p, min-p, XTC, draw. Penalties look at the last 64 tokens of the sequence, prompt and reply
+ * alike, DRY at as many as it is told. {0} is greedy, and then only what comes before top-n-sigma counts.
  * Tokens that the model's files suppress (suppress_tokens) are never drawn, whatever the chain; logits that are handed
  * out are the model's own. */
 typedef struct peridot_sampling {
@@ -876,10 +877,28 @@ typedef struct peridot_sampling {
                                     never is */
     size_t n_stop;
     const peridot_grammar *grammar;   /* what the text must be: other tokens are banned. NULL: anything */
+    /* Top-n-sigma: keep tokens whose logits are at most so many standard deviations below the best one's. The deviation
+     * is that of all the model's own logits. 0: all. */
+    float top_n_sigma;
+    /* XTC, "exclude top choices": in so many of 1 draws, all tokens of at least this probability but the least likely
+     * one of them are left out. Probabilities are those of the tokens that the steps before kept. A probability of 0,
+     * or a threshold over 0.5: off. */
+    float xtc_probability, xtc_threshold;
+    /* DRY, "don't repeat yourself": where the last n >= dry_allowed_length tokens were in the sequence before, what
+     * followed them there loses dry_multiplier dry_base^(n - dry_allowed_length) from its logit; of several places the
+     * longest counts. A multiplier of 0: off. */
+    float dry_multiplier;
+    float dry_base;                   /* at least 1; 0: 1.75 */
+    uint32_t dry_allowed_length;      /* tokens; 0: 2 */
+    uint32_t dry_last_n;              /* looks back at so many tokens; 0: at all of the sequence */
+    /* [n_dry_breakers]: texts over which no repetition goes on: only tokens after the last one count, and a token with
+     * such a text in it is never penalised. NULL: a newline, ":", "\"" and "*". They are copied. */
+    const char *const *dry_breakers;
+    size_t n_dry_breakers;
 } peridot_sampling;
 
-/* Sets the chain and seeds the generator. NULL: greedy. Biases and stop texts are copied, and the sequence is an owner
- * of the grammar. PERIDOT_ERROR_ARGUMENT when the grammar is for another vocabulary. */
+/* Sets the chain and seeds the generator. NULL: greedy. Biases and texts are copied, and the sequence is an owner of
+ * the grammar. PERIDOT_ERROR_ARGUMENT when the grammar is for another vocabulary. */
 PERIDOT_API peridot_status peridot_set_sampling(peridot_sequence *sequence, const peridot_sampling *sampling);
 /* Draws the next token from the last position's logits. Does not append it: pass it to peridot_sequence_eval. */
 PERIDOT_API peridot_status peridot_sample(int32_t *token, peridot_sequence *sequence);
@@ -971,7 +990,7 @@ PERIDOT_API peridot_status peridot_draft_check(const peridot_model *draft, const
 /* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the
  * context or the callback's false. Steps are queued ahead on the device where the chain is greedy or has a top_k which,
  * with 64 more for penalties and one for each bias, is 128 at most, none of these raises a token, and no sequence of
- * the step has a grammar or may have a draft: neither the text nor what the sequence says, in the callback and
+ * the step has a grammar, DRY or top-n-sigma, or may have a draft: neither the text nor what the sequence says, in the callback and
  * afterwards, depends on it. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. Other requests of the
  * session make no progress meanwhile. */
 PERIDOT_API peridot_status peridot_generate(peridot_sequence *sequence, const peridot_request_params *params,

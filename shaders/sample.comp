@@ -1,8 +1,9 @@
 #version 460
 /* Draws the next token from the PD_TOPK best, which topk has sorted: what pd_sampler_adjust and pd_draw_from do in
  * sampler.c, in the same numbers. Biases and penalties change logits, which are put in order again; then
- *   w[i] = 2^-((best[0] - best[i]) scale) for i < n;   last = the last i that top-p and min-p keep;
- *   the token is the first whose sum w[0] + .. + w[i] is beyond random * (w[0] + .. + w[last]).
+ *   w[i] = 2^-((best[0] - best[i]) scale) for i < n and best[0] - best[i] <= reach;
+ *   last = the last i that top-p and min-p keep; first = 0, or where XTC cuts the last i that has its part of the weight;
+ *   the token is the first whose sum w[first] + .. + w[i] is beyond random * (w[first] + .. + w[last]).
  * One workgroup a row; each invocation has a candidate, and adds up the weights for itself. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -14,7 +15,7 @@ layout(push_constant) uniform Push { pd_sample_push p; };
 shared pd_candidate best[PD_TOPK], bias[PD_TOPK];
 shared uint recent[PD_REPEAT_WINDOW];
 shared uint weight[PD_TOPK], sum[PD_TOPK];
-shared uint last;
+shared uint first, last;
 
 pd_candidate adjusted(pd_candidate c, pd_draw d)
 {
@@ -43,10 +44,11 @@ void sort(uint i)
     best[place] = mine;
 }
 
-uint weight_of(uint i, float scale)
+uint weight_of(uint i, pd_draw d)
 {
     precise float below = best[0].logit - best[i].logit;
-    precise float x = below * scale;
+    precise float x = below * d.scale;
+    if (d.reach > 0.0 && below > d.reach) return 0;
     if (!(x < PD_WEIGHT_BITS + 1)) return 0;   /* also what is no number */
     uint whole = uint(x);
     precise float rest = x - float(whole);
@@ -70,8 +72,8 @@ void main()
         sort(i);
     }
     barrier();
-    weight[i] = i == 0 ? 1 << PD_WEIGHT_BITS : i < n ? weight_of(i, d.scale) : 0;
-    if (i == 0) last = 0;
+    weight[i] = i == 0 ? 1 << PD_WEIGHT_BITS : i < n ? weight_of(i, d) : 0;
+    if (i == 0) first = last = 0;
     barrier();
     uint below = 0, total = 0;   /* sum of the weights before i, and of all */
     for (uint k = 0; k < n; k++) {
@@ -82,7 +84,10 @@ void main()
     bool in_top_p = d.top_p == 0 || below < pd_high(d.top_p, total);
     if (weight[i] > 0 && weight[i] >= d.min_weight && in_top_p) atomicMax(last, i);
     barrier();
-    uint at = pd_high(d.random, sum[last]);
+    if (d.xtc != 0 && i <= last && weight[i] >= pd_high(d.xtc, sum[last])) atomicMax(first, i);
+    barrier();
+    uint out_of_it = sum[first] - weight[first];
+    uint at = out_of_it + pd_high(d.random, sum[last] - out_of_it);
     if (at < below || at >= sum[i]) return;
     p.tokens.at[row] = best[i].id;
     p.recent.at[row * PD_REPEAT_WINDOW + d.next] = best[i].id;

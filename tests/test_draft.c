@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-enum { CTX = 160, MOST = 200, N_CHAINS = 6 };
+enum { CTX = 160, MOST = 200, N_CHAINS = 9 };
 
 static char made[2][512];      /* tiny models with one vocabulary and other weights */
 static peridot_model *models[2];
@@ -45,7 +45,11 @@ static const peridot_sampling chains[N_CHAINS] = {
     {.temperature = 3, .seed = 4},   /* needs all logits */
     {.temperature = 0.3f, .top_k = 8, .min_p = 0.05f, .seed = 5},
     {.repeat_penalty = 1.1f, .frequency_penalty = 0.1f, .seed = 6},
-    {.temperature = 1, .top_k = 40, .bias = lifted, .n_bias = 1, .presence_penalty = 0.2f, .seed = 7}};
+    {.temperature = 1, .top_k = 40, .bias = lifted, .n_bias = 1, .presence_penalty = 0.2f, .seed = 7},
+    {.temperature = 0.5f, .top_k = 20, .xtc_probability = 0.3f, .xtc_threshold = 0.1f, .seed = 8},
+    {.temperature = 0.3f, .top_k = 30, .dry_multiplier = 0.5f, .dry_allowed_length = 1, .seed = 9},
+    {.temperature = 0.5f, .top_n_sigma = 1, .dry_multiplier = 1, .xtc_probability = 0.3f, .xtc_threshold = 0.1f,
+     .seed = 10}};
 
 struct text {
     int32_t tokens[MOST];

@@ -1,5 +1,5 @@
 /* The sampler's chain: distributions against exact probabilities, of the host's draws and of kernel sample's, cuts,
- * penalties, ties and seeds. */
+ * penalties, ties and seeds. DRY, top-n-sigma and XTC against golden/samplers.json. */
 #include "base/num.h"
 #include "base/random.h"
 #include "draw.h"
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <yyjson.h>
 
 enum { N = 12, N_DRAWS = 60000, N_SAMPLES = 4000 };
 
@@ -95,11 +96,10 @@ static void exact(double p[N], const peridot_sampling *s)
 
 /* Pearson's chi-square against the value that 1 of 10,000 honest samplers passes: k + 4 sqrt(2 k) + 9 is above it for
  * all k here. A token that cannot be drawn must not be. */
-static void check_counts(const uint32_t counts[N], uint32_t n_draws, const peridot_sampling *chain)
+static void check_counts(const uint32_t counts[N], uint32_t n_draws, const double p[N])
 {
-    double p[N], chi = 0;
+    double chi = 0;
     uint32_t freedom = 0;
-    exact(p, chain);
     for (uint32_t i = 0; i < N; i++) {
         double expected = p[i] * n_draws, off = counts[i] - expected;
         if (p[i] == 0) assert_int_equal(counts[i], 0);
@@ -114,10 +114,12 @@ static void check_distribution(const peridot_sampling *chain)
 {
     struct pd_sampler s = {0};
     uint32_t counts[N] = {0};
+    double p[N];
+    exact(p, chain);
     pd_sampler_set(&s, chain);
     for (size_t i = 0; i < PD_COUNT(history); i++) pd_sampler_accept(&s, history[i]);
     for (uint32_t i = 0; i < N_DRAWS; i++) counts[draw(&s, some_logits)]++;
-    check_counts(counts, N_DRAWS, chain);
+    check_counts(counts, N_DRAWS, p);
 }
 
 /* What N_SAMPLES samples read and write. */
@@ -147,22 +149,20 @@ static void run_samples(struct pd_commands *commands, struct pd_span span)
 }
 
 /* The kernel draws as probabilities say, and the very tokens that the host draws with the same seed. */
-static void check_kernel(const peridot_sampling *chain, struct pd_commands *commands, struct pd_span span)
+static void check_kernel(struct pd_sampler s, const float logits[N], const double of[N], struct pd_commands *commands, struct pd_span span)
 {
-    struct pd_sampler s = {0};
     struct samples *p = span.host;
     uint32_t counts[N] = {0};
-    pd_sampler_set(&s, chain);
-    for (uint32_t i = 0; i < N; i++) p->best[i] = (struct pd_candidate){some_logits[i], i};
+    for (uint32_t i = 0; i < N; i++) p->best[i] = (struct pd_candidate){logits[i], i};
     pd_candidates_sort(p->best, N);
     for (uint32_t i = 0; i < N_SAMPLES; i++) p->draws[i] = pd_sampler_draw_ahead(&s, N, i);
     run_samples(commands, span);
     for (uint32_t i = 0; i < N_SAMPLES; i++) {
         assert_true(p->tokens[i] < N && p->drawn[i].id == p->tokens[i]);
-        assert_int_equal(p->tokens[i], draw(&s, some_logits));
+        assert_int_equal(p->tokens[i], draw(&s, logits));
         counts[p->tokens[i]]++;
     }
-    check_counts(counts, N_SAMPLES, chain);
+    check_counts(counts, N_SAMPLES, of);
 }
 
 /* Chains that kernel sample can do as well, as far as it sees candidates. */
@@ -200,11 +200,156 @@ static void test_distributions(void **state)
     EXPECT_OK(pd_commands_create(&commands, gpu));
     for (size_t i = 0; i < PD_COUNT(chains); i++) check_distribution(&chains[i]);
     for (size_t i = 0; i < PD_COUNT(plain); i++) {
+        struct pd_sampler s = {0};
+        double p[N];
+        exact(p, &plain[i]);
+        pd_sampler_set(&s, &plain[i]);
         check_distribution(&plain[i]);
-        check_kernel(&plain[i], commands, span);
+        check_kernel(s, some_logits, p, commands, span);
     }
     pd_commands_free(commands);
     pd_heap_free(heap);
+}
+
+/* ---- DRY, top-n-sigma and XTC ---- */
+
+static double number(yyjson_val *o, const char *key) { return yyjson_get_num(yyjson_obj_get(o, key)); }
+
+static peridot_sampling read_chain(yyjson_val *o, const char *breakers[8])
+{
+    peridot_sampling p = {.temperature = (float)number(o, "temperature"), .top_k = (uint32_t)number(o, "top_k"),
+        .top_p = (float)number(o, "top_p"), .min_p = (float)number(o, "min_p"),
+        .top_n_sigma = (float)number(o, "top_n_sigma"), .xtc_probability = (float)number(o, "xtc_probability"),
+        .xtc_threshold = (float)number(o, "xtc_threshold"), .dry_multiplier = (float)number(o, "dry_multiplier"),
+        .dry_base = (float)number(o, "dry_base"), .dry_allowed_length = (uint32_t)number(o, "dry_allowed_length"),
+        .dry_last_n = (uint32_t)number(o, "dry_last_n"), .seed = 48};
+    yyjson_val *texts = yyjson_obj_get(o, "dry_breakers"), *each;
+    size_t i, n;
+    if (texts) p.dry_breakers = breakers;
+    yyjson_arr_foreach(texts, i, n, each) breakers[p.n_dry_breakers++] = yyjson_get_str(each);
+    return p;
+}
+
+static void spell(struct pd_spellings *s, yyjson_val *pieces)
+{
+    size_t i, n;
+    yyjson_val *each;
+    *s = (struct pd_spellings){0};
+    yyjson_arr_foreach(pieces, i, n, each)
+        EXPECT_OK(pd_spellings_add(s, (uint32_t)i, yyjson_get_str(each), yyjson_get_len(each)));
+    EXPECT_OK(pd_spellings_add_stop(s, (uint32_t)n));
+    EXPECT_OK(pd_spellings_finish(s, (uint32_t)n + 1));
+}
+
+static uint32_t read_numbers(int32_t *out, yyjson_val *list)
+{
+    size_t i, n;
+    yyjson_val *each;
+    yyjson_arr_foreach(list, i, n, each) out[i] = (int32_t)yyjson_get_sint(each);
+    return (uint32_t)yyjson_arr_size(list);
+}
+
+static yyjson_doc *open_samplers(void)
+{
+    yyjson_doc *doc = yyjson_read_file(PERIDOT_GOLDEN "/samplers.json", 0, NULL, NULL);
+    assert_non_null(doc);
+    return doc;
+}
+
+/* The host's draws, and where the kernel can do the chain its draws: it has no history. */
+static void test_golden_chains(void **state)
+{
+    (void)state;
+    yyjson_doc *doc = open_samplers();
+    yyjson_val *root = yyjson_doc_get_root(doc), *each;
+    struct pd_spellings spellings;
+    struct pd_dry dry = {0};
+    struct pd_heap *heap;
+    struct pd_span span;
+    struct pd_commands *commands;
+    float logits[N];
+    int32_t tokens[64];
+    size_t i, n;
+    EXPECT_OK(pd_heap_create(&heap, gpu, PD_HEAP_HOST, sizeof(struct samples)));
+    EXPECT_OK(pd_heap_alloc(&span, heap, sizeof(struct samples), "samples"));
+    EXPECT_OK(pd_commands_create(&commands, gpu));
+    spell(&spellings, yyjson_obj_get(root, "pieces"));
+    uint32_t n_tokens = read_numbers(tokens, yyjson_obj_get(root, "history"));
+    for (i = 0; i < N; i++)
+        logits[i] = (float)yyjson_get_num(yyjson_arr_get(yyjson_obj_get(root, "logits"), i));
+    yyjson_arr_foreach(yyjson_obj_get(root, "chains"), i, n, each) {
+        const char *breakers[8];
+        const peridot_sampling chain = read_chain(yyjson_obj_get(each, "params"), breakers);
+        struct pd_sampler s = {0};
+        uint32_t counts[N] = {0};
+        double p[N];
+        for (size_t k = 0; k < N; k++) p[k] = yyjson_get_num(yyjson_arr_get(yyjson_obj_get(each, "p"), k));
+        pd_sampler_set(&s, &chain);
+        s.deviation = pd_sampler_deviation(logits, N);
+        if (pd_sampler_has_dry(&s)) {
+            EXPECT_OK(pd_dry_find(&dry, &chain, &spellings, tokens, n_tokens));
+            s.dry = &dry;
+        }
+        const struct pd_sampler begun = s;
+        for (uint32_t k = 0; k < N_DRAWS; k++) counts[draw(&s, logits)]++;
+        check_counts(counts, N_DRAWS, p);
+        if (!s.dry) check_kernel(begun, logits, p, commands, span);
+    }
+    pd_commands_free(commands);
+    pd_heap_free(heap);
+    pd_spellings_free(&spellings);
+    free(dry.at);
+    yyjson_doc_free(doc);
+}
+
+static void test_golden_repetitions(void **state)
+{
+    (void)state;
+    yyjson_doc *doc = open_samplers();
+    yyjson_val *each;
+    struct pd_dry dry = {0};
+    size_t i, n;
+    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "dry"), i, n, each) {
+        const char *breakers[8];
+        const peridot_sampling chain = read_chain(yyjson_obj_get(each, "params"), breakers);
+        yyjson_val *pairs = yyjson_obj_get(each, "pairs");
+        struct pd_spellings spellings;
+        int32_t tokens[64], pair[2];
+        spell(&spellings, yyjson_obj_get(each, "pieces"));
+        uint32_t n_tokens = read_numbers(tokens, yyjson_obj_get(each, "history"));
+        EXPECT_OK(pd_dry_find(&dry, &chain, &spellings, tokens, n_tokens));
+        bool same = dry.n == yyjson_arr_size(pairs);
+        for (uint32_t k = 0; same && k < dry.n; k++) {
+            read_numbers(pair, yyjson_arr_get(pairs, k));
+            same = dry.at[k].token == pair[0] && dry.at[k].length == (uint32_t)pair[1];
+        }
+        if (!same) fail_msg("repetitions of text %zu: %u tokens", i, dry.n);
+        pd_spellings_free(&spellings);
+    }
+    free(dry.at);
+    yyjson_doc_free(doc);
+}
+
+/* An image is neither repeated nor penalised; without spellings nothing breaks; a long text takes no time. */
+static void test_repetitions(void **state)
+{
+    (void)state;
+    enum { LONG = 200000 };
+    static const int32_t seen[] = {1, 2, -9, -8, 3, 1, 2, -9, -8, 3}, after[] = {1, 2, -9, 1, 2};
+    const peridot_sampling p = {.dry_multiplier = 1, .dry_allowed_length = 1};
+    struct pd_dry dry = {0};
+    EXPECT_OK(pd_dry_find(&dry, &p, NULL, seen, PD_COUNT(seen)));
+    assert_true(dry.n == 1 && dry.at[0].token == 1 && dry.at[0].length == 1);
+    EXPECT_OK(pd_dry_find(&dry, &p, NULL, after, PD_COUNT(after)));
+    assert_int_equal(dry.n, 0);
+    EXPECT_OK(pd_dry_find(&dry, &p, NULL, seen, 0));
+    assert_int_equal(dry.n, 0);
+    int32_t *same = calloc(LONG, sizeof *same);
+    assert_non_null(same);
+    EXPECT_OK(pd_dry_find(&dry, &p, NULL, same, LONG));
+    assert_true(dry.n == 1 && dry.at[0].token == 0 && dry.at[0].length == LONG - 1);
+    free(same);
+    free(dry.at);
 }
 
 /* Of all a vocabulary's tokens, however many and unlikely, none is left out, and 2^-x is what it says. */
@@ -280,6 +425,7 @@ static void check_draws(const peridot_sampling *chain, int shape, uint32_t n_dra
     for (uint32_t i = 0; i < ALL; i++) all[i] = (struct pd_candidate){logit_of(shape, i, &random), i};
     pd_sampler_set(&s, chain);
     for (uint32_t i = 0; i < 200; i++) pd_sampler_accept(&s, (int32_t)(i * i % ALL));
+    s.deviation = 2;
     expected = s;
     for (uint32_t i = 0; i < n_draws; i++) {
         memcpy(c, all, sizeof *c * ALL);
@@ -306,7 +452,13 @@ static void test_all(void **state)
         {.temperature = 1, .top_k = 40, .repeat_penalty = 0.5f, .seed = 9},
         {.temperature = 1, .top_k = 20000, .top_p = 0.5f, .min_p = 1e-4f, .presence_penalty = -2, .seed = 10},
         {.temperature = 3, .top_k = 129, .top_p = 0.8f, .bias = biases, .n_bias = 3, .frequency_penalty = 0.5f,
-         .seed = 11}};
+         .seed = 11},
+        {.temperature = 1, .xtc_probability = 1, .xtc_threshold = 0.01f, .seed = 12},
+        {.temperature = 1, .xtc_probability = 1, .top_p = 0.5f, .seed = 13},
+        {.temperature = 9, .top_k = 500, .xtc_probability = 0.5f, .xtc_threshold = 0.002f, .seed = 14},
+        {.temperature = 2, .min_p = 0.1f, .xtc_probability = 1, .xtc_threshold = 1e-4f, .seed = 15},
+        {.temperature = 5, .top_n_sigma = 1, .seed = 16},
+        {.temperature = 5, .top_n_sigma = 0.3f, .top_k = 1000, .xtc_probability = 1, .seed = 17}};
     for (size_t i = 0; i < PD_COUNT(chains); i++)
         for (int shape = 0; shape < N_SHAPES; shape++) check_draws(&chains[i], shape, 4);
 }
@@ -422,9 +574,13 @@ static void test_needs(void **state)
         {{.frequency_penalty = 0.1f}, 65},
         {{.presence_penalty = -0.1f}, 0}, {{.frequency_penalty = -0.1f}, 0}, {{.bias = down, .n_bias = 2}, 3},
         {{.bias = up, .n_bias = 2}, 0},
-        {{.temperature = 1, .top_k = 40, .frequency_penalty = 1, .bias = down, .n_bias = 2}, 106}};
+        {{.temperature = 1, .top_k = 40, .frequency_penalty = 1, .bias = down, .n_bias = 2}, 106},
+        {{.temperature = 1, .top_k = 40, .xtc_probability = 1}, 40}, {{.temperature = 1, .top_k = 40, .top_n_sigma = 1}, 0},
+        {{.top_n_sigma = 1}, 1}, {{.temperature = 1, .top_k = 40, .dry_multiplier = 1, .bias = down, .n_bias = 2}, 45}};
+    static const struct pd_dry dry = {.n = 3};
     for (size_t i = 0; i < PD_COUNT(rows); i++) {
         pd_sampler_set(&s, &rows[i].p);
+        if (pd_sampler_has_dry(&s)) s.dry = &dry;
         assert_int_equal(pd_sampler_needs(&s), rows[i].needs);
     }
 }
@@ -456,6 +612,8 @@ int main(void)
         cmocka_unit_test(test_unordered),     cmocka_unit_test(test_repeat_penalty),
         cmocka_unit_test(test_presence_and_frequency), cmocka_unit_test(test_bias),
         cmocka_unit_test(test_needs), cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_golden_chains), cmocka_unit_test(test_golden_repetitions),
+        cmocka_unit_test(test_repetitions),
     };
     return cmocka_run_group_tests_name("sampler", tests, open_gpu, close_gpu);
 }

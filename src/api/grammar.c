@@ -57,8 +57,8 @@ static peridot_status read_pieces(struct pd_spellings *s, const struct pd_tokeni
     return status == PERIDOT_OK ? pd_spellings_finish(s, n) : status;
 }
 
-/* The vocabulary's spellings, made with its first grammar. Of threads that make them at once one keeps its own. */
-static peridot_status find_spellings(struct pd_spellings **out, const peridot_vocab *vocab)
+/* Of threads that make them at once one keeps its own. */
+peridot_status pd_api_find_spellings(struct pd_spellings **out, const peridot_vocab *vocab)
 {
     struct pd_spellings *_Atomic *kept = (struct pd_spellings *_Atomic *)&vocab->spellings;   /* a cache */
     struct pd_spellings *none = NULL, *made;
@@ -94,7 +94,7 @@ peridot_status peridot_grammar_json_schema_within(peridot_grammar **out, const p
     *out = NULL;
     if (!vocab) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no vocabulary was given");
     if (!schema) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no schema was given");
-    PD_TRY(find_spellings(&spellings, vocab));
+    PD_TRY(pd_api_find_spellings(&spellings, vocab));
     return pd_grammar_create(out, spellings, schema, size, pd_work_of_effort(effort));
 }
 
@@ -103,7 +103,7 @@ peridot_status pd_api_grammar_calls(peridot_grammar **out, const peridot_vocab *
     struct pd_spellings *spellings;
     struct pd_rules rules;
     *out = NULL;
-    PD_TRY(find_spellings(&spellings, vocab));
+    PD_TRY(pd_api_find_spellings(&spellings, vocab));
     peridot_status status = pd_calls_compile_within(&rules, pd_work_of_effort(calls->effort), calls);
     if (status == PERIDOT_OK) return pd_grammar_create_of(out, spellings, &rules);
     pd_rules_free(&rules);

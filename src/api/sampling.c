@@ -1,5 +1,6 @@
 #include "api/sampling.h"
 
+#include "api/grammar.h"
 #include "api/params.h"
 #include "api/tools.h"
 
@@ -21,8 +22,18 @@ static peridot_status add_suppressed(peridot_sampling *p, peridot_bias **bias, c
     return PERIDOT_OK;
 }
 
+/* DRY looks for its breakers in the bytes of tokens. */
+static peridot_status spell_pieces(struct pd_model *m, const peridot_vocab *vocab)
+{
+    struct pd_spellings *spellings = atomic_load(&m->spellings);
+    if (spellings || !vocab) return PERIDOT_OK;
+    PD_TRY(pd_api_find_spellings(&spellings, vocab));
+    atomic_store(&m->spellings, spellings);
+    return PERIDOT_OK;
+}
+
 peridot_status pd_sampling_read(peridot_sampling *out, peridot_bias **bias, const peridot_sampling *sampling,
-                                const peridot_tools *tools, const peridot_model *model)
+                                const peridot_tools *tools, peridot_model *model)
 {
     *bias = NULL;
     PD_TRY(PD_PARAMS_READ(*out, sampling));
@@ -35,6 +46,7 @@ peridot_status pd_sampling_read(peridot_sampling *out, peridot_bias **bias, cons
     if (out->grammar && n != n_model)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "the grammar is for a vocabulary of %u pieces, and the model has %u", n,
                        n_model);
+    if (out->dry_multiplier > 0) PD_TRY(spell_pieces(&model->m, model->vocab));
     return t ? add_suppressed(out, bias, t) : PERIDOT_OK;
 }
 

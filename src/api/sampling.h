@@ -8,7 +8,7 @@
  * biases are then in *bias, to be freed once they were used, which else is NULL. The grammar is that of the tools,
  * where there are any. Fails where it is for another vocabulary than the model's. */
 peridot_status pd_sampling_read(peridot_sampling *out, peridot_bias **bias, const peridot_sampling *sampling,
-                                const peridot_tools *tools, const peridot_model *model);
+                                const peridot_tools *tools, peridot_model *model);
 /* Gives a sequence the chain. */
 peridot_status pd_sampling_set(peridot_sequence *sequence, const peridot_sampling *sampling,
                                const peridot_tools *tools);

@@ -44,8 +44,14 @@ static uint64_t weight_at(float distance, unsigned bits)
     return ((uint64_t)pd_pow2(distance - (float)whole) << 32) >> (63 - bits + whole);
 }
 
+static bool in_reach(const struct pd_draw *d, struct pd_candidate best, struct pd_candidate c)
+{
+    return !(d->reach > 0 && best.logit - c.logit > d->reach);
+}
+
 static uint64_t weight_of(const struct pd_draw *d, const struct pd_candidate *c, uint32_t i)
 {
+    if (!in_reach(d, c[0], c[i])) return 0;
     return weight_at(i ? distance(d, c[0], c[i]) : 0, weight_bits(d));
 }
 
@@ -60,6 +66,19 @@ static uint64_t part_of(uint64_t a, uint32_t f)
     return (a >> 32) * f + ((a & UINT32_MAX) * f >> 32);
 }
 
+/* The weight of those that XTC leaves out, of the best ones with a weight of `kept` in all. */
+static uint64_t excluded_weight(const struct pd_draw *d, const struct pd_candidate *c, uint64_t kept)
+{
+    uint64_t least = part_of(kept, d->xtc), sum = 0, excluded = 0;
+    for (uint32_t i = 0; d->xtc && sum < kept; i++) {
+        uint64_t weight = weight_of(d, c, i);
+        if (weight < least) break;
+        excluded = sum;
+        sum += weight;
+    }
+    return excluded;
+}
+
 uint32_t pd_draw_from(const struct pd_draw *d, const struct pd_candidate *c)
 {
     uint64_t total = 0, least = least_weight(d), sum = 0, kept = 0;
@@ -69,7 +88,7 @@ uint32_t pd_draw_from(const struct pd_draw *d, const struct pd_candidate *c)
         sum += weight;
         if (weight > 0 && weight >= least) kept = sum;
     }
-    uint64_t at = part_of(kept, d->random);
+    uint64_t excluded = excluded_weight(d, c, kept), at = excluded + part_of(kept - excluded, d->random);
     uint32_t i = 0;
     for (sum = weight_of(d, c, 0); sum <= at; sum += weight_of(d, c, i)) i++;
     return c[i].id;
@@ -151,12 +170,13 @@ static struct pd_candidate find(uint64_t *sum, struct set set, const struct band
     }
 }
 
-/* Leaves those that have a weight. */
+/* Leaves those that have a weight, and are in reach. */
 static void drop_weightless(struct set *set)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < set->n; i++)
-        if (distance_in(set, i) < (float)weight_bits(set->draw) + 1) swap(&set->c[n++], &set->c[i]);
+        if (distance_in(set, i) < (float)weight_bits(set->draw) + 1 && in_reach(set->draw, set->best, set->c[i]))
+            swap(&set->c[n++], &set->c[i]);
     set->n = n;
 }
 
@@ -187,6 +207,22 @@ static uint64_t kept_weight(const struct set *set, const struct bands *b)
     return d->min_weight ? pd_min(kept, likely) : kept;
 }
 
+/* See excluded_weight. */
+static uint64_t excluded_of_all(const struct set *set, const struct bands *b, uint64_t kept)
+{
+    const struct pd_draw *d = set->draw;
+    uint64_t likely = 0, least = part_of(kept, d->xtc), sum;
+    unsigned bits = weight_bits(d);
+    for (uint32_t i = 0; i < set->n && d->xtc; i++) {
+        uint64_t weight = weight_at(distance_in(set, i), bits);
+        if (weight >= least) likely += weight;
+    }
+    likely = pd_min(likely, kept);
+    if (likely == 0) return 0;
+    struct pd_candidate last = find(&sum, *set, b, WEIGHT, likely - 1);
+    return sum - weight_at(distance(d, set->best, last), bits);
+}
+
 uint32_t pd_draw_from_all(const struct pd_draw *d, struct pd_candidate *c, uint32_t n)
 {
     struct set set = {.draw = d, .best = c[0], .c = c, .n = n};
@@ -198,5 +234,6 @@ uint32_t pd_draw_from_all(const struct pd_draw *d, struct pd_candidate *c, uint3
     drop_weightless(&set);
     divide(&bands, &set);
     if (set.n > d->n) cut(&set, &bands);
-    return find(&sum, set, &bands, WEIGHT, part_of(kept_weight(&set, &bands), d->random)).id;
+    uint64_t kept = kept_weight(&set, &bands), excluded = excluded_of_all(&set, &bands, kept);
+    return find(&sum, set, &bands, WEIGHT, excluded + part_of(kept - excluded, d->random)).id;
 }

@@ -5,27 +5,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One block: the chain, pointers to stop texts, biases, the texts. */
+static size_t size_of_texts(const char *const *texts, size_t n)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < n; i++) size += strlen(texts[i]) + 1;
+    return size;
+}
+
+/* Behind the last one. */
+static char *copy_texts(const char **out, char *to, const char *const *texts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t size = strlen(texts[i]) + 1;
+        out[i] = memcpy(to, texts[i], size);
+        to += size;
+    }
+    return to;
+}
+
+/* One block: the chain, pointers to its texts, biases, the texts. */
 peridot_status pd_chain_create(struct pd_chain **out, const peridot_sampling *p)
 {
     *out = NULL;
-    if (!p || (!p->n_bias && !p->n_stop && !p->grammar)) return PERIDOT_OK;
-    size_t size = sizeof(struct pd_chain) + p->n_stop * sizeof *p->stop + p->n_bias * sizeof *p->bias;
-    for (size_t i = 0; i < p->n_stop; i++) size += strlen(p->stop[i]) + 1;
+    if (!p || (!p->n_bias && !p->n_stop && !p->grammar && !p->dry_breakers)) return PERIDOT_OK;
+    size_t n_breakers = p->dry_breakers ? p->n_dry_breakers : 0;
+    size_t size = sizeof(struct pd_chain) + (p->n_stop + n_breakers) * sizeof *p->stop + p->n_bias * sizeof *p->bias
+        + size_of_texts(p->stop, p->n_stop) + size_of_texts(p->dry_breakers, n_breakers);
     struct pd_chain *chain = calloc(1, size);
     if (!chain) return pd_fail_alloc(size, "a sampling chain");
-    const char **stop = (const char **)(chain + 1);
-    peridot_bias *bias = (peridot_bias *)(stop + p->n_stop);
-    char *text = (char *)(bias + p->n_bias);
-    for (size_t i = 0; i < p->n_stop; i++) {
-        size_t n = strlen(p->stop[i]) + 1;
-        stop[i] = memcpy(text, p->stop[i], n);
-        text += n;
-    }
+    const char **stop = (const char **)(chain + 1), **breakers = stop + p->n_stop;
+    peridot_bias *bias = (peridot_bias *)(breakers + n_breakers);
+    char *text = copy_texts(stop, (char *)(bias + p->n_bias), p->stop, p->n_stop);
+    copy_texts(breakers, text, p->dry_breakers, n_breakers);
     if (p->n_bias) memcpy(bias, p->bias, p->n_bias * sizeof *bias);
     chain->p = *p;
     chain->p.stop = stop;
     chain->p.bias = bias;
+    if (p->dry_breakers) chain->p.dry_breakers = breakers;
     pd_grammar_ref(p->grammar);
     *out = chain;
     return PERIDOT_OK;

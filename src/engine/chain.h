@@ -1,4 +1,4 @@
-/* What a sampling chain points to: a copy of biases and stop texts, and an ownership of the grammar. Immutable, and
+/* What a sampling chain points to: a copy of biases and texts, and an ownership of the grammar. Immutable, and
  * counted by reference: a sequence, its forks and its requests have one, whatever the program frees or sets anew. */
 #ifndef PD_ENGINE_CHAIN_H
 #define PD_ENGINE_CHAIN_H

@@ -93,6 +93,7 @@ static peridot_status draw_draft(struct pd_draft_rows *rows, struct pd_draft *dr
     PD_TRY(follow_text(&ready, draft, q->tokens, q->pos));
     if (!ready) return PERIDOT_OK;
     draft->sequence->sampler = q->sampler;
+    draft->sequence->sampler.dry = NULL;   /* it is the other sequence's */
     while (rows->n <= n_most && draft->draw_s < DRAW_SECONDS) {
         row.n_more = 1 + n_most - rows->n;
         PD_TRY(draw_next(&drawn, &row, draft));

@@ -25,6 +25,8 @@ struct pd_model {
     uint64_t ranks_read_size, ranks_weights_size;   /* of all ranks: rank 0 knows */
     uint64_t hash;                     /* of its tensors: saved sequences belong to it */
     uint32_t n_pieces;                 /* ids that may be drawn; rows of the output beyond them never win */
+    /* Bytes of the pieces, for DRY; NULL: no chain had it yet, or there is no vocabulary. The vocabulary's. */
+    struct pd_spellings *_Atomic spellings;
 };
 
 #endif

@@ -57,6 +57,16 @@ bool pd_has_logits(const struct pd_workspace *w, const struct pd_sequence *q)
 
 /* ---- drawing ---- */
 
+/* What DRY looks at is the sampler's until the sequence changes. */
+static peridot_status find_repetitions(struct pd_sequence *q, const struct pd_model *model)
+{
+    struct pd_sampler *s = &q->sampler;
+    if (!pd_sampler_has_dry(s) || s->dry) return PERIDOT_OK;
+    PD_TRY(pd_dry_find(&q->dry, &s->p, atomic_load(&model->spellings), q->tokens, q->pos));
+    s->dry = &q->dry;
+    return PERIDOT_OK;
+}
+
 /* The best candidates that the grammar allows, in their order: their number. */
 static uint32_t find_best(struct pd_candidate out[PD_TOPK], struct pd_sequence *q, uint32_t n_pieces)
 {
@@ -86,10 +96,10 @@ static peridot_status make_mask(struct pd_sequence *q, uint64_t steps)
 peridot_status pd_draw_prepare(bool *ready, const struct pd_model *model, struct pd_sequence *q, uint64_t steps)
 {
     struct pd_candidate best[PD_TOPK];
-    uint32_t needs = pd_sampler_needs(&q->sampler);
     *ready = true;
     if (!q->sampler.p.grammar) return PERIDOT_OK;
-    uint32_t n = find_best(best, q, model->n_pieces);
+    PD_TRY(find_repetitions(q, model));
+    uint32_t needs = pd_sampler_needs(&q->sampler), n = find_best(best, q, model->n_pieces);
     if (needs && n >= needs) return PERIDOT_OK;
     PD_TRY(make_mask(q, steps));
     *ready = q->next_mask.mask != NULL;
@@ -97,10 +107,11 @@ peridot_status pd_draw_prepare(bool *ready, const struct pd_model *model, struct
 }
 
 /* Where the best are fewer than the chain needs they will still do if the grammar allows no others. A mask that cannot
- * be made fails when the token is drawn. */
+ * be made fails when the token is drawn, as do repetitions that cannot be found. */
 bool pd_draw_needs_logits(const struct pd_model *model, struct pd_sequence *q)
 {
     struct pd_candidate best[PD_TOPK];
+    if (find_repetitions(q, model) != PERIDOT_OK) return true;
     uint32_t needs = pd_sampler_needs(&q->sampler), n;
     if (!q->sampler.p.grammar) return needs == 0 || needs > PD_TOPK;
     n = find_best(best, q, model->n_pieces);
@@ -114,6 +125,7 @@ static peridot_status draw_from_all(int32_t *token, uint32_t n_pieces, struct pd
     uint32_t n = 0;
     bool masks = q->sampler.p.grammar != NULL;
     if (masks) PD_TRY(make_mask(q, UINT64_MAX));
+    if (q->sampler.p.top_n_sigma > 0) q->sampler.deviation = pd_sampler_deviation(logits, n_pieces);
     struct pd_candidate *candidates = malloc(sizeof *candidates * n_pieces);
     if (!candidates) return pd_fail_alloc(sizeof *candidates * n_pieces, "candidates");
     for (uint32_t i = 0; i < n_pieces; i++)
@@ -130,6 +142,7 @@ peridot_status pd_draw(int32_t *token, const struct pd_workspace *w, struct pd_s
 {
     struct pd_candidate best[PD_TOPK];
     peridot_status status = pd_check_best(w->model, q);
+    if (status == PERIDOT_OK) status = find_repetitions(q, w->model);
     if (status == PERIDOT_OK && logits) {
         if (q->sampler.p.grammar) pd_sampler_follow(&q->sampler, q->tokens, q->pos);
         status = draw_from_all(token, w->model->n_pieces, q, logits);

@@ -11,10 +11,12 @@ void pd_sampler_set(struct pd_sampler *s, const peridot_sampling *p)
     s->p = p ? *p : (peridot_sampling){0};
     s->rng = s->p.seed;
     s->value_begun = false;
+    s->dry = NULL;
 }
 
 void pd_sampler_accept(struct pd_sampler *s, int32_t token)
 {
+    s->dry = NULL;
     s->recent[s->n_seen++ % PD_REPEAT_WINDOW] = token;
 }
 
@@ -37,6 +39,7 @@ void pd_sampler_follow(struct pd_sampler *s, const int32_t *tokens, uint32_t n)
 
 void pd_sampler_truncate(struct pd_sampler *s, uint32_t n)
 {
+    s->dry = NULL;
     if (!s->value_begun || n >= s->value_end) return;
     bool begun = n >= s->value_begin;
     pd_sampler_begin_value(s, s->value_begin);
@@ -53,10 +56,16 @@ static bool penalises(const struct pd_sampler *s)
     return repeats(s) || s->p.presence_penalty != 0 || s->p.frequency_penalty != 0;
 }
 
+bool pd_sampler_has_dry(const struct pd_sampler *s) { return s->p.dry_multiplier > 0; }
+
+static bool has_sigma(const struct pd_sampler *s) { return s->p.temperature > 0 && s->p.top_n_sigma > 0; }
+
+static uint32_t n_dry(const struct pd_sampler *s) { return s->dry ? s->dry->n : 0; }
+
 /* The chain changes logits before it cuts. */
 static bool adjusts(const struct pd_sampler *s)
 {
-    return penalises(s) || s->p.n_bias;
+    return penalises(s) || s->p.n_bias || n_dry(s);
 }
 
 /* A bonus can lift any token. */
@@ -69,22 +78,44 @@ static bool lifts(const struct pd_sampler *s)
 
 uint32_t pd_sampler_needs(const struct pd_sampler *s)
 {
-    if ((s->p.temperature > 0 && s->p.top_k == 0) || lifts(s)) return 0;
-    uint64_t n =
-        (s->p.temperature > 0 ? s->p.top_k : 1) + (penalises(s) ? PD_REPEAT_WINDOW : 0) + (uint64_t)s->p.n_bias;
+    if ((s->p.temperature > 0 && s->p.top_k == 0) || has_sigma(s) || lifts(s)) return 0;
+    uint64_t n = (s->p.temperature > 0 ? s->p.top_k : 1) + (penalises(s) ? PD_REPEAT_WINDOW : 0)
+        + (uint64_t)s->p.n_bias + n_dry(s);
     return (uint32_t)pd_min(n, UINT32_MAX);
 }
 
 bool pd_sampler_can_sample_on_device(const struct pd_sampler *s)
 {
     uint32_t needs = pd_sampler_needs(s);
-    return needs > 0 && needs <= PD_TOPK && !s->p.grammar;
+    return needs > 0 && needs <= PD_TOPK && !s->p.grammar && !pd_sampler_has_dry(s);
 }
 
-/* 32 random bits of number `ahead` after the last one. */
-static uint32_t random_bits(const struct pd_sampler *s, uint32_t ahead)
+double pd_sampler_deviation(const float *logits, size_t n)
 {
-    return (uint32_t)(pd_splitmix(s->rng + PD_SPLITMIX_STEP * (ahead + (uint64_t)1)) >> 32);
+    double sum = 0, squares = 0;
+    size_t n_finite = 0;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(logits[i])) sum += (double)logits[i], n_finite++;
+    double mean = n_finite ? sum / (double)n_finite : 0;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(logits[i])) squares += ((double)logits[i] - mean) * ((double)logits[i] - mean);
+    return n_finite ? sqrt(squares / (double)n_finite) : 0;
+}
+
+/* Random bits of number `ahead` after the last one: the upper half draws, the lower half is for XTC. */
+static uint64_t random_bits(const struct pd_sampler *s, uint32_t ahead)
+{
+    return pd_splitmix(s->rng + PD_SPLITMIX_STEP * (ahead + (uint64_t)1));
+}
+
+/* x of 2^32, at least 1; x is from 0 to 1 */
+static uint32_t of_all(double x) { return (uint32_t)fmin(fmax(x * 0x1p32, 1), UINT32_MAX); }
+
+/* 0: not in this draw */
+static uint32_t xtc_part(const peridot_sampling *p, uint64_t bits)
+{
+    bool can = p->xtc_probability > 0 && p->xtc_threshold <= 0.5f;
+    return can && (double)(uint32_t)bits < (double)p->xtc_probability * 0x1p32 ? of_all((double)p->xtc_threshold) : 0;
 }
 
 static struct pd_draw draw_adjusting(const struct pd_sampler *s, uint32_t ahead)
@@ -112,9 +143,12 @@ struct pd_draw pd_sampler_draw_ahead(const struct pd_sampler *s, uint32_t n, uin
     double min_p = p->min_p > 0 ? fmin((double)p->min_p, 1) : 0;
     draw.scale = (float)fmin(1.4426950408889634 / (double)p->temperature, (double)FLT_MAX);
     draw.n = p->top_k ? (uint32_t)pd_min(p->top_k, n) : n;
-    draw.top_p = has_top_p ? (uint32_t)fmax((double)p->top_p * 0x1p32, 1) : 0;
+    draw.top_p = has_top_p ? of_all((double)p->top_p) : 0;
     draw.min_weight = (uint32_t)(min_p * (1 << PD_WEIGHT_BITS));
-    draw.random = random_bits(s, ahead);
+    uint64_t bits = random_bits(s, ahead);
+    draw.random = (uint32_t)(bits >> 32);
+    draw.xtc = xtc_part(p, bits);
+    if (has_sigma(s)) draw.reach = (float)fmin((double)p->top_n_sigma * s->deviation, (double)FLT_MAX);
     return draw;
 }
 
@@ -174,6 +208,19 @@ static void penalise_recent(const struct pd_sampler *s, struct pd_candidate *c, 
     }
 }
 
+/* A penalty too large for a float is minus infinity to the logit. */
+static void penalise_repetitions(const struct pd_sampler *s, struct pd_candidate *c, size_t n, bool by_id)
+{
+    const peridot_sampling *p = &s->p;
+    double base = p->dry_base > 0 ? (double)p->dry_base : 1.75;
+    uint32_t least = p->dry_allowed_length ? p->dry_allowed_length : 2;
+    for (uint32_t i = 0; i < n_dry(s); i++) {
+        struct pd_candidate *of = find_candidate(c, n, s->dry->at[i].token, by_id);
+        double penalty = (double)p->dry_multiplier * pow(base, s->dry->at[i].length - least);
+        if (of) of->logit -= (float)fmin(penalty, (double)FLT_MAX);
+    }
+}
+
 static void adjust(const struct pd_sampler *s, struct pd_candidate *c, size_t n)
 {
     bool by_id = is_by_id(c, n);
@@ -182,6 +229,7 @@ static void adjust(const struct pd_sampler *s, struct pd_candidate *c, size_t n)
         if (of) of->logit += s->p.bias[i].value;
     }
     if (penalises(s)) penalise_recent(s, c, n, by_id);
+    penalise_repetitions(s, c, n, by_id);
     for (size_t i = 0; i < n; i++)
         if (isnan(c[i].logit)) c[i].logit = -INFINITY;   /* which has an order */
 }

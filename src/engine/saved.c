@@ -11,11 +11,13 @@
 
 /* The file: this header, the tokens, the best candidates, then of each layer with keys of its own the pages of its
  * keys, then those of its values. Numbers are little-endian, as on all hosts that Peridot runs on. */
-static const char magic[8] = {'P', 'D', 'S', 'E', 'Q', 0, 0, 3};
+static const char magic[8] = {'P', 'D', 'S', 'E', 'Q', 0, 0, 4};
 
-/* The numbers of a chain: what comes after them is borrowed. */
+/* The numbers of a chain, in two parts: what comes after each is borrowed. */
 #define CHAIN_BEGIN offsetof(peridot_sampling, temperature)
 #define CHAIN_SIZE (offsetof(peridot_sampling, bias) - CHAIN_BEGIN)
+#define MORE_BEGIN offsetof(peridot_sampling, top_n_sigma)
+#define MORE_SIZE (offsetof(peridot_sampling, dry_last_n) + sizeof(uint32_t) - MORE_BEGIN)
 
 enum { HAS_LOGITS = 1, LONG_ROPE = 2 };   /* LONG_ROPE: see pd_rope_is_long */
 
@@ -24,7 +26,7 @@ struct header {
     uint64_t model, rng;
     uint32_t kv_type, page, n_kinds, pos, flags;
     uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];   /* see pd_pages */
-    uint8_t chain[CHAIN_SIZE];
+    uint8_t chain[CHAIN_SIZE], more[MORE_SIZE];
     uint64_t adapters[PD_MAX_ADAPTERS];   /* their hashes; 0: none */
     float scales[PD_MAX_ADAPTERS];
 };
@@ -51,6 +53,7 @@ static struct header make_header(const struct pd_sequence *q, const struct pd_mo
                        .flags = (q->logits_pass != 0 ? HAS_LOGITS : 0) | (q->set->cache.long_rope ? LONG_ROPE : 0)};
     memcpy(h.magic, magic, sizeof magic);
     memcpy(h.chain, (const uint8_t *)&q->sampler.p + CHAIN_BEGIN, CHAIN_SIZE);
+    memcpy(h.more, (const uint8_t *)&q->sampler.p + MORE_BEGIN, MORE_SIZE);
     for (uint32_t i = 0; i < model->adapters.n; i++) {
         h.scales[i] = q->scales.of[i];
         h.adapters[i] = q->scales.of[i] != 0 ? model->adapters.at[i].hash : 0;
@@ -212,6 +215,7 @@ static peridot_status read_all(struct pd_sequence *q, const struct header *h, co
     const uint8_t *tokens = map->data + sizeof *h, *best = tokens + h->pos * sizeof(int32_t),
                   *pages = best + sizeof q->best;
     memcpy((uint8_t *)&q->sampler.p + CHAIN_BEGIN, h->chain, CHAIN_SIZE);
+    memcpy((uint8_t *)&q->sampler.p + MORE_BEGIN, h->more, MORE_SIZE);
     q->sampler.rng = h->rng;
     PD_TRY(read_scales(&q->scales, h, &model->adapters, path));
     pd_pages_skip(&q->set->cache, &q->pages, h->begin);

@@ -39,6 +39,7 @@ void pd_sequence_free(struct pd_sequence *q)
     q->set->at[q->index] = NULL;
     pd_next_mask_drop(&q->next_mask);
     pd_chain_free(q->chain);
+    free(q->dry.at);
     free(q->tokens);
     free(q);
 }

@@ -34,6 +34,7 @@ struct pd_sequence {
     struct pd_sampler sampler;
     struct pd_chain *chain;                /* what the sampler points to; NULL: nothing */
     struct pd_next_mask next_mask;         /* of the chain's grammar */
+    struct pd_dry dry;                     /* what the sampler is told where the chain has DRY */
     struct pd_candidate best[PD_TOPK];     /* of the last position's logits, wherever these are */
     /* The last position's logits are in a row of the device until another pass writes to it. */
     uint32_t logits_row;

@@ -158,8 +158,8 @@ static void try_sample(struct pd_trial *t, const char *name, float (*value)(uint
     uint32_t recent[N_DRAWS][PD_REPEAT_WINDOW];
     struct pd_draw draws[N_DRAWS];
     uint32_t tokens[N_DRAWS], width = sizeof *draws / 4;
-    pd_trial_begin(t, "sample of %u, %s, top-p %u, min-p %u, scale %g, %s", draw->n, name, draw->top_p,
-                   draw->min_weight, (double)draw->scale, adjusting ? "adjusted" : "as they are");
+    pd_trial_begin(t, "sample of %u, %s, top-p %u, min-p %u, xtc %u, reach %g, scale %g, %s", draw->n, name, draw->top_p,
+                   draw->min_weight, draw->xtc, (double)draw->reach, (double)draw->scale, adjusting ? "adjusted" : "as they are");
     float *logits = pd_trial_random(t, 3 * PD_TOPK, 12);
     for (uint32_t i = 0; value && i < 3 * PD_TOPK; i++) logits[i] = value(i, 3 * PD_TOPK);
     pd_reference_topk(best, logits, 3 * PD_TOPK);
@@ -176,7 +176,7 @@ static void try_sample(struct pd_trial *t, const char *name, float (*value)(uint
         memcpy(adjusted, best, sizeof best);
         if (adjusting) pd_sampler_adjust(&sampler, adjusted, PD_TOPK);
         draws[k].n = draw->n, draws[k].scale = draw->scale, draws[k].top_p = draw->top_p,
-            draws[k].min_weight = draw->min_weight;
+            draws[k].min_weight = draw->min_weight, draws[k].xtc = draw->xtc, draws[k].reach = draw->reach;
         draws[k].random = k == 0 ? 0 : k == N_DRAWS - 1 ? UINT32_MAX : (uint32_t)(pd_random_next(&t->random) >> 32);
         tokens[k] = pd_draw_from(&draws[k], adjusted);
     }
@@ -222,7 +222,8 @@ void pd_try_sample(struct pd_trial *t, uint32_t type)
         {.n = 100, .scale = 1.4426950f, .top_p = 0x80000000u},
         {.n = PD_TOPK, .scale = 0.014426950f, .top_p = 0xfffffe00u}, {.n = 77, .scale = 0.2f, .min_weight = 1 << 23},
         {.n = 9, .scale = 1.4426950f, .top_p = 1}, {.n = 60, .scale = 0.1f, .min_weight = 1 << 24},
-        {.n = PD_TOPK, .scale = 3.4e38f}};
+        {.n = PD_TOPK, .scale = 3.4e38f}, {.n = PD_TOPK, .scale = 0.3f, .xtc = 0x04000000u, .reach = 9},
+        {.n = 50, .scale = 0.1f, .top_p = 0xf3333333u, .xtc = 0x02000000u}};
     static const peridot_bias biases[] = {{0, -3.25f}, {1, -0.1f}, {0, -1}, {5, -INFINITY}};   /* places */
     static const peridot_sampling adjusting[] = {
         {.repeat_penalty = 1.3f}, {.presence_penalty = 0.7f, .frequency_penalty = 0.3f}, {.bias = biases, .n_bias = 4},
