@@ -888,7 +888,7 @@ typedef struct peridot_sampling {
      * followed them there loses dry_multiplier dry_base^(n - dry_allowed_length) from its logit; of several places the
      * longest counts. A multiplier of 0: off. */
     float dry_multiplier;
-    float dry_base;                   /* at least 1; 0: 1.75 */
+    float dry_base;                   /* less than 1: 1.75 */
     uint32_t dry_allowed_length;      /* tokens; 0: 2 */
     uint32_t dry_last_n;              /* looks back at so many tokens; 0: at all of the sequence */
     /* [n_dry_breakers]: texts over which no repetition goes on: only tokens after the last one count, and a token with
@@ -900,6 +900,28 @@ typedef struct peridot_sampling {
 /* Sets the chain and seeds the generator. NULL: greedy. Biases and texts are copied, and the sequence is an owner of
  * the grammar. PERIDOT_ERROR_ARGUMENT when the grammar is for another vocabulary. */
 PERIDOT_API peridot_status peridot_set_sampling(peridot_sequence *sequence, const peridot_sampling *sampling);
+/* Members of a chain that the publisher of a model may recommend. */
+typedef enum peridot_recommended {
+    PERIDOT_RECOMMENDED_TEMPERATURE = 1,
+    PERIDOT_RECOMMENDED_TOP_K = 2,
+    PERIDOT_RECOMMENDED_TOP_P = 4,
+    PERIDOT_RECOMMENDED_MIN_P = 8,
+    PERIDOT_RECOMMENDED_REPEAT_PENALTY = 16,
+    PERIDOT_RECOMMENDED_XTC_PROBABILITY = 32,
+    PERIDOT_RECOMMENDED_XTC_THRESHOLD = 64
+} peridot_recommended;
+
+/* Puts what the publisher of the model recommends into *sampling: general.sampling.* of a GGUF file, or what
+ * generation_config.json of a Hugging Face directory says (do_sample false is a temperature of 0). Members whose bits
+ * are in `keep`, as somebody chose them, stay, and so do all others that nothing is recommended for. Gives the bits of
+ * those that it wrote. What is out of range, or no number, recommends nothing: *ignored is then a sentence on the first
+ * of these, without a full stop, borrowed until the model closes, and else NULL (`ignored` may be NULL). The library
+ * itself never does so: a chain is what the program says. Any thread. */
+PERIDOT_API uint32_t peridot_model_recommends(const peridot_model *model, peridot_sampling *sampling, uint32_t keep,
+                                              const char **ignored);
+/* The same from a file, which need not be opened as a model. */
+PERIDOT_API uint32_t peridot_file_recommends(const peridot_file *file, peridot_sampling *sampling, uint32_t keep,
+                                             const char **ignored);
 /* Draws the next token from the last position's logits. Does not append it: pass it to peridot_sequence_eval. */
 PERIDOT_API peridot_status peridot_sample(int32_t *token, peridot_sequence *sequence);
 /* True for eos, the end of a turn and, where the vocabulary has tokens for fill-in-the-middle, that of a middle. */
@@ -990,8 +1012,8 @@ PERIDOT_API peridot_status peridot_draft_check(const peridot_model *draft, const
 /* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the
  * context or the callback's false. Steps are queued ahead on the device where the chain is greedy or has a top_k which,
  * with 64 more for penalties and one for each bias, is 128 at most, none of these raises a token, and no sequence of
- * the step has a grammar, DRY or top-n-sigma, or may have a draft: neither the text nor what the sequence says, in the callback and
- * afterwards, depends on it. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. Other requests of the
+ * the step has a grammar, DRY or top-n-sigma, or may have a draft: neither the text nor what the sequence says, in the
+ * callback and afterwards, depends on it. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. Other requests of the
  * session make no progress meanwhile. */
 PERIDOT_API peridot_status peridot_generate(peridot_sequence *sequence, const peridot_request_params *params,
                                             peridot_stats *stats);

@@ -102,8 +102,8 @@ struct pd_draw {
     uint32_t adjusts, n_bias, n_recent;
     uint32_t next;           /* where among the recent tokens the one that is drawn belongs */
     float repeat, inverse_repeat, presence, frequency;
-    float reach;             /* candidates whose logits are further below the best one's are out: top-n-sigma; 0: none */
-    uint32_t xtc;            /* of 2^32: of candidates with such a part of the kept weight only the last stays; 0: all do */
+    float reach;             /* candidates further below the best logit are out: top-n-sigma; 0: none */
+    uint32_t xtc;            /* of 2^32: of those with such a part of the kept weight only the last stays; 0: off */
 };
 
 /* x[m] = row tokens[m] of the matrix, times scale. Grid: [1, n_tokens]. */

@@ -1,6 +1,10 @@
 /* Tokenizers of converted models: a GGUF file made from a folder gives the ids that the folder gives. */
 #include "convert_fixture.h"
 
+#include "format/gguf_write.h"
+
+#include <math.h>
+
 /* Where CMake's PERIDOT_SHARED says, or the environment's. */
 static const char *shared(const char *folder_name, const char *name)
 {
@@ -198,6 +202,91 @@ static void test_gemma4(void **state)
     remove_model();
 }
 
+/* What a publisher recommends: from a folder, from the file that is converted from it, and what of it is not used. */
+static void expect_recommended(const char *path, uint32_t members, const char *numbers, const char *ignored)
+{
+    peridot_file *f;
+    peridot_sampling p = {.size = sizeof p, .temperature = 9, .top_k = 9, .top_p = 9, .min_p = 9, .repeat_penalty = 9};
+    const char *sentence;
+    char text[128];
+    EXPECT_OK(peridot_file_open(&f, path));
+    uint32_t got = peridot_file_recommends(f, &p, 0, &sentence);
+    snprintf(text, sizeof text, "%g %u %g %g %g", (double)p.temperature, p.top_k, (double)p.top_p, (double)p.min_p,
+             (double)p.repeat_penalty);
+    assert_string_equal(text, numbers);
+    assert_int_equal(got, members);
+    if (!ignored) assert_null(sentence);
+    else if (!sentence || !strstr(sentence, ignored)) fail_msg("%s is said, not %s", sentence, ignored);
+    p = (peridot_sampling){.size = offsetof(peridot_sampling, top_p), .temperature = 9, .top_k = 9, .top_p = 9};
+    got = peridot_file_recommends(f, &p, PERIDOT_RECOMMENDED_TEMPERATURE, NULL);
+    assert_true(p.temperature == 9 && p.top_p == 9 && got == (members & PERIDOT_RECOMMENDED_TOP_K));
+    peridot_file_close(f);
+}
+
+static void test_recommended(void **state)
+{
+    (void)state;
+    static const struct { const char *json, *numbers; uint32_t members; const char *ignored; } rows[] = {
+        {"{\"temperature\": 0.5, \"top_k\": 20, \"top_p\": 0.75, \"min_p\": 0, \"repetition_penalty\": 1.25, "
+         "\"do_sample\": true}", "0.5 20 0.75 0 1.25", 31, NULL},
+        {"{\"temperature\": 0.5, \"do_sample\": false}", "0 9 9 9 9", 1, NULL},
+        {"{\"top_k\": -1, \"top_p\": null, \"do_sample\": null}", "9 0 9 9 9", 2, NULL},
+        {"{\"eos_token_id\": 1}", "9 9 9 9 9", 0, NULL},
+        {"{\"temperature\": NaN, \"min_p\": 0.5}", "9 9 9 0.5 9", 8,
+         "generation_config.json: temperature is not a number from 0 to 100, and is ignored"},
+        {"{\"temperature\": -1}", "9 9 9 9 9", 0, "temperature"},
+        {"{\"temperature\": 1e300}", "9 9 9 9 9", 0, "temperature"},
+        {"{\"temperature\": Infinity}", "9 9 9 9 9", 0, "temperature"},
+        {"{\"temperature\": \"0.5\"}", "9 9 9 9 9", 0, "temperature"},
+        {"{\"temperature\": [0.5]}", "9 9 9 9 9", 0, "temperature"},
+        {"{\"top_k\": -2}", "9 9 9 9 9", 0, "top_k"},
+        {"{\"top_k\": 2.5}", "9 9 9 9 9", 0, "top_k is not a whole number"},
+        {"{\"top_k\": 1e20}", "9 9 9 9 9", 0, "top_k"},
+        {"{\"top_p\": 1.5}", "9 9 9 9 9", 0, "top_p"},
+        {"{\"top_p\": 0}", "9 9 1e-06 9 9", 4, NULL},
+        {"{\"min_p\": true}", "9 9 9 9 9", 0, "min_p"},
+        {"{\"repetition_penalty\": -1.5}", "9 9 9 9 9", 0, "repetition_penalty"},
+        {"{\"do_sample\": 0}", "9 9 9 9 9", 0, "do_sample is neither true nor false"},
+        {"[1", "9 9 9 9 9", 0, NULL}};
+    write_model(&(struct model){.vocab_size = 280, .family = "gemma"});
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        write_text("generation_config.json", rows[i].json);
+        expect_recommended(folder, rows[i].members, rows[i].numbers, rows[i].ignored);
+        EXPECT_OK(convert(folder, "f32"));
+        expect_recommended(in_folder("x.gguf"), rows[i].members, rows[i].numbers, NULL);
+    }
+    remove_model();
+}
+
+/* The keys of a GGUF file, of any type. */
+static void test_recommended_keys(void **state)
+{
+    (void)state;
+    static const struct { const char *key; float value; const char *numbers; uint32_t members; } rows[] = {
+        {"temp", 0.25f, "0.25 9 9 9 9", 1}, {"top_k", 7, "9 7 9 9 9", 2}, {"top_p", 0.5f, "9 9 0.5 9 9", 4},
+        {"min_p", 0.5f, "9 9 9 0.5 9", 8}, {"penalty_repeat", 1.5f, "9 9 9 9 1.5", 16},
+        {"xtc_probability", 0.5f, "9 9 9 9 9", 32}, {"xtc_threshold", 0.5f, "9 9 9 9 9", 64},
+        {"mirostat", 0, "9 9 9 9 9", 0}, {"penalty_last_n", 64, "9 9 9 9 9", 0},
+        {"temp", NAN, NULL, 0}, {"temp", INFINITY, NULL, 0}, {"top_k", -3, NULL, 0}, {"top_p", -0.5f, NULL, 0},
+        {"min_p", 3e38f, NULL, 0}, {"mirostat", 2, NULL, 0}, {"penalty_last_n", 256, NULL, 0}};
+    for (size_t i = 0; i < 2 * PD_COUNT(rows); i++) {
+        const char *name = rows[i / 2].key, *numbers = rows[i / 2].numbers;
+        struct pd_gguf_writer *w;
+        char key[64], sentence[96];
+        snprintf(key, sizeof key, "general.sampling.%s", name);
+        snprintf(sentence, sizeof sentence, "%s is ", key);
+        EXPECT_OK(pd_gguf_writer_open(&w, in_folder("x.gguf")));
+        if (i % 2) pd_gguf_writer_add_string(w, key, "0.5");
+        else pd_gguf_writer_add_f32(w, key, rows[i / 2].value);
+        EXPECT_OK(pd_gguf_writer_begin(w));
+        EXPECT_OK(pd_gguf_writer_commit(w));
+        bool good = i % 2 == 0 && numbers;
+        expect_recommended(in_folder("x.gguf"), good ? rows[i / 2].members : 0, good ? numbers : "9 9 9 9 9",
+                           good ? NULL : sentence);
+    }
+    remove(in_folder("x.gguf"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +296,8 @@ int main(void)
         cmocka_unit_test_teardown(test_llama3_tokenizer, clean),
         cmocka_unit_test_teardown(test_merges, clean),
         cmocka_unit_test_teardown(test_gemma4, clean),
+        cmocka_unit_test_teardown(test_recommended, clean),
+        cmocka_unit_test_teardown(test_recommended_keys, clean),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

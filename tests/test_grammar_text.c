@@ -275,20 +275,30 @@ static int32_t draw_masked(peridot_sequence *q, const peridot_grammar *g, const 
         if (allowed) candidates[n_allowed++] = (struct pd_candidate){logits[id], id};
     }
     pd_candidates_sort(candidates, n_allowed);
-    sampler.p = q->q->sampler.p;
-    return pd_sampler_draw(&sampler, candidates, n_allowed);
+    struct pd_dry dry = {0};
+    if (pd_sampler_has_dry(&sampler)) {
+        EXPECT_OK(pd_dry_find(&dry, &sampler.p, s, q->q->tokens, q->q->pos));
+        sampler.dry = &dry;
+    }
+    sampler.deviation = pd_sampler_deviation(logits, q->session->model->m.n_pieces);
+    int32_t token = pd_sampler_draw(&sampler, candidates, n_allowed);
+    free(dry.at);
+    return token;
 }
 
 static void test_draws(void **state)
 {
     (void)state;
     static const peridot_bias up[] = {{40, 3}, {80, 2}}, down[] = {{40, -3}, {200, -INFINITY}};
+    static const char *const no_breakers[] = {NULL};
     static const peridot_sampling chains[] = {{0}, {.repeat_penalty = 1.3f}, {.temperature = 2, .top_k = 5},
         {.temperature = 3, .top_k = 40, .top_p = 0.9f, .min_p = 0.01f}, {.temperature = 4},
         {.temperature = 2, .top_p = 0.5f},
         {.temperature = 5, .top_k = 100, .presence_penalty = 0.5f},
         {.temperature = 3, .top_k = 20, .bias = up, .n_bias = 2},
-        {.temperature = 3, .top_k = 20, .bias = down, .n_bias = 2}, {.temperature = 100, .top_k = 128}};
+        {.temperature = 3, .top_k = 20, .bias = down, .n_bias = 2}, {.temperature = 100, .top_k = 128},
+        {.temperature = 2, .top_k = 20, .dry_multiplier = 1, .dry_allowed_length = 1, .dry_breakers = no_breakers},
+        {.temperature = 4, .top_n_sigma = 0.5f, .xtc_probability = 0.5f, .xtc_threshold = 0.05f}};
     static const size_t of[] = {0, 7, 9, 22, 34, 37};
     peridot_model *model = open_model(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf");
     peridot_session *s;

@@ -149,7 +149,8 @@ static void run_samples(struct pd_commands *commands, struct pd_span span)
 }
 
 /* The kernel draws as probabilities say, and the very tokens that the host draws with the same seed. */
-static void check_kernel(struct pd_sampler s, const float logits[N], const double of[N], struct pd_commands *commands, struct pd_span span)
+static void check_kernel(struct pd_sampler s, const float logits[N], const double of[N], struct pd_commands *commands,
+                         struct pd_span span)
 {
     struct samples *p = span.host;
     uint32_t counts[N] = {0};
@@ -575,7 +576,8 @@ static void test_needs(void **state)
         {{.presence_penalty = -0.1f}, 0}, {{.frequency_penalty = -0.1f}, 0}, {{.bias = down, .n_bias = 2}, 3},
         {{.bias = up, .n_bias = 2}, 0},
         {{.temperature = 1, .top_k = 40, .frequency_penalty = 1, .bias = down, .n_bias = 2}, 106},
-        {{.temperature = 1, .top_k = 40, .xtc_probability = 1}, 40}, {{.temperature = 1, .top_k = 40, .top_n_sigma = 1}, 0},
+        {{.temperature = 1, .top_k = 40, .xtc_probability = 1}, 40},
+        {{.temperature = 1, .top_k = 40, .top_n_sigma = 1}, 0},
         {{.top_n_sigma = 1}, 1}, {{.temperature = 1, .top_k = 40, .dry_multiplier = 1, .bias = down, .n_bias = 2}, 45}};
     static const struct pd_dry dry = {.n = 3};
     for (size_t i = 0; i < PD_COUNT(rows); i++) {

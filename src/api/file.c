@@ -3,6 +3,7 @@
 #include "peridot.h"
 
 #include "api/info.h"
+#include "arch/recommended.h"
 #include "arch/source.h"
 #include "arch/tower.h"
 #include "base/num.h"
@@ -28,6 +29,7 @@ struct peridot_file {
     size_t n_entries;
     peridot_tensor_info *tensors;   /* [n_tensors] */
     struct pd_config config;
+    struct pd_recommended recommended;
     peridot_status checked;  /* whether it and the tensors make a model */
     char error[512];         /* why they do not */
     peridot_model_info model;   /* family NULL: there is no config */
@@ -178,6 +180,12 @@ peridot_status peridot_file_check_vision(const peridot_file *file, const peridot
                                vision->checkpoint);
 }
 
+uint32_t peridot_file_recommends(const peridot_file *file, peridot_sampling *sampling, uint32_t keep,
+                                 const char **ignored)
+{
+    return pd_recommended_take(&file->recommended, sampling, keep, ignored);
+}
+
 /* ---- files ---- */
 
 static peridot_status open_file(peridot_file *f, const char *path)
@@ -186,6 +194,7 @@ static peridot_status open_file(peridot_file *f, const char *path)
     PD_TRY(list_tensors(f));
     PD_TRY(check_model(f));
     PD_TRY(check_vision(f));
+    pd_recommended_read(&f->recommended, f->checkpoint);
     yyjson_val *config = pd_checkpoint_config(f->checkpoint);
     if (!config) return PERIDOT_OK;
     size_t n = count_entries(config, 1);

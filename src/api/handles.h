@@ -4,6 +4,7 @@
 #define PD_API_HANDLES_H
 
 #include "api/vocab.h"
+#include "arch/recommended.h"
 #include "base/log.h"
 #include "engine/schedule.h"
 
@@ -15,6 +16,7 @@ struct peridot_model {
     char vocab_error[512];             /* why */
     struct pd_tower_config tower_config;   /* NONE: it sees no images, */
     char tower_error[512];                 /* and why */
+    struct pd_recommended recommended;
     struct pd_observed *observed;      /* NULL: nothing is (peridot_imatrix_begin) */
     struct pd_log log;
     peridot_model_info info;

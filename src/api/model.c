@@ -200,6 +200,7 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     PD_TRY(pd_adapters_load(&m->adapters, &m->weights, m->gpu, &m->config, p->adapters, p->n_adapters));
     m->hash = pd_checkpoint_hash(m->checkpoint);
     PD_TRY(open_vocab(model, m->checkpoint));
+    pd_recommended_read(&model->recommended, m->checkpoint);
     if (model->target) m->n_pieces = (uint32_t)pd_min(model->target->m.n_pieces, m->weights.n_outputs);
     PD_TRY(pd_checkpoint_check(PERIDOT_OK, m->checkpoint));
     PD_TRY(pd_ranks_open(m));
@@ -260,6 +261,12 @@ const char *peridot_model_adapter(const peridot_model *model, uint32_t i, float 
     const struct pd_adapters *a = &model->m.adapters;
     if (scale) *scale = i < a->n ? a->scales.of[i] : 0;
     return i < a->n ? a->at[i].name : NULL;
+}
+
+uint32_t peridot_model_recommends(const peridot_model *model, peridot_sampling *sampling, uint32_t keep,
+                                  const char **ignored)
+{
+    return pd_recommended_take(&model->recommended, sampling, keep, ignored);
 }
 
 const peridot_vocab *peridot_model_vocab(const peridot_model *model)

@@ -212,7 +212,7 @@ static void penalise_recent(const struct pd_sampler *s, struct pd_candidate *c, 
 static void penalise_repetitions(const struct pd_sampler *s, struct pd_candidate *c, size_t n, bool by_id)
 {
     const peridot_sampling *p = &s->p;
-    double base = p->dry_base > 0 ? (double)p->dry_base : 1.75;
+    double base = p->dry_base >= 1 ? (double)p->dry_base : 1.75;
     uint32_t least = p->dry_allowed_length ? p->dry_allowed_length : 2;
     for (uint32_t i = 0; i < n_dry(s); i++) {
         struct pd_candidate *of = find_candidate(c, n, s->dry->at[i].token, by_id);

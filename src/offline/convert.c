@@ -2,6 +2,7 @@
  * are decoded and encoded by all processors, and the pages of the source that were read are given back. */
 #include "arch/gguf_keys.h"
 #include "arch/plan.h"
+#include "arch/recommended.h"
 #include "base/num.h"
 #include "base/os.h"
 #include "base/parallel.h"
@@ -218,6 +219,9 @@ static peridot_status add_metadata(struct pd_gguf_writer *w, const struct pd_che
     peridot_status status = pd_gguf_add_config(w, config, p->vocab_size);
     if (status != PERIDOT_OK) return pd_fail_prefix(status, pd_checkpoint_path(c));
     pd_gguf_add_type(w, p->dtype);
+    struct pd_recommended recommended;
+    pd_recommended_read(&recommended, c);
+    pd_recommended_write(w, &recommended);
     return add_tokenizer(w, c, p->vocab_size, has_tokenizer);
 }
 

@@ -158,8 +158,9 @@ static void try_sample(struct pd_trial *t, const char *name, float (*value)(uint
     uint32_t recent[N_DRAWS][PD_REPEAT_WINDOW];
     struct pd_draw draws[N_DRAWS];
     uint32_t tokens[N_DRAWS], width = sizeof *draws / 4;
-    pd_trial_begin(t, "sample of %u, %s, top-p %u, min-p %u, xtc %u, reach %g, scale %g, %s", draw->n, name, draw->top_p,
-                   draw->min_weight, draw->xtc, (double)draw->reach, (double)draw->scale, adjusting ? "adjusted" : "as they are");
+    pd_trial_begin(t, "sample of %u, %s, top-p %u, min-p %u, xtc %u, reach %g, scale %g, %s", draw->n, name,
+                   draw->top_p, draw->min_weight, draw->xtc, (double)draw->reach, (double)draw->scale,
+                   adjusting ? "adjusted" : "as they are");
     float *logits = pd_trial_random(t, 3 * PD_TOPK, 12);
     for (uint32_t i = 0; value && i < 3 * PD_TOPK; i++) logits[i] = value(i, 3 * PD_TOPK);
     pd_reference_topk(best, logits, 3 * PD_TOPK);

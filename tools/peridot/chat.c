@@ -117,6 +117,8 @@ static peridot_status begin(struct cmd_chat *chat)
     if (args->tools.n) CMD_TRY(cmd_toolbox_open(&chat->toolbox, args->tools.at, args->tools.n));
     CMD_TRY(cmd_model_open(&chat->model, &args->model));
     CMD_TRY(choose_template(chat));
+    cmd_sampling_recommend(&chat->args.sampling.p, chat->model, args->sampling.given);
+    cmd_sampling_make(&chat->sampling, chat->bias, chat->command, &args->sampling);   /* which succeeded before */
     CMD_TRY(cmd_grammar_open(&chat->grammar, &args->sampling, chat->model));
     chat->sampling.grammar = chat->args.sampling.p.grammar = chat->grammar;   /* /set makes the former of the latter */
     CMD_TRY(cmd_model_tune_once(chat->model));

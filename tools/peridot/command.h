@@ -40,6 +40,8 @@ struct cmd_option {
     const char *(*value)(size_t i); /* the allowed values, NULL past the last; NULL: any */
     /* the value that another spelling stands for, NULL where it stands for none; NULL: there is only one */
     const char *(*spelling)(const char *text);
+    size_t given;                   /* where `bit` is not 0: of a uint32_t, which has it once the option was given */
+    uint32_t bit;
 };
 
 struct cmd_command {

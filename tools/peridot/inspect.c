@@ -4,6 +4,7 @@
 #include "json.h"
 #include "models/vision.h"
 #include "open.h"
+#include "sampling.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -151,6 +152,21 @@ static void print_totals(const struct totals *t)
     printf("%s for %" PRIu64 " token%s\n", cmd_size_text(cache_size(t)), t->ctx, CMD_S(t->ctx));
 }
 
+/* What the publisher recommends, and what of it is not used. */
+static void print_sampling(const peridot_file *file)
+{
+    peridot_sampling p = {.size = sizeof p};
+    const char *ignored;
+    uint32_t members = peridot_file_recommends(file, &p, 0, &ignored);
+    if (members || ignored) puts("sampling (recommended)");
+    if (members) {
+        fputs("  ", stdout);
+        cmd_sampling_print_members(stdout, &p, members);
+        putchar('\n');
+    }
+    if (ignored) printf("  %s\n", ignored);
+}
+
 static void print_vision(const struct totals *t)
 {
     const peridot_vision_info *v = t->vision;
@@ -272,6 +288,20 @@ static void write_vision(const struct totals *t)
     fputc('}', stdout);
 }
 
+static void write_sampling(const peridot_file *file)
+{
+    peridot_sampling p = {.size = sizeof p};
+    const char *ignored;
+    uint32_t members = peridot_file_recommends(file, &p, 0, &ignored);
+    fputs(",\n \"sampling\": {", stdout);
+    cmd_sampling_write_members(stdout, &p, members);
+    if (ignored) {
+        fputs(members ? ", \"ignored\": " : "\"ignored\": ", stdout);
+        write_string(ignored);
+    }
+    fputc('}', stdout);
+}
+
 static peridot_status write_metadata(const peridot_file *file)
 {
     fputs(",\n \"metadata\": {", stdout);
@@ -354,6 +384,7 @@ static peridot_status write_json(const struct totals *t, const peridot_file *fil
     write_string(path);
     write_model(file);
     write_vision(t);
+    write_sampling(file);
     CMD_TRY(write_metadata(file));
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) write_tensor(peridot_file_tensor(file, i), i == 0);
     write_totals(t);
@@ -374,6 +405,7 @@ static peridot_status print(const struct totals *t, const peridot_file *file, co
     print_tensors(file);
     print_totals(t);
     print_vision(t);
+    print_sampling(file);
     if (n_devices) printf("devices (weights, and a cache for %" PRIu64 " token%s)\n", t->ctx, CMD_S(t->ctx));
     for (size_t i = 0; i < n_devices; i++) print_fit(devices[i], t->size + cache_size(t));
     print_sessions(t, file, devices, n_devices);

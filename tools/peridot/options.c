@@ -170,7 +170,9 @@ static int set(struct parser *p, const struct cmd_option *o, const char *text)
 {
     p->seen |= (uint64_t)1 << (o - p->command->options);
     if (is_path(o)) cmd_path_clean((char *)text);   /* of argv */
-    return store(o, p->args + o->offset, text) ? CMD_OK : refuse_value(p, o, text);
+    if (!store(o, p->args + o->offset, text)) return refuse_value(p, o, text);
+    if (o->bit) *(uint32_t *)(p->args + o->given) |= o->bit;
+    return CMD_OK;
 }
 
 /* The value is what is joined to the option, or else the next argument. */

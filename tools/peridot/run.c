@@ -269,6 +269,7 @@ static int run_prompt(const struct cmd_command *command, const void *arguments)
     cmd_interrupt_watch();
     cmd_interrupt_hurry(1);
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
+    if (status == PERIDOT_OK) cmd_sampling_recommend(&sampling, model, args->sampling.given);
     if (status == PERIDOT_OK) status = cmd_grammar_open(&grammar, &args->sampling, model);
     sampling.grammar = grammar;
     if (status == PERIDOT_OK) status = cmd_images_read(&images, model, &args->images, args->model.pan_and_scan);
@@ -292,8 +293,8 @@ const struct cmd_command cmd_run = {
         "there. An instruction-tuned model gets the prompt as a user's turn in its chat template; a base model "
         "continues the prompt.\n\n"
         "Each token is chosen by these steps, in this order: what --json-schema allows, logit biases, repeat penalty, "
-        "presence and frequency penalty, the K likeliest, temperature, the likeliest of probability P, those not too "
-        "far below the likeliest, a draw. With temperature 0 the likeliest token after biases and penalties is taken. "
+        "presence and frequency penalty, DRY, top-n-sigma, the K likeliest, temperature, the likeliest of probability "
+        "P, those not too far below the likeliest, XTC, a draw. With temperature 0 the likeliest token after biases and penalties is taken. "
         "A reply also ends before a stop text; --ids shows the ids up to the one that completed it.\n\n"
         "What a model thinks before it answers (--think) is no part of the reply: standard error says how long it was, "
         "and with --verbose what.\n\n"

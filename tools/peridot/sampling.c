@@ -1,4 +1,5 @@
 #include "sampling.h"
+#include "flow.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -20,6 +21,15 @@ static bool parse_bias(peridot_bias *out, const char *text)
     return true;
 }
 
+const char *cmd_dry_all(const char *text) { return strcmp(text, "-1") == 0 ? "0" : NULL; }
+
+void cmd_sampling_break(peridot_sampling *out, const struct cmd_sampling *given)
+{
+    bool none = given->breakers.n == 1 && strcmp(given->breakers.at[0], "none") == 0;
+    if (given->breakers.n) out->dry_breakers = given->breakers.at;
+    out->n_dry_breakers = none ? 0 : given->breakers.n;
+}
+
 int cmd_sampling_make(peridot_sampling *out, peridot_bias bias[CMD_TEXTS_MAX], const struct cmd_command *command,
                       const struct cmd_sampling *given)
 {
@@ -34,7 +44,67 @@ int cmd_sampling_make(peridot_sampling *out, peridot_bias bias[CMD_TEXTS_MAX], c
     out->n_bias = given->bias.n;
     out->stop = given->stop.at;
     out->n_stop = given->stop.n;
+    cmd_sampling_break(out, given);
     return CMD_OK;
+}
+
+/* ---- what the publisher recommends ---- */
+
+static const struct member {
+    uint32_t bit;
+    const char *name, *key;    /* for people, and as requests have it */
+    size_t offset;
+} members[] = {
+    {PERIDOT_RECOMMENDED_REPEAT_PENALTY, "repeat penalty", "repeat_penalty",
+     offsetof(peridot_sampling, repeat_penalty)},
+    {PERIDOT_RECOMMENDED_TOP_K, "top-k", "top_k", offsetof(peridot_sampling, top_k)},
+    {PERIDOT_RECOMMENDED_TEMPERATURE, "temperature", "temperature", offsetof(peridot_sampling, temperature)},
+    {PERIDOT_RECOMMENDED_TOP_P, "top-p", "top_p", offsetof(peridot_sampling, top_p)},
+    {PERIDOT_RECOMMENDED_MIN_P, "min-p", "min_p", offsetof(peridot_sampling, min_p)},
+    {PERIDOT_RECOMMENDED_XTC_PROBABILITY, "XTC probability", "xtc_probability",
+     offsetof(peridot_sampling, xtc_probability)},
+    {PERIDOT_RECOMMENDED_XTC_THRESHOLD, "XTC threshold", "xtc_threshold", offsetof(peridot_sampling, xtc_threshold)}};
+
+static void print_number(FILE *file, const peridot_sampling *p, const struct member *m)
+{
+    const void *at = (const char *)p + m->offset;
+    if (m->bit == PERIDOT_RECOMMENDED_TOP_K) fprintf(file, "%" PRIu32, *(const uint32_t *)at);
+    else fprintf(file, "%g", (double)*(const float *)at);
+}
+
+void cmd_sampling_print_members(FILE *file, const peridot_sampling *p, uint32_t given)
+{
+    const char *before = "";
+    for (size_t i = 0; i < CMD_COUNT(members); i++) {
+        if (!(given & members[i].bit)) continue;
+        fprintf(file, "%s%s ", before, members[i].name);
+        print_number(file, p, &members[i]);
+        before = ", ";
+    }
+}
+
+void cmd_sampling_write_members(FILE *file, const peridot_sampling *p, uint32_t given)
+{
+    const char *before = "";
+    for (size_t i = 0; i < CMD_COUNT(members); i++) {
+        if (!(given & members[i].bit)) continue;
+        fprintf(file, "%s\"%s\": ", before, members[i].key);
+        print_number(file, p, &members[i]);
+        before = ", ";
+    }
+}
+
+void cmd_sampling_recommend(peridot_sampling *p, const peridot_model *model, uint32_t given)
+{
+    struct cmd_notice m;
+    const char *ignored;
+    uint32_t taken = peridot_model_recommends(model, p, given, &ignored);
+    if (ignored) cmd_say("sampling: %s\n", ignored);
+    if (!taken || !cmd_notice_begin(&m)) return;
+    fputs("sampling: ", m.file);
+    cmd_sampling_print_members(m.file, p, taken);
+    fputs(", as the model's publisher recommends\n", m.file);
+    cmd_notice_end(&m);
 }
 
 peridot_status cmd_grammar_open(peridot_grammar **out, const struct cmd_sampling *given, const peridot_model *model)
@@ -68,15 +138,21 @@ void cmd_sampling_print(FILE *file, const peridot_sampling *p)
         fprintf(file, "repeat penalty %g, ", (double)p->repeat_penalty);
     if (p->presence_penalty != 0) fprintf(file, "presence penalty %g, ", (double)p->presence_penalty);
     if (p->frequency_penalty != 0) fprintf(file, "frequency penalty %g, ", (double)p->frequency_penalty);
+    if (p->dry_multiplier > 0)
+        fprintf(file, "DRY %g x %g from %" PRIu32 " tokens, ", (double)p->dry_multiplier, (double)p->dry_base,
+                p->dry_allowed_length);
     if (!(p->temperature > 0)) {
         fputs("the likeliest\n", file);
         print_stops(file, p);
         return;
     }
+    if (p->top_n_sigma > 0) fprintf(file, "top-n-sigma %g, ", (double)p->top_n_sigma);
     if (p->top_k) fprintf(file, "top-k %" PRIu32 ", ", p->top_k);
     fprintf(file, "temperature %g, ", (double)p->temperature);
     if (p->top_p > 0 && p->top_p < 1) fprintf(file, "top-p %g, ", (double)p->top_p);
     if (p->min_p > 0) fprintf(file, "min-p %g, ", (double)p->min_p);
+    if (p->xtc_probability > 0 && p->xtc_threshold <= 0.5f)
+        fprintf(file, "XTC %g from %g, ", (double)p->xtc_probability, (double)p->xtc_threshold);
     fprintf(file, "draw with seed %" PRIu64 "\n", p->seed);
     print_stops(file, p);
 }

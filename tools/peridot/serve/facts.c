@@ -112,6 +112,10 @@ peridot_status serve_facts_read(struct serve_server *s, struct serve_model *m, c
     CMD_TRY(copy_mark(&m->eos, peridot_model_vocab(model), PERIDOT_ENCODE_EOS));
     CMD_TRY(copy_tasks(m, model));
     CMD_TRY(copy_adapters(m, model));
+    m->sampling = s->args->sampling.p;
+    cmd_sampling_break(&m->sampling, &s->args->sampling);
+    if (peridot_model_get_info(model)->head == PERIDOT_HEAD_LANGUAGE)
+        cmd_sampling_recommend(&m->sampling, model, s->args->sampling.given);
     m->known = true;
     return PERIDOT_OK;
 }

@@ -32,6 +32,8 @@ static inline bool serve_kind_writes(enum serve_kind kind) { return kind == SERV
 enum {
     SERVE_MAX_TOP = 20,        /* alternatives of a token */
     SERVE_MAX_STOPS = 16,
+    SERVE_MAX_BREAKERS = 64,
+    SERVE_MAX_BREAKER = 64,    /* bytes of one */
     SERVE_MAX_CHOICES = 16,
     SERVE_MAX_ADAPTERS = 32,
     SERVE_MAX_TASKS = 2048     /* of a job: its texts times its choices */
@@ -162,7 +164,8 @@ struct serve_job {
     size_t n_adapters;
     bool other_model;          /* the request names a model that is not here */
     peridot_sampling sampling;
-    const char *stops[SERVE_MAX_STOPS];
+    const char *stops[SERVE_MAX_STOPS], *breakers[SERVE_MAX_BREAKERS];
+    bool dry_off;              /* DRY looks at no tokens */
     peridot_bias *bias;
     char *schema;              /* of response_format, as JSON; NULL: none */
     bool json;                 /* any JSON object */

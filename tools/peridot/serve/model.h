@@ -38,6 +38,7 @@ struct serve_model {
     bool runs_template;                /* it is a program in the model's files, and may read variables of requests */
     bool thinks;                       /* the template has thoughts */
     bool sees;                         /* it reads images */
+    peridot_sampling sampling;         /* where a request says nothing */
     atomic_bool known;                 /* it was open once */
     struct serve_engine *engine;
     struct serve_images *images;       /* of its jobs, whoever has them */

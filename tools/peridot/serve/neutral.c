@@ -85,16 +85,8 @@ static const struct neutral neutrals[] = {
     {"typical_p", WRITES | OPTIONS, "1"},          /* L, A */
     {"typ_p", WRITES, "1"},                        /* L */
     {"tfs_z", WRITES | OPTIONS, "1"},              /* A */
-    {"top_n_sigma", WRITES, "-1|0"},               /* L */
     {"dynatemp_range", WRITES, "0"},               /* L */
     {"dynatemp_exponent", WRITES, NULL},
-    {"xtc_probability", WRITES, "0"},              /* L */
-    {"xtc_threshold", WRITES, NULL},
-    {"dry_multiplier", WRITES, "0"},               /* L */
-    {"dry_base", WRITES, NULL},
-    {"dry_allowed_length", WRITES, NULL},
-    {"dry_penalty_last_n", WRITES, NULL},
-    {"dry_sequence_breakers", WRITES, NULL},
     {"mirostat", WRITES | OPTIONS, "0"},           /* L, A */
     {"mirostat_tau", WRITES | OPTIONS, NULL},
     {"mirostat_eta", WRITES | OPTIONS, NULL},

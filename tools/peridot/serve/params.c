@@ -151,6 +151,33 @@ static bool read_stop(struct serve_job *job, const struct serve_param *p, yyjson
     return true;
 }
 
+/* llama.cpp's: -1 is all, and 0 none, so that nothing is penalised. */
+static bool read_dry_last(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    double x;
+    if (!serve_param_whole(&x, p, value)) return serve_param_refuse_range(job, p);
+    job->dry_off = x == 0;
+    job->sampling.dry_last_n = x > 0 ? (uint32_t)x : 0;
+    return true;
+}
+
+static bool read_breakers(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    size_t i, n;
+    yyjson_val *each;
+    if (!yyjson_is_arr(value)) return serve_param_refuse(job, p, "must be a list of strings");
+    if (yyjson_arr_size(value) > SERVE_MAX_BREAKERS) return serve_param_refuse(job, p, "has more than 64 texts");
+    job->sampling.dry_breakers = job->breakers;
+    job->sampling.n_dry_breakers = 0;
+    yyjson_arr_foreach(value, i, n, each) {
+        const char *text = serve_param_text(job, p->name, each);
+        if (!text) return false;
+        if (strlen(text) > SERVE_MAX_BREAKER) return serve_param_refuse(job, p, "has a text of more than 64 bytes");
+        job->breakers[job->sampling.n_dry_breakers++] = text;
+    }
+    return true;
+}
+
 static bool read_bias(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     size_t i, n;
@@ -369,6 +396,17 @@ static const struct serve_param params[] = {
     {"top_k", WRITES | MESSAGES | OPTIONS, .read = read_u32, AT(sampling.top_k), .min = 0, .max = 1e9},
     {"min_p", WRITES | OPTIONS, .read = read_float, AT(sampling.min_p), .min = 0, .max = 1},
     {"repeat_penalty", WRITES | OPTIONS, .read = read_float, AT(sampling.repeat_penalty), .min = 0, .max = 100},
+    {"top_n_sigma", WRITES | MESSAGES | OPTIONS, .read = read_float, AT(sampling.top_n_sigma), .min = -1, .max = 100},
+    {"xtc_probability", WRITES | MESSAGES | OPTIONS, .read = read_float, AT(sampling.xtc_probability), .min = 0,
+     .max = 1},
+    {"xtc_threshold", WRITES | MESSAGES | OPTIONS, .read = read_float, AT(sampling.xtc_threshold), .min = 0, .max = 1},
+    {"dry_multiplier", WRITES | MESSAGES | OPTIONS, .read = read_float, AT(sampling.dry_multiplier), .min = 0,
+     .max = 100},
+    {"dry_base", WRITES | MESSAGES | OPTIONS, .read = read_float, AT(sampling.dry_base), .min = 0, .max = 100},
+    {"dry_allowed_length", WRITES | MESSAGES | OPTIONS, .read = read_u32, AT(sampling.dry_allowed_length), .min = 0,
+     .max = 1e9},
+    {"dry_penalty_last_n", WRITES | MESSAGES | OPTIONS, .read = read_dry_last, .min = -1, .max = 1e9},
+    {"dry_sequence_breakers", WRITES | MESSAGES | OPTIONS, .read = read_breakers},
     {"presence_penalty", CHAT | COMPLETIONS | LLAMA | OPTIONS, .read = read_float, AT(sampling.presence_penalty),
      .min = -2, .max = 2},
     {"frequency_penalty", CHAT | COMPLETIONS | LLAMA | OPTIONS, .read = read_float, AT(sampling.frequency_penalty),
@@ -460,6 +498,7 @@ bool serve_params_read(struct serve_job *job, yyjson_val *root)
     if (!read_all(job, 1u << job->api->id, root)) return false;
     if (!serve_check_tools(job)) return false;
     if (job->sampling.top_p == 0) job->sampling.top_p = 1e-6f;   /* to the library 0 is all */
+    if (job->dry_off) job->sampling.dry_multiplier = 0;
     if (job->suffix && job->echo)
         return serve_refuse(&job->error, 400, "unsupported_parameter", "echo", "echo is not supported with suffix: the "
                             "prompt would not be a text that the answer continues");

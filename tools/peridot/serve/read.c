@@ -31,12 +31,9 @@ struct serve_reader {
 static void set_defaults(struct serve_job *job)
 {
     const char *prefix = job->api->id_prefix;
-    uint64_t random[2] = {0};
-    cmd_random_bytes(random, sizeof random);
-    snprintf(job->id, sizeof job->id, "%s%016" PRIx64, prefix ? prefix : "", random[0]);
-    job->sampling = (peridot_sampling){.size = sizeof job->sampling, .temperature = 1, .top_p = 1,
-                                       .top_k = 40,
-                                       .seed = random[1] & UINT32_MAX};
+    uint64_t random;
+    cmd_random_bytes(&random, sizeof random);
+    snprintf(job->id, sizeof job->id, "%s%016" PRIx64, prefix ? prefix : "", random);
     job->n = 1;
     job->stream = job->api->streams;
     job->truncates = job->api->truncates;
@@ -86,6 +83,11 @@ bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peri
 {
     if (!parse(job)) return false;
     yyjson_val *root = yyjson_doc_get_root(job->document);
+    uint64_t random;
+    cmd_random_bytes(&random, sizeof random);
+    job->sampling = job->model->sampling;
+    job->sampling.size = sizeof job->sampling;
+    job->sampling.seed = random & UINT32_MAX;
     if (!serve_params_read(job, root)) return false;
     bool needs_head = serve_kind_writes(job->kind) || job->kind == SERVE_SCORES;
     if (needs_head && job->model->only_embeds)

@@ -58,6 +58,7 @@ static const struct cmd_option options[] = {
              "the message. API requests are refused unless they contain \"full\": \"drop\"."},
     CMD_KV_OPTION(struct serve_args),
     CMD_DRAFT_OPTIONS(struct serve_args, draft),
+    CMD_CHAIN_OPTIONS(struct serve_args, sampling, "1", "1", "0"),
     {.name = "api-key", .metavar = "KEY", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, key),
      .help = "The key that requests must have, as Authorization: Bearer KEY or x-api-key: KEY."},
     {.name = "api-key-file", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, key_file),

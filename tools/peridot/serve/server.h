@@ -4,6 +4,7 @@
 #define PERIDOT_COMMAND_SERVE_SERVER_H
 
 #include "../draft.h"
+#include "../sampling.h"
 #include "job.h"
 #include "metrics.h"
 #include "model.h"
@@ -21,6 +22,7 @@ struct serve_args {
     uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s, idle_s, full, think;
     bool insecure, log_json, log_prompts;
     struct cmd_draft_args draft;
+    struct cmd_sampling sampling;      /* where a request says nothing */
 };
 
 enum { SERVE_BODY_MAX = 32 << 20, SERVE_MAX_KEYS = 64 };

@@ -61,7 +61,8 @@ class PeridotLM(TemplateLM):
         for context, options in (request.args for request in requests):
             until, n = options.get("until", []), options.get("max_gen_toks", 256)
             sampling = peridot.Sampling(temperature=options.get("temperature", 0) if options.get("do_sample") else 0,
-                                        top_k=0, top_p=1, min_p=0, stop=[until] if isinstance(until, str) else until)
+                                        top_k=0, top_p=1, min_p=0, repeat_penalty=1, xtc_probability=0,
+                                        stop=[until] if isinstance(until, str) else until)
             ids = self.tok_encode(context)[-max(self.max_length - n, 1):]
             results.append(self.sequence.generate(ids[self._keep(ids, len(ids) - 1):], n, sampling).read())
         return results

@@ -130,21 +130,33 @@ Bench = NamedTuple("Bench", [("prompt", float), ("generation", float), ("bandwid
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-    """How tokens are chosen, as the options of `peridot run` of these names say; the defaults are the same."""
-    temperature: float = 0.8
-    top_k: int = 40
-    top_p: float = 0.95
-    min_p: float = 0.05
-    repeat_penalty: float = 1
+    """How tokens are chosen, as the options of `peridot run` of these names say. None is the same default: what the
+    model's publisher recommends, or else a temperature of 0.8, top_k 40, top_p 0.95, min_p 0.05, no penalty, no XTC."""
+    temperature: Optional[float] = None
+    top_k: Optional[int] = None
+    top_p: Optional[float] = None
+    min_p: Optional[float] = None
+    repeat_penalty: Optional[float] = None
     presence_penalty: float = 0
     frequency_penalty: float = 0
     seed: Optional[int] = None                                                 # None: any
     bias: Mapping[int, float] = dataclasses.field(default_factory=dict)        # added to logits of token ids
     stop: Items[str] = ()                                                      # the reply ends before these texts
     json_schema: Union[str, Mapping[str, Any], None] = None                    # the reply is JSON that it allows
+    xtc_probability: Optional[float] = None
+    xtc_threshold: Optional[float] = None
+    top_n_sigma: float = 0
+    dry_multiplier: float = 0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_last_n: int = 0                                                        # 0: all tokens
+    dry_breakers: Items[str] = ("\n", ":", "\"", "*")
 
 
-GREEDY = Sampling(temperature=0)
+# What the publisher of a model may recommend, in the order of the bits of peridot_recommended: the defaults without.
+_RECOMMENDED = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "repeat_penalty": 1.0,
+                "xtc_probability": 0.0, "xtc_threshold": 0.1}
+GREEDY = Sampling(temperature=0, repeat_penalty=1)
 
 
 @dataclasses.dataclass
@@ -466,7 +478,8 @@ class Model(_Handle):
     def bench(self, prompt: int = 512, generation: int = 128, repeats: int = 3) -> Bench:
         """Measures a prompt and a generation after it, of so many tokens, after one round that is not counted."""
         rows = []
-        never = Sampling(temperature=0, bias={i: float("-inf") for i in range(self.info.vocab_size) if self.is_stop(i)})
+        stops = {i: float("-inf") for i in range(self.info.vocab_size) if self.is_stop(i)}
+        never = Sampling(temperature=0, repeat_penalty=1, bias=stops)
         ids = random.Random(1).choices(range(self.info.vocab_size), k=prompt)
         with Session(self, ctx=prompt + generation) as session, session.sequence() as sequence:
             for _ in range(repeats + 1):
@@ -661,8 +674,14 @@ class Sequence(_Handle):
             out = ffi.new("peridot_grammar **")
             check(lib.peridot_grammar_json_schema(out, self.session.model._vocab, data, len(data)))
             values["grammar"] = ffi.gc(out[0], lib.peridot_grammar_free)
-        self._borrowed = [stops, values]
-        return ffi.new("peridot_sampling *", values)
+        breakers = [string(text) for text in sampling.dry_breakers]
+        values.update(dry_breakers=ffi.new("char *[]", breakers), n_dry_breakers=len(breakers))
+        given = sum(1 << i for i, name in enumerate(_RECOMMENDED) if values[name] is not None)
+        values.update((name, default) for name, default in _RECOMMENDED.items() if values[name] is None)
+        self._borrowed = [stops, breakers, values]
+        chain = ffi.new("peridot_sampling *", values)
+        lib.peridot_model_recommends(self.session.model._p, chain, given, ffi.NULL)
+        return chain
 
     def sample(self) -> int:
         """Draws the next token from the last position's logits. It is not appended: pass it to eval."""
