@@ -201,6 +201,16 @@ test_run_sampling() {
     check "--verbose: the chain in its order" \
         matches err '^sampling: logit bias 7=-2, repeat penalty 1\.1, presence penalty 0\.5, '\
 'frequency penalty -0\.25, top-k 40, temperature 0\.8, top-p 0\.95, min-p 0\.05, draw with seed 5$'
+    run run -n 1 --seed 5 --verbose --dry-multiplier 0.5 --dry-penalty-last-n -1 --top-n-sigma 1 \
+        --xtc-probability 0.3 --dry-sequence-breaker none "Once"
+    check "--verbose: DRY, top-n-sigma and XTC" matches err '^sampling: DRY 0\.5 x 1\.75 from 2 tokens, '\
+'top-n-sigma 1, top-k 40, temperature 0\.8, top-p 0\.95, min-p 0\.05, XTC 0\.3 from 0\.1, draw with seed 5$'
+    run run --temp 0 -n 48 --ids "Once upon a time"
+    ids=$(cat "$folder/out")
+    run run --temp 0 -n 48 --ids --dry-multiplier 90 --dry-allowed-length 1 "Once upon a time"
+    check "DRY changes what repeats itself" [ "$(cat "$folder/out")" != "$ids" ]
+    run run --temp 2 --top-k 0 --top-p 1 --min-p 0 --top-n-sigma 0.001 --seed 9 -n 8 --ids "Once upon a time"
+    check "top-n-sigma leaves the likeliest" [ "$(cat "$folder/out")" = "$(cut -d, -f1-8 <<<"$ids")" ]
 }
 
 test_run_template() {
@@ -251,6 +261,69 @@ test_foreign_template() {
     check "a template of no family is not called none" contains err "messages): it continues the prompt (--template"
     check "without another word of it" [ "$(grep -c template "$folder/err")" = 1 ]
     fails_with 1 "lacks control tokens" serve -m "$model" --port 0 --template llama3
+}
+
+# recommended SEED ARGUMENTS...: what the model writes with that seed.
+recommended() { run run -m "$model" -n 8 --raw --seed "$1" "${@:2}" abc; }
+
+# What the publisher says are the defaults of all that writes, and what is said here wins.
+test_recommended() {
+    local model=$folder/recommended gguf=$folder/recommended.gguf text port api said
+    said='sampling: top-k 1, temperature 50, as the model'"'"'s publisher recommends'
+    mkdir -p "$model"
+    cp "$goldens"/gemma2/{config.json,model.safetensors} "$model"
+    cp "$goldens/gemma2-base/tokenizer.model" "$model"
+    echo '{"temperature": 50, "top_k": 1, "min_p": "0.5"}' >"$model/generation_config.json"
+    recommended 1
+    text=$(cat "$folder/out")
+    check "run says what is recommended, once" [ "$(grep -cxF "$said" "$folder/err")" = 1 ]
+    check "and what of it is ignored" contains err \
+        'sampling: generation_config.json: min_p is not a number from 0 to 1, and is ignored'
+    recommended 2 --temp 50
+    check "with a top-k of 1 seeds don't matter" [ "$(cat "$folder/out")" = "$text" ]
+    check "what was given is not recommended" contains err "sampling: top-k 1, as the model's publisher recommends"
+    recommended 2 --top-k 40
+    check "--top-k wins" [ "$(cat "$folder/out")" != "$text" ]
+    "$peridot" chat -m "$model" -n 1 <<<hi >"$folder/out" 2>"$folder/err"
+    check "chat says so" [ "$(grep -cxF "$said" "$folder/err")" = 1 ]
+    run inspect "$model"
+    check "inspect shows it" contains out '  top-k 1, temperature 50'
+    run inspect --json "$model"
+    check "as JSON" contains out '"sampling": {"top_k": 1, "temperature": 50, "ignored": "generation_config.json: min_p '
+    run convert "$model" -o "$gguf"
+    model=$gguf recommended 3
+    check "convert keeps it" [ "$(cat "$folder/out")" = "$text" ]
+    check "and no more than that" [ "$(grep -c '^sampling: ' "$folder/err")" = 1 ]
+    command -v curl >/dev/null || return
+    "$peridot" serve -m "$gguf" --port 0 >"$folder/out" 2>"$folder/log" &
+    await_text "$folder/log" 'serving '
+    check "serve says it once" [ "$(grep -cxF "$said" "$folder/log")" = 1 ]
+    port=$(sed -nE 's|^serving .* at http://[^ ]*:([0-9]+): .*|\1|p' "$folder/log")
+    for api in 'v1/completions {"prompt": "abc"' 'v1/responses {"input": "abc"' \
+        'v1/messages {"messages": [{"role": "user", "content": "abc"}]' \
+        'v1/chat/completions {"messages": [{"role": "user", "content": "abc"}]' \
+        'api/generate {"model": "recommended", "stream": false, "raw": true, "prompt": "abc"'; do
+        check "${api%% *} does as recommended" [ "$(texts "$api" "")" = 1 ]
+        check "${api%% *}: a request wins" [ "$(texts "$api" '"top_k": 200')" -gt 1 ]
+    done
+    kill $! && wait $!
+    "$peridot" serve -m "$gguf" --port 0 --top-k 200 >"$folder/out" 2>"$folder/log" &
+    await_text "$folder/log" 'serving '
+    port=$(sed -nE 's|^serving .* at http://[^ ]*:([0-9]+): .*|\1|p' "$folder/log")
+    check "serve --top-k wins" [ "$(texts 'v1/completions {"prompt": "abc"' "")" -gt 1 ]
+    kill $! && wait $!
+}
+
+# texts API MORE: of three seeds, how many different texts an interface gives.
+texts() {
+    local seed=1 n=max_tokens body
+    case $1 in v1/responses*) n=max_output_tokens ;; esac
+    for seed in 1 2 3; do
+        body="${1#* }, \"$n\": 6, \"seed\": $seed${2:+, $2}}"
+        case $1 in api/*) body="${1#* }, \"options\": {\"num_predict\": 6, \"seed\": $seed${2:+, $2}}}" ;; esac
+        curl -s -m 100 "http://127.0.0.1:$port/${1%% *}" --data "$body" |
+            grep -oE '"(text|content|response)":"([^"\\]|\\.)*"' | head -1
+    done | sort -u | wc -l
 }
 
 test_run_stops() {
@@ -319,6 +392,7 @@ if [ -e "$stories" ]; then
     test_run_sampling
     test_run_template
     test_foreign_template
+    test_recommended
     test_run_stops
     test_run_schema
     test_kernels

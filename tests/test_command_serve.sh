@@ -290,6 +290,30 @@ test_neutral() {
     done
 }
 
+# DRY, XTC and top-n-sigma, by llama.cpp's names.
+test_samplers() {
+    local path=/v1/completions story='"prompt": "Once upon a time", "max_tokens": 40, "seed": 1' likely hot want more
+    likely="$story, \"temperature\": 0" hot="$story, \"temperature\": 1, \"top_k\": 40"
+    for more in '"dry_penalty_last_n": 0, "dry_allowed_length": 1' '"dry_allowed_length": 30' \
+        '"dry_allowed_length": 1, "dry_sequence_breakers": ["a", "e", "i", "o", "u", "s", ".", ","]'; do
+        same "DRY does nothing" $path "{$likely" "\"dry_multiplier\": 90, $more"
+    done
+    want=$(field text)
+    ask $path "{$likely, \"dry_multiplier\": 90, \"dry_allowed_length\": 1, \"dry_penalty_last_n\": -1}"
+    check "DRY changes what repeats itself" [ "$status" = 200 -a "$(field text)" != "$want" ]
+    ask $path "{$hot, \"top_n_sigma\": 0.001}"
+    check "top-n-sigma leaves the likeliest" [ "$(field text)" = "$want" ]
+    same "XTC that is off" $path "{$hot" '"xtc_probability": 1, "xtc_threshold": 0.6, "top_n_sigma": -1'
+    want=$(field text)
+    ask $path "{$hot, \"xtc_probability\": 1, \"xtc_threshold\": 0.01}"
+    check "XTC leaves out what is likely" [ "$status" = 200 -a "$(field text)" != "$want" ]
+    refused 400 $path xtc_probability "{$hot, \"xtc_probability\": 1.5}"
+    refused 400 $path top_n_sigma "{$hot, \"top_n_sigma\": \"1\"}"
+    refused 400 $path dry_sequence_breakers "{$hot, \"dry_sequence_breakers\": \"a\"}"
+    refused 400 $path "more than 64 texts" "{$hot, \"dry_sequence_breakers\": [\"a\"$(printf ',"a"%.0s' {1..64})]}"
+    refused 400 $path "more than 64 bytes" "{$hot, \"dry_sequence_breakers\": [\"$(printf 'a%.0s' {1..65})\"]}"
+}
+
 # What is unknown, and null, changes nothing: a header names it.
 test_ignored() {
     local path=/v1/chat/completions hi='"messages": [{"role": "user", "content": "a"}], "max_tokens": 5, "seed": 1'
@@ -846,6 +870,7 @@ test_refused
 test_lenient
 test_token_ids
 test_neutral
+test_samplers
 test_ignored
 test_together
 test_framing

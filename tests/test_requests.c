@@ -28,9 +28,11 @@ static const peridot_bias lifted[] = {{7, 1}};
 static const peridot_sampling chains[N_TEXTS] = {{0},
                                                  {.temperature = 6, .top_k = 40, .seed = 3},
                                                  {.temperature = 5, .seed = 4},
-                                                 {.temperature = 8, .top_k = 100, .seed = 5},
+                                                 {.temperature = 8, .top_k = 100, .xtc_probability = 0.5f,
+                                                  .xtc_threshold = 0.02f, .seed = 5},
                                                  {.temperature = 5, .top_k = 40, .repeat_penalty = 1.2f, .seed = 6},
-                                                 {.temperature = 6, .bias = lifted, .n_bias = 1, .seed = 7}};
+                                                 {.temperature = 6, .bias = lifted, .n_bias = 1, .dry_multiplier = 9,
+                                                  .dry_allowed_length = 1, .top_n_sigma = 2, .seed = 7}};
 static const uint32_t lengths[N_TEXTS] = {5, 1, 40, 90, 2, 17}, n_max[N_TEXTS] = {N_MOST, 20, 30, N_MOST, 1, 40},
                       n_stop[N_TEXTS] = {0, 0, 0, 9, 0, 0};
 

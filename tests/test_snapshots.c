@@ -270,7 +270,8 @@ static void check_saved(const char *of, peridot_kv_type kv, peridot_kv_type othe
     peridot_session *s = open_session(model, 2, kv);
     peridot_sequence *q = add(s), *loaded;
     EXPECT_OK(
-        peridot_set_sampling(q, &(peridot_sampling){.temperature = 6, .top_k = 40, .repeat_penalty = 1.1f, .seed = 9}));
+        peridot_set_sampling(q, &(peridot_sampling){.temperature = 6, .top_k = 40, .repeat_penalty = 1.1f, .seed = 9,
+            .xtc_probability = 0.5f, .xtc_threshold = 0.02f, .dry_multiplier = 9, .dry_allowed_length = 1}));
     eval_prompt(q, 11);
     draw_some(want, q, 30);
     EXPECT_OK(peridot_sequence_save(q, path));
@@ -340,12 +341,12 @@ static void test_damaged(void **state)
     static const struct { long at; uint32_t word; const char *sentence;
     } changes[] = {{0, 1, "not a saved sequence"},  {8, 1, "another model"},       {24, 1, "type of KV cache"},
                    {36, 400, "context"},   {36, 64, "lacks pages"},       {44, 1, "lacks pages"},
-                   {76, 5, "lacks pages"}, {152, 1, "an adapter that the model was not opened with"},
-                   {536, 99999, "token id 99999"},
+                   {76, 5, "lacks pages"}, {176, 1, "an adapter that the model was not opened with"},
+                   {560, 99999, "token id 99999"},
                    /* candidates, after 70 tokens: NaN, infinity, an id that there is not, 1e30 after the best */
-                   {816, 0x7fc00000, "candidate 0 is not a finite number"},
-                   {824, 0x7f800000, "candidate 1 is not a finite number"},
-                   {820, 99999, "candidate 0 is token id 99999"}, {824, 0x7149f2ca, "candidate 1 is not in order"}};
+                   {840, 0x7fc00000, "candidate 0 is not a finite number"},
+                   {848, 0x7f800000, "candidate 1 is not a finite number"},
+                   {844, 99999, "candidate 0 is token id 99999"}, {848, 0x7149f2ca, "candidate 1 is not in order"}};
     peridot_model *model = open_model(MODEL, NULL);
     peridot_session *s = open_session(model, 2, PERIDOT_KV_F16);
     peridot_sequence *q = add(s), *none;

@@ -140,7 +140,7 @@ static const peridot_bias bias[] = {{7, -1}, {300, -INFINITY}, {7, -0.5f}};
 static const peridot_sampling chains[] = {
     {0}, {.temperature = 6, .top_k = 40, .seed = 3}, {.temperature = 5, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f,
         .seed = 4},
-    {.temperature = 8, .top_k = 128, .min_p = 0.01f, .seed = 5},
+    {.temperature = 8, .top_k = 128, .min_p = 0.01f, .xtc_probability = 0.5f, .xtc_threshold = 0.02f, .seed = 5},
     {.temperature = 4, .top_k = 5, .top_p = 0.9f, .seed = 6},
     {.repeat_penalty = 1.2f, .presence_penalty = 50},
     {.temperature = 5, .top_k = 40, .repeat_penalty = 1.1f, .presence_penalty = 0.3f, .seed = 7},

@@ -194,6 +194,31 @@ class Test(unittest.TestCase):
                 self.assertRaises(peridot.FormatError, model.chat,
                                   tools=[{"name": "f", "parameters": {"$ref": "#/nowhere"}}])
 
+    def test_recommended(self):
+        """What the publisher recommends is the default; what is given wins; other samplers change a text."""
+        folder = Path(sys.argv[1]) / "recommended"
+        folder.mkdir()
+        for name in "gemma2/config.json", "gemma2/model.safetensors", "gemma2-base/tokenizer.model":
+            shutil.copy(golden / name, folder)
+        (folder / "generation_config.json").write_text('{"top_k": 1, "temperature": 50, "repetition_penalty": 1.5}')
+        with peridot.Model(folder) as model:
+            sequence = peridot.Session(model).sequence()
+
+            def texts(**options):
+                found = set()
+                for seed in range(3):
+                    sequence.truncate(0)
+                    reply = sequence.generate([2, 5, 7], 8, peridot.Sampling(seed=seed, **options))
+                    reply.read()
+                    found.add(tuple(reply.tokens))
+                return found
+            self.assertEqual(len(texts()), 1)
+            self.assertGreater(len(texts(top_k=40)), 1)
+            self.assertNotEqual(texts(repeat_penalty=1), texts())
+            self.assertEqual(texts(repeat_penalty=1), texts(repeat_penalty=1, temperature=0))
+            self.assertNotEqual(texts(repeat_penalty=1, dry_multiplier=90, dry_allowed_length=1, dry_breakers=()),
+                                texts(repeat_penalty=1))
+
     def test_images(self):
         """All kinds of pictures are one, and a prompt and a chat with them give what the command gives."""
         tiny, copy = golden / "gemma3-vision", Path(sys.argv[1]) / "seeing"
