@@ -309,7 +309,6 @@ static void add_slot(doc_t *doc, val_t *o, const struct serve_server *server, ui
 int serve_get_props(struct serve_buffer *out, struct serve_server *server, const char *path)
 {
     const struct serve_model *m = server->models;
-    const peridot_sampling usual = {.temperature = 1, .top_p = 1, .top_k = 40};
     (void)path;
     if (!m->known) return refuse_loading(out);
     doc_t *doc = cmd_json_new();
@@ -317,7 +316,7 @@ int serve_get_props(struct serve_buffer *out, struct serve_server *server, const
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_val(doc, root, "default_generation_settings", slot);
     add_slot(doc, slot, server, 0, false);
-    add_settings(doc, params, &usual);
+    add_settings(doc, params, &m->sampling);
     yyjson_mut_obj_add_val(doc, slot, "params", params);
     yyjson_mut_obj_add_uint(doc, root, "total_slots", server->args->n_parallel);
     yyjson_mut_obj_add_val(doc, root, "model_alias", serve_string(doc, m->id));
