@@ -194,7 +194,7 @@ static peridot_status open_file(peridot_file *f, const char *path)
     PD_TRY(list_tensors(f));
     PD_TRY(check_model(f));
     PD_TRY(check_vision(f));
-    pd_recommended_read(&f->recommended, f->checkpoint);
+    PD_TRY(pd_recommended_read(&f->recommended, f->checkpoint));
     yyjson_val *config = pd_checkpoint_config(f->checkpoint);
     if (!config) return PERIDOT_OK;
     size_t n = count_entries(config, 1);

@@ -200,7 +200,7 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     PD_TRY(pd_adapters_load(&m->adapters, &m->weights, m->gpu, &m->config, p->adapters, p->n_adapters));
     m->hash = pd_checkpoint_hash(m->checkpoint);
     PD_TRY(open_vocab(model, m->checkpoint));
-    pd_recommended_read(&model->recommended, m->checkpoint);
+    PD_TRY(pd_recommended_read(&model->recommended, m->checkpoint));
     if (model->target) m->n_pieces = (uint32_t)pd_min(model->target->m.n_pieces, m->weights.n_outputs);
     PD_TRY(pd_checkpoint_check(PERIDOT_OK, m->checkpoint));
     PD_TRY(pd_ranks_open(m));

@@ -75,10 +75,12 @@ static void read_gguf(struct pd_recommended *r, const struct pd_checkpoint *c)
 }
 
 /* A file that is not JSON recommends nothing; who opens the tokenizer learns why. */
-static void read_hf(struct pd_recommended *r, const struct pd_checkpoint *c)
+static peridot_status read_hf(struct pd_recommended *r, const struct pd_checkpoint *c)
 {
     yyjson_doc *doc;
-    if (pd_json_open_optional(&doc, pd_checkpoint_path(c), HF_FILE) != PERIDOT_OK || !doc) return;
+    peridot_status status = pd_json_open_optional(&doc, pd_checkpoint_path(c), HF_FILE);
+    if (status == PERIDOT_ERROR_MEMORY) return status;
+    if (status != PERIDOT_OK || !doc) return PERIDOT_OK;
     yyjson_val *root = yyjson_doc_get_root(doc), *samples = yyjson_obj_get(root, "do_sample");
     for (size_t i = 0; i < PD_COUNT(members); i++) {
         yyjson_val *v = members[i].hf ? yyjson_obj_get(root, members[i].hf) : NULL;
@@ -95,13 +97,15 @@ static void read_hf(struct pd_recommended *r, const struct pd_checkpoint *c)
         r->members |= PERIDOT_RECOMMENDED_TEMPERATURE;
     }
     yyjson_doc_free(doc);
+    return PERIDOT_OK;
 }
 
-void pd_recommended_read(struct pd_recommended *out, const struct pd_checkpoint *c)
+peridot_status pd_recommended_read(struct pd_recommended *out, const struct pd_checkpoint *c)
 {
     *out = (struct pd_recommended){.members = 0};
-    if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) read_gguf(out, c);
-    else read_hf(out, c);
+    if (pd_checkpoint_kind(c) != PD_CHECKPOINT_GGUF) return read_hf(out, c);
+    read_gguf(out, c);
+    return PERIDOT_OK;
 }
 
 void pd_recommended_write(struct pd_gguf_writer *w, const struct pd_recommended *r)

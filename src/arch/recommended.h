@@ -13,7 +13,8 @@ struct pd_recommended {
     char ignored[256];         /* a sentence on the first value that is not used; "": there is none */
 };
 
-void pd_recommended_read(struct pd_recommended *out, const struct pd_checkpoint *c);
+/* Fails only where memory is short. */
+peridot_status pd_recommended_read(struct pd_recommended *out, const struct pd_checkpoint *c);
 /* Adds the keys general.sampling.* */
 void pd_recommended_write(struct pd_gguf_writer *w, const struct pd_recommended *r);
 /* What peridot_model_recommends does. */

@@ -220,7 +220,7 @@ static peridot_status add_metadata(struct pd_gguf_writer *w, const struct pd_che
     if (status != PERIDOT_OK) return pd_fail_prefix(status, pd_checkpoint_path(c));
     pd_gguf_add_type(w, p->dtype);
     struct pd_recommended recommended;
-    pd_recommended_read(&recommended, c);
+    PD_TRY(pd_recommended_read(&recommended, c));
     pd_recommended_write(w, &recommended);
     return add_tokenizer(w, c, p->vocab_size, has_tokenizer);
 }
