@@ -172,6 +172,30 @@ static VKAPI_ATTR void VKAPI_CALL cmd_dispatch(VkCommandBuffer commands, uint32_
     CHECK(x > 0 && x <= 0xffff && y > 0 && y <= 0xffff && z > 0 && z <= 0xffff);
 }
 
+static bool is_in(VkBuffer buffer, VkDeviceSize offset, VkDeviceSize size)
+{
+    const struct object *object = (const struct object *)buffer;
+    return offset <= object->size && size <= object->size - offset;
+}
+
+static VKAPI_ATTR void VKAPI_CALL cmd_dispatch_indirect(VkCommandBuffer commands, VkBuffer buffer, VkDeviceSize offset)
+{
+    CHECK(is_in(buffer, offset, 3 * sizeof(uint32_t)));
+}
+
+static VKAPI_ATTR void VKAPI_CALL cmd_copy(VkCommandBuffer commands, VkBuffer from, VkBuffer to, uint32_t n,
+                                           const VkBufferCopy *regions)
+{
+    for (uint32_t i = 0; i < n; i++)
+        CHECK(is_in(from, regions[i].srcOffset, regions[i].size) && is_in(to, regions[i].dstOffset, regions[i].size));
+}
+
+static VKAPI_ATTR void VKAPI_CALL cmd_fill(VkCommandBuffer commands, VkBuffer buffer, VkDeviceSize offset,
+                                           VkDeviceSize size, uint32_t word)
+{
+    CHECK(is_in(buffer, offset, size));
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL create_semaphore(VkDevice device, const VkSemaphoreCreateInfo *info,
                                                        const VkAllocationCallbacks *callbacks, VkSemaphore *out)
 {
@@ -194,7 +218,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL wait(VkDevice device, const VkSemaphoreWai
 void null_device_open(struct pd_gpu *out)
 {
     *out = (struct pd_gpu){.device = (VkDevice)out, .memory = memory, .buffer_types = 1,
-        .max_block = NULL_DEVICE_MEMORY / 8,
+        .max_block = NULL_DEVICE_MEMORY / 8, .frozen = PD_N_KERNELS,
         .instance.vkGetPhysicalDeviceMemoryProperties2 = get_memory,
         .info = {.name = "a device", .type = PERIDOT_DEVICE_CPU, .unified_memory = true,
             .heap_size = NULL_DEVICE_MEMORY, .subgroup_size = 8, .min_subgroup_size = 8,
@@ -211,8 +235,9 @@ void null_device_open(struct pd_gpu *out)
             .vkResetCommandPool = reset_pool, .vkAllocateCommandBuffers = allocate_commands,
             .vkBeginCommandBuffer = begin_commands, .vkEndCommandBuffer = end_commands,
             .vkCmdPipelineBarrier = cmd_barrier, .vkCmdBindPipeline = cmd_bind, .vkCmdPushConstants = cmd_push,
-            .vkCmdDispatch = cmd_dispatch, .vkCreateSemaphore = create_semaphore, .vkQueueSubmit = submit,
-            .vkWaitSemaphores = wait}};
+            .vkCmdDispatch = cmd_dispatch, .vkCmdDispatchIndirect = cmd_dispatch_indirect,
+            .vkCmdCopyBuffer = cmd_copy, .vkCmdFillBuffer = cmd_fill, .vkCreateSemaphore = create_semaphore,
+            .vkQueueSubmit = submit, .vkWaitSemaphores = wait}};
 }
 
 void null_device_close(struct pd_gpu *gpu)

@@ -120,6 +120,13 @@ peridot_status pd_link_receive(struct pd_link *l, struct pd_message *m)
     return receive_body(l, m);
 }
 
+/* What another rank says of its failure, which is the body. */
+static peridot_status fail_told(const struct pd_link *l, const struct pd_message *m)
+{
+    if (m->size == 0 || !l->body[0]) return pd_fail(PERIDOT_ERROR_LINK, "another rank failed, and did not say why");
+    return pd_fail(PERIDOT_ERROR_LINK, "%.*s", (int)m->size, (const char *)l->body);
+}
+
 /* ---- replies ---- */
 
 void pd_link_expect(struct pd_link *l, struct pd_reply *reply, void *data, uint32_t size)
@@ -138,7 +145,7 @@ static peridot_status receive_reply(struct pd_link *l)
     PD_TRY(pd_link_receive_rows(l, &m, sizeof m));
     if (m.op == PD_OP_FAILED) {
         PD_TRY(receive_body(l, &m));
-        return fail(l, pd_fail(PERIDOT_ERROR_LINK, "%.*s", (int)m.size, (const char *)l->body));
+        return fail(l, fail_told(l, &m));
     }
     if (m.op != PD_OP_REPLY || m.size != reply->size)
         return fail(l, pd_fail(PERIDOT_ERROR_LINK, "rank %u replied with %u bytes, and %u were expected",
@@ -184,5 +191,5 @@ peridot_status pd_link_pass_failure(struct pd_link *l, const struct pd_message *
 {
     if (!l->told) pd_link_send(l, m, l->body);
     l->told = true;
-    return pd_fail(PERIDOT_ERROR_LINK, "%.*s", (int)m->size, (const char *)l->body);
+    return fail_told(l, m);
 }

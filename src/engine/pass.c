@@ -245,11 +245,24 @@ peridot_status pd_pass_send(struct pd_pass *p)
     return PERIDOT_OK;
 }
 
+/* What the last rank's device chose is drawn and looked up here. */
+static peridot_status check_reply(const struct pd_pass *p)
+{
+    const struct pd_candidate *best = p->best.host;
+    uint32_t n_pieces = p->w->model->n_pieces, n_best = (uint32_t)pd_min(PD_TOPK, n_pieces);
+    for (uint32_t i = 0; i < p->reply.size / sizeof *best; i++)
+        if (i % PD_TOPK < n_best && best[i].id >= n_pieces)
+            return pd_fail(PERIDOT_ERROR_LINK, "the last rank replied with token %u, and the model has %u", best[i].id,
+                           n_pieces);
+    return PERIDOT_OK;
+}
+
 peridot_status pd_pass_await_reply(struct pd_pass *p)
 {
     if (!p->awaits) return PERIDOT_OK;
     p->awaits = false;
-    return pd_link_wait(p->w->model->link, &p->reply);
+    PD_TRY(pd_link_wait(p->w->model->link, &p->reply));
+    return check_reply(p);
 }
 
 /* ---- results ---- */

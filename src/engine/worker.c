@@ -101,7 +101,7 @@ void pd_ranks_close(struct pd_model *model)
 /* A page that is in the host's memory. */
 struct kept {
     struct kept *next;
-    uint32_t id;
+    uint32_t id, kind;
     uint8_t *data;
 };
 
@@ -116,7 +116,7 @@ struct worker {
 
 static peridot_status bad_message(const struct worker *k, const char *what)
 {
-    return pd_fail(PERIDOT_ERROR_LINK, "rank %u received a message about a %s that it does not have",
+    return pd_fail(PERIDOT_ERROR_LINK, "rank %u received a message about %s that it does not have",
                    k->link->host.rank, what);
 }
 
@@ -143,7 +143,7 @@ static void free_session(struct worker *k)
 static peridot_status create_session(struct worker *k, const struct pd_message *m)
 {
     peridot_session_params params;
-    if (m->size != sizeof params) return bad_message(k, "session");
+    if (m->size != sizeof params) return bad_message(k, "a session");
     memcpy(&params, k->link->body, sizeof params);
     params.compiling = NULL;   /* a function of the other rank's */
     free_session(k);
@@ -270,16 +270,17 @@ static peridot_status move_page(struct worker *k, const struct pd_message *m)
     if (kind >= cache->n_kinds || page >= cache->pools[kind].n_pages) return bad_message(k, "pages");
     if (m->op == PD_OP_COPY_PAGE)
         return other < cache->pools[kind].n_pages ? pd_page_copy(cache, kind, page, other) : bad_message(k, "pages");
+    if (!cache->pools[kind].window) return bad_message(k, "pages");   /* of others none is kept */
     if (m->op == PD_OP_KEEP_PAGE) {
         struct kept *kept = calloc(1, sizeof *kept);
         if (!kept) return pd_fail_alloc(sizeof *kept, "a snapshot");
-        *kept = (struct kept){.next = k->kept, .id = other};
+        *kept = (struct kept){.next = k->kept, .id = other, .kind = kind};
         k->kept = kept;
         return pd_page_read(&kept->data, cache, kind, page);
     }
     struct kept *kept = k->kept;
     while (kept && kept->id != other) kept = kept->next;
-    if (!kept) return bad_message(k, "pages");
+    if (!kept || kept->kind != kind) return bad_message(k, "pages");
     peridot_status status = pd_page_write(cache, kind, page, kept->data);
     drop_kept(k, other);
     return status;
@@ -304,7 +305,7 @@ static peridot_status handle(struct worker *k, const struct pd_message *m)
     case PD_OP_CLOSE: k->closed = true; return PERIDOT_OK;
     case PD_OP_FREE_SESSION: free_session(k); return PERIDOT_OK;
     }
-    if (!k->session) return bad_message(k, "session");
+    if (!k->session) return bad_message(k, "a session");
     switch (m->op) {
     case PD_OP_HEAD: return last ? compute_logits(k, m) : PERIDOT_OK;
     case PD_OP_READ_LOGITS:
@@ -313,7 +314,7 @@ static peridot_status handle(struct worker *k, const struct pd_message *m)
     case PD_OP_KEEP_PAGE:
     case PD_OP_RESTORE_PAGE: return move_page(k, m);
     case PD_OP_DROP_PAGE: drop_kept(k, m->args[0]); return PERIDOT_OK;
-    default: return bad_message(k, "operation");
+    default: return bad_message(k, "an operation");
     }
 }
 

@@ -235,9 +235,9 @@ static bool is_tiktoken(const char *path)
  * tuned from Llama 2 or Mistral 7B. */
 static bool adds_tokens(const struct pd_pieces *p, yyjson_doc *config)
 {
-    yyjson_val *id, *token;
+    yyjson_val *id, *token, *added = yyjson_obj_get(yyjson_doc_get_root(config), "added_tokens_decoder");
     size_t i, n;
-    yyjson_obj_foreach(yyjson_obj_get(yyjson_doc_get_root(config), "added_tokens_decoder"), i, n, id, token)
+    if (added) yyjson_obj_foreach(added, i, n, id, token)
         if (strtoul(yyjson_get_str(id), NULL, 10) >= p->n) return true;
     return false;
 }

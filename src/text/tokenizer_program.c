@@ -175,7 +175,7 @@ static peridot_status make_variables(yyjson_doc **out, const struct pd_tokenizer
                 (!c->tools || yyjson_mut_obj_add_val(doc, root, "tools", copy_tools(doc, c->tools))) &&
                 (!pd_template_reads(t->program, "enable_thinking") ||
                  yyjson_mut_obj_add_bool(doc, root, "enable_thinking", c->think != PERIDOT_THINK_OFF)) &&
-                add_others(doc, root, c->variables) && add_nothing(doc, root);
+                (!c->variables || add_others(doc, root, c->variables)) && add_nothing(doc, root);
     *out = good ? yyjson_mut_val_imut_copy(root, NULL) : NULL;
     return *out ? PERIDOT_OK : pd_fail_alloc(sizeof(yyjson_mut_val), "messages");
 }

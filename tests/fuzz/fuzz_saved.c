@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct pd_sequence *q;
     uint32_t n_free = fuzz_n_free_pages(s);
     if (fuzz_ok(pd_sequence_load(&q, &s->set, &s->model, fuzz_file("x.seq", data, size)))) {
-        for (uint32_t i = 0; i < q->pos; i++) FUZZ_CHECK(q->tokens[i] >= 0 && q->tokens[i] < FUZZ_N_PIECES);
+        for (uint32_t i = 0; i < q->pos; i++)
+            FUZZ_CHECK(pd_is_image_row(q->tokens[i]) || (q->tokens[i] >= 0 && q->tokens[i] < FUZZ_N_PIECES));
         if (q->logits_pass) FUZZ_CHECK(draw(q) < FUZZ_N_PIECES);
         pd_sequence_free(q);
     }

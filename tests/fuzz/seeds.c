@@ -6,6 +6,7 @@
 #include "sequence.h"
 
 #include "bench/bench.h"
+#include "engine/link.h"
 #include "format/checkpoint.h"
 #include "gpu/notes.h"
 #include "grammar/calls/calls.h"
@@ -302,6 +303,8 @@ static void seed_texts(void)
         copy[0] = (char)(i % 4 | i / 4 << 4);
         seed("fuzz_text", name, copy, sizeof copy - 1);
     }
+    seed_text("fuzz_text", "marks",
+              "0e\u0323\u0301 \u1100\u1161\u11a8\uac00\u11a8 \u0344\u212b\u0958 a\u0f71\u0f72\u0f74");
 }
 
 static void seed_chats(void)
@@ -337,6 +340,46 @@ static void seed_templates(void)
         free(json);
     }
     yyjson_doc_free(doc);
+}
+
+#define TOOLS "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\"}}}]"
+#define ANSWER "\n===\nh\u00e9\n===\ntab\n===\nnf\n===\na{\"a\":\n===\na\"\u00e9\"}\n===\ne\n===\nng\n===\na{"
+
+/* With tools and pictures, as streams and in one piece, where the template is a program ('>' and on) and where not. */
+static void seed_answers(void)
+{
+    static const char *const bodies[] = {
+        ">{\"messages\":[{\"role\":\"developer\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"a\"},"
+        "{\"role\":\"assistant\",\"content\":\"\",\"reasoning_content\":\"t\",\"tool_calls\":["
+        "{\"id\":\"call_1\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}},"
+        "{\"id\":\"call_2\",\"type\":\"function\",\"function\":{\"name\":\"g\",\"arguments\":\"{}\"}}]},"
+        "{\"role\":\"tool\",\"tool_call_id\":\"call_2\",\"content\":\"r\"},"
+        "{\"role\":\"tool\",\"tool_call_id\":\"call_1\",\"content\":\"r\"}],\"stream\":true," TOOLS "}" ANSWER,
+        "0{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"n\":2,\"logprobs\":true,\"top_logprobs\":2,"
+        TOOLS "}" ANSWER,
+        "0{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":"
+        "\"data:image/png;base64,QUJD\"},{\"type\":\"image_url\",\"image_url\":{\"url\":\"https://127.0.0.1/a\"}}]}]}",
+        "2{\"input\":[{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"},"
+        "{\"type\":\"input_image\",\"image_url\":\"data:,x\"}]}]}",
+        "2{\"input\":[{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"}]},"
+        "{\"type\":\"reasoning\",\"summary\":[]},{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"f\","
+        "\"arguments\":\"{}\"},{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":\"r\"}],"
+        "\"stream\":true,\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{\"type\":\"object\"}}]}"
+        ANSWER,
+        "6{\"max_tokens\":90,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"source\":{\"type\":"
+        "\"base64\",\"media_type\":\"image/png\",\"data\":\"QUJD\"}},{\"type\":\"image\",\"source\":{\"type\":\"url\","
+        "\"url\":\"https://127.0.0.1:7/a\"}}]}]}",
+        "6{\"max_tokens\":90,\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"stream\":true,\"tools\":["
+        "{\"name\":\"f\",\"input_schema\":{\"type\":\"object\"}}]}" ANSWER,
+        "8{\"messages\":[{\"role\":\"user\",\"content\":\"a\",\"images\":[\"QUJD\"]}]}",
+        "8{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]," TOOLS "}" ANSWER,
+        "9{\"prompt\":\"a\"}" ANSWER, "={\"query\":\"a\",\"documents\":[\"b\",{\"text\":\"c\"}],\"top_n\":1}",
+    };
+    for (size_t i = 0; i < PD_COUNT(bodies); i++) {
+        char name[16];
+        snprintf(name, sizeof name, "answer-%zu", i);
+        seed_text("fuzz_request", name, bodies[i]);
+    }
 }
 
 /* 80 tokens at most */
@@ -422,9 +465,10 @@ static void seed_requests(void)
     for (size_t i = 0; i < PD_COUNT(bodies); i++) {
         char name[8], body[1024];
         snprintf(name, sizeof name, "%zu", i);
-        snprintf(body, sizeof body, "%c%s", (char)('0' + i), bodies[i]);
+        snprintf(body, sizeof body, "%c%s" ANSWER, (char)('0' + i), bodies[i]);
         seed_text("fuzz_request", name, body);
     }
+    seed_answers();
 }
 
 /* A format each, in its place in the table. */
@@ -560,6 +604,64 @@ static void seed_hub(void)
     seed_text("fuzz_hub", "manifest", text);
 }
 
+/* ---- ranks, weights ---- */
+
+static void put_words(struct pd_text_buffer *out, const uint32_t *words, size_t n)
+{
+    pd_text_append(out, (const char *)words, n * sizeof *words);
+}
+
+/* A step of one sequence, a prompt's three rows and its logits, then pages, of which one is kept and restored; and what
+ * rank 0 waits for, which is candidates. */
+static void seed_ranks(void)
+{
+    enum { ROW = 4, HEAD = 2, ENTRY = 3, HEADER = 8 };
+    static const uint32_t messages[] = {
+        PD_OP_PASS, 4 * (ROW + HEAD + 2 * ENTRY), 1, 1, 2, 0, 1, 0,   0, 0, 0, 5,   0, 2,   0, 0, 1,   1, 0, 1,
+        PD_OP_PASS, 4 * (3 * ROW + HEAD + ENTRY), 3, 1, 1, 3, 0, 0,   1, 0, 0, 2,   1, 1, 1, 5,   1, 2, 2, 7,   2, 1,
+        0, 2, 0,
+        PD_OP_HEAD, 0, 0, 1, 0, 0, 0, 0,   PD_OP_READ_LOGITS, 0, 4, 1, 0, 0, 0, 0,
+        PD_OP_READ_HIDDEN, 0, 0, 2, 0, 0, 0, 0,   PD_OP_COPY_PAGE, 0, 0, 1, 0, 0, 0, 0,
+        PD_OP_KEEP_PAGE, 0, 0, 1, 9, 0, 0, 0,   PD_OP_RESTORE_PAGE, 0, 0, 2, 9, 0, 0, 0,
+        PD_OP_KEEP_PAGE, 0, 0, 1, 8, 0, 0, 0,   PD_OP_DROP_PAGE, 0, 8, 0, 0, 0, 0, 0,
+        PD_OP_FREE_SESSION, 0, 0, 0, 0, 0, 0, 0,   PD_OP_CLOSE, 0, 0, 0, 0, 0, 0, 0};
+    static const uint32_t reply[HEADER] = {PD_OP_REPLY, PD_TOPK * sizeof(struct pd_candidate)};
+    static const char kinds[] = "lm";
+    struct pd_text_buffer b = {0};
+    for (size_t i = 0; i < strlen(kinds); i++) {
+        b.size = 0;
+        pd_text_append(&b, &kinds[i], 1);
+        put_words(&b, messages, PD_COUNT(messages));
+        seed("fuzz_ranks", i ? "middle" : "last", b.data, b.size);
+    }
+    b.size = 0;
+    put_text(&b, "f");
+    for (uint32_t k = 0; k < 3; k++) {
+        put_words(&b, reply, HEADER);
+        for (uint32_t i = 0; i < PD_TOPK; i++)
+            pd_text_append(&b, (const char *)&(struct pd_candidate){9 - (float)i / 8, 3 + i},
+                           sizeof(struct pd_candidate));
+    }
+    seed("fuzz_ranks", "first", b.data, b.size);
+    b.size = 0;
+    put_text(&b, "o");
+    put_words(&b, (const uint32_t[HEADER]){PD_OP_OPEN, 80}, HEADER);
+    put_text(&b, PERIDOT_VERSION);
+    seed("fuzz_ranks", "open", b.data, b.size);
+    free(b.data);
+}
+
+/* Of each type all bytes that there are. */
+static void seed_weights(void)
+{
+    uint8_t blocks[1 + 1024];
+    for (size_t i = 0; i < sizeof blocks; i++) blocks[i] = (uint8_t)(i * 37 + i / 256);
+    for (int type = 0; type < PD_N_DTYPES; type++) {
+        blocks[0] = (uint8_t)type;
+        seed("fuzz_weights", pd_dtypes[type].name, blocks, sizeof blocks);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2 || make_folder(NULL) != 0) return 2;
@@ -587,5 +689,7 @@ int main(int argc, char **argv)
     seed_saved();
     seed_tools();
     seed_hub();
+    seed_ranks();
+    seed_weights();
     return remove_folder(NULL);
 }

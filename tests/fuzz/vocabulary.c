@@ -2,6 +2,8 @@
 
 #include "vocabulary.h"
 
+#include "text/template/template.h"
+
 struct pd_tokenizer *fuzz_tokenizer(fuzz_pieces_reader *read, const uint8_t *data, uint64_t size)
 {
     struct pd_tokenizer *t = calloc(1, sizeof *t);
@@ -31,6 +33,19 @@ static struct pd_tokenizer *from_model(int prefix)
     return t;
 }
 
+/* A comment has what makes messages other ones, before the program has them: see program_messages.c. */
+static struct pd_tokenizer *with_program(struct pd_tokenizer *t)
+{
+    static const char jinja[] =
+        "{# single tool-calls; length != 9; ['content'] is not none; block['thinking'] #}{{ tools | tojson }}"
+        "{% for m in messages %}<|start_header_id|>{{ m.role }}<|end_header_id|>{{ m.content }}{{ m.tool_call_id }}"
+        "{% for c in m.tool_calls %}{{ c.id ~ c.function.name ~ c.function.arguments.items() | list }}{% endfor %}"
+        "<|eot_id|>{% endfor %}";
+    FUZZ_CHECK(t && pd_text_append(&t->jinja, jinja, sizeof jinja) == PERIDOT_OK);
+    FUZZ_CHECK(pd_template_parse(&t->program, jinja, sizeof jinja - 1) == PERIDOT_OK);
+    return t;
+}
+
 static struct pd_tokenizer *open_vocabulary(size_t i)
 {
     static const struct json_parts llama3_parts = {
@@ -43,6 +58,7 @@ static struct pd_tokenizer *open_vocabulary(size_t i)
         .decoder = BYTE_LEVEL("true"), .byte_level = true};
     struct json_parts parts = llama3_parts;
     switch (i) {
+    case FUZZ_VOCAB_PROGRAM: return with_program(open_vocabulary(FUZZ_VOCAB_LLAMA3));
     case FUZZ_VOCAB_LLAMA3:
         parts.model = byte_parts.model, parts.vocab = byte_parts.vocab, parts.merges = byte_parts.merges;
         return from_json(&parts);
@@ -53,7 +69,7 @@ static struct pd_tokenizer *open_vocabulary(size_t i)
 
 const peridot_vocab *fuzz_vocab(size_t i)
 {
-    static peridot_vocab vocabs[FUZZ_N_VOCABS];
+    static peridot_vocab vocabs[FUZZ_N_VOCABS + 1];
     if (!vocabs[i].tokenizer) vocabs[i].tokenizer = open_vocabulary(i);
     FUZZ_CHECK(vocabs[i].tokenizer);
     return &vocabs[i];

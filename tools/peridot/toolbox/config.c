@@ -97,7 +97,8 @@ static peridot_status read_pairs(struct toolbox_texts *out, yyjson_val *object, 
 {
     yyjson_val *name, *value;
     size_t i, n;
-    if (object && !yyjson_is_obj(object)) return refuse(p, key, "is not an object of texts");
+    if (!object) return PERIDOT_OK;
+    if (!yyjson_is_obj(object)) return refuse(p, key, "is not an object of texts");
     yyjson_obj_foreach(object, i, n, name, value) {
         char *text;
         CMD_TRY(read_text(&text, value, p, key));
@@ -213,8 +214,9 @@ static peridot_status read_root(struct toolbox_config *c, yyjson_val *root, cons
     bool known = tools != NULL;
     for (size_t k = 0; k < CMD_COUNT(server_keys); k++) {
         yyjson_val *servers = yyjson_obj_get(root, server_keys[k]);
-        known |= servers != NULL;
-        if (servers && !yyjson_is_obj(servers))
+        if (!servers) continue;
+        known = true;
+        if (!yyjson_is_obj(servers))
             return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: \"%s\" is not an object", path, server_keys[k]);
         yyjson_obj_foreach(servers, i, n, name, value) {
             p.name = yyjson_get_str(name);

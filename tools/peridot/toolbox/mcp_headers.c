@@ -105,10 +105,10 @@ static peridot_status add_parameter(struct toolbox_texts *out, const char *name,
 
 static peridot_status add_parameters(struct toolbox_texts *out, yyjson_val *schema, yyjson_val *arguments, int depth)
 {
-    yyjson_val *key, *child;
+    yyjson_val *key, *child, *properties = yyjson_obj_get(schema, "properties");
     size_t i, n;
-    if (depth > MAX_DEPTH) return PERIDOT_OK;
-    yyjson_obj_foreach(yyjson_obj_get(schema, "properties"), i, n, key, child) {
+    if (depth > MAX_DEPTH || !properties) return PERIDOT_OK;
+    yyjson_obj_foreach(properties, i, n, key, child) {
         yyjson_val *value = yyjson_obj_getn(arguments, yyjson_get_str(key), yyjson_get_len(key));
         const char *name = yyjson_get_str(yyjson_obj_get(child, annotation));
         if (value && name) CMD_TRY(add_parameter(out, name, value));
