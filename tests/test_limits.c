@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -291,6 +292,34 @@ static void test_long_rows(void **state)
 }
 
 /* ---- small memory ---- */
+
+/* Where the process may have no more addresses (ulimit -v), whatever the driver says of that. */
+static void test_no_addresses(void **state)
+{
+    (void)state;
+    enum { SIZE = 64 << 20, ROOM = 16 << 20 };
+    struct rlimit most, little;
+    struct pd_gpu *gpu;
+    struct pd_heap *heap;
+    struct pd_span span;
+    unsigned long n_pages = 0;
+    EXPECT_OK(pd_gpu_open(&gpu, NULL, NULL));
+    EXPECT_OK(pd_heap_create(&heap, gpu, PD_HEAP_HOST, SIZE));
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu", &n_pages), 1);
+    fclose(file);
+    assert_int_equal(getrlimit(RLIMIT_AS, &most), 0);
+    little = (struct rlimit){n_pages * (rlim_t)sysconf(_SC_PAGESIZE) + ROOM, most.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_AS, &little), 0);
+    peridot_status status = pd_heap_alloc(&span, heap, SIZE, "a test");
+    assert_int_equal(setrlimit(RLIMIT_AS, &most), 0);
+    assert_int_equal(status, PERIDOT_ERROR_MEMORY);
+    EXPECT_OK(pd_heap_alloc(&span, heap, SIZE, "a test"));
+    memset(span.host, 1, SIZE);
+    pd_heap_free(heap);
+    pd_gpu_close(gpu);
+}
 
 /* Every failure leaves the device as it was. */
 static void test_small_memory(void **state)
@@ -637,6 +666,7 @@ int main(void)
         cmocka_unit_test(test_steps_split_keys),
         cmocka_unit_test(test_session_frees), cmocka_unit_test(test_small_blocks),
         cmocka_unit_test(test_long_rows),
+        cmocka_unit_test(test_no_addresses),
         cmocka_unit_test(test_small_memory), cmocka_unit_test(test_placement), cmocka_unit_test(test_gather),
         cmocka_unit_test(test_input_memory),
         cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere),

@@ -4,6 +4,7 @@
 #include "sequence_fixture.h"
 
 #include "api/handles.h"
+#include "engine/snapshots.h"
 #include "gpu/vk.h"
 
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
@@ -213,9 +214,34 @@ static void test_generate_ahead(void **state)
     }
 }
 
+/* What snapshots have in the host's memory is of use in another session; those on the lost device count as there. */
+static void test_snapshots(void **state)
+{
+    (void)state;
+    peridot_model *model;
+    peridot_session *s;
+    peridot_sequence *q;
+    static const int32_t turn[45] = {2, 17, 99};
+    EXPECT_OK(peridot_model_open(&model, MODEL, NULL));
+    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 512, .chunk = 16}));
+    EXPECT_OK(peridot_sequence_create(&q, s));
+    struct pd_cache *cache = &s->s->set.cache;
+    for (uint32_t i = 0; cache->host_size == 0 && i < 8 * 18; i++)   /* turns, which snapshots part */
+        EXPECT_OK(peridot_sequence_eval(q, turn, i % 18 ? 1 : PD_COUNT(turn), NULL));
+    uint64_t host_size = cache->host_size;
+    uint32_t kind = cache->pools[0].window ? 0 : 1, n_free = cache->pools[kind].n_free;
+    assert_true(host_size > 0);
+    lose_after(model, 0, false);
+    EXPECT_LOST(pd_cache_make_room(cache, kind, n_free + 1));
+    assert_int_equal(cache->host_size, host_size);
+    assert_int_equal(cache->pools[kind].n_free, n_free);
+    peridot_session_free(s);
+    peridot_model_close(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_resume), cmocka_unit_test(test_generate),
-                                       cmocka_unit_test(test_generate_ahead)};
+                                       cmocka_unit_test(test_generate_ahead), cmocka_unit_test(test_snapshots)};
     return cmocka_run_group_tests_name("lost", tests, NULL, NULL);
 }

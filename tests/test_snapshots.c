@@ -3,6 +3,8 @@
 #include "sequences_fixture.h"
 #include "relative_error.h"
 
+#include "engine/snapshots.h"
+
 #define GEMMA4 PERIDOT_GOLDEN "/gemma4-small/model.gguf"   /* windows of 12, and layers that read the keys of others */
 
 static void expect_all_free(const struct pd_cache *cache)
@@ -44,6 +46,7 @@ static void test_snapshots(void **state)
     assert_memory_equal(got, want, width * sizeof *got);
     EXPECT_OK(peridot_sequence_truncate(q, 30, &kept));    /* nothing is left of that */
     assert_int_equal(kept, 0);
+    EXPECT_FAILURE(pd_snapshot_restore(cache_of(s), &q->q->pages, 100), PERIDOT_ERROR_ARGUMENT, "no snapshot at", "100");
     peridot_session_free(s);
     peridot_model_close(model);
 }
