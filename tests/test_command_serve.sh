@@ -557,6 +557,8 @@ test_keys() {
     ask /v1/chat/completions "$(chat a 1 1)" -H 'Authorization: Bearer first' -D "$folder/headers"
     check "no room for more: 429" [ "$status" = 429 ]
     check "and when to try again" grep -qi '^Retry-After: ' "$folder/headers"
+    ask /v1/chat/completions "$(chat a 1 1 ', "stream": true')" -H 'Authorization: Bearer first'
+    check "a stream that there is no room for has not begun: 429, not $status" [ "$status" = 429 ]
     local begun=${EPOCHREALTIME/[.,]/} end='"finish_reason"'
     stop
     await

@@ -413,10 +413,18 @@ static void take_unload(struct serve_engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
-static void work(struct serve_engine *e)
+/* Those that were not refused have a place. */
+static void admit(struct serve_engine *e)
 {
     const struct serve_args *args = e->server->args;
     serve_admission_limit(e->tasks, args->n_parallel + args->n_queue);
+    for (const struct serve_task *task = e->tasks; task; task = task->next)
+        if (!task->job->error.status) serve_write_begin(task->job);
+}
+
+static void work(struct serve_engine *e)
+{
+    admit(e);
     sweep(e);
     if (e->lost) {
         recover(e);

@@ -108,7 +108,6 @@ struct serve_job {
     int64_t created;           /* seconds since 1970 */
     char id[40];
     float ping_s;              /* seconds of silence after which a stream has a comment; 0: never */
-    double written_s;          /* when something was written last */
     struct serve_job *next_ping, **at_ping;   /* see pings.c; NULL: it is not there */
 
     /* the connection's and whoever writes: under the lock */
@@ -120,6 +119,7 @@ struct serve_job {
     bool done;                 /* `out` is complete */
     struct serve_buffer out;
     size_t n_taken;            /* bytes of it that were sent */
+    double written_s;          /* when something was written last */
 
     atomic_bool closed;        /* nobody waits for the answer */
     struct serve_error error;
@@ -180,6 +180,7 @@ struct serve_job {
     struct serve_task *tasks;  /* [n_tasks] */
     atomic_size_t n_tasks;     /* the log may read it while tasks are made: each is whole before it is counted */
     size_t n_ended;
+    bool answered;             /* serve_write_begin was called */
     uint64_t n_events;         /* in a stream whose events are numbered */
     enum serve_item {          /* what events are about now: */
         SERVE_ITEM_NONE, SERVE_ITEM_THOUGHT, SERVE_ITEM_MESSAGE, SERVE_ITEM_CALL

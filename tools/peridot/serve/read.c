@@ -103,11 +103,12 @@ static void answer(struct serve_job *job, const struct serve_buffer *out)
     serve_job_write(job, out, true);
 }
 
-/* The job goes to the engine; one that needs no device, or has failed, ends here. */
+/* The job goes to the engine; one that needs no device, or has failed, ends here. A stream that has begun can have no
+ * status of an error any more: where there may be too many jobs, the engine begins it. */
 static void pass_on(struct serve_server *s, struct serve_job *job, const struct serve_buffer *out)
 {
     if (!job->error.status && !out->size) {
-        serve_write_begin(job);
+        if (s->n_jobs <= s->args->n_parallel + s->args->n_queue) serve_write_begin(job);
         serve_engine_add(job->model->engine, job);
         return;
     }

@@ -48,6 +48,8 @@ static void send_calls(struct serve_task *task)
 
 void serve_write_begin(struct serve_job *job)
 {
+    if (job->answered) return;
+    job->answered = true;
     if (job->echo) put_echo(job);
     if (!job->stream) return;
     const struct serve_interface *api = job->api;

@@ -5,7 +5,7 @@
 
 #include "job.h"
 
-/* Before anything is written: the events that begin a stream. */
+/* Before anything is written: the events that begin a stream. Again, it does nothing. */
 void serve_write_begin(struct serve_job *job);
 /* The text of a task grew. */
 void serve_write_piece(struct serve_task *task);
