@@ -420,8 +420,9 @@ typedef struct peridot_model_params {
     peridot_model *target;
     peridot_precision precision;
     /* A file with the vision tower of the model ("mmproj", GGUF). NULL: that among the model's own tensors, which a
-     * Hugging Face directory has, and a GGUF file may have, or none. "": none, whatever there is. Its weights are loaded when the first
-     * image is evaluated, and stay; where gpu_memory says how much there is they are let go after each image. */
+     * Hugging Face directory has, and a GGUF file may have, or none. "": none, whatever there is. Its weights are
+     * loaded when the first image is evaluated, and stay; where gpu_memory says how much there is they are let go after
+     * each image. */
     const char *vision;
     /* Rows of an image at most, where its size is not fixed: Gemma 4's 70, 140, 280, 560 or 1120, more for small
      * print. 0: as the model's files say, or 280. */

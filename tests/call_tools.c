@@ -1,6 +1,7 @@
 /* Calls tools as a conversation does, for test_command_tools.sh: call_tools SOURCE... -- [NAME ARGUMENTS]...
  * Standard output gets the result of each call, and a line "." after it; or the list of functions, if there is no call.
- * With CALL_TOOLS_SEES in the environment images follow a result. A name "tools" with the arguments "" is the list for a person. Where standard input is a terminal it asks. */
+ * With CALL_TOOLS_SEES in the environment images follow a result. A name "tools" with the arguments "" is the list for
+ * a person. Where standard input is a terminal it asks. */
 #include "toolbox/toolbox.h"
 #include "command.h"
 #include "editor.h"

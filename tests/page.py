@@ -238,8 +238,9 @@ class Hostile(http.server.BaseHTTPRequestHandler):
         if self.path.startswith("/tools/"):
             about = {"source": HOSTILE, "allowed": True}
             tools = [{"type": "function", "function": {"name": "x", "description": HOSTILE}}]
-            return self.reply("application/json", json.dumps(
-                {"result": HOSTILE} if self.path == "/tools/call" else {"tools": tools, "about": {"x": about}}).encode())
+            called = self.path == "/tools/call"
+            answer = {"result": HOSTILE} if called else {"tools": tools, "about": {"x": about}}
+            return self.reply("application/json", json.dumps(answer).encode())
         if body["messages"][-1]["role"] == "user":
             call = {"index": 0, "id": "1", "function": {"name": "x", "arguments": HOSTILE + "\u202e"}}
             events = [{"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}]

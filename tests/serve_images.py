@@ -172,7 +172,8 @@ def test_hostile():
     ask = lambda source: chat(message(text("a"), seen(source)))
     good = data_url(files[0])
     for sentence, source in [
-            ("not base64", good[:-1]), ("not base64", good[:-3]), ("not base64", good + "="), ("not base64", good + "A"),
+            ("not base64", good[:-1]), ("not base64", good[:-3]), ("not base64", good + "="),
+            ("not base64", good + "A"),
             ("not base64", "data:image/png;base64,AB=="), ("not base64", "data:image/png;base64,===="),
             ("cut short", good[:500 // 4 * 4 + 22]), ("not one of base64", "data:image/png,%89PNG"),
             ("not one of base64", "data:"), ("is empty", "data:image/png;base64,"),

@@ -122,7 +122,8 @@ static void test_shards(void **state)
 {
     (void)state;
     struct pd_checkpoint *c;
-    write_text("config.json", "{\"a\":{\"b\":[1,{}]},\"limit\":[NaN,-Infinity],\"a\":{\"b\":[1,{}]}}");   /* as it may be */
+    write_text("config.json",   /* as it may be */
+               "{\"a\":{\"b\":[1,{}]},\"limit\":[NaN,-Infinity],\"a\":{\"b\":[1,{}]}}");
     write_shard("a.safetensors", "vw", "F32", "");
     write_shard("b.safetensors", "xy", "F32", "");
     /* y is left out, and found */

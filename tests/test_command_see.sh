@@ -9,9 +9,11 @@ cp "$golden"/{config.json,preprocessor_config.json,model.safetensors,tokenizer.m
 cp "$golden/image-1.png" "$seer/one.png"
 cp "$golden/image-2.png" "$seer/two pictures.png"
 cp "$golden/crops.png" "$seer/long.png"
-cat >"$seer/tokenizer_config.json" <<'END'
-{"chat_template": "{{ bos_token }}{%- for m in messages %}{{ m['role'] + '\n' }}{%- if m['content'] is string %}{{ m['content'] | trim }}{%- else %}{%- for p in m['content'] %}{%- if p['type'] == 'image' %}{{ '<start_of_image>' }}{%- else %}{{ p['text'] | trim }}{%- endif %}{%- endfor %}{%- endif %}{{ '\n' }}{%- endfor %}"}
-END
+template="{{ bos_token }}{%- for m in messages %}{{ m['role'] + '\n' }}{%- if m['content'] is string %}"
+template+="{{ m['content'] | trim }}{%- else %}{%- for p in m['content'] %}{%- if p['type'] == 'image' %}"
+template+="{{ '<start_of_image>' }}{%- else %}{{ p['text'] | trim }}{%- endif %}{%- endfor %}{%- endif %}{{ '\n' }}"
+template+="{%- endfor %}"
+printf '{"chat_template": "%s"}\n' "$template" >"$seer/tokenizer_config.json"
 
 options=()   # of talk
 # talk LINE...: a conversation; prompts: tokens of each prompt, as --verbose tells them

@@ -46,7 +46,8 @@ static void test_snapshots(void **state)
     assert_memory_equal(got, want, width * sizeof *got);
     EXPECT_OK(peridot_sequence_truncate(q, 30, &kept));    /* nothing is left of that */
     assert_int_equal(kept, 0);
-    EXPECT_FAILURE(pd_snapshot_restore(cache_of(s), &q->q->pages, 100), PERIDOT_ERROR_ARGUMENT, "no snapshot at", "100");
+    EXPECT_FAILURE(pd_snapshot_restore(cache_of(s), &q->q->pages, 100), PERIDOT_ERROR_ARGUMENT, "no snapshot",
+                   "100");
     peridot_session_free(s);
     peridot_model_close(model);
 }

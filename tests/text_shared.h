@@ -203,7 +203,8 @@ static inline void put_steps(FILE *f, const struct pd_pieces *p)
 {
     if (p->dummy_prefix && p->prefix_unless_space)
         fprintf(f, "\"normalizer\": null, \"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": "
-                   "\"\u2581\", \"prepend_scheme\": \"%s\", \"split\": false}, \"decoder\": {\"type\": \"Sequence\", \"decoders\": ["
+                   "\"\u2581\", \"prepend_scheme\": \"%s\", \"split\": false}, "
+                   "\"decoder\": {\"type\": \"Sequence\", \"decoders\": ["
                    JSON_UNESCAPE ", {\"type\": \"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}]},\n",
                 p->prefix_each ? "always" : "first");
     else if (p->dummy_prefix)

@@ -175,8 +175,8 @@ static peridot_status put_optional(const struct reader *r, yyjson_mut_val *objec
 
 /* ---- calls ---- */
 
-/* What a call's arguments are: an object, or JSON text of one, as the interface's own answers have it; a text that is no
- * JSON is none. */
+/* What a call's arguments are: an object, or JSON text of one, as the interface's own answers have it; a text that is
+ * no JSON is none. */
 static peridot_status read_arguments(yyjson_mut_val **out, const struct reader *r, yyjson_val *arguments)
 {
     yyjson_doc *doc = NULL;

@@ -1,8 +1,8 @@
 /* Tools that a conversation lets a model call: programs, and servers of the Model Context Protocol (MCP). Here is which
  * functions there are, which of them may be called without a question, and how a call is carried out; config.h reads
  * the files that name them. What models, servers and programs write is untrusted input.
- * A toolbox is used by one thread at a time; but while nothing else is done with it than asking what there is, calls may
- * run on threads of their own, if no two of them are at the same server. */
+ * A toolbox is used by one thread at a time; but while nothing else is done with it than asking what there is, calls
+ * may run on threads of their own, if no two of them are at the same server. */
 #ifndef PERIDOT_COMMAND_TOOLBOX_H
 #define PERIDOT_COMMAND_TOOLBOX_H
 
@@ -35,7 +35,7 @@ const char *cmd_toolbox_json(const struct cmd_toolbox *t);
 /* For a person: a line for each tool; and where one comes from, "server NAME" or "program FILE". */
 void cmd_toolbox_print(FILE *file, const struct cmd_toolbox *t);
 void cmd_toolbox_print_source(FILE *file, const struct cmd_toolbox *t, const char *name);
-/* For a program that asks a person: {NAME: {"source": "server NAME" or "program FILE", "allowed": true or false}, ...} */
+/* For a program that asks a person: {NAME: {"source": "server NAME" or "program FILE", "allowed": a bool}, ...} */
 void cmd_toolbox_write_about(FILE *file, const struct cmd_toolbox *t);
 /* Which server a tool is called at; NULL: none, so that its calls need not wait for others. */
 const void *cmd_toolbox_server(const struct cmd_toolbox *t, const char *name);

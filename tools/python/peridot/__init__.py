@@ -430,8 +430,8 @@ class Model(_Handle):
     def generate(self, prompt: str, n: int = 256, sampling: Sampling = Sampling(), *,
                  draft: Draft = None, images: Items[Any] = (), adapters: Taken = None) -> Generation:
         """What the model adds to a plain text, in a session of its own: Sequence.generate. draft: as of Session.
-        adapters: as of Session.sequence. images: pictures before the text, each as Model.image takes it, or what that gave. A model that is tuned to chat
-        expects them in a turn: Chat.send."""
+        adapters: as of Session.sequence. images: pictures before the text, each as Model.image takes it, or what that
+        gave. A model that is tuned to chat expects them in a turn: Chat.send."""
         seen, sequence = self._images(images), Session(self, draft=draft).sequence(adapters=adapters)
         ids = (self.encode_conversation([_turn(prompt, len(seen))], "plain", images=seen) if seen
                else self.encode(prompt, bos=True))
