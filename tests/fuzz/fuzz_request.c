@@ -1,9 +1,11 @@
-/* A request to peridot serve and its answer. The first byte says of which interface, from '0' on, and after all of
- * these the same where the model's template is a program. The body comes first; the parts after it are what the model
- * writes, each with its kind in the first byte: text ('t'), a thought ('h'), a call's name ('n'), its arguments ('a'),
- * or its end ('e'). Whatever is answered is JSON, in one piece or in events. */
+/* A request to peridot serve and its answer. The first byte says of which interface, from '0' on for a model with a
+ * small context, then the same for one whose template is a program, and for one with room for tools. The body comes
+ * first; the parts after it are what the model writes, each with its kind in the first byte: text ('t'), a thought
+ * ('h'), a call's name ('n'), its arguments ('a'), or its end ('e'). Whatever is answered is JSON, in one piece or in
+ * events. */
 #include "vocabulary.h"
 
+#include "grammar/calls/format.h"
 #include "serve/picture_data.h"
 #include "serve/pictures.h"
 #include "serve/read.h"
@@ -82,7 +84,8 @@ static void write_call(struct serve_task *task, char kind, const struct fuzz_par
         FUZZ_CHECK(task->calls);
         last = &task->calls[task->n_calls++];
         *last = (struct serve_call){.id = "call_0"};
-        snprintf(last->name, sizeof last->name, "%.*s", (int)part->size, (const char *)part->data);
+        for (size_t i = 0; i < part->size && i < PD_MAX_CALL_NAME; i++)
+            last->name[i] = pd_call_is_name_char((char)part->data[i]) ? (char)part->data[i] : '_';
     }
     if (!last || last->complete) return;
     if (kind == 'a') serve_put(&last->arguments, part->data, part->size);
@@ -167,10 +170,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     server.n_models = 1;
     if (!server.models->id[0]) strcpy(server.models->id, "tiny");
     server.models->embedding_size = 64;
-    server.models->ctx = 256;
     const uint8_t first = (uint8_t)(data[0] - '0');
     const enum serve_api api = first % N_READ;
     bool runs = first / N_READ == 1;
+    server.models->ctx = first < N_READ ? 256 : 2048;
     server.models->runs_template = runs;
     struct fuzz_part input = {data + 1, size - 1}, body;
     struct serve_job *job = serve_job_new(&server, serve_interface_get(api));

@@ -345,7 +345,7 @@ static void seed_templates(void)
 #define TOOLS "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\"}}}]"
 #define ANSWER "\n===\nh\u00e9\n===\ntab\n===\nnf\n===\na{\"a\":\n===\na\"\u00e9\"}\n===\ne\n===\nng\n===\na{"
 
-/* With tools and pictures, as streams and in one piece, where the template is a program ('>' and on) and where not. */
+/* With tools and pictures, as streams and in one piece, where the template is a program ('>' and on) and where not ('L'). */
 static void seed_answers(void)
 {
     static const char *const bodies[] = {
@@ -355,25 +355,25 @@ static void seed_answers(void)
         "{\"id\":\"call_2\",\"type\":\"function\",\"function\":{\"name\":\"g\",\"arguments\":\"{}\"}}]},"
         "{\"role\":\"tool\",\"tool_call_id\":\"call_2\",\"content\":\"r\"},"
         "{\"role\":\"tool\",\"tool_call_id\":\"call_1\",\"content\":\"r\"}],\"stream\":true," TOOLS "}" ANSWER,
-        "0{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"n\":2,\"logprobs\":true,\"top_logprobs\":2,"
+        "L{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"n\":2,\"logprobs\":true,\"top_logprobs\":2,"
         TOOLS "}" ANSWER,
-        "0{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":"
+        "L{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":"
         "\"data:image/png;base64,QUJD\"},{\"type\":\"image_url\",\"image_url\":{\"url\":\"https://127.0.0.1/a\"}}]}]}",
-        "2{\"input\":[{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"},"
+        "N{\"input\":[{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"},"
         "{\"type\":\"input_image\",\"image_url\":\"data:,x\"}]}]}",
-        "2{\"input\":[{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"}]},"
+        "N{\"input\":[{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"}]},"
         "{\"type\":\"reasoning\",\"summary\":[]},{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"f\","
         "\"arguments\":\"{}\"},{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":\"r\"}],"
         "\"stream\":true,\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{\"type\":\"object\"}}]}"
         ANSWER,
-        "6{\"max_tokens\":90,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"source\":{\"type\":"
+        "R{\"max_tokens\":90,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"source\":{\"type\":"
         "\"base64\",\"media_type\":\"image/png\",\"data\":\"QUJD\"}},{\"type\":\"image\",\"source\":{\"type\":\"url\","
         "\"url\":\"https://127.0.0.1:7/a\"}}]}]}",
-        "6{\"max_tokens\":90,\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"stream\":true,\"tools\":["
+        "R{\"max_tokens\":90,\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"stream\":true,\"tools\":["
         "{\"name\":\"f\",\"input_schema\":{\"type\":\"object\"}}]}" ANSWER,
-        "8{\"messages\":[{\"role\":\"user\",\"content\":\"a\",\"images\":[\"QUJD\"]}]}",
-        "8{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]," TOOLS "}" ANSWER,
-        "9{\"prompt\":\"a\"}" ANSWER, "={\"query\":\"a\",\"documents\":[\"b\",{\"text\":\"c\"}],\"top_n\":1}",
+        "T{\"messages\":[{\"role\":\"user\",\"content\":\"a\",\"images\":[\"QUJD\"]}]}",
+        "T{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]," TOOLS "}" ANSWER,
+        "U{\"prompt\":\"a\"}" ANSWER, "Y{\"query\":\"a\",\"documents\":[\"b\",{\"text\":\"c\"}],\"top_n\":1}",
     };
     for (size_t i = 0; i < PD_COUNT(bodies); i++) {
         char name[16];

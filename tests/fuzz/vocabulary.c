@@ -33,6 +33,12 @@ static struct pd_tokenizer *from_model(int prefix)
     return t;
 }
 
+static struct pd_tokenizer *with_chat(struct pd_tokenizer *t)
+{
+    FUZZ_CHECK(t && pd_chat_get(&t->chat, "llama3", &t->special, &t->pieces) == PERIDOT_OK);
+    return t;
+}
+
 /* A comment has what makes messages other ones, before the program has them: see program_messages.c. */
 static struct pd_tokenizer *with_program(struct pd_tokenizer *t)
 {
@@ -61,7 +67,7 @@ static struct pd_tokenizer *open_vocabulary(size_t i)
     case FUZZ_VOCAB_PROGRAM: return with_program(open_vocabulary(FUZZ_VOCAB_LLAMA3));
     case FUZZ_VOCAB_LLAMA3:
         parts.model = byte_parts.model, parts.vocab = byte_parts.vocab, parts.merges = byte_parts.merges;
-        return from_json(&parts);
+        return with_chat(from_json(&parts));
     case FUZZ_VOCAB_CHARS: return from_json(&char_parts);
     default: return from_model(i == FUZZ_VOCAB_LLAMA2);
     }
