@@ -12,6 +12,7 @@
 #include "grammar/calls/calls.h"
 #include "offline/offline.h"
 #include "ops/tuning.h"
+#include "serve/job.h"
 
 #include <glob.h>
 #include <sys/stat.h>
@@ -345,40 +346,59 @@ static void seed_templates(void)
 #define TOOLS "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\"}}}]"
 #define ANSWER "\n===\nh\u00e9\n===\ntab\n===\nnf\n===\na{\"a\":\n===\na\"\u00e9\"}\n===\ne\n===\nng\n===\na{"
 
-/* With tools and pictures, as streams and in one piece, where the template is a program ('>' and on) and where not ('L'). */
+/* With tools and pictures, as streams and in one piece; `model`: see fuzz_request.c. */
 static void seed_answers(void)
 {
-    static const char *const bodies[] = {
-        ">{\"messages\":[{\"role\":\"developer\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"a\"},"
-        "{\"role\":\"assistant\",\"content\":\"\",\"reasoning_content\":\"t\",\"tool_calls\":["
-        "{\"id\":\"call_1\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}},"
-        "{\"id\":\"call_2\",\"type\":\"function\",\"function\":{\"name\":\"g\",\"arguments\":\"{}\"}}]},"
-        "{\"role\":\"tool\",\"tool_call_id\":\"call_2\",\"content\":\"r\"},"
-        "{\"role\":\"tool\",\"tool_call_id\":\"call_1\",\"content\":\"r\"}],\"stream\":true," TOOLS "}" ANSWER,
-        "L{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"n\":2,\"logprobs\":true,\"top_logprobs\":2,"
-        TOOLS "}" ANSWER,
-        "L{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":"
-        "\"data:image/png;base64,QUJD\"},{\"type\":\"image_url\",\"image_url\":{\"url\":\"https://127.0.0.1/a\"}}]}]}",
-        "N{\"input\":[{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"},"
-        "{\"type\":\"input_image\",\"image_url\":\"data:,x\"}]}]}",
-        "N{\"input\":[{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"}]},"
-        "{\"type\":\"reasoning\",\"summary\":[]},{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"f\","
-        "\"arguments\":\"{}\"},{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":\"r\"}],"
-        "\"stream\":true,\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{\"type\":\"object\"}}]}"
-        ANSWER,
-        "R{\"max_tokens\":90,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"source\":{\"type\":"
-        "\"base64\",\"media_type\":\"image/png\",\"data\":\"QUJD\"}},{\"type\":\"image\",\"source\":{\"type\":\"url\","
-        "\"url\":\"https://127.0.0.1:7/a\"}}]}]}",
-        "R{\"max_tokens\":90,\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"stream\":true,\"tools\":["
-        "{\"name\":\"f\",\"input_schema\":{\"type\":\"object\"}}]}" ANSWER,
-        "T{\"messages\":[{\"role\":\"user\",\"content\":\"a\",\"images\":[\"QUJD\"]}]}",
-        "T{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]," TOOLS "}" ANSWER,
-        "U{\"prompt\":\"a\"}" ANSWER, "Y{\"query\":\"a\",\"documents\":[\"b\",{\"text\":\"c\"}],\"top_n\":1}",
+    static const struct {
+        int model;
+        enum serve_api api;
+        const char *body;
+    } requests[] = {
+        {1, SERVE_CHAT,
+         "{\"messages\":[{\"role\":\"developer\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"a\"},"
+         "{\"role\":\"assistant\",\"content\":\"\",\"reasoning_content\":\"t\",\"tool_calls\":["
+         "{\"id\":\"call_1\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}},"
+         "{\"id\":\"call_2\",\"type\":\"function\",\"function\":{\"name\":\"g\",\"arguments\":\"{}\"}}]},"
+         "{\"role\":\"tool\",\"tool_call_id\":\"call_2\",\"content\":\"r\"},"
+         "{\"role\":\"tool\",\"tool_call_id\":\"call_1\",\"content\":\"r\"}],\"stream\":true," TOOLS "}" ANSWER},
+        {2, SERVE_CHAT,
+         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"n\":2,\"logprobs\":true,\"top_logprobs\":2,"
+         TOOLS "}" ANSWER},
+        {2, SERVE_CHAT,
+         "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":"
+         "\"data:image/png;base64,QUJD\"},{\"type\":\"image_url\",\"image_url\":"
+         "{\"url\":\"https://127.0.0.1/a\"}}]}]}"},
+        {2, SERVE_RESPONSES,
+         "{\"input\":[{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"},"
+         "{\"type\":\"input_image\",\"image_url\":\"data:,x\"}]}]}"},
+        {2, SERVE_RESPONSES,
+         "{\"input\":[{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"}]},"
+         "{\"type\":\"reasoning\",\"summary\":[]},{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"f\","
+         "\"arguments\":\"{}\"},{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":\"r\"}],"
+         "\"stream\":true,\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{\"type\":\"object\"}}]}"
+         ANSWER},
+        {2, SERVE_MESSAGES,
+         "{\"max_tokens\":90,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"source\":{\"type\":"
+         "\"base64\",\"media_type\":\"image/png\",\"data\":\"QUJD\"}},{\"type\":\"image\",\"source\":{\"type\":\"url\","
+         "\"url\":\"https://127.0.0.1:7/a\"}}]}]}"},
+        {2, SERVE_MESSAGES,
+         "{\"max_tokens\":90,\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"stream\":true,\"tools\":["
+         "{\"name\":\"f\",\"input_schema\":{\"type\":\"object\"}}]}" ANSWER},
+        {2, SERVE_OLLAMA_CHAT,
+         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\",\"images\":[\"QUJD\"]}]}"},
+        {2, SERVE_OLLAMA_CHAT,
+         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]," TOOLS "}" ANSWER},
+        {2, SERVE_GENERATE,
+         "{\"prompt\":\"a\"}" ANSWER},
+        {2, SERVE_RERANK,
+         "{\"query\":\"a\",\"documents\":[\"b\",{\"text\":\"c\"}],\"top_n\":1}"},
     };
-    for (size_t i = 0; i < PD_COUNT(bodies); i++) {
-        char name[16];
+    for (size_t i = 0; i < PD_COUNT(requests); i++) {
+        char name[16], text[2048];
+        char first = (char)('0' + requests[i].model * SERVE_LIST_TOOLS + (int)requests[i].api);
         snprintf(name, sizeof name, "answer-%zu", i);
-        seed_text("fuzz_request", name, bodies[i]);
+        snprintf(text, sizeof text, "%c%s", first, requests[i].body);
+        seed_text("fuzz_request", name, text);
     }
 }
 
@@ -463,7 +483,7 @@ static void seed_requests(void)
         seed_text("fuzz_schema", name, schemas[i]);
     }
     for (size_t i = 0; i < PD_COUNT(bodies); i++) {
-        char name[8], body[1024];
+        char name[8], body[2048];
         snprintf(name, sizeof name, "%zu", i);
         snprintf(body, sizeof body, "%c%s" ANSWER, (char)('0' + i), bodies[i]);
         seed_text("fuzz_request", name, body);
