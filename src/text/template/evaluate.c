@@ -1,16 +1,7 @@
-#include "text/template/evaluate.h"
+#include "text/template/template_.h"
 
 #include "base/num.h"
 #include "base/utf8.h"
-#include "text/template/chars.h"
-#include "text/template/frame.h"
-#include "text/template/lexer.h"
-#include "text/template/loop.h"
-#include "text/template/member.h"
-#include "text/template/operators.h"
-#include "text/template/print.h"
-
-#include <string.h>
 
 /* ---- calls ---- */
 

@@ -1,8 +1,7 @@
-#include "text/template/parser.h"
+#include "text/template/template_.h"
 
 #include "base/num.h"
 #include "base/utf8.h"
-#include "text/template/builtin.h"
 
 #include <string.h>
 

@@ -1,11 +1,6 @@
-#include "text/template/filters_list.h"
+#include "text/template/template_.h"
 
 #include "base/num.h"
-#include "text/template/iterate.h"
-#include "text/template/member.h"
-#include "text/template/operators.h"
-#include "text/template/print.h"
-#include "text/template/strings.h"
 
 #include <string.h>
 

@@ -1,10 +1,28 @@
-#include "text/template/strings.h"
+#include "text/template/template_.h"
 
 #include "base/num.h"
-#include "text/template/print.h"
-#include "text/template/unicode.h"
 
 #include <string.h>
+
+PD_BUILTIN(pd_filter_string)
+{
+    struct pd_chars text;
+    const bool markup = a->markup;
+    (void)args;
+    PD_TRY(pd_value_string(&text, r, a));
+    *out = pd_value_text(text);
+    out->markup = markup;
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_filter_safe)
+{
+    PD_TRY(pd_filter_string(out, r, a, args));
+    out->markup = true;
+    return PERIDOT_OK;
+}
+
+/* ---- case ---- */
 
 /* A part or another form of a[0]. */
 static void give(struct pd_value *out, const struct pd_value *a, struct pd_value text)
@@ -62,6 +80,84 @@ PD_BUILTIN(pd_str_swapcase)
         PD_TRY(pd_builder_add_case(&b, pd_chars_part(text, at, n), pd_char_is_lower(code) ? PD_UPPER : PD_LOWER));
     }
     give(out, a, pd_builder_value(&b));
+    return PERIDOT_OK;
+}
+
+/* What has a case at all has this one, and something has. */
+static peridot_status all_have_case(struct pd_value *out, struct pd_render *r, const struct pd_value *v,
+                                    bool (*has)(uint32_t), bool (*has_not)(uint32_t))
+{
+    struct pd_chars text;
+    uint32_t code;
+    bool any = false, others = false;
+    PD_TRY(pd_value_string(&text, r, v));
+    PD_TRY(pd_render_spend(r, text.size));
+    for (size_t at = 0; at < text.size;) {
+        at += pd_chars_next(&code, text, at);
+        any |= has(code);
+        others |= has_not(code);
+    }
+    *out = pd_value_bool(any && !others);
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_str_islower)
+{
+    (void)args;
+    return all_have_case(out, r, a, pd_char_is_lower, pd_char_is_upper);
+}
+
+PD_BUILTIN(pd_str_isupper)
+{
+    (void)args;
+    return all_have_case(out, r, a, pd_char_is_upper, pd_char_is_lower);
+}
+
+PD_BUILTIN(pd_str_title)
+{
+    struct pd_builder b = {.r = r};
+    uint32_t code;
+    bool in_word = false;
+    size_t begin = 0, n;
+    const bool markup = a->markup;
+    (void)args;
+    for (size_t at = 0; at <= a->text.size; at += n) {
+        n = at < a->text.size ? pd_chars_next(&code, a->text, at) : 1;
+        const bool cased = at < a->text.size && (pd_char_is_lower(code) || pd_char_is_upper(code));
+        if (cased == in_word && at < a->text.size) continue;
+        const struct pd_chars part = pd_chars_part(a->text, begin, at - begin);
+        PD_TRY(in_word ? pd_builder_add_capitalized(&b, part, true) : pd_builder_add(&b, part));
+        in_word = cased;
+        begin = at;
+    }
+    *out = pd_builder_value(&b);
+    out->markup = markup;
+    return PERIDOT_OK;
+}
+
+/* Words of the filter begin after white space and opening brackets, and after a hyphen. */
+PD_BUILTIN(pd_filter_title)
+{
+    struct pd_builder b = {.r = r};
+    struct pd_chars text;
+    uint32_t code;
+    size_t begin = 0, n;
+    bool between = true;
+    const bool markup = a->markup;
+    (void)args;
+    PD_TRY(pd_value_string(&text, r, a));
+    for (size_t at = 0; at <= text.size; at += n) {
+        n = at < text.size ? pd_chars_next(&code, text, at) : 1;
+        const bool ends = at == text.size;
+        const bool gap = !ends && (pd_char_is_space(code) || (code < 0x80 && memchr("-({[<", (int)code, 5)));
+        if (gap == between && !ends) continue;
+        const struct pd_chars part = pd_chars_part(text, begin, at - begin);
+        PD_TRY(between ? pd_builder_add(&b, part) : pd_builder_add_capitalized(&b, part, false));
+        between = gap;
+        begin = at;
+    }
+    *out = pd_builder_value(&b);
+    out->markup = markup;
     return PERIDOT_OK;
 }
 
@@ -374,4 +470,289 @@ PD_BUILTIN(pd_str_replace)
     else PD_TRY(insert_between(&b, a->text, a[2].text, count < 0 ? -1 : count));
     *out = pd_builder_value(&b);
     return PERIDOT_OK;
+}
+
+/* Of the texts of whatever it is given. */
+PD_BUILTIN(pd_filter_replace)
+{
+    struct pd_value texts[4] = {a[0], a[1], a[2], a[3]};
+    for (size_t i = 0; i < 3; i++) {
+        PD_TRY(pd_value_string(&texts[i].text, r, &a[i]));
+        texts[i].type = PD_TEXT;
+        texts[i].markup = false;
+    }
+    if (a[3].type == PD_NONE) texts[3].type = PD_UNSET;
+    return pd_str_replace(out, r, texts, args);
+}
+
+/* ---- texts: looking ---- */
+
+/* The bytes of the characters from a[0] to a[1], as slices take them; *from > *to: they begin past the end, where not
+ * even an empty text is. */
+static peridot_status part_between(size_t *from, size_t *to, struct pd_render *r, struct pd_chars text,
+                                   const struct pd_value *a)
+{
+    const struct pd_value whole = pd_value_text(text), none = pd_value_none();
+    struct pd_value part;
+    const struct pd_value bounds[3] = {a[0].type == PD_UNSET ? none : a[0], a[1].type == PD_UNSET ? none : a[1], none};
+    *from = 0;
+    *to = text.size;
+    if (a[0].type == PD_UNSET && a[1].type == PD_UNSET) return PERIDOT_OK;
+    PD_TRY(pd_get_slice(&part, r, &whole, bounds));
+    *from = (size_t)(part.text.data - text.data);
+    *to = *from + part.text.size;
+    if (pd_is_integer(&a[0]) && pd_value_integer(&a[0]) > (int64_t)pd_chars_count(text)) *from = *to + 1;
+    return PERIDOT_OK;
+}
+
+static peridot_status need_text(struct pd_render *r, const struct pd_value *v)
+{
+    if (v->type == PD_TEXT) return PERIDOT_OK;
+    if (v->type == PD_UNDEFINED) return pd_value_fail_undefined(r, v);
+    return pd_render_fail(r, "a %s where a text is expected", pd_value_type_name(v));
+}
+
+static peridot_status affix_is(bool *out, struct pd_render *r, struct pd_chars text, const struct pd_value *affix,
+                               bool at_end)
+{
+    PD_TRY(need_text(r, affix));
+    PD_TRY(pd_render_scan(r, affix->text.size));
+    const size_t n = affix->text.size;
+    *out = n <= text.size && pd_chars_equal(pd_chars_part(text, at_end ? text.size - n : 0, n), affix->text);
+    return PERIDOT_OK;
+}
+
+static peridot_status has_affix(struct pd_value *out, struct pd_render *r, const struct pd_value *a, bool at_end)
+{
+    size_t from, to;
+    bool found = false;
+    const struct pd_value affixes = a[1];
+    PD_TRY(part_between(&from, &to, r, a->text, a + 2));
+    *out = pd_value_bool(false);
+    if (from > to) return PERIDOT_OK;
+    const struct pd_chars text = pd_chars_part(a->text, from, to - from);
+    const bool many = affixes.type == PD_TUPLE;
+    for (size_t i = 0; i < (many ? affixes.list.n : 1) && !found; i++)
+        PD_TRY(affix_is(&found, r, text, many ? &affixes.list.at[i] : &affixes, at_end));
+    *out = pd_value_bool(found);
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_str_startswith)
+{
+    (void)args;
+    return has_affix(out, r, a, false);
+}
+
+PD_BUILTIN(pd_str_endswith)
+{
+    (void)args;
+    return has_affix(out, r, a, true);
+}
+
+/* The index of the character where a[1] is; -1: nowhere. */
+static peridot_status find(struct pd_value *out, struct pd_render *r, const struct pd_value *a, bool last)
+{
+    size_t from, to, at;
+    PD_TRY(need_text(r, &a[1]));
+    PD_TRY(part_between(&from, &to, r, a->text, a + 2));
+    const struct pd_chars text = pd_chars_part(a->text, 0, to);
+    if (last) PD_TRY(pd_chars_find_last(&at, r, text, a[1].text, to));
+    else PD_TRY(pd_chars_find(&at, r, text, a[1].text, from));
+    const bool found = at != SIZE_MAX && at >= from && from <= to;
+    PD_TRY(pd_render_scan(r, found ? at : 0));
+    *out = pd_value_int(found ? (int64_t)pd_chars_count(pd_chars_part(text, 0, at)) : -1, false);
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_str_find)
+{
+    (void)args;
+    return find(out, r, a, false);
+}
+
+PD_BUILTIN(pd_str_rfind)
+{
+    (void)args;
+    return find(out, r, a, true);
+}
+
+PD_BUILTIN(pd_str_index)
+{
+    (void)args;
+    PD_TRY(find(out, r, a, false));
+    return out->i < 0 ? pd_render_fail(r, "index does not find the text") : PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_str_rindex)
+{
+    (void)args;
+    PD_TRY(find(out, r, a, true));
+    return out->i < 0 ? pd_render_fail(r, "rindex does not find the text") : PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_str_count)
+{
+    size_t from, to, at;
+    int64_t n = 0;
+    (void)args;
+    PD_TRY(need_text(r, &a[1]));
+    PD_TRY(part_between(&from, &to, r, a->text, a + 2));
+    const struct pd_chars text = pd_chars_part(a->text, 0, to);
+    if (a[1].text.size == 0 && from <= to) n = (int64_t)pd_chars_count(pd_chars_part(text, from, to - from)) + 1;
+    while (a[1].text.size) {
+        PD_TRY(pd_chars_find(&at, r, text, a[1].text, from));
+        if (at == SIZE_MAX) break;
+        from = at + a[1].text.size;
+        n++;
+    }
+    *out = pd_value_int(n, false);
+    return PERIDOT_OK;
+}
+
+static peridot_status lacks(struct pd_value *out, struct pd_render *r, const struct pd_value *a,
+                            enum pd_unicode_class which)
+{
+    size_t at;
+    PD_TRY(pd_unicode_find(&at, r, a->text, 0, which));
+    *out = pd_value_bool(a->text.size && at == SIZE_MAX);
+    return PERIDOT_OK;
+}
+
+#define CLASS(name, which)              \
+    PD_BUILTIN(name)                    \
+    {                                   \
+        (void)args;                     \
+        return lacks(out, r, a, which); \
+    }
+CLASS(pd_str_isalpha, PD_UNICODE_NOT_ALPHA)
+CLASS(pd_str_isdigit, PD_UNICODE_NOT_DECIMAL)
+CLASS(pd_str_isalnum, PD_UNICODE_NOT_ALNUM)
+
+PD_BUILTIN(pd_str_isspace)
+{
+    (void)args;
+    PD_TRY(pd_render_scan(r, a->text.size));
+    *out = pd_value_bool(a->text.size && pd_chars_strip(a->text, NULL, PD_STRIP_LEFT).size == 0);
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_str_isascii)
+{
+    (void)args;
+    PD_TRY(pd_render_scan(r, a->text.size));
+    *out = pd_value_bool(pd_chars_is_ascii(a->text));
+    return PERIDOT_OK;
+}
+
+/* ---- texts: making others ---- */
+
+PD_BUILTIN(pd_str_join)
+{
+    struct pd_builder b = {.r = r};
+    struct pd_iterator it;
+    struct pd_value item;
+    const struct pd_value sep = *a;
+    bool done = false;
+    (void)args;
+    PD_TRY(pd_iterate(&it, r, &a[1]));
+    for (size_t i = 0;; i++) {
+        PD_TRY(pd_iterator_next(&item, &done, &it, r));
+        if (done) break;
+        PD_TRY(need_text(r, &item));
+        if (sep.markup) return pd_render_fail(r, "join by a text marked safe is not supported");
+        if (i) PD_TRY(pd_builder_add(&b, sep.text));
+        PD_TRY(pd_builder_add(&b, item.text));
+    }
+    *out = pd_builder_value(&b);
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_method_format)
+{
+    (void)a;
+    return pd_str_format(out, r, args);
+}
+
+static peridot_status remove_affix(struct pd_value *out, struct pd_render *r, const struct pd_value *a, bool at_end)
+{
+    bool found;
+    if (a->markup) return pd_render_fail(r, "removing a part of a text marked safe is not supported");
+    PD_TRY(affix_is(&found, r, a->text, &a[1], at_end));
+    const size_t n = found ? a[1].text.size : 0;
+    *out = pd_value_text(pd_chars_part(a->text, at_end ? 0 : n, a->text.size - n));
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_str_removeprefix)
+{
+    (void)args;
+    return remove_affix(out, r, a, false);
+}
+
+PD_BUILTIN(pd_str_removesuffix)
+{
+    (void)args;
+    return remove_affix(out, r, a, true);
+}
+
+static peridot_status partition(struct pd_value *out, struct pd_render *r, const struct pd_value *a, bool last)
+{
+    const struct pd_chars text = a->text, empty = {"", 0, pd_all_own};
+    size_t at;
+    PD_TRY(need_text(r, &a[1]));
+    if (a[1].text.size == 0) return pd_render_fail(r, "partition at an empty text");
+    if (a->markup) return pd_render_fail(r, "partition of a text marked safe is not supported");
+    if (last) PD_TRY(pd_chars_find_last(&at, r, text, a[1].text, text.size));
+    else PD_TRY(pd_chars_find(&at, r, text, a[1].text, 0));
+    const size_t n = a[1].text.size, end = at + n;
+    PD_TRY(pd_list_create(out, r, 3));
+    out->type = PD_TUPLE;
+    for (size_t i = 0; i < 3; i++) out->list.at[i] = pd_value_text(empty);
+    out->list.at[last ? 2 : 0] = pd_value_text(text);
+    if (at == SIZE_MAX) return PERIDOT_OK;
+    out->list.at[0] = pd_value_text(pd_chars_part(text, 0, at));
+    out->list.at[1] = pd_value_text(pd_chars_part(text, at, n));
+    out->list.at[2] = pd_value_text(pd_chars_part(text, end, text.size - end));
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_str_partition)
+{
+    (void)args;
+    return partition(out, r, a, false);
+}
+
+PD_BUILTIN(pd_str_rpartition)
+{
+    (void)args;
+    return partition(out, r, a, true);
+}
+
+PD_BUILTIN(pd_filter_wordcount)
+{
+    struct pd_chars text;
+    int64_t n = 0;
+    size_t at = 0;
+    (void)args;
+    PD_TRY(pd_value_string(&text, r, a));
+    for (;; n++) {
+        PD_TRY(pd_unicode_find(&at, r, text, at, PD_UNICODE_WORD));
+        if (at == SIZE_MAX) break;
+        PD_TRY(pd_unicode_find(&at, r, text, at, PD_UNICODE_NOT_WORD));
+        if (at == SIZE_MAX) {
+            n++;
+            break;
+        }
+    }
+    *out = pd_value_int(n, false);
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_filter_format)
+{
+    struct pd_value format;
+    struct pd_args values = {args->at + 1, args->n - 1, args->n_named, args->named};
+    PD_TRY(pd_filter_string(&format, r, a, args));
+    return pd_printf(out, r, &format, &values);
 }

@@ -1,6 +1,7 @@
-#include "text/template/number.h"
+#include "text/template/template_.h"
 
-#include "text/template/chars.h"
+#include "base/num.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -177,5 +178,104 @@ peridot_status pd_int_from_float(int64_t *out, bool *ok, struct pd_render *r, do
     if (!(f >= -9223372036854775808.0 && f < 9223372036854775808.0))
         return pd_render_fail(r, "an integer that does not fit 64 bits");
     *out = (int64_t)f;
+    return PERIDOT_OK;
+}
+
+/* ---- time ---- */
+
+static const char *const days[] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
+static const char *const months[] = {"January", "February", "March", "April", "May", "June", "July", "August",
+                                     "September", "October", "November", "December"};
+
+static const char *name_of(const char *const *names, int i, int n) { return i >= 0 && i < n ? names[i] : ""; }
+
+enum { DIRECTIVE_SIZE = 40 };
+
+/* flag: '-' no padding, '_' by spaces, '0' by zeros. */
+static bool write_number(char out[DIRECTIVE_SIZE], char c, const struct tm *t, char flag)
+{
+    const int hour = t->tm_hour % 12 ? t->tm_hour % 12 : 12, weekday = (t->tm_wday + 6) % 7 + 1;
+    const int year = t->tm_year + 1900;
+    const struct { char c; int width; int value; char pad; } numbers[] = {
+        {'Y', 1, year, '0'}, {'y', 2, year % 100, '0'}, {'C', 2, year / 100, '0'}, {'m', 2, t->tm_mon + 1, '0'},
+        {'d', 2, t->tm_mday, '0'}, {'e', 2, t->tm_mday, ' '}, {'H', 2, t->tm_hour, '0'}, {'I', 2, hour, '0'},
+        {'k', 2, t->tm_hour, ' '}, {'l', 2, hour, ' '}, {'M', 2, t->tm_min, '0'}, {'S', 2, t->tm_sec, '0'},
+        {'j', 3, t->tm_yday + 1, '0'}, {'u', 1, weekday, '0'}, {'w', 1, t->tm_wday, '0'},
+        {'U', 2, (t->tm_yday + 7 - t->tm_wday) / 7, '0'}, {'W', 2, (t->tm_yday + 8 - weekday) / 7, '0'}};
+    for (size_t i = 0; i < PD_COUNT(numbers); i++) {
+        if (numbers[i].c != c) continue;
+        const char pad = flag == '_' ? ' ' : flag == '0' ? '0' : numbers[i].pad;
+        const int width = flag == '-' ? 1 : numbers[i].width;
+        snprintf(out, DIRECTIVE_SIZE, pad == '0' ? "%0*d" : "%*d", width, numbers[i].value);
+        return true;
+    }
+    return false;
+}
+
+static bool write_directive(char out[DIRECTIVE_SIZE], char c, const struct tm *t, char flag);
+
+/* Directives that stand for several. */
+static bool write_combined(char out[DIRECTIVE_SIZE], char c, const struct tm *t)
+{
+    static const struct { char c; const char *as; } combined[] = {
+        {'D', "%m/%d/%y"}, {'F', "%Y-%m-%d"}, {'R', "%H:%M"}, {'T', "%H:%M:%S"}, {'x', "%m/%d/%y"}, {'X', "%H:%M:%S"},
+        {'r', "%I:%M:%S %p"}, {'c', "%a %b %e %H:%M:%S %Y"}, {'h', "%b"}};
+    char part[DIRECTIVE_SIZE];
+    size_t at = 0;
+    for (size_t i = 0; i < PD_COUNT(combined); i++) {
+        if (combined[i].c != c) continue;
+        for (const char *s = combined[i].as; *s; s++) {
+            const bool directive = *s == '%' && write_directive(part, *++s, t, 0);
+            at += (size_t)snprintf(out + at, DIRECTIVE_SIZE - at, directive ? "%s" : "%.1s", directive ? part : s);
+        }
+        return true;
+    }
+    return false;
+}
+
+/* What one directive stands for, in the C locale. */
+static bool write_directive(char out[DIRECTIVE_SIZE], char c, const struct tm *t, char flag)
+{
+    *out = 0;
+    if (write_number(out, c, t, flag)) return true;
+    if (flag) return false;
+    switch (c) {
+    case 'A': snprintf(out, DIRECTIVE_SIZE, "%s", name_of(days, t->tm_wday, 7)); break;
+    case 'a': snprintf(out, DIRECTIVE_SIZE, "%.3s", name_of(days, t->tm_wday, 7)); break;
+    case 'B': snprintf(out, DIRECTIVE_SIZE, "%s", name_of(months, t->tm_mon, 12)); break;
+    case 'b': snprintf(out, DIRECTIVE_SIZE, "%.3s", name_of(months, t->tm_mon, 12)); break;
+    case 'p': snprintf(out, DIRECTIVE_SIZE, "%s", t->tm_hour < 12 ? "AM" : "PM"); break;
+    case 'P': snprintf(out, DIRECTIVE_SIZE, "%s", t->tm_hour < 12 ? "am" : "pm"); break;
+    case 'Z': case 'z': break;   /* the time has no zone */
+    case 'f': snprintf(out, DIRECTIVE_SIZE, "000000"); break;
+    case 'n': snprintf(out, DIRECTIVE_SIZE, "\n"); break;
+    case 't': snprintf(out, DIRECTIVE_SIZE, "\t"); break;
+    case '%': snprintf(out, DIRECTIVE_SIZE, "%%"); break;
+    default: return write_combined(out, c, t);
+    }
+    return true;
+}
+
+PD_BUILTIN(pd_function_strftime_now)
+{
+    struct pd_builder b = {.r = r};
+    char text[DIRECTIVE_SIZE], shown[PD_SHOWN_SIZE];
+    (void)args;
+    if (a[1].type != PD_TEXT) return pd_render_fail(r, "strftime_now is given a %s", pd_value_type_name(&a[1]));
+    const struct pd_chars format = a[1].text;
+    for (size_t i = 0; i < format.size; i++) {
+        const size_t begin = i;
+        if (format.data[i] != '%') {
+            PD_TRY(pd_builder_add(&b, pd_chars_part(format, i, 1)));
+            continue;
+        }
+        char c = ++i < format.size ? format.data[i] : 0, flag = c == '-' || c == '_' || c == '0' ? c : 0;
+        if (flag) c = ++i < format.size ? format.data[i] : 0;
+        if (!write_directive(text, c, &r->in->now, flag))
+            return pd_render_fail(r, "%s in strftime_now is not supported",
+                                  pd_utf8_shown(shown, format.data + begin, pd_min(i + 1, format.size) - begin));
+        PD_TRY(pd_builder_string(&b, text, pd_chars_is_own(pd_chars_part(format, begin, i + 1 - begin))));
+    }
+    *out = pd_builder_value(&b);
     return PERIDOT_OK;
 }

@@ -1,36 +1,12 @@
-#include "text/template/filters_text.h"
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "text/template/template_.h"
 
 #include "base/num.h"
-#include "text/template/filters_list.h"
-#include "text/template/iterate.h"
-#include "text/template/number.h"
-#include "text/template/operators.h"
-#include "text/template/print.h"
-#include "text/template/printf.h"
-#include "text/template/strings.h"
-#include "text/template/unicode.h"
 
 #include <math.h>
+#include <pcre2.h>
 #include <stdio.h>
 #include <string.h>
-
-PD_BUILTIN(pd_filter_string)
-{
-    struct pd_chars text;
-    const bool markup = a->markup;
-    (void)args;
-    PD_TRY(pd_value_string(&text, r, a));
-    *out = pd_value_text(text);
-    out->markup = markup;
-    return PERIDOT_OK;
-}
-
-PD_BUILTIN(pd_filter_safe)
-{
-    PD_TRY(pd_filter_string(out, r, a, args));
-    out->markup = true;
-    return PERIDOT_OK;
-}
 
 PD_BUILTIN(pd_filter_escape)
 {
@@ -181,44 +157,26 @@ PD_BUILTIN(pd_filter_xmlattr)
     return PERIDOT_OK;
 }
 
-/* Words of the filter begin after white space and opening brackets, and after a hyphen. */
-PD_BUILTIN(pd_filter_title)
+/* `otherwise` where an argument was not given, or is none. */
+static peridot_status take_size(size_t *out, struct pd_render *r, const struct pd_value *v, size_t otherwise)
 {
-    struct pd_builder b = {.r = r};
-    struct pd_chars text;
-    uint32_t code;
-    size_t begin = 0, n;
-    bool between = true;
-    const bool markup = a->markup;
-    (void)args;
-    PD_TRY(pd_value_string(&text, r, a));
-    for (size_t at = 0; at <= text.size; at += n) {
-        n = at < text.size ? pd_chars_next(&code, text, at) : 1;
-        const bool ends = at == text.size;
-        const bool gap = !ends && (pd_char_is_space(code) || (code < 0x80 && memchr("-({[<", (int)code, 5)));
-        if (gap == between && !ends) continue;
-        const struct pd_chars part = pd_chars_part(text, begin, at - begin);
-        PD_TRY(between ? pd_builder_add(&b, part) : pd_builder_add_capitalized(&b, part, false));
-        between = gap;
-        begin = at;
-    }
-    *out = pd_builder_value(&b);
-    out->markup = markup;
+    *out = otherwise;
+    if (v->type == PD_UNSET || v->type == PD_NONE) return PERIDOT_OK;
+    if (v->type == PD_UNDEFINED) return pd_value_fail_undefined(r, v);
+    if (!pd_is_integer(v) || pd_value_integer(v) < 0) return pd_render_fail(r, "a width or length that is no count");
+    *out = (size_t)pd_value_integer(v);
     return PERIDOT_OK;
 }
 
-/* Of the texts of whatever it is given. */
-PD_BUILTIN(pd_filter_replace)
+static peridot_status take_text(struct pd_chars *out, struct pd_render *r, const struct pd_value *v,
+                                struct pd_chars otherwise)
 {
-    struct pd_value texts[4] = {a[0], a[1], a[2], a[3]};
-    for (size_t i = 0; i < 3; i++) {
-        PD_TRY(pd_value_string(&texts[i].text, r, &a[i]));
-        texts[i].type = PD_TEXT;
-        texts[i].markup = false;
-    }
-    if (a[3].type == PD_NONE) texts[3].type = PD_UNSET;
-    return pd_str_replace(out, r, texts, args);
+    *out = v->type == PD_TEXT ? v->text : otherwise;
+    const bool good = v->type == PD_TEXT || v->type == PD_UNSET || v->type == PD_NONE;
+    return good ? PERIDOT_OK : pd_render_fail(r, "a %s where a text is expected", pd_value_type_name(v));
 }
+
+/* ---- indent ---- */
 
 static peridot_status take_integer(int64_t *out, struct pd_render *r, const struct pd_value *v, int64_t otherwise)
 {
@@ -270,32 +228,232 @@ PD_BUILTIN(pd_filter_indent)
     return PERIDOT_OK;
 }
 
-PD_BUILTIN(pd_filter_wordcount)
+/* ---- truncate ---- */
+
+PD_BUILTIN(pd_filter_truncate)
 {
-    struct pd_chars text;
-    int64_t n = 0;
-    size_t at = 0;
+    struct pd_chars end, cut;
+    size_t length, leeway, space = SIZE_MAX;
+    struct pd_value all;
     (void)args;
-    PD_TRY(pd_value_string(&text, r, a));
-    for (;; n++) {
-        PD_TRY(pd_unicode_find(&at, r, text, at, PD_UNICODE_WORD));
-        if (at == SIZE_MAX) break;
-        PD_TRY(pd_unicode_find(&at, r, text, at, PD_UNICODE_NOT_WORD));
-        if (at == SIZE_MAX) {
-            n++;
-            break;
-        }
-    }
-    *out = pd_value_int(n, false);
+    if (a->type == PD_UNDEFINED) *out = *a;
+    if (a->type == PD_UNDEFINED) return PERIDOT_OK;
+    if (a->type != PD_TEXT || a->markup) return pd_render_fail(r, "truncate of what is no plain text");
+    PD_TRY(take_text(&end, r, &a[3], PD_CHARS("...")));
+    PD_TRY(take_size(&length, r, &a[1], 255));
+    PD_TRY(take_size(&leeway, r, &a[4], 5));
+    PD_TRY(pd_render_scan(r, 2 * a->text.size));
+    const size_t n_end = pd_chars_count(end), n = pd_chars_count(a->text);
+    if (length < n_end) return pd_render_fail(r, "truncate to less than its end");
+    *out = *a;
+    if (n <= length || n - length <= leeway) return PERIDOT_OK;
+    cut = pd_chars_part(a->text, 0, pd_chars_offset(a->text, length - n_end));
+    if (!pd_value_is_true(&a[2])) PD_TRY(pd_chars_find_last(&space, r, cut, PD_CHARS(" "), cut.size));
+    if (space != SIZE_MAX) cut.size = space;
+    PD_TRY(pd_chars_concat(&all, r, cut, end));
+    *out = all;
     return PERIDOT_OK;
 }
 
-PD_BUILTIN(pd_filter_format)
+/* ---- wordwrap, as Python's textwrap does it ---- */
+
+#define SPACE "[\\t\\n\\x0b\\x0c\\r ]"
+#define OTHER "[^\\t\\n\\x0b\\x0c\\r ]"
+#define LETTER "[\\p{L}\\p{Nl}\\p{No}_]"
+#define WORD "[\\p{L}\\p{N}_]"
+#define PUNCTUATED "[\\p{L}\\p{N}_!\"'&.,?]"
+
+/* White space, dashes between words, or a word up to a hyphen within it, to its end or to dashes. */
+static const char hyphenated[] = SPACE "+|(?<=" PUNCTUATED ")-{2,}(?=" WORD ")|" OTHER "+?(?:-(?:(?<=" LETTER LETTER
+    "-)|(?<=" LETTER "-" PUNCTUATED "-))(?=" LETTER "-?" LETTER ")|(?=" SPACE "|\\z)|(?<=" PUNCTUATED ")(?=-{2,}" WORD
+    "))";
+static const char plain[] = SPACE "+|" OTHER "+";
+
+struct wrap {
+    struct pd_builder b;
+    size_t width;
+    struct pd_chars newline;
+    bool breaks_words, at_hyphens;
+    pcre2_code *code;
+    pcre2_match_data *data;
+    /* of the line that is wrapped */
+    struct pd_chars text;
+    size_t from, to, n;              /* the chunk that comes next: its bytes, and how many characters they are */
+    size_t n_lines;
+};
+
+/* The next chunk; from == to: there is none. The pattern looks 4 characters back, and ahead as far as dashes go: it
+ * gets no more of the text than decides, as all that it gets is checked each time. */
+static peridot_status next_chunk(struct wrap *w)
 {
-    struct pd_value format;
-    struct pd_args values = {args->at + 1, args->n - 1, args->n_named, args->named};
-    PD_TRY(pd_filter_string(&format, r, a, args));
-    return pd_printf(out, r, &format, &values);
+    enum { LEAST = 256, MARGIN = 32 };
+    size_t begin = w->from = w->to;
+    if (w->from == w->text.size) return PERIDOT_OK;
+    for (int i = 0; i < 4 && begin; i++) begin = pd_chars_previous(w->text, begin);
+    for (size_t room = LEAST, size = 0, end = 0; end + MARGIN > size && begin + size < w->text.size; room *= 2) {
+        size = pd_min(w->text.size - begin, room);
+        PD_TRY(pd_render_spend(w->b.r, 4 + size / 16));
+        const int found = pcre2_match(w->code, (PCRE2_SPTR)w->text.data + begin, size, w->from - begin,
+                                      PCRE2_ANCHORED, w->data, NULL);
+        end = found > 0 ? pcre2_get_ovector_pointer(w->data)[1] : size;
+        w->to = begin + end;
+    }
+    w->n = pd_chars_count(pd_chars_part(w->text, w->from, w->to - w->from));
+    return PERIDOT_OK;
+}
+
+static bool is_blank(struct pd_chars text) { return pd_chars_strip(text, NULL, PD_STRIP_LEFT).size == 0; }
+
+/* Characters of the next chunk, which is too long for any line, that go on a line with so many left. */
+static size_t break_at(const struct wrap *w, size_t left)
+{
+    const struct pd_chars chunk = pd_chars_part(w->text, w->from, w->to - w->from);
+    size_t at = pd_chars_offset(chunk, left), hyphen = 0;
+    if (!w->at_hyphens || w->n <= left) return left;
+    for (size_t i = at; i-- > 1 && !hyphen;)
+        if (chunk.data[i] == '-') hyphen = i;
+    for (at = 0; at < hyphen; at++)
+        if (chunk.data[at] != '-') return pd_chars_count(pd_chars_part(chunk, 0, hyphen)) + 1;
+    return left;
+}
+
+/* A line: chunks as long as they fit, and what a long word fills up. */
+static peridot_status wrap_one(struct wrap *w)
+{
+    size_t used = 0, n_chunks = 0, last;
+    if (w->n_lines && is_blank(pd_chars_part(w->text, w->from, w->to - w->from))) PD_TRY(next_chunk(w));
+    const size_t begin = w->from;
+    for (last = begin; w->from < w->to && used + w->n <= w->width; n_chunks++) {
+        used += w->n;
+        last = w->from;
+        PD_TRY(next_chunk(w));
+    }
+    size_t end = w->from;
+    if (w->from < w->to && w->n > w->width && (w->breaks_words || n_chunks == 0)) {
+        const size_t n = w->breaks_words ? break_at(w, w->width - used) : w->n;
+        const struct pd_chars chunk = pd_chars_part(w->text, w->from, w->to - w->from);
+        last = w->from;
+        end = w->from += pd_chars_offset(chunk, n);
+        w->n -= n;
+        n_chunks++;
+        if (w->n == 0) PD_TRY(next_chunk(w));
+    }
+    if (n_chunks && is_blank(pd_chars_part(w->text, last, end - last))) n_chunks--, end = last;
+    if (n_chunks == 0) return PERIDOT_OK;
+    if (w->n_lines++) PD_TRY(pd_builder_add(&w->b, w->newline));
+    return pd_builder_add(&w->b, pd_chars_part(w->text, begin, end - begin));
+}
+
+static peridot_status wrap_text(struct wrap *w, struct pd_chars text)
+{
+    if (w->width == 0) return pd_render_fail(w->b.r, "lines of no width");
+    for (size_t at = 0; at < text.size;) {
+        const struct pd_line line = pd_line_at(text, at);
+        if (at) PD_TRY(pd_builder_add(&w->b, w->newline));
+        at += line.text.size + line.end_size;
+        w->text = line.text;
+        w->to = w->n_lines = 0;
+        PD_TRY(next_chunk(w));
+        while (w->from < w->to) PD_TRY(wrap_one(w));
+    }
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_filter_wordwrap)
+{
+    struct wrap w = {.b.r = r};
+    int error;
+    PCRE2_SIZE at;
+    (void)args;
+    if (a->type == PD_UNDEFINED) return pd_value_fail_undefined(r, a);
+    if (a->type != PD_TEXT) return pd_render_fail(r, "wordwrap of what is no text");
+    PD_TRY(take_size(&w.width, r, &a[1], 79));
+    PD_TRY(take_text(&w.newline, r, &a[3], PD_CHARS("\n")));
+    w.breaks_words = a[2].type == PD_UNSET || pd_value_is_true(&a[2]);
+    w.at_hyphens = a[4].type == PD_UNSET || pd_value_is_true(&a[4]);
+    PD_TRY(pd_render_spend(r, 150));
+    w.code = pcre2_compile((PCRE2_SPTR)(w.at_hyphens ? hyphenated : plain), PCRE2_ZERO_TERMINATED,
+                           PCRE2_UTF | PCRE2_MATCH_INVALID_UTF, &error, &at, NULL);
+    w.data = w.code ? pcre2_match_data_create(1, NULL) : NULL;
+    peridot_status status = w.data ? wrap_text(&w, a->text) : pd_fail_alloc(a->text.size, "a pattern of a template");
+    pcre2_match_data_free(w.data);
+    pcre2_code_free(w.code);
+    *out = pd_builder_value(&w.b);
+    return status;
+}
+
+/* ---- pprint ---- */
+
+enum { WIDTH = 80 };
+
+/* The value with its dicts in the order of their keys. */
+static peridot_status sort_dicts(struct pd_value *out, struct pd_render *r, const struct pd_value *v)
+{
+    struct pd_pair *pairs;
+    *out = *v;
+    PD_TRY(pd_render_spend(r, 1));
+    PD_TRY(pd_render_enter(r));
+    if (v->type == PD_DICT) {
+        PD_TRY(pd_dict_sorted(&pairs, r, v->dict));
+        PD_TRY(pd_dict_create(out, r, v->own));
+        for (size_t i = 0; i < v->dict->n; i++) {
+            struct pd_value value;
+            PD_TRY(sort_dicts(&value, r, &pairs[i].value));
+            PD_TRY(pd_dict_put(r, out->dict, &pairs[i].key, &value));
+        }
+    } else if (v->type == PD_LIST || v->type == PD_TUPLE) {
+        PD_TRY(pd_list_create(out, r, v->list.n));
+        out->type = v->type;
+        out->own = v->own;
+        for (size_t i = 0; i < v->list.n; i++) PD_TRY(sort_dicts(&out->list.at[i], r, &v->list.at[i]));
+    }
+    pd_render_leave(r);
+    return PERIDOT_OK;
+}
+
+static peridot_status add_line(struct pd_builder *b, size_t indent, bool own)
+{
+    PD_TRY(pd_builder_string(b, ",\n", own));
+    while (indent-- > 0) PD_TRY(pd_builder_string(b, " ", own));
+    return PERIDOT_OK;
+}
+
+/* In a line where there is room for it after `indent` characters and before `after`, else an item a line. */
+static peridot_status layout(struct pd_builder *b, const struct pd_value *v, size_t indent, size_t after)
+{
+    static const char *const open[] = {[PD_LIST] = "[", [PD_TUPLE] = "(", [PD_DICT] = "{"};
+    struct pd_builder line = {.r = b->r};
+    PD_TRY(pd_print_repr(&line, v));
+    const struct pd_chars text = pd_builder_value(&line).text;
+    const bool is_dict = v->type == PD_DICT, one = v->type == PD_TUPLE && v->list.n == 1;
+    const size_t n = is_dict ? v->dict->n : v->list.n;
+    if (pd_chars_count(text) + indent + after <= WIDTH) return pd_builder_add(b, text);
+    if (v->type == PD_TEXT) return pd_render_fail(b->r, "pprint of a long text is not supported");
+    if (!is_dict && v->type != PD_LIST && v->type != PD_TUPLE) return pd_builder_add(b, text);
+    PD_TRY(pd_builder_string(b, open[v->type], v->own));
+    PD_TRY(pd_render_enter(b->r));
+    for (size_t i = 0; i < n; i++) {
+        size_t at = indent + 1, before = b->size;
+        if (i) PD_TRY(add_line(b, indent + 1, v->own));
+        if (i) before = b->size;
+        if (is_dict) PD_TRY(pd_print_repr(b, &v->dict->at[i].key));
+        if (is_dict) PD_TRY(pd_builder_string(b, ": ", v->own));
+        if (is_dict) at += pd_chars_count((struct pd_chars){b->data + before, b->size - before, NULL});
+        PD_TRY(layout(b, is_dict ? &v->dict->at[i].value : &v->list.at[i], at, i + 1 < n ? 1 : after + 1 + one));
+    }
+    pd_render_leave(b->r);
+    return pd_builder_string(b, one ? ",)" : is_dict ? "}" : v->type == PD_LIST ? "]" : ")", v->own);
+}
+
+PD_BUILTIN(pd_filter_pprint)
+{
+    struct pd_builder b = {.r = r};
+    struct pd_value sorted;
+    (void)args;
+    PD_TRY(sort_dicts(&sorted, r, a));
+    PD_TRY(layout(&b, &sorted, 0, 0));
+    *out = pd_builder_value(&b);
+    return PERIDOT_OK;
 }
 
 /* ---- JSON ---- */
