@@ -220,6 +220,7 @@ static const struct { const char *source, *sentence; } failing[] = {
     {"{% macro m() %}{{ caller() }}{% endmacro %}{{ m() }}", "line 1: caller is undefined"},
     {"{% for a in l %}{{ loop(l) }}{% endfor %}", "line 1: a loop that is not recursive is called"},
     {"{{ l is test }}", "line 1: a list is no name"}, {"{{ m is filter }}", "line 1: a dict is no name"},
+    {"{{ range(a=2) }}", "line 1: the call of range takes no argument a"},
     {"{{ lipsum() }}", "line 1: random texts are not supported"},
     {"{{ s | wordwrap(0) }}", "line 1: lines of no width"},
     {"{{ ('x' * 90) | pprint }}", "line 1: pprint of a long text is not supported"},

@@ -1,3 +1,6 @@
+/* What programs call: the tables of filters, tests and functions, the binder that gives them their arguments, and those
+ * that apply another filter or test to each value. Filters are in builtins_*.c by what they
+ * are about; to add one, write its function there and its row here. */
 #include "text/template/template_.h"
 
 #include "base/num.h"
@@ -38,7 +41,7 @@ peridot_status pd_builtin_check(const struct pd_builtin *f, const char *kind, ui
     char what[PD_SHOWN_SIZE + 40], shown[PD_SHOWN_SIZE];
     bool given[PD_MAX_PARAMETERS + 1] = {false}, required;
     size_t size, place = 1;
-    if (strcmp(f->parameters, "*") == 0) return PERIDOT_OK;
+    if (f->any) return PERIDOT_OK;
     for (; named; named = named->next) {
         const struct pd_chars name = named->value.text;
         const size_t at = find_parameter(f, name);
@@ -57,27 +60,15 @@ peridot_status pd_builtin_call(struct pd_value *out, struct pd_render *r, const 
 {
     struct pd_value a[PD_MAX_PARAMETERS + 1] = {{.type = PD_UNSET}};
     size_t i = 0;
+    if (f->any) return f->any(out, r, args, f->which);
     PD_TRY(pd_builtin_check(f, "the call of", r->line, args->n, args->named));
-    if (strcmp(f->parameters, "*") == 0) {
-        a[0] = args->at[0];
-        return f->call(out, r, a, args);
-    }
     for (; i < args->n; i++) a[i] = args->at[i];
     for (const struct pd_code *named = args->named; named; named = named->next)
         a[find_parameter(f, named->value.text)] = args->at[i++];
-    return f->call(out, r, a, args);
+    return f->as ? f->as(out, r, a, f->which) : f->on(out, r, a);
 }
 
 /* ---- map ---- */
-
-/* One of the arguments with a name; NULL: it was not given. */
-static const struct pd_value *find_named(const struct pd_args *args, const char *name)
-{
-    size_t i = args->n;
-    for (const struct pd_code *named = args->named; named; named = named->next, i++)
-        if (pd_chars_are(named->value.text, name)) return &args->at[i];
-    return NULL;
-}
 
 /* The value with the iterator's other arguments behind it. */
 static peridot_status apply(struct pd_value *out, struct pd_render *r, const struct pd_iterator *it,
@@ -141,10 +132,12 @@ static peridot_status keep_builtin(struct pd_iterator *it, struct pd_render *r, 
     return PERIDOT_OK;
 }
 
-static PD_BUILTIN(map)
+static PD_BUILTIN_ANY(map)
 {
-    struct pd_iterator it = {.next = next_mapped, .source = *a};
-    const struct pd_value *attribute = find_named(args, "attribute"), *other = find_named(args, "default");
+    (void)which;
+    struct pd_iterator it = {.next = next_mapped, .source = args->at[0]};
+    const struct pd_value *attribute = pd_args_find(args, PD_CHARS("attribute")),
+                          *other = pd_args_find(args, PD_CHARS("default"));
     if (args->n > 1) {
         PD_TRY(keep_builtin(&it, r, args, 1, pd_filter_find));
     } else if (attribute && args->n_named == 1 + (other != NULL)) {
@@ -156,10 +149,12 @@ static PD_BUILTIN(map)
     return pd_iterator_keep(out, r, &it);
 }
 
-static peridot_status select_by(struct pd_value *out, struct pd_render *r, const struct pd_args *args, bool attribute,
-                                bool negated)
+enum { BY_ATTRIBUTE = 1, REJECT = 2 };
+
+static PD_BUILTIN_ANY(choose)
 {
-    struct pd_iterator it = {.next = next_selected, .source = args->at[0], .negated = negated};
+    const bool attribute = which & BY_ATTRIBUTE;
+    struct pd_iterator it = {.next = next_selected, .source = args->at[0], .negated = which & REJECT};
     const size_t test = attribute ? 2 : 1;
     if (args->n < test) return pd_render_fail(r, "an attribute to select by is not given");
     if (attribute) it.attribute = args->at[1];
@@ -168,109 +163,56 @@ static peridot_status select_by(struct pd_value *out, struct pd_render *r, const
     return pd_iterator_keep(out, r, &it);
 }
 
-static PD_BUILTIN(select_if)
-{
-    (void)a;
-    return select_by(out, r, args, false, false);
-}
-
-static PD_BUILTIN(reject_if)
-{
-    (void)a;
-    return select_by(out, r, args, false, true);
-}
-
-static PD_BUILTIN(selectattr)
-{
-    (void)a;
-    return select_by(out, r, args, true, false);
-}
-
-static PD_BUILTIN(rejectattr)
-{
-    (void)a;
-    return select_by(out, r, args, true, true);
-}
-
 /* ---- tests ---- */
 
-#define GIVE(condition)                     \
-    do {                                    \
-        (void)r, (void)args;                \
-        *out = pd_value_bool(condition);    \
-        return PERIDOT_OK;                  \
-    } while (0)
+#define OF(type) (1 << PD_##type)
+enum {
+    NUMBERS = OF(BOOL) | OF(INT) | OF(HUGE) | OF(FLOAT),
+    SEQUENCES = OF(UNDEFINED) | OF(TEXT) | OF(LIST) | OF(TUPLE) | OF(RANGE) | OF(DICT),
+    CALLABLE = OF(UNDEFINED) | OF(MACRO) | OF(FUNCTION) | OF(METHOD) | OF(LOOP) | OF(JOINER)
+};
 
-static PD_BUILTIN(is_defined) { GIVE(a->type != PD_UNDEFINED); }
-static PD_BUILTIN(is_undefined) { GIVE(a->type == PD_UNDEFINED); }
-static PD_BUILTIN(is_none) { GIVE(a->type == PD_NONE); }
-static PD_BUILTIN(is_boolean) { GIVE(a->type == PD_BOOL); }
-static PD_BUILTIN(is_true) { GIVE(a->type == PD_BOOL && a->b); }
-static PD_BUILTIN(is_false) { GIVE(a->type == PD_BOOL && !a->b); }
-static PD_BUILTIN(is_integer) { GIVE(a->type == PD_INT || a->type == PD_HUGE); }
-static PD_BUILTIN(is_float) { GIVE(a->type == PD_FLOAT); }
-static PD_BUILTIN(is_number) { GIVE(pd_is_number(a) || a->type == PD_HUGE); }
-static PD_BUILTIN(is_string) { GIVE(a->type == PD_TEXT); }
-static PD_BUILTIN(is_mapping) { GIVE(a->type == PD_DICT); }
-static PD_BUILTIN(is_iterable) { GIVE(pd_is_iterable(a)); }
-static PD_BUILTIN(is_callable) { GIVE(a->type >= PD_MACRO || a->type == PD_UNDEFINED); }
-static PD_BUILTIN(is_escaped) { GIVE(a->markup); }
-
-/* Of what is looked up in a dict of Python's. */
-static peridot_status check_hashable(const struct pd_render *r, const struct pd_value *v)
+static PD_BUILTIN_AS(has_type)
 {
-    const bool good = v->type != PD_LIST && v->type != PD_DICT;
-    return good ? PERIDOT_OK : pd_render_fail(r, "a %s is no name", pd_value_type_name(v));
+    (void)r;
+    return pd_give(out, pd_value_bool((unsigned)which >> a->type & 1));
 }
 
-static PD_BUILTIN(is_filter)
+static PD_BUILTIN_AS(is_bool)
 {
-    PD_TRY(check_hashable(r, a));
-    GIVE(a->type == PD_TEXT && r->is_filter(a));
+    (void)r;
+    return pd_give(out, pd_value_bool(a->type == PD_BOOL && a->b == (which != 0)));
 }
 
-static PD_BUILTIN(is_test)
+static PD_BUILTIN(is_iterable)
 {
-    PD_TRY(check_hashable(r, a));
-    GIVE(a->type == PD_TEXT && pd_test_find(a->text));
+    (void)r;
+    return pd_give(out, pd_value_bool(pd_is_iterable(a)));
 }
 
-static PD_BUILTIN(is_sequence)
+static PD_BUILTIN(is_escaped)
 {
-    GIVE(a->type == PD_TEXT || a->type == PD_DICT || a->type == PD_UNDEFINED ||
-         (pd_is_listed(a) && a->type != PD_VIEW));
+    (void)r;
+    return pd_give(out, pd_value_bool(a->markup));
 }
 
-static peridot_status remainder_is(struct pd_value *out, struct pd_render *r, const struct pd_value *v,
-                                   const struct pd_value *by, int64_t wanted)
+/* Whether there is a filter or a test of that name. What has no hash in Python can be no name. */
+static PD_BUILTIN_AS(is_named)
+{
+    if (a->type == PD_LIST || a->type == PD_DICT) return pd_render_fail(r, "a %s is no name", pd_value_type_name(a));
+    const bool found = a->type == PD_TEXT && (which ? pd_filter_find(a->text) : pd_test_find(a->text));
+    return pd_give(out, pd_value_bool(found));
+}
+
+/* `which`: what is left of the division by the argument, or by 2. */
+static PD_BUILTIN_AS(leaves)
 {
     struct pd_value rest;
-    const struct pd_value result = pd_value_int(wanted, false);
+    const struct pd_value two = pd_value_int(2, true), wanted = pd_value_int(which, false);
     bool equal;
-    PD_TRY(pd_operate(&rest, r, PD_OP('%', 0), v, by));
-    PD_TRY(pd_value_equals(&equal, r, &rest, &result));
-    *out = pd_value_bool(equal);
-    return PERIDOT_OK;
-}
-
-static PD_BUILTIN(is_odd)
-{
-    const struct pd_value two = pd_value_int(2, true);
-    (void)args;
-    return remainder_is(out, r, a, &two, 1);
-}
-
-static PD_BUILTIN(is_even)
-{
-    const struct pd_value two = pd_value_int(2, true);
-    (void)args;
-    return remainder_is(out, r, a, &two, 0);
-}
-
-static PD_BUILTIN(is_divisible)
-{
-    (void)args;
-    return remainder_is(out, r, a, &a[1], 0);
+    PD_TRY(pd_operate(&rest, r, PD_OP('%', 0), a, a[1].type == PD_UNSET ? &two : &a[1]));
+    PD_TRY(pd_value_equals(&equal, r, &rest, &wanted));
+    return pd_give(out, pd_value_bool(equal));
 }
 
 static bool is_same(const struct pd_value *a, const struct pd_value *b)
@@ -287,50 +229,33 @@ static bool is_same(const struct pd_value *a, const struct pd_value *b)
     }
 }
 
-static PD_BUILTIN(is_sameas) { GIVE(is_same(a, &a[1])); }
-
-static PD_BUILTIN(is_in)
+static PD_BUILTIN(is_sameas)
 {
-    bool found;
-    PD_TRY(pd_contains(&found, r, &a[1], a));
-    GIVE(found);
+    (void)r;
+    return pd_give(out, pd_value_bool(is_same(a, &a[1])));
 }
 
-static peridot_status compare(struct pd_value *out, struct pd_render *r, const struct pd_value *a, unsigned op)
+static PD_BUILTIN_AS(compare)
 {
     bool holds;
-    PD_TRY(pd_compare(&holds, r, op, a, &a[1]));
-    *out = pd_value_bool(holds);
-    return PERIDOT_OK;
+    PD_TRY(pd_compare(&holds, r, (unsigned)which, a, &a[1]));
+    return pd_give(out, pd_value_bool(holds));
 }
-
-#define COMPARISON(name, op)        \
-    static PD_BUILTIN(name)                \
-    {                               \
-        (void)args;                 \
-        return compare(out, r, a, op); \
-    }
-COMPARISON(is_eq, PD_OP('=', '='))
-COMPARISON(is_ne, PD_OP('!', '='))
-COMPARISON(is_lt, PD_OP('<', 0))
-COMPARISON(is_le, PD_OP('<', '='))
-COMPARISON(is_gt, PD_OP('>', 0))
-COMPARISON(is_ge, PD_OP('>', '='))
 
 /* ---- functions ---- */
 
 static PD_BUILTIN(raise_exception)
 {
     struct pd_chars text;
-    (void)out, (void)args;
+    (void)out;
     PD_TRY(pd_value_string(&text, r, &a[1]));
     if (text.size == 0 || !text.data[0])
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "the chat template refuses the conversation");
     return pd_fail(PERIDOT_ERROR_ARGUMENT, "%.*s", (int)pd_min(text.size, 900), text.data);
 }
 
-/* dict(pairs or dict, name=value, ...) */
-static peridot_status fill(struct pd_value *out, struct pd_render *r, const struct pd_args *args)
+/* dict(pairs or dict, name=value, ...), and namespace. */
+static PD_BUILTIN_ANY(make_dict)
 {
     struct pd_iterator it;
     struct pd_value item, pair;
@@ -350,24 +275,11 @@ static peridot_status fill(struct pd_value *out, struct pd_render *r, const stru
         if (pair.list.n != 2) return pd_render_fail(r, "a dict is made of pairs");
         PD_TRY(pd_dict_put(r, out->dict, &pair.list.at[0], &pair.list.at[1]));
     }
-    size_t i = args->n;
+    size_t n = args->n;
     for (const struct pd_code *named = args->named; named; named = named->next)
-        PD_TRY(pd_dict_put(r, out->dict, &named->value, &args->at[i++]));
-    return PERIDOT_OK;
-}
-
-static PD_BUILTIN(make_dict)
-{
-    (void)a;
-    return fill(out, r, args);
-}
-
-static PD_BUILTIN(make_namespace)
-{
-    (void)a;
-    PD_TRY(fill(out, r, args));
-    out->type = PD_NAMESPACE;
-    for (size_t i = 0; i < out->dict->n; i++) {
+        PD_TRY(pd_dict_put(r, out->dict, &named->value, &args->at[n++]));
+    out->type = (unsigned char)which;
+    for (size_t i = 0; i < out->dict->n && which == PD_NAMESPACE; i++) {
         const struct pd_value *key = &out->dict->at[i].key;
         if (key->type == PD_TEXT && key->text.size && key->text.data[0] == '_')
             return pd_render_fail(r, "a namespace's member begins with an underscore");
@@ -380,7 +292,7 @@ static PD_BUILTIN(make_range)
 {
     enum { MAX = 100000 };
     int64_t b[3] = {0, 0, 1};
-    const size_t n = args->n - 1;
+    const size_t n = a[3].type != PD_UNSET ? 3 : a[2].type != PD_UNSET ? 2 : 1;
     bool own = true;
     for (size_t i = 1; i <= n; i++) {
         if (a[i].type == PD_UNDEFINED) return pd_value_fail_undefined(r, &a[i]);
@@ -414,9 +326,9 @@ static peridot_status create_cycle(struct pd_value *out, struct pd_render *r, en
     return PERIDOT_OK;
 }
 
-static PD_BUILTIN(make_cycler)
+static PD_BUILTIN_ANY(make_cycler)
 {
-    (void)a;
+    (void)which;
     if (args->n < 2 || args->n_named) return pd_render_fail(r, "a cycler has nothing to choose from");
     return create_cycle(out, r, PD_CYCLER, args->at + 1, args->n - 1);
 }
@@ -424,84 +336,74 @@ static PD_BUILTIN(make_cycler)
 static PD_BUILTIN(make_joiner)
 {
     const struct pd_value usual = pd_value_text(PD_CHARS(", "));
-    (void)args;
     return create_cycle(out, r, PD_JOINER, a[1].type == PD_UNSET ? &usual : &a[1], 1);
 }
 
-static PD_BUILTIN(lipsum)
+static PD_BUILTIN_ANY(lipsum)
 {
-    (void)out, (void)a, (void)args;
+    (void)out, (void)args, (void)which;
     return pd_render_fail(r, "random texts are not supported");
 }
 
 /* ---- tables ---- */
 
 static const struct pd_builtin filters[] = {
-    {"abs", "", pd_filter_abs}, {"attr", "name!", pd_filter_attr},
-    {"batch", "linecount! fill_with", pd_filter_batch}, {"capitalize", "", pd_str_capitalize},
-    {"center", "width", pd_str_center}, {"count", "", pd_filter_length},
-    {"d", "default_value boolean", pd_filter_default}, {"default", "default_value boolean", pd_filter_default},
-    {"dictsort", "case_sensitive by reverse", pd_filter_dictsort}, {"e", "", pd_filter_escape},
-    {"escape", "", pd_filter_escape}, {"first", "", pd_filter_first}, {"float", "default", pd_filter_float},
-    {"forceescape", "", pd_filter_forceescape}, {"format", "*", pd_filter_format},
-    {"groupby", "attribute! default case_sensitive", pd_filter_groupby},
-    {"indent", "width first blank", pd_filter_indent},
-    {"int", "default base", pd_filter_int}, {"items", "", pd_filter_items}, {"join", "d attribute", pd_filter_join},
-    {"last", "", pd_filter_last}, {"length", "", pd_filter_length}, {"list", "", pd_filter_list},
-    {"lower", "", pd_str_lower}, {"map", "*", map}, {"max", "case_sensitive attribute", pd_filter_max},
-    {"min", "case_sensitive attribute", pd_filter_min}, {"pprint", "", pd_filter_pprint},
-    {"reject", "*", reject_if}, {"rejectattr", "*", rejectattr},
-    {"replace", "old! new! count", pd_filter_replace}, {"reverse", "", pd_filter_reverse},
-    {"round", "precision method", pd_filter_round}, {"safe", "", pd_filter_safe}, {"select", "*", select_if},
-    {"selectattr", "*", selectattr}, {"slice", "slices! fill_with", pd_filter_slice},
-    {"sort", "reverse case_sensitive attribute", pd_filter_sort},
-    {"string", "", pd_filter_string}, {"striptags", "", pd_filter_striptags},
-    {"sum", "attribute start", pd_filter_sum}, {"title", "", pd_filter_title},
-    {"tojson", "ensure_ascii indent separators sort_keys", pd_filter_tojson}, {"trim", "chars", pd_str_strip},
-    {"truncate", "length killwords end leeway", pd_filter_truncate},
-    {"unique", "case_sensitive attribute", pd_filter_unique}, {"upper", "", pd_str_upper},
-    {"urlencode", "", pd_filter_urlencode}, {"wordcount", "", pd_filter_wordcount},
-    {"wordwrap", "width break_long_words wrapstring break_on_hyphens", pd_filter_wordwrap},
-    {"xmlattr", "autospace", pd_filter_xmlattr},
-};
+    PD_ON("abs", "", pd_filter_abs), PD_ON("attr", "name!", pd_filter_attr),
+    PD_ON("batch", "linecount! fill_with", pd_filter_batch), PD_AS("capitalize", "", pd_str_case, PD_CAPITALIZED),
+    PD_AS("center", "width", pd_str_pad, 'c'), PD_ON("count", "", pd_filter_length),
+    PD_ON("d", "default_value boolean", pd_filter_default),
+    PD_ON("default", "default_value boolean", pd_filter_default),
+    PD_ON("dictsort", "case_sensitive by reverse", pd_filter_dictsort), PD_ON("e", "", pd_filter_escape),
+    PD_ON("escape", "", pd_filter_escape), PD_AS("first", "", pd_filter_end, false),
+    PD_ON("float", "default", pd_filter_float), PD_ON("forceescape", "", pd_filter_forceescape),
+    PD_ANY("format", pd_filter_format, 0), PD_ON("groupby", "attribute! default case_sensitive", pd_filter_groupby),
+    PD_ON("indent", "width first blank", pd_filter_indent), PD_ON("int", "default base", pd_filter_int),
+    PD_ON("items", "", pd_filter_items), PD_ON("join", "d attribute", pd_filter_join),
+    PD_AS("last", "", pd_filter_end, true), PD_ON("length", "", pd_filter_length), PD_ON("list", "", pd_filter_list),
+    PD_AS("lower", "", pd_str_case, PD_LOWER), PD_ANY("map", map, 0),
+    PD_AS("max", "case_sensitive attribute", pd_filter_extreme, true),
+    PD_AS("min", "case_sensitive attribute", pd_filter_extreme, false), PD_ON("pprint", "", pd_filter_pprint),
+    PD_ANY("reject", choose, REJECT), PD_ANY("rejectattr", choose, REJECT | BY_ATTRIBUTE),
+    PD_ON("replace", "old! new! count", pd_filter_replace), PD_ON("reverse", "", pd_filter_reverse),
+    PD_ON("round", "precision method", pd_filter_round), PD_ON("safe", "", pd_filter_safe), PD_ANY("select", choose, 0),
+    PD_ANY("selectattr", choose, BY_ATTRIBUTE), PD_ON("slice", "slices! fill_with", pd_filter_slice),
+    PD_ON("sort", "reverse case_sensitive attribute", pd_filter_sort), PD_ON("string", "", pd_filter_string),
+    PD_ON("striptags", "", pd_filter_striptags), PD_ON("sum", "attribute start", pd_filter_sum),
+    PD_ON("title", "", pd_filter_title), PD_ON("tojson", "ensure_ascii indent separators sort_keys", pd_filter_tojson),
+    PD_AS("trim", "chars", pd_str_strip, PD_STRIP_LEFT | PD_STRIP_RIGHT),
+    PD_ON("truncate", "length killwords end leeway", pd_filter_truncate),
+    PD_ON("unique", "case_sensitive attribute", pd_filter_unique), PD_AS("upper", "", pd_str_case, PD_UPPER),
+    PD_ON("urlencode", "", pd_filter_urlencode), PD_ON("wordcount", "", pd_filter_wordcount),
+    PD_ON("wordwrap", "width break_long_words wrapstring break_on_hyphens", pd_filter_wordwrap),
+    PD_ON("xmlattr", "autospace", pd_filter_xmlattr), PD_END};
 
 static const struct pd_builtin tests[] = {
-    {"defined", "", is_defined}, {"undefined", "", is_undefined}, {"none", "", is_none}, {"boolean", "", is_boolean},
-    {"true", "", is_true}, {"false", "", is_false}, {"integer", "", is_integer}, {"float", "", is_float},
-    {"number", "", is_number}, {"string", "", is_string}, {"mapping", "", is_mapping},
-    {"iterable", "", is_iterable}, {"sequence", "", is_sequence}, {"callable", "", is_callable},
-    {"escaped", "", is_escaped}, {"filter", "", is_filter}, {"test", "", is_test}, {"odd", "", is_odd},
-    {"even", "", is_even}, {"divisibleby", "num!", is_divisible}, {"lower", "", pd_str_islower}, {"upper", "", pd_str_isupper},
-    {"sameas", "other!", is_sameas}, {"in", "seq!", is_in}, {"==", "other!", is_eq}, {"eq", "other!", is_eq},
-    {"equalto", "other!", is_eq}, {"!=", "other!", is_ne}, {"ne", "other!", is_ne}, {"<", "other!", is_lt},
-    {"lt", "other!", is_lt}, {"lessthan", "other!", is_lt}, {"<=", "other!", is_le}, {"le", "other!", is_le},
-    {">", "other!", is_gt}, {"gt", "other!", is_gt}, {"greaterthan", "other!", is_gt}, {">=", "other!", is_ge},
-    {"ge", "other!", is_ge},
-};
+    PD_AS("defined", "", has_type, ~OF(UNDEFINED)), PD_AS("undefined", "", has_type, OF(UNDEFINED)),
+    PD_AS("none", "", has_type, OF(NONE)), PD_AS("boolean", "", has_type, OF(BOOL)), PD_AS("true", "", is_bool, true),
+    PD_AS("false", "", is_bool, false), PD_AS("integer", "", has_type, OF(INT) | OF(HUGE)),
+    PD_AS("float", "", has_type, OF(FLOAT)), PD_AS("number", "", has_type, NUMBERS),
+    PD_AS("string", "", has_type, OF(TEXT)), PD_AS("mapping", "", has_type, OF(DICT)),
+    PD_ON("iterable", "", is_iterable), PD_AS("sequence", "", has_type, SEQUENCES),
+    PD_AS("callable", "", has_type, CALLABLE), PD_ON("escaped", "", is_escaped), PD_AS("filter", "", is_named, true),
+    PD_AS("test", "", is_named, false), PD_AS("odd", "", leaves, 1), PD_AS("even", "", leaves, 0),
+    PD_AS("divisibleby", "num!", leaves, 0), PD_AS("lower", "", pd_str_is_case, PD_LOWER),
+    PD_AS("upper", "", pd_str_is_case, PD_UPPER), PD_ON("sameas", "other!", is_sameas),
+    PD_AS("in", "seq!", compare, PD_OP_IN), PD_AS("==", "other!", compare, PD_OP('=', '=')),
+    PD_AS("eq", "other!", compare, PD_OP('=', '=')), PD_AS("equalto", "other!", compare, PD_OP('=', '=')),
+    PD_AS("!=", "other!", compare, PD_OP('!', '=')), PD_AS("ne", "other!", compare, PD_OP('!', '=')),
+    PD_AS("<", "other!", compare, PD_OP('<', 0)), PD_AS("lt", "other!", compare, PD_OP('<', 0)),
+    PD_AS("lessthan", "other!", compare, PD_OP('<', 0)), PD_AS("<=", "other!", compare, PD_OP('<', '=')),
+    PD_AS("le", "other!", compare, PD_OP('<', '=')), PD_AS(">", "other!", compare, PD_OP('>', 0)),
+    PD_AS("gt", "other!", compare, PD_OP('>', 0)), PD_AS("greaterthan", "other!", compare, PD_OP('>', 0)),
+    PD_AS(">=", "other!", compare, PD_OP('>', '=')), PD_AS("ge", "other!", compare, PD_OP('>', '=')), PD_END};
 
+/* Those of range have no names in Python. */
 static const struct pd_builtin functions[] = {
-    {"raise_exception", "message!", raise_exception}, {"namespace", "*", make_namespace}, {"dict", "*", make_dict},
-    {"range", "a! b c", make_range}, {"strftime_now", "format!", pd_function_strftime_now}, {"cycler", "*", make_cycler},
-    {"joiner", "sep", make_joiner}, {"lipsum", "*", lipsum},
-};
+    PD_ON("raise_exception", "message!", raise_exception), PD_ANY("namespace", make_dict, PD_NAMESPACE),
+    PD_ANY("dict", make_dict, PD_DICT), PD_ON("range", "1! 2 3", make_range),
+    PD_ON("strftime_now", "format!", pd_function_strftime_now), PD_ANY("cycler", make_cycler, 0),
+    PD_ON("joiner", "sep", make_joiner), PD_ANY("lipsum", lipsum, 0), PD_END};
 
-const struct pd_builtin *pd_filter_find(struct pd_chars name)
-{
-    for (size_t i = 0; i < PD_COUNT(filters); i++)
-        if (pd_chars_are(name, filters[i].name)) return &filters[i];
-    return NULL;
-}
-
-const struct pd_builtin *pd_test_find(struct pd_chars name)
-{
-    for (size_t i = 0; i < PD_COUNT(tests); i++)
-        if (pd_chars_are(name, tests[i].name)) return &tests[i];
-    return NULL;
-}
-
-const struct pd_builtin *pd_function_find(struct pd_chars name)
-{
-    for (size_t i = 0; i < PD_COUNT(functions); i++)
-        if (pd_chars_are(name, functions[i].name)) return &functions[i];
-    return NULL;
-}
+const struct pd_builtin *pd_filter_find(struct pd_chars name) { return pd_builtin_find(filters, name); }
+const struct pd_builtin *pd_test_find(struct pd_chars name) { return pd_builtin_find(tests, name); }
+const struct pd_builtin *pd_function_find(struct pd_chars name) { return pd_builtin_find(functions, name); }

@@ -1,3 +1,4 @@
+/* Filters that write texts for a place: HTML and URLs, lines of a width, indented, as JSON; and those of numbers. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/template/template_.h"
 
@@ -10,7 +11,6 @@
 
 PD_BUILTIN(pd_filter_escape)
 {
-    (void)args;
     PD_TRY(pd_render_scan(r, a->type == PD_TEXT ? 4 * a->text.size : 0));
     return pd_value_escape(out, r, a);
 }
@@ -18,7 +18,7 @@ PD_BUILTIN(pd_filter_escape)
 PD_BUILTIN(pd_filter_forceescape)
 {
     struct pd_value text;
-    PD_TRY(pd_filter_string(&text, r, a, args));
+    PD_TRY(pd_filter_string(&text, r, a));
     text.markup = false;
     return pd_value_escape(out, r, &text);
 }
@@ -67,8 +67,7 @@ static peridot_status unescape(struct pd_value *out, struct pd_render *r, struct
         else PD_TRY(pd_builder_add(&b, part));
         if (!size) size = 1;
     }
-    *out = pd_builder_value(&b);
-    return PERIDOT_OK;
+    return pd_give(out, pd_builder_value(&b));
 }
 
 PD_BUILTIN(pd_filter_striptags)
@@ -79,8 +78,8 @@ PD_BUILTIN(pd_filter_striptags)
     PD_TRY(cut_out(&text.text, r, PD_CHARS("<"), PD_CHARS(">")));
     none[0] = text;
     none[1].type = none[2].type = PD_UNSET;
-    PD_TRY(pd_str_split(&text, r, none, args));
-    PD_TRY(pd_filter_join(&text, r, (struct pd_value[]){text, space, {.type = PD_UNSET}}, args));
+    PD_TRY(pd_str_split(&text, r, none, false));
+    PD_TRY(pd_filter_join(&text, r, (struct pd_value[]){text, space, {.type = PD_UNSET}}));
     return unescape(out, r, text.text);
 }
 
@@ -108,7 +107,6 @@ PD_BUILTIN(pd_filter_urlencode)
 {
     struct pd_builder b = {.r = r};
     struct pd_value pairs = *a, pair;
-    (void)args;
     const bool is_query = a->type != PD_TEXT && pd_is_iterable(a);
     if (a->type == PD_DICT) PD_TRY(pd_dict_view(&pairs, r, a->dict, PD_VIEW_ITEMS));
     if (is_query) PD_TRY(pd_value_list(&pairs, r, &pairs));
@@ -121,8 +119,7 @@ PD_BUILTIN(pd_filter_urlencode)
         PD_TRY(pd_builder_string(&b, "=", true));
         PD_TRY(quote_url(&b, &pair.list.at[1], true));
     }
-    *out = pd_builder_value(&b);
-    return PERIDOT_OK;
+    return pd_give(out, pd_builder_value(&b));
 }
 
 static peridot_status add_attribute(struct pd_builder *b, const struct pd_pair *pair)
@@ -143,7 +140,6 @@ static peridot_status add_attribute(struct pd_builder *b, const struct pd_pair *
 PD_BUILTIN(pd_filter_xmlattr)
 {
     struct pd_builder b = {.r = r};
-    (void)args;
     const bool space = a[1].type == PD_UNSET || pd_value_is_true(&a[1]);
     if (a->type == PD_UNDEFINED) return pd_value_fail_undefined(r, a);
     if (a->type != PD_DICT) return pd_render_fail(r, "xmlattr of a value of type %s", pd_value_type_name(a));
@@ -153,8 +149,7 @@ PD_BUILTIN(pd_filter_xmlattr)
         if (b.size || space) PD_TRY(pd_builder_string(&b, " ", true));
         PD_TRY(add_attribute(&b, pair));
     }
-    *out = pd_builder_value(&b);
-    return PERIDOT_OK;
+    return pd_give(out, pd_builder_value(&b));
 }
 
 /* `otherwise` where an argument was not given, or is none. */
@@ -209,7 +204,6 @@ PD_BUILTIN(pd_filter_indent)
     struct pd_builder b = {.r = r};
     struct pd_chars indent;
     const bool blank = pd_value_is_true(&a[3]), first = pd_value_is_true(&a[2]);
-    (void)args;
     if (a->type == PD_UNDEFINED) return pd_value_fail_undefined(r, a);
     if (a->type != PD_TEXT || a->markup) return pd_render_fail(r, "indent of what is no plain text");
     PD_TRY(take_indent(&indent, r, &a[1], 4));
@@ -224,8 +218,7 @@ PD_BUILTIN(pd_filter_indent)
         if (!line.end_size) break;
         PD_TRY(pd_builder_bytes(&b, "\n", 1, pd_chars_is_own(pd_chars_part(text, at - 1, 1))));
     }
-    *out = pd_builder_value(&b);
-    return PERIDOT_OK;
+    return pd_give(out, pd_builder_value(&b));
 }
 
 /* ---- truncate ---- */
@@ -235,7 +228,6 @@ PD_BUILTIN(pd_filter_truncate)
     struct pd_chars end, cut;
     size_t length, leeway, space = SIZE_MAX;
     struct pd_value all;
-    (void)args;
     if (a->type == PD_UNDEFINED) *out = *a;
     if (a->type == PD_UNDEFINED) return PERIDOT_OK;
     if (a->type != PD_TEXT || a->markup) return pd_render_fail(r, "truncate of what is no plain text");
@@ -364,7 +356,6 @@ PD_BUILTIN(pd_filter_wordwrap)
     struct wrap w = {.b.r = r};
     int error;
     PCRE2_SIZE at;
-    (void)args;
     if (a->type == PD_UNDEFINED) return pd_value_fail_undefined(r, a);
     if (a->type != PD_TEXT) return pd_render_fail(r, "wordwrap of what is no text");
     PD_TRY(take_size(&w.width, r, &a[1], 79));
@@ -449,11 +440,9 @@ PD_BUILTIN(pd_filter_pprint)
 {
     struct pd_builder b = {.r = r};
     struct pd_value sorted;
-    (void)args;
     PD_TRY(sort_dicts(&sorted, r, a));
     PD_TRY(layout(&b, &sorted, 0, 0));
-    *out = pd_builder_value(&b);
-    return PERIDOT_OK;
+    return pd_give(out, pd_builder_value(&b));
 }
 
 /* ---- JSON ---- */
@@ -462,7 +451,6 @@ PD_BUILTIN(pd_filter_tojson)
 {
     struct pd_builder b = {.r = r};
     struct pd_json_style style = {.comma = PD_CHARS(", "), .colon = PD_CHARS(": ")};
-    (void)args;
     style.ascii = pd_value_is_true(&a[1]);
     style.sorted = pd_value_is_true(&a[4]);
     style.lines = a[2].type != PD_UNSET && a[2].type != PD_NONE;
@@ -476,8 +464,7 @@ PD_BUILTIN(pd_filter_tojson)
         style.colon = a[3].list.at[1].text;
     }
     PD_TRY(pd_print_json(&b, a, &style));
-    *out = pd_builder_value(&b);
-    return PERIDOT_OK;
+    return pd_give(out, pd_builder_value(&b));
 }
 
 /* ---- numbers ---- */
@@ -487,7 +474,6 @@ PD_BUILTIN(pd_filter_int)
     int64_t i = 0, base;
     bool ok = false;
     double f;
-    (void)args;
     if (a->type == PD_UNDEFINED) return pd_value_fail_undefined(r, a);
     PD_TRY(take_integer(&base, r, &a[2], 10));
     if (a->type == PD_HUGE) return pd_render_fail(r, "an integer that does not fit 64 bits");
@@ -509,7 +495,6 @@ PD_BUILTIN(pd_filter_float)
 {
     double f = 0;
     bool ok = pd_is_number(a);
-    (void)args;
     if (a->type == PD_UNDEFINED) return pd_value_fail_undefined(r, a);
     if (ok) f = pd_value_double(a);
     if (a->type == PD_HUGE) f = (double)a->u, ok = true;
@@ -524,7 +509,6 @@ PD_BUILTIN(pd_filter_abs)
 {
     const struct pd_value zero = pd_value_int(0, true);
     bool below = false;
-    (void)args;
     if (pd_is_number(a)) PD_TRY(pd_compare(&below, r, '<', a, &zero));
     PD_TRY(pd_negate(out, r, a, below || (a->type == PD_FLOAT && signbit(a->f))));
     return PERIDOT_OK;
@@ -541,8 +525,7 @@ static peridot_status round_common(struct pd_value *out, struct pd_render *r, co
     bool ok;
     double f = 0;
     if (pd_is_integer(v) && digits >= 0) {
-        *out = pd_value_int(pd_value_integer(v), v->own);
-        return PERIDOT_OK;
+        return pd_give(out, pd_value_int(pd_value_integer(v), v->own));
     }
     if (pd_is_integer(v) || digits < 0 || digits > 50) return fail_digits(r, digits);
     *out = *v;
@@ -559,7 +542,6 @@ PD_BUILTIN(pd_filter_round)
 {
     int64_t digits;
     const struct pd_chars method = a[2].type == PD_TEXT ? a[2].text : PD_CHARS("common");
-    (void)args;
     PD_TRY(take_integer(&digits, r, &a[1], 0));
     if (a->type == PD_UNDEFINED) return pd_value_fail_undefined(r, a);
     if (!pd_is_number(a)) return pd_render_fail(r, "a %s cannot be rounded", pd_value_type_name(a));

@@ -1,3 +1,4 @@
+/* Filters of what can be iterated: elements, order, groups. Sorting merges, so that a hostile list stays cheap. */
 #include "text/template/template_.h"
 
 #include "base/num.h"
@@ -8,7 +9,7 @@
 
 PD_BUILTIN(pd_filter_default)
 {
-    (void)r, (void)args;
+    (void)r;
     const bool replaced = a->type == PD_UNDEFINED || (pd_value_is_true(&a[2]) && !pd_value_is_true(a));
     if (!replaced) *out = a[0];
     else *out = a[1].type == PD_UNSET ? pd_value_text(PD_CHARS("")) : a[1];
@@ -18,7 +19,6 @@ PD_BUILTIN(pd_filter_default)
 PD_BUILTIN(pd_filter_length)
 {
     bool known;
-    (void)args;
     PD_TRY(pd_render_scan(r, a->type == PD_TEXT ? 2 * a->text.size : 0));
     *out = pd_value_int((int64_t)pd_value_length(&known, a), false);
     return known ? PERIDOT_OK : pd_render_fail(r, "a value of type %s has no length", pd_value_type_name(a));
@@ -26,7 +26,6 @@ PD_BUILTIN(pd_filter_length)
 
 PD_BUILTIN(pd_filter_list)
 {
-    (void)args;
     return pd_value_list(out, r, a);
 }
 
@@ -34,7 +33,6 @@ PD_BUILTIN(pd_filter_items)
 {
     struct pd_iterator it = {.next = NULL};
     struct pd_value view;
-    (void)args;
     if (a->type == PD_UNDEFINED) PD_TRY(pd_iterate(&it, r, a));
     else if (a->type != PD_DICT) return pd_render_fail(r, "items of a value of type %s", pd_value_type_name(a));
     if (a->type == PD_DICT) {
@@ -44,28 +42,15 @@ PD_BUILTIN(pd_filter_items)
     return pd_iterator_keep(out, r, &it);
 }
 
-static peridot_status take_first(struct pd_value *out, struct pd_render *r, struct pd_iterator *it)
+/* The first, or the last. */
+PD_BUILTIN_AS(pd_filter_end)
 {
+    struct pd_iterator it;
     bool done;
-    PD_TRY(pd_iterator_next(out, &done, it, r));
+    PD_TRY((which ? pd_iterate_backwards : pd_iterate)(&it, r, a));
+    PD_TRY(pd_iterator_next(out, &done, &it, r));
     if (done) *out = pd_value_undefined(PD_CHARS("an element of an empty sequence"));
     return PERIDOT_OK;
-}
-
-PD_BUILTIN(pd_filter_first)
-{
-    struct pd_iterator it;
-    (void)args;
-    PD_TRY(pd_iterate(&it, r, a));
-    return take_first(out, r, &it);
-}
-
-PD_BUILTIN(pd_filter_last)
-{
-    struct pd_iterator it;
-    (void)args;
-    PD_TRY(pd_iterate_backwards(&it, r, a));
-    return take_first(out, r, &it);
 }
 
 PD_BUILTIN(pd_filter_reverse)
@@ -75,7 +60,6 @@ PD_BUILTIN(pd_filter_reverse)
     struct pd_value all;
     bool done = false;
     const bool markup = a->markup;
-    (void)args;
     if (a->type == PD_ITERATOR) {   /* which is no sequence: a list of it is reversed */
         PD_TRY(pd_value_list(&all, r, a));
         PD_TRY(pd_iterate_backwards(&it, r, &all));
@@ -133,7 +117,6 @@ PD_BUILTIN(pd_filter_join)
     struct pd_value item;
     struct pd_chars separator = PD_CHARS("");
     bool done = false;
-    (void)args;
     if (a[1].type != PD_UNSET) PD_TRY(pd_value_string(&separator, r, &a[1]));
     PD_TRY(pd_iterate(&it, r, a));
     for (size_t i = 0;; i++) {
@@ -143,15 +126,10 @@ PD_BUILTIN(pd_filter_join)
         PD_TRY(pd_get_path(&item, r, &item, &a[2], NULL));
         PD_TRY(pd_print(&b, &item));
     }
-    *out = pd_builder_value(&b);
-    return PERIDOT_OK;
+    return pd_give(out, pd_builder_value(&b));
 }
 
 /* ---- order ---- */
-
-struct keyed {
-    struct pd_value key, value;
-};
 
 struct order {
     struct pd_render *r;
@@ -169,7 +147,7 @@ static peridot_status key_of(struct pd_value *out, const struct order *o, const 
         *out = key[0];
         return PERIDOT_OK;
     }
-    return pd_str_lower(out, o->r, key, NULL);
+    return pd_str_case(out, o->r, key, PD_LOWER);
 }
 
 static peridot_status is_before(bool *out, const struct order *o, const struct pd_value *a, const struct pd_value *b)
@@ -178,25 +156,14 @@ static peridot_status is_before(bool *out, const struct order *o, const struct p
     *out = false;
     if (o->in_lists) PD_TRY(pd_value_equals(&equal, o->r, a, b));
     if (equal) return PERIDOT_OK;
-    return o->reverse ? pd_compare(out, o->r, '>', a, b) : pd_compare(out, o->r, '<', a, b);
+    return pd_compare(out, o->r, o->reverse ? '>' : '<', a, b);
 }
 
-/* Stable, in either direction. */
-static peridot_status merge_sort(const struct order *o, struct keyed *at, struct keyed *spare, size_t n)
+static peridot_status pair_is_before(bool *out, struct pd_render *r, const void *order, const struct pd_pair *a,
+                                     const struct pd_pair *b)
 {
-    if (n < 2) return PERIDOT_OK;
-    const size_t half = n / 2;
-    size_t i = 0, k = half, to = 0;
-    bool before;
-    PD_TRY(merge_sort(o, at, spare, half));
-    PD_TRY(merge_sort(o, at + half, spare, n - half));
-    while (i < half && k < n) {
-        PD_TRY(is_before(&before, o, &at[k].key, &at[i].key));
-        spare[to++] = before ? at[k++] : at[i++];
-    }
-    while (i < half) spare[to++] = at[i++];
-    memcpy(at, spare, to * sizeof *at);
-    return PERIDOT_OK;
+    (void)r;
+    return is_before(out, order, &a->key, &b->key);
 }
 
 /* Sorts the list's values by what `path` says of each, or else `otherwise` (NULL: nothing). */
@@ -205,14 +172,13 @@ static peridot_status sort_list(struct pd_value *list, const struct order *o, co
 {
     const size_t n = list->list.n;
     struct pd_value *const values = list->list.at;
-    struct keyed *at, *spare;
+    struct pd_pair *at;
     PD_TRY(pd_render_alloc(&at, o->r, n, sizeof *at));
-    PD_TRY(pd_render_alloc(&spare, o->r, n, sizeof *spare));
     for (size_t i = 0; i < n; i++) {
         PD_TRY(key_of(&at[i].key, o, &values[i], path, otherwise));
         at[i].value = values[i];
     }
-    PD_TRY(merge_sort(o, at, spare, n));
+    PD_TRY(pd_pairs_sort(o->r, at, n, pair_is_before, o));
     PD_TRY(pd_list_create(list, o->r, n));
     for (size_t i = 0; i < n; i++) list->list.at[i] = at[i].value;
     return PERIDOT_OK;
@@ -221,7 +187,6 @@ static peridot_status sort_list(struct pd_value *list, const struct order *o, co
 PD_BUILTIN(pd_filter_sort)
 {
     const struct order o = {r, !pd_value_is_true(&a[2]), pd_value_is_true(&a[1]), true};
-    (void)args;
     if (a[3].type == PD_TEXT && a[3].text.size && memchr(a[3].text.data, ',', a[3].text.size))
         return pd_render_fail(r, "sorting by several attributes is not supported");
     PD_TRY(pd_value_list(out, r, a));
@@ -233,7 +198,6 @@ PD_BUILTIN(pd_filter_dictsort)
     const struct order o = {r, !pd_value_is_true(&a[1]), pd_value_is_true(&a[3]), false};
     const bool by_value = a[2].type == PD_TEXT && pd_chars_are(a[2].text, "value");
     const struct pd_value which = pd_value_int(by_value, true);
-    (void)args;
     if (a->type == PD_UNDEFINED) return pd_value_fail_undefined(r, a);
     if (a->type != PD_DICT) return pd_render_fail(r, "dictsort of a value of type %s", pd_value_type_name(a));
     if (!by_value && a[2].type != PD_UNSET && !(a[2].type == PD_TEXT && pd_chars_are(a[2].text, "key")))
@@ -250,7 +214,6 @@ PD_BUILTIN(pd_filter_unique)
     struct pd_value seen, all, key, *found;
     struct pd_iterator it;
     size_t n = 0;
-    (void)args;
     PD_TRY(pd_dict_create(&seen, r, true));
     PD_TRY(pd_value_list(&all, r, a));
     PD_TRY(pd_list_create(out, r, all.list.n));
@@ -266,35 +229,25 @@ PD_BUILTIN(pd_filter_unique)
     return pd_iterator_keep(out, r, &it);
 }
 
-static peridot_status find_extreme(struct pd_value *out, const struct order *o, const struct pd_value *a)
+/* The least, or the greatest. */
+PD_BUILTIN_AS(pd_filter_extreme)
 {
+    const struct order o = {r, !pd_value_is_true(&a[1]), which, false};
     struct pd_iterator it;
     struct pd_value item, key, best_key;
     bool done = false, better;
-    PD_TRY(pd_iterate(&it, o->r, a));
+    PD_TRY(pd_iterate(&it, r, a));
     for (size_t i = 0;; i++) {
-        PD_TRY(pd_iterator_next(&item, &done, &it, o->r));
+        PD_TRY(pd_iterator_next(&item, &done, &it, r));
         if (done && i == 0) *out = pd_value_undefined(PD_CHARS("an element of an empty sequence"));
         if (done) return PERIDOT_OK;
-        PD_TRY(key_of(&key, o, &item, &a[2], NULL));
+        PD_TRY(key_of(&key, &o, &item, &a[2], NULL));
         better = i == 0;
-        if (!better) PD_TRY(is_before(&better, o, &key, &best_key));
+        if (!better) PD_TRY(is_before(&better, &o, &key, &best_key));
         if (!better) continue;
         *out = item;
         best_key = key;
     }
-}
-
-PD_BUILTIN(pd_filter_min)
-{
-    (void)args;
-    return find_extreme(out, &(struct order){r, !pd_value_is_true(&a[1]), false, false}, a);
-}
-
-PD_BUILTIN(pd_filter_max)
-{
-    (void)args;
-    return find_extreme(out, &(struct order){r, !pd_value_is_true(&a[1]), true, false}, a);
 }
 
 PD_BUILTIN(pd_filter_sum)
@@ -302,7 +255,6 @@ PD_BUILTIN(pd_filter_sum)
     struct pd_iterator it;
     struct pd_value item, sum = a[2].type == PD_UNSET ? pd_value_int(0, true) : a[2];
     bool done = false;
-    (void)args;
     if (sum.type == PD_TEXT) return pd_render_fail(r, "sum of texts");
     PD_TRY(pd_iterate(&it, r, a));
     for (;;) {
@@ -335,7 +287,6 @@ static peridot_status iterate_over(struct pd_value *out, struct pd_render *r, co
 PD_BUILTIN(pd_filter_batch)
 {
     struct pd_value all, batches;
-    (void)args;
     if (!pd_is_integer(&a[1]) || pd_value_integer(&a[1]) < 1) return pd_render_fail(r, "batches of no size");
     const size_t n = (size_t)pd_value_integer(&a[1]);
     PD_TRY(pd_value_list(&all, r, a));
@@ -351,7 +302,6 @@ PD_BUILTIN(pd_filter_batch)
 PD_BUILTIN(pd_filter_slice)
 {
     struct pd_value all, slices;
-    (void)args;
     if (!pd_is_integer(&a[1]) || pd_value_integer(&a[1]) < 1) return pd_render_fail(r, "slices of no number");
     const size_t n = (size_t)pd_value_integer(&a[1]);
     PD_TRY(pd_value_list(&all, r, a));
@@ -372,7 +322,6 @@ PD_BUILTIN(pd_filter_groupby)
     struct pd_value all, *pair = NULL, *values = NULL, key, last;
     size_t n = 0;
     bool same = false;
-    (void)args;
     PD_TRY(pd_value_list(&all, r, a));
     PD_TRY(sort_list(&all, &o, &a[1], &a[2]));
     PD_TRY(pd_list_create(out, r, all.list.n));
@@ -399,7 +348,6 @@ PD_BUILTIN(pd_filter_groupby)
 PD_BUILTIN(pd_filter_attr)
 {
     bool found;
-    (void)args;
     const struct pd_value object = *a;
     if (a[1].type != PD_TEXT) return pd_render_fail(r, "the name of an attribute is no text");
     PD_TRY(pd_get_attribute(out, &found, r, &object, a[1].text));

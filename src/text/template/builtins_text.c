@@ -1,3 +1,5 @@
+/* Filters and methods of one text: case, padding, stripping, splitting, replacing, looking. The first argument is a
+ * text, or becomes one; a result is marked safe where it was. */
 #include "text/template/template_.h"
 
 #include "base/num.h"
@@ -8,7 +10,6 @@ PD_BUILTIN(pd_filter_string)
 {
     struct pd_chars text;
     const bool markup = a->markup;
-    (void)args;
     PD_TRY(pd_value_string(&text, r, a));
     *out = pd_value_text(text);
     out->markup = markup;
@@ -17,7 +18,7 @@ PD_BUILTIN(pd_filter_string)
 
 PD_BUILTIN(pd_filter_safe)
 {
-    PD_TRY(pd_filter_string(out, r, a, args));
+    PD_TRY(pd_filter_string(out, r, a));
     out->markup = true;
     return PERIDOT_OK;
 }
@@ -25,47 +26,20 @@ PD_BUILTIN(pd_filter_safe)
 /* ---- case ---- */
 
 /* A part or another form of a[0]. */
-static void give(struct pd_value *out, const struct pd_value *a, struct pd_value text)
+static peridot_status give(struct pd_value *out, const struct pd_value *a, struct pd_value text)
 {
-    const bool markup = a->markup;
-    *out = text;
-    out->markup = markup;
+    text.markup = a->markup;
+    return pd_give(out, text);
 }
 
-static peridot_status change_case(struct pd_value *out, struct pd_render *r, const struct pd_value *a,
-                                  peridot_status (*change)(struct pd_builder *, struct pd_chars, enum pd_case),
-                                  enum pd_case which)
+PD_BUILTIN_AS(pd_str_case)
 {
     struct pd_builder b = {.r = r};
     struct pd_chars text;
     PD_TRY(pd_value_string(&text, r, a));
-    PD_TRY(change(&b, text, which));
-    give(out, a, pd_builder_value(&b));
-    return PERIDOT_OK;
-}
-
-static peridot_status capitalize(struct pd_builder *b, struct pd_chars text, enum pd_case which)
-{
-    (void)which;
-    return pd_builder_add_capitalized(b, text, true);
-}
-
-PD_BUILTIN(pd_str_upper)
-{
-    (void)args;
-    return change_case(out, r, a, pd_builder_add_case, PD_UPPER);
-}
-
-PD_BUILTIN(pd_str_lower)
-{
-    (void)args;
-    return change_case(out, r, a, pd_builder_add_case, PD_LOWER);
-}
-
-PD_BUILTIN(pd_str_capitalize)
-{
-    (void)args;
-    return change_case(out, r, a, capitalize, PD_UPPER);
+    PD_TRY(which == PD_CAPITALIZED ? pd_builder_add_capitalized(&b, text, true)
+                                   : pd_builder_add_case(&b, text, (enum pd_case)which));
+    return give(out, a, pd_builder_value(&b));
 }
 
 PD_BUILTIN(pd_str_swapcase)
@@ -74,43 +48,27 @@ PD_BUILTIN(pd_str_swapcase)
     uint32_t code;
     size_t n;
     const struct pd_chars text = a->text;
-    (void)args;
     for (size_t at = 0; at < text.size; at += n) {
         n = pd_chars_next(&code, text, at);
         PD_TRY(pd_builder_add_case(&b, pd_chars_part(text, at, n), pd_char_is_lower(code) ? PD_UPPER : PD_LOWER));
     }
-    give(out, a, pd_builder_value(&b));
-    return PERIDOT_OK;
+    return give(out, a, pd_builder_value(&b));
 }
 
 /* What has a case at all has this one, and something has. */
-static peridot_status all_have_case(struct pd_value *out, struct pd_render *r, const struct pd_value *v,
-                                    bool (*has)(uint32_t), bool (*has_not)(uint32_t))
+PD_BUILTIN_AS(pd_str_is_case)
 {
     struct pd_chars text;
     uint32_t code;
-    bool any = false, others = false;
-    PD_TRY(pd_value_string(&text, r, v));
+    bool lower = false, upper = false;
+    PD_TRY(pd_value_string(&text, r, a));
     PD_TRY(pd_render_spend(r, text.size));
     for (size_t at = 0; at < text.size;) {
         at += pd_chars_next(&code, text, at);
-        any |= has(code);
-        others |= has_not(code);
+        lower |= pd_char_is_lower(code);
+        upper |= pd_char_is_upper(code);
     }
-    *out = pd_value_bool(any && !others);
-    return PERIDOT_OK;
-}
-
-PD_BUILTIN(pd_str_islower)
-{
-    (void)args;
-    return all_have_case(out, r, a, pd_char_is_lower, pd_char_is_upper);
-}
-
-PD_BUILTIN(pd_str_isupper)
-{
-    (void)args;
-    return all_have_case(out, r, a, pd_char_is_upper, pd_char_is_lower);
+    return pd_give(out, pd_value_bool(which == PD_LOWER ? lower && !upper : upper && !lower));
 }
 
 PD_BUILTIN(pd_str_title)
@@ -120,7 +78,6 @@ PD_BUILTIN(pd_str_title)
     bool in_word = false;
     size_t begin = 0, n;
     const bool markup = a->markup;
-    (void)args;
     for (size_t at = 0; at <= a->text.size; at += n) {
         n = at < a->text.size ? pd_chars_next(&code, a->text, at) : 1;
         const bool cased = at < a->text.size && (pd_char_is_lower(code) || pd_char_is_upper(code));
@@ -144,7 +101,6 @@ PD_BUILTIN(pd_filter_title)
     size_t begin = 0, n;
     bool between = true;
     const bool markup = a->markup;
-    (void)args;
     PD_TRY(pd_value_string(&text, r, a));
     for (size_t at = 0; at <= text.size; at += n) {
         n = at < text.size ? pd_chars_next(&code, text, at) : 1;
@@ -181,9 +137,9 @@ static peridot_status find_lack(size_t *n, struct pd_render *r, const struct pd_
     return PERIDOT_OK;
 }
 
-/* side: 'l' and 'r' where the text stands on that side, 'c' in the middle, which is to the right of it by Python's
+/* which: 'l' and 'r' where the text stands on that side, 'c' in the middle, which is to the right of it by Python's
  * rule where both differ by one. */
-static peridot_status pad(struct pd_value *out, struct pd_render *r, const struct pd_value *a, char side)
+PD_BUILTIN_AS(pd_str_pad)
 {
     struct pd_builder b = {.r = r};
     const struct pd_chars fill = a[2].type == PD_TEXT ? a[2].text : PD_CHARS(" ");
@@ -194,30 +150,11 @@ static peridot_status pad(struct pd_value *out, struct pd_render *r, const struc
     if (pd_chars_count(fill) != 1 || (a[2].type != PD_UNSET && a[2].type != PD_TEXT))
         return pd_render_fail(r, "what fills is not one character");
     const size_t width = n + pd_chars_count(text);
-    const size_t left = side == 'l' ? 0 : side == 'r' ? n : n / 2 + (n & width & 1);
+    const size_t left = which == 'l' ? 0 : which == 'r' ? n : n / 2 + (n & width & 1);
     PD_TRY(add_fill(&b, fill, left));
     PD_TRY(pd_builder_add(&b, text));
     PD_TRY(add_fill(&b, fill, n - left));
-    give(out, a, pd_builder_value(&b));
-    return PERIDOT_OK;
-}
-
-PD_BUILTIN(pd_str_center)
-{
-    (void)args;
-    return pad(out, r, a, 'c');
-}
-
-PD_BUILTIN(pd_str_ljust)
-{
-    (void)args;
-    return pad(out, r, a, 'l');
-}
-
-PD_BUILTIN(pd_str_rjust)
-{
-    (void)args;
-    return pad(out, r, a, 'r');
+    return give(out, a, pd_builder_value(&b));
 }
 
 /* Zeros go behind a sign. */
@@ -227,18 +164,16 @@ PD_BUILTIN(pd_str_zfill)
     const struct pd_chars text = a->text;
     const size_t sign = text.size && (text.data[0] == '+' || text.data[0] == '-');
     size_t n;
-    (void)args;
     PD_TRY(find_lack(&n, r, a, text));
     PD_TRY(pd_builder_add(&b, pd_chars_part(text, 0, sign)));
     PD_TRY(add_fill(&b, PD_CHARS("0"), n));
     PD_TRY(pd_builder_add(&b, pd_chars_part(text, sign, text.size - sign)));
-    give(out, a, pd_builder_value(&b));
-    return PERIDOT_OK;
+    return give(out, a, pd_builder_value(&b));
 }
 
 /* ---- strip ---- */
 
-static peridot_status strip(struct pd_value *out, struct pd_render *r, const struct pd_value *a, unsigned sides)
+PD_BUILTIN_AS(pd_str_strip)
 {
     struct pd_chars text;
     struct pd_value set = a[1];
@@ -248,26 +183,7 @@ static peridot_status strip(struct pd_value *out, struct pd_render *r, const str
         return pd_render_fail(r, "characters to strip of type %s", pd_value_type_name(&set));
     if (given && a->markup) PD_TRY(pd_value_escape(&set, r, &a[1]));
     PD_TRY(pd_render_scan(r, given ? text.size * pd_max(set.text.size, 1) : text.size));
-    give(out, a, pd_value_text(pd_chars_strip(text, given ? &set.text : NULL, sides)));
-    return PERIDOT_OK;
-}
-
-PD_BUILTIN(pd_str_strip)
-{
-    (void)args;
-    return strip(out, r, a, PD_STRIP_LEFT | PD_STRIP_RIGHT);
-}
-
-PD_BUILTIN(pd_str_lstrip)
-{
-    (void)args;
-    return strip(out, r, a, PD_STRIP_LEFT);
-}
-
-PD_BUILTIN(pd_str_rstrip)
-{
-    (void)args;
-    return strip(out, r, a, PD_STRIP_RIGHT);
+    return give(out, a, pd_value_text(pd_chars_strip(text, given ? &set.text : NULL, (unsigned)which)));
 }
 
 /* ---- split ---- */
@@ -370,7 +286,7 @@ static void reverse(struct pd_value *list)
     }
 }
 
-static peridot_status split(struct pd_value *out, struct pd_render *r, const struct pd_value *a, bool back)
+PD_BUILTIN_AS(pd_str_split)
 {
     struct pieces p = {.r = r, .list = {.type = PD_LIST, .own = true}, .markup = a->markup};
     const bool words = a[1].type == PD_UNSET || a[1].type == PD_NONE;
@@ -381,23 +297,12 @@ static peridot_status split(struct pd_value *out, struct pd_render *r, const str
         return pd_render_fail(r, "split at a value of type %s", pd_value_type_name(&a[1]));
     if (!words && a[1].text.size == 0) return pd_render_fail(r, "split at an empty text");
     PD_TRY(pd_render_scan(r, a->text.size));
+    const bool back = which != 0;
     if (words) PD_TRY((back ? rsplit_words : split_words)(&p, a->text, max));
     else PD_TRY((back ? rsplit_at : split_at)(&p, a->text, a[1].text, max));
     if (back) reverse(&p.list);
     *out = p.list;
     return PERIDOT_OK;
-}
-
-PD_BUILTIN(pd_str_split)
-{
-    (void)args;
-    return split(out, r, a, false);
-}
-
-PD_BUILTIN(pd_str_rsplit)
-{
-    (void)args;
-    return split(out, r, a, true);
 }
 
 struct pd_line pd_line_at(struct pd_chars text, size_t at)
@@ -416,7 +321,6 @@ struct pd_line pd_line_at(struct pd_chars text, size_t at)
 PD_BUILTIN(pd_str_splitlines)
 {
     struct pieces p = {.r = r, .list = {.type = PD_LIST, .own = true}, .markup = a->markup};
-    (void)args;
     PD_TRY(pd_render_scan(r, a->text.size));
     for (size_t at = 0; at < a->text.size;) {
         const struct pd_line line = pd_line_at(a->text, at);
@@ -461,15 +365,13 @@ static peridot_status replace_all(struct pd_builder *b, struct pd_chars text, st
 PD_BUILTIN(pd_str_replace)
 {
     struct pd_builder b = {.r = r};
-    (void)args;
     if (a->markup) return pd_render_fail(r, "replace in a text marked safe is not supported");
     if (a[1].type != PD_TEXT || a[2].type != PD_TEXT) return pd_render_fail(r, "replace is given what is no text");
     if (a[3].type != PD_UNSET && !pd_is_integer(&a[3])) return pd_render_fail(r, "replace is not given a number");
     const int64_t count = a[3].type == PD_UNSET ? -1 : pd_value_integer(&a[3]);
     if (a[1].text.size) PD_TRY(replace_all(&b, a->text, a[1].text, a[2].text, count < 0 ? -1 : count));
     else PD_TRY(insert_between(&b, a->text, a[2].text, count < 0 ? -1 : count));
-    *out = pd_builder_value(&b);
-    return PERIDOT_OK;
+    return pd_give(out, pd_builder_value(&b));
 }
 
 /* Of the texts of whatever it is given. */
@@ -482,7 +384,7 @@ PD_BUILTIN(pd_filter_replace)
         texts[i].markup = false;
     }
     if (a[3].type == PD_NONE) texts[3].type = PD_UNSET;
-    return pd_str_replace(out, r, texts, args);
+    return pd_str_replace(out, r, texts);
 }
 
 /* ---- texts: looking ---- */
@@ -522,7 +424,7 @@ static peridot_status affix_is(bool *out, struct pd_render *r, struct pd_chars t
     return PERIDOT_OK;
 }
 
-static peridot_status has_affix(struct pd_value *out, struct pd_render *r, const struct pd_value *a, bool at_end)
+PD_BUILTIN_AS(pd_str_has_affix)
 {
     size_t from, to;
     bool found = false;
@@ -533,69 +435,30 @@ static peridot_status has_affix(struct pd_value *out, struct pd_render *r, const
     const struct pd_chars text = pd_chars_part(a->text, from, to - from);
     const bool many = affixes.type == PD_TUPLE;
     for (size_t i = 0; i < (many ? affixes.list.n : 1) && !found; i++)
-        PD_TRY(affix_is(&found, r, text, many ? &affixes.list.at[i] : &affixes, at_end));
-    *out = pd_value_bool(found);
-    return PERIDOT_OK;
-}
-
-PD_BUILTIN(pd_str_startswith)
-{
-    (void)args;
-    return has_affix(out, r, a, false);
-}
-
-PD_BUILTIN(pd_str_endswith)
-{
-    (void)args;
-    return has_affix(out, r, a, true);
+        PD_TRY(affix_is(&found, r, text, many ? &affixes.list.at[i] : &affixes, which));
+    return pd_give(out, pd_value_bool(found));
 }
 
 /* The index of the character where a[1] is; -1: nowhere. */
-static peridot_status find(struct pd_value *out, struct pd_render *r, const struct pd_value *a, bool last)
+PD_BUILTIN_AS(pd_str_find)
 {
     size_t from, to, at;
     PD_TRY(need_text(r, &a[1]));
     PD_TRY(part_between(&from, &to, r, a->text, a + 2));
     const struct pd_chars text = pd_chars_part(a->text, 0, to);
-    if (last) PD_TRY(pd_chars_find_last(&at, r, text, a[1].text, to));
+    if (which & PD_FIND_LAST) PD_TRY(pd_chars_find_last(&at, r, text, a[1].text, to));
     else PD_TRY(pd_chars_find(&at, r, text, a[1].text, from));
     const bool found = at != SIZE_MAX && at >= from && from <= to;
     PD_TRY(pd_render_scan(r, found ? at : 0));
-    *out = pd_value_int(found ? (int64_t)pd_chars_count(pd_chars_part(text, 0, at)) : -1, false);
-    return PERIDOT_OK;
-}
-
-PD_BUILTIN(pd_str_find)
-{
-    (void)args;
-    return find(out, r, a, false);
-}
-
-PD_BUILTIN(pd_str_rfind)
-{
-    (void)args;
-    return find(out, r, a, true);
-}
-
-PD_BUILTIN(pd_str_index)
-{
-    (void)args;
-    PD_TRY(find(out, r, a, false));
-    return out->i < 0 ? pd_render_fail(r, "index does not find the text") : PERIDOT_OK;
-}
-
-PD_BUILTIN(pd_str_rindex)
-{
-    (void)args;
-    PD_TRY(find(out, r, a, true));
-    return out->i < 0 ? pd_render_fail(r, "rindex does not find the text") : PERIDOT_OK;
+    if (!found && which & PD_FIND_MUST)
+        return pd_render_fail(r, "%sindex does not find the text", which & PD_FIND_LAST ? "r" : "");
+    return pd_give(out, pd_value_int(found ? (int64_t)pd_chars_count(pd_chars_part(text, 0, at)) : -1, false));
 }
 
 PD_BUILTIN(pd_str_count)
 {
     size_t from, to, at;
     int64_t n = 0;
-    (void)args;
     PD_TRY(need_text(r, &a[1]));
     PD_TRY(part_between(&from, &to, r, a->text, a + 2));
     const struct pd_chars text = pd_chars_part(a->text, 0, to);
@@ -606,43 +469,27 @@ PD_BUILTIN(pd_str_count)
         from = at + a[1].text.size;
         n++;
     }
-    *out = pd_value_int(n, false);
-    return PERIDOT_OK;
+    return pd_give(out, pd_value_int(n, false));
 }
 
-static peridot_status lacks(struct pd_value *out, struct pd_render *r, const struct pd_value *a,
-                            enum pd_unicode_class which)
+/* Has characters, and none of that class. */
+PD_BUILTIN_AS(pd_str_lacks)
 {
     size_t at;
-    PD_TRY(pd_unicode_find(&at, r, a->text, 0, which));
-    *out = pd_value_bool(a->text.size && at == SIZE_MAX);
-    return PERIDOT_OK;
+    PD_TRY(pd_unicode_find(&at, r, a->text, 0, (enum pd_unicode_class)which));
+    return pd_give(out, pd_value_bool(a->text.size && at == SIZE_MAX));
 }
-
-#define CLASS(name, which)              \
-    PD_BUILTIN(name)                    \
-    {                                   \
-        (void)args;                     \
-        return lacks(out, r, a, which); \
-    }
-CLASS(pd_str_isalpha, PD_UNICODE_NOT_ALPHA)
-CLASS(pd_str_isdigit, PD_UNICODE_NOT_DECIMAL)
-CLASS(pd_str_isalnum, PD_UNICODE_NOT_ALNUM)
 
 PD_BUILTIN(pd_str_isspace)
 {
-    (void)args;
     PD_TRY(pd_render_scan(r, a->text.size));
-    *out = pd_value_bool(a->text.size && pd_chars_strip(a->text, NULL, PD_STRIP_LEFT).size == 0);
-    return PERIDOT_OK;
+    return pd_give(out, pd_value_bool(a->text.size && pd_chars_strip(a->text, NULL, PD_STRIP_LEFT).size == 0));
 }
 
 PD_BUILTIN(pd_str_isascii)
 {
-    (void)args;
     PD_TRY(pd_render_scan(r, a->text.size));
-    *out = pd_value_bool(pd_chars_is_ascii(a->text));
-    return PERIDOT_OK;
+    return pd_give(out, pd_value_bool(pd_chars_is_ascii(a->text)));
 }
 
 /* ---- texts: making others ---- */
@@ -654,7 +501,6 @@ PD_BUILTIN(pd_str_join)
     struct pd_value item;
     const struct pd_value sep = *a;
     bool done = false;
-    (void)args;
     PD_TRY(pd_iterate(&it, r, &a[1]));
     for (size_t i = 0;; i++) {
         PD_TRY(pd_iterator_next(&item, &done, &it, r));
@@ -664,52 +510,32 @@ PD_BUILTIN(pd_str_join)
         if (i) PD_TRY(pd_builder_add(&b, sep.text));
         PD_TRY(pd_builder_add(&b, item.text));
     }
-    *out = pd_builder_value(&b);
-    return PERIDOT_OK;
+    return pd_give(out, pd_builder_value(&b));
 }
 
-PD_BUILTIN(pd_method_format)
-{
-    (void)a;
-    return pd_str_format(out, r, args);
-}
-
-static peridot_status remove_affix(struct pd_value *out, struct pd_render *r, const struct pd_value *a, bool at_end)
+PD_BUILTIN_AS(pd_str_remove_affix)
 {
     bool found;
     if (a->markup) return pd_render_fail(r, "removing a part of a text marked safe is not supported");
-    PD_TRY(affix_is(&found, r, a->text, &a[1], at_end));
+    PD_TRY(affix_is(&found, r, a->text, &a[1], which));
     const size_t n = found ? a[1].text.size : 0;
-    *out = pd_value_text(pd_chars_part(a->text, at_end ? 0 : n, a->text.size - n));
-    return PERIDOT_OK;
+    return pd_give(out, pd_value_text(pd_chars_part(a->text, which ? 0 : n, a->text.size - n)));
 }
 
-PD_BUILTIN(pd_str_removeprefix)
-{
-    (void)args;
-    return remove_affix(out, r, a, false);
-}
-
-PD_BUILTIN(pd_str_removesuffix)
-{
-    (void)args;
-    return remove_affix(out, r, a, true);
-}
-
-static peridot_status partition(struct pd_value *out, struct pd_render *r, const struct pd_value *a, bool last)
+PD_BUILTIN_AS(pd_str_partition)
 {
     const struct pd_chars text = a->text, empty = {"", 0, pd_all_own};
     size_t at;
     PD_TRY(need_text(r, &a[1]));
     if (a[1].text.size == 0) return pd_render_fail(r, "partition at an empty text");
     if (a->markup) return pd_render_fail(r, "partition of a text marked safe is not supported");
-    if (last) PD_TRY(pd_chars_find_last(&at, r, text, a[1].text, text.size));
+    if (which) PD_TRY(pd_chars_find_last(&at, r, text, a[1].text, text.size));
     else PD_TRY(pd_chars_find(&at, r, text, a[1].text, 0));
     const size_t n = a[1].text.size, end = at + n;
     PD_TRY(pd_list_create(out, r, 3));
     out->type = PD_TUPLE;
     for (size_t i = 0; i < 3; i++) out->list.at[i] = pd_value_text(empty);
-    out->list.at[last ? 2 : 0] = pd_value_text(text);
+    out->list.at[which ? 2 : 0] = pd_value_text(text);
     if (at == SIZE_MAX) return PERIDOT_OK;
     out->list.at[0] = pd_value_text(pd_chars_part(text, 0, at));
     out->list.at[1] = pd_value_text(pd_chars_part(text, at, n));
@@ -717,24 +543,11 @@ static peridot_status partition(struct pd_value *out, struct pd_render *r, const
     return PERIDOT_OK;
 }
 
-PD_BUILTIN(pd_str_partition)
-{
-    (void)args;
-    return partition(out, r, a, false);
-}
-
-PD_BUILTIN(pd_str_rpartition)
-{
-    (void)args;
-    return partition(out, r, a, true);
-}
-
 PD_BUILTIN(pd_filter_wordcount)
 {
     struct pd_chars text;
     int64_t n = 0;
     size_t at = 0;
-    (void)args;
     PD_TRY(pd_value_string(&text, r, a));
     for (;; n++) {
         PD_TRY(pd_unicode_find(&at, r, text, at, PD_UNICODE_WORD));
@@ -745,14 +558,14 @@ PD_BUILTIN(pd_filter_wordcount)
             break;
         }
     }
-    *out = pd_value_int(n, false);
-    return PERIDOT_OK;
+    return pd_give(out, pd_value_int(n, false));
 }
 
-PD_BUILTIN(pd_filter_format)
+PD_BUILTIN_ANY(pd_filter_format)
 {
+    (void)which;
     struct pd_value format;
     struct pd_args values = {args->at + 1, args->n - 1, args->n_named, args->named};
-    PD_TRY(pd_filter_string(&format, r, a, args));
+    PD_TRY(pd_filter_string(&format, r, args->at));
     return pd_printf(out, r, &format, &values);
 }

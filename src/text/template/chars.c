@@ -1,3 +1,5 @@
+/* Texts byte by byte and character by character, each byte with its mark of whose it is: building, cutting, searching;
+ * and what characters are: their classes and their case. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/template/template_.h"
 
@@ -77,8 +79,7 @@ peridot_status pd_chars_concat(struct pd_value *out, struct pd_render *r, struct
     struct pd_builder *last = r->tail;
     PD_TRY(pd_render_scan(r, b.size));
     if (a.size == 0 || b.size == 0) {
-        *out = pd_value_text(a.size ? a : b);
-        return PERIDOT_OK;
+        return pd_give(out, pd_value_text(a.size ? a : b));
     }
     bool grows = last->size && a.data == last->data && a.size == last->size && a.own == last->own;
     if (!grows) {
@@ -87,8 +88,7 @@ peridot_status pd_chars_concat(struct pd_value *out, struct pd_render *r, struct
         PD_TRY(pd_builder_add(last, a));
     }
     PD_TRY(pd_builder_add(last, b));
-    *out = pd_builder_value(last);
-    return PERIDOT_OK;
+    return pd_give(out, pd_builder_value(last));
 }
 
 /* ---- characters ---- */

@@ -1,3 +1,4 @@
+/* Expressions, evaluated: each node spends a step and a level of depth, so that any program ends. */
 #include "text/template/template_.h"
 
 #include "base/num.h"
@@ -56,7 +57,7 @@ static peridot_status evaluate_callee(struct pd_value *out, struct pd_value *sel
     PD_TRY(pd_evaluate(self, r, code->a));
     r->line = code->line;
     const struct pd_builtin *method = pd_method_find((enum pd_value_type)self->type, code->value.text);
-    if (!method || !method->call) return pd_get_member(out, r, self, code->value.text);
+    if (!method || !pd_is_callable(method)) return pd_get_member(out, r, self, code->value.text);
     *out = (struct pd_value){.type = PD_METHOD, .method = {method, self}};
     return PERIDOT_OK;
 }
@@ -129,8 +130,7 @@ static peridot_status evaluate_concat(struct pd_value *out, struct pd_render *r,
         PD_TRY(pd_chars_concat(&value, r, all, text));
         all = value.text;
     }
-    *out = pd_value_text(all);
-    return PERIDOT_OK;
+    return pd_give(out, pd_value_text(all));
 }
 
 static peridot_status evaluate_compare(struct pd_value *out, struct pd_render *r, const struct pd_code *code)
@@ -144,8 +144,7 @@ static peridot_status evaluate_compare(struct pd_value *out, struct pd_render *r
         PD_TRY(pd_compare(&holds, r, operand->op, &left, &right));
         left = right;
     }
-    *out = pd_value_bool(holds);
-    return PERIDOT_OK;
+    return pd_give(out, pd_value_bool(holds));
 }
 
 static peridot_status evaluate_logical(struct pd_value *out, struct pd_render *r, const struct pd_code *code)
@@ -162,8 +161,7 @@ static peridot_status evaluate_condition(struct pd_value *out, struct pd_render 
     PD_TRY(pd_evaluate(&condition, r, code->a));
     const struct pd_code *chosen = pd_value_is_true(&condition) ? code->b : code->c;
     if (chosen) return pd_evaluate(out, r, chosen);
-    *out = pd_value_undefined(PD_CHARS("a value without else"));
-    return PERIDOT_OK;
+    return pd_give(out, pd_value_undefined(PD_CHARS("a value without else")));
 }
 
 static peridot_status evaluate_operands(struct pd_value *out, struct pd_render *r, const struct pd_code *code)

@@ -1,3 +1,5 @@
+/* Expressions, from tokens to trees, by jinja2's levels of binding. Filters, tests and their arguments are looked up
+ * here, once, so that rendering finds no surprises. */
 #include "text/template/template_.h"
 
 #include "base/num.h"

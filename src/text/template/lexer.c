@@ -1,3 +1,5 @@
+/* A program's text as tokens, and what both parsers do with them: looking at the next one, demanding it, making
+ * nodes. */
 #include "text/template/template_.h"
 
 #include "base/num.h"
@@ -347,7 +349,7 @@ static peridot_status take_in_tag(struct pd_template_token *out, struct pd_lexer
     return PERIDOT_OK;
 }
 
-peridot_status pd_lexer_next(struct pd_template_token *out, struct pd_lexer *l)
+static peridot_status next_token(struct pd_template_token *out, struct pd_lexer *l)
 {
     do {
         *out = (struct pd_template_token){.kind = PD_TOKEN_END, .line = l->line};
@@ -386,7 +388,7 @@ peridot_status pd_parser_fail_token(const struct pd_parser *p, const char *expec
 
 peridot_status pd_parser_next(struct pd_parser *p)
 {
-    if (!p->has_ahead) return pd_lexer_next(&p->token, &p->lexer);
+    if (!p->has_ahead) return next_token(&p->token, &p->lexer);
     p->token = p->ahead;
     p->has_ahead = false;
     return PERIDOT_OK;
@@ -394,7 +396,7 @@ peridot_status pd_parser_next(struct pd_parser *p)
 
 peridot_status pd_parser_look_ahead(struct pd_parser *p)
 {
-    if (!p->has_ahead) PD_TRY(pd_lexer_next(&p->ahead, &p->lexer));
+    if (!p->has_ahead) PD_TRY(next_token(&p->ahead, &p->lexer));
     p->has_ahead = true;
     return PERIDOT_OK;
 }

@@ -1,3 +1,5 @@
+/* What values have: methods of texts, lists, dicts and loops (a table each; those that would change a list or a dict
+ * are there and refused, as the sandbox does), the variable `loop`, and v.name and v[which]. */
 #include "text/template/template_.h"
 
 #include "base/num.h"
@@ -10,32 +12,28 @@ static PD_BUILTIN(list_count)
 {
     int64_t n = 0;
     bool equal;
-    (void)args;
     for (size_t i = 0; i < a->list.n; i++) {
         PD_TRY(pd_value_equals(&equal, r, &a->list.at[i], &a[1]));
         n += equal;
     }
-    *out = pd_value_int(n, false);
-    return PERIDOT_OK;
+    return pd_give(out, pd_value_int(n, false));
 }
 
 static PD_BUILTIN(list_index)
 {
     bool equal = false;
     size_t i = 0;
-    (void)args;
     for (; i < a->list.n; i++) {
         PD_TRY(pd_value_equals(&equal, r, &a->list.at[i], &a[1]));
         if (equal) break;
     }
     if (!equal) return pd_render_fail(r, "index does not find the value");
-    *out = pd_value_int((int64_t)i, false);
-    return PERIDOT_OK;
+    return pd_give(out, pd_value_int((int64_t)i, false));
 }
 
 static PD_BUILTIN(copy)   /* what never changes is its own */
 {
-    (void)r, (void)args;
+    (void)r;
     *out = *a;
     return PERIDOT_OK;
 }
@@ -43,60 +41,42 @@ static PD_BUILTIN(copy)   /* what never changes is its own */
 static PD_BUILTIN(dict_get)
 {
     struct pd_value *found;
-    (void)args;
     PD_TRY(pd_dict_find(&found, r, a->dict, &a[1]));
     *out = found ? *found : a[2].type == PD_UNSET ? pd_value_none() : a[2];
     return PERIDOT_OK;
 }
 
-static PD_BUILTIN(dict_items)
-{
-    (void)args;
-    return pd_dict_view(out, r, a->dict, PD_VIEW_ITEMS);
-}
-
-static PD_BUILTIN(dict_keys)
-{
-    (void)args;
-    return pd_dict_view(out, r, a->dict, PD_VIEW_KEYS);
-}
-
-static PD_BUILTIN(dict_values)
-{
-    (void)args;
-    return pd_dict_view(out, r, a->dict, PD_VIEW_VALUES);
-}
+static PD_BUILTIN_AS(dict_view) { return pd_dict_view(out, r, a->dict, (enum pd_view_kind)which); }
 
 /* ---- loops ---- */
 
-static PD_BUILTIN(loop_cycle)
+static PD_BUILTIN_ANY(loop_cycle)
 {
-    (void)a;
+    (void)which;
     if (args->n < 2 || args->n_named) return pd_render_fail(r, "loop.cycle has nothing to choose from");
     *out = args->at[1 + (size_t)args->at[0].loop->index0 % (args->n - 1)];
     return PERIDOT_OK;
 }
 
-static PD_BUILTIN(loop_changed)
+static PD_BUILTIN_ANY(loop_changed)
 {
+    (void)which;
     struct pd_loop *l = args->at[0].loop;
     struct pd_value now;
     bool same = false;
-    (void)a;
     if (args->n_named) return pd_render_fail(r, "loop.changed takes no arguments with names");
     PD_TRY(pd_list_create(&now, r, args->n - 1));
     if (now.list.n) memcpy(now.list.at, args->at + 1, now.list.n * sizeof now);
     if (l->has_changed) PD_TRY(pd_value_equals(&same, r, &now, &l->changed));
     l->changed = now;
     l->has_changed = true;
-    *out = pd_value_bool(!same);
-    return PERIDOT_OK;
+    return pd_give(out, pd_value_bool(!same));
 }
 
 static PD_BUILTIN(cycler_next)
 {
     struct pd_cycle *cycle = a->cycle;
-    (void)r, (void)args;
+    (void)r;
     *out = cycle->items.list.at[cycle->at];
     cycle->at = (cycle->at + 1) % cycle->items.list.n;
     return PERIDOT_OK;
@@ -104,52 +84,56 @@ static PD_BUILTIN(cycler_next)
 
 static PD_BUILTIN(cycler_reset)
 {
-    (void)r, (void)args;
+    (void)r;
     a->cycle->at = 0;
-    *out = pd_value_none();
-    return PERIDOT_OK;
+    return pd_give(out, pd_value_none());
 }
 
 /* ---- tables ---- */
 
 static const struct pd_builtin texts[] = {
-    {"capitalize", "", pd_str_capitalize}, {"center", "width! fillchar", pd_str_center},
-    {"count", "sub! start end", pd_str_count},
-    {"endswith", "suffix! start end", pd_str_endswith}, {"find", "sub! start end", pd_str_find}, {"format", "*", pd_method_format},
-    {"index", "sub! start end", pd_str_index}, {"isalnum", "", pd_str_isalnum}, {"isalpha", "", pd_str_isalpha},
-    {"isascii", "", pd_str_isascii}, {"isdecimal", "", pd_str_isdigit}, {"isdigit", "", pd_str_isdigit},
-    {"islower", "", pd_str_islower}, {"isnumeric", "", pd_str_isdigit}, {"isspace", "", pd_str_isspace},
-    {"isupper", "", pd_str_isupper}, {"join", "iterable!", pd_str_join}, {"ljust", "width! fillchar", pd_str_ljust},
-    {"lower", "", pd_str_lower},
-    {"lstrip", "chars", pd_str_lstrip}, {"partition", "sep!", pd_str_partition},
-    {"removeprefix", "prefix!", pd_str_removeprefix}, {"removesuffix", "suffix!", pd_str_removesuffix},
-    {"replace", "old! new! count", pd_str_replace}, {"rfind", "sub! start end", pd_str_rfind},
-    {"rindex", "sub! start end", pd_str_rindex}, {"rjust", "width! fillchar", pd_str_rjust},
-    {"rpartition", "sep!", pd_str_rpartition},
-    {"rsplit", "sep maxsplit", pd_str_rsplit}, {"rstrip", "chars", pd_str_rstrip},
-    {"split", "sep maxsplit", pd_str_split}, {"splitlines", "keepends", pd_str_splitlines},
-    {"startswith", "prefix! start end", pd_str_startswith}, {"strip", "chars", pd_str_strip},
-    {"swapcase", "", pd_str_swapcase}, {"title", "", pd_str_title}, {"upper", "", pd_str_upper},
-    {"zfill", "width!", pd_str_zfill}, {NULL, NULL, NULL}};
+    PD_AS("capitalize", "", pd_str_case, PD_CAPITALIZED), PD_AS("center", "width! fillchar", pd_str_pad, 'c'),
+    PD_ON("count", "sub! start end", pd_str_count), PD_AS("endswith", "suffix! start end", pd_str_has_affix, true),
+    PD_AS("find", "sub! start end", pd_str_find, 0), PD_ANY("format", pd_str_format, 0),
+    PD_AS("index", "sub! start end", pd_str_find, PD_FIND_MUST),
+    PD_AS("isalnum", "", pd_str_lacks, PD_UNICODE_NOT_ALNUM), PD_AS("isalpha", "", pd_str_lacks, PD_UNICODE_NOT_ALPHA),
+    PD_ON("isascii", "", pd_str_isascii), PD_AS("isdecimal", "", pd_str_lacks, PD_UNICODE_NOT_DECIMAL),
+    PD_AS("isdigit", "", pd_str_lacks, PD_UNICODE_NOT_DECIMAL), PD_AS("islower", "", pd_str_is_case, PD_LOWER),
+    PD_AS("isnumeric", "", pd_str_lacks, PD_UNICODE_NOT_DECIMAL), PD_ON("isspace", "", pd_str_isspace),
+    PD_AS("isupper", "", pd_str_is_case, PD_UPPER), PD_ON("join", "iterable!", pd_str_join),
+    PD_AS("ljust", "width! fillchar", pd_str_pad, 'l'), PD_AS("lower", "", pd_str_case, PD_LOWER),
+    PD_AS("lstrip", "chars", pd_str_strip, PD_STRIP_LEFT), PD_AS("partition", "sep!", pd_str_partition, false),
+    PD_AS("removeprefix", "prefix!", pd_str_remove_affix, false),
+    PD_AS("removesuffix", "suffix!", pd_str_remove_affix, true), PD_ON("replace", "old! new! count", pd_str_replace),
+    PD_AS("rfind", "sub! start end", pd_str_find, PD_FIND_LAST),
+    PD_AS("rindex", "sub! start end", pd_str_find, PD_FIND_LAST | PD_FIND_MUST),
+    PD_AS("rjust", "width! fillchar", pd_str_pad, 'r'), PD_AS("rpartition", "sep!", pd_str_partition, true),
+    PD_AS("rsplit", "sep maxsplit", pd_str_split, true), PD_AS("rstrip", "chars", pd_str_strip, PD_STRIP_RIGHT),
+    PD_AS("split", "sep maxsplit", pd_str_split, false), PD_ON("splitlines", "keepends", pd_str_splitlines),
+    PD_AS("startswith", "prefix! start end", pd_str_has_affix, false),
+    PD_AS("strip", "chars", pd_str_strip, PD_STRIP_LEFT | PD_STRIP_RIGHT), PD_ON("swapcase", "", pd_str_swapcase),
+    PD_ON("title", "", pd_str_title), PD_AS("upper", "", pd_str_case, PD_UPPER), PD_ON("zfill", "width!", pd_str_zfill),
+    PD_END};
 
 static const struct pd_builtin lists[] = {
-    {"append", "*", NULL}, {"clear", "*", NULL}, {"copy", "", copy}, {"count", "value!", list_count},
-    {"extend", "*", NULL}, {"index", "value!", list_index}, {"insert", "*", NULL}, {"pop", "*", NULL},
-    {"remove", "*", NULL}, {"reverse", "*", NULL}, {"sort", "*", NULL}, {NULL, NULL, NULL}};
+    PD_REFUSED("append"), PD_REFUSED("clear"), PD_ON("copy", "", copy), PD_ON("count", "value!", list_count),
+    PD_REFUSED("extend"), PD_ON("index", "value!", list_index), PD_REFUSED("insert"), PD_REFUSED("pop"),
+    PD_REFUSED("remove"), PD_REFUSED("reverse"), PD_REFUSED("sort"), PD_END};
 
 static const struct pd_builtin tuples[] = {
-    {"count", "value!", list_count}, {"index", "value!", list_index}, {NULL, NULL, NULL}};
+    PD_ON("count", "value!", list_count), PD_ON("index", "value!", list_index), PD_END};
 
 static const struct pd_builtin dicts[] = {
-    {"clear", "*", NULL}, {"copy", "", copy}, {"get", "key! default", dict_get}, {"items", "", dict_items},
-    {"keys", "", dict_keys}, {"pop", "*", NULL}, {"popitem", "*", NULL}, {"setdefault", "*", NULL},
-    {"update", "*", NULL}, {"values", "", dict_values}, {NULL, NULL, NULL}};
+    PD_REFUSED("clear"), PD_ON("copy", "", copy), PD_ON("get", "key! default", dict_get),
+    PD_AS("items", "", dict_view, PD_VIEW_ITEMS), PD_AS("keys", "", dict_view, PD_VIEW_KEYS), PD_REFUSED("pop"),
+    PD_REFUSED("popitem"), PD_REFUSED("setdefault"), PD_REFUSED("update"),
+    PD_AS("values", "", dict_view, PD_VIEW_VALUES), PD_END};
 
 static const struct pd_builtin loops[] = {
-    {"changed", "*", loop_changed}, {"cycle", "*", loop_cycle}, {NULL, NULL, NULL}};
+    PD_ANY("changed", loop_changed, 0), PD_ANY("cycle", loop_cycle, 0), PD_END};
 
 static const struct pd_builtin cyclers[] = {
-    {"next", "", cycler_next}, {"reset", "", cycler_reset}, {NULL, NULL, NULL}};
+    PD_ON("next", "", cycler_next), PD_ON("reset", "", cycler_reset), PD_END};
 
 static const struct pd_builtin *const tables[] = {
     [PD_TEXT] = texts, [PD_LIST] = lists, [PD_TUPLE] = tuples, [PD_RANGE] = tuples, [PD_DICT] = dicts,
@@ -157,9 +141,7 @@ static const struct pd_builtin *const tables[] = {
 
 const struct pd_builtin *pd_method_find(enum pd_value_type type, struct pd_chars name)
 {
-    for (const struct pd_builtin *m = tables[type]; m && m->name; m++)
-        if (pd_chars_are(name, m->name)) return m;
-    return NULL;
+    return tables[type] ? pd_builtin_find(tables[type], name) : NULL;
 }
 
 bool pd_method_is_known(struct pd_chars name)
@@ -214,7 +196,7 @@ static struct pd_value or_undefined(struct pd_value v, struct pd_chars name)
     return v.type == PD_UNSET ? pd_value_undefined(name) : v;
 }
 
-peridot_status pd_loop_member(struct pd_value *out, bool *found, struct pd_loop *l, struct pd_render *r,
+static peridot_status loop_member(struct pd_value *out, bool *found, struct pd_loop *l, struct pd_render *r,
                               struct pd_chars name)
 {
     static const struct { const char *name; char kind; int64_t add; } members[] = {
@@ -278,7 +260,7 @@ peridot_status pd_get_attribute(struct pd_value *out, bool *found, struct pd_ren
         return PERIDOT_OK;
     }
     if (of->type == PD_LOOP) {
-        PD_TRY(pd_loop_member(out, found, of->loop, r, name));
+        PD_TRY(loop_member(out, found, of->loop, r, name));
         if (*found) return PERIDOT_OK;
     }
     if (of->type == PD_CYCLER && pd_chars_are(name, "current")) {
@@ -293,7 +275,7 @@ peridot_status pd_get_attribute(struct pd_value *out, bool *found, struct pd_ren
         }
     const struct pd_builtin *method = pd_method_find((enum pd_value_type)of->type, name);
     *found = method || is_dunder(name);
-    if (method && method->call) return bind_method(out, r, of, method);
+    if (method && pd_is_callable(method)) return bind_method(out, r, of, method);
     if (*found) *out = unsafe(name);
     return PERIDOT_OK;
 }

@@ -1,3 +1,4 @@
+/* Numbers and dates as Python writes and reads them, whatever the locale. */
 #include "text/template/template_.h"
 
 #include "base/num.h"
@@ -260,7 +261,6 @@ PD_BUILTIN(pd_function_strftime_now)
 {
     struct pd_builder b = {.r = r};
     char text[DIRECTIVE_SIZE], shown[PD_SHOWN_SIZE];
-    (void)args;
     if (a[1].type != PD_TEXT) return pd_render_fail(r, "strftime_now is given a %s", pd_value_type_name(&a[1]));
     const struct pd_chars format = a[1].text;
     for (size_t i = 0; i < format.size; i++) {
@@ -276,6 +276,5 @@ PD_BUILTIN(pd_function_strftime_now)
                                   pd_utf8_shown(shown, format.data + begin, pd_min(i + 1, format.size) - begin));
         PD_TRY(pd_builder_string(&b, text, pd_chars_is_own(pd_chars_part(format, begin, i + 1 - begin))));
     }
-    *out = pd_builder_value(&b);
-    return PERIDOT_OK;
+    return pd_give(out, pd_builder_value(&b));
 }

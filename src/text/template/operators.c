@@ -1,3 +1,5 @@
+/* Python's operators on values, and going through values one after the other. Integers have 64 bits: what would not fit
+ * fails, as Python's would go on. */
 #include "text/template/template_.h"
 
 #include "base/num.h"
@@ -7,35 +9,16 @@
 
 /* ---- going through values ---- */
 
-static peridot_status next_element(struct pd_value *out, bool *done, struct pd_render *r, struct pd_iterator *it)
+static peridot_status next_stored(struct pd_value *out, bool *done, struct pd_render *r, struct pd_iterator *it)
 {
     (void)r;
-    *done = it->at >= it->source.list.n;
-    if (!*done) *out = it->source.list.at[it->at++];
-    return PERIDOT_OK;
-}
-
-static peridot_status previous_element(struct pd_value *out, bool *done, struct pd_render *r, struct pd_iterator *it)
-{
-    (void)r;
-    *done = it->at == 0;
-    if (!*done) *out = it->source.list.at[--it->at];
-    return PERIDOT_OK;
-}
-
-static peridot_status next_key(struct pd_value *out, bool *done, struct pd_render *r, struct pd_iterator *it)
-{
-    (void)r;
-    *done = it->at >= it->source.dict->n;
-    if (!*done) *out = it->source.dict->at[it->at++].key;
-    return PERIDOT_OK;
-}
-
-static peridot_status previous_key(struct pd_value *out, bool *done, struct pd_render *r, struct pd_iterator *it)
-{
-    (void)r;
-    *done = it->at == 0;
-    if (!*done) *out = it->source.dict->at[--it->at].key;
+    const struct pd_dict *const d = it->source.type == PD_DICT ? it->source.dict : NULL;
+    const size_t n = d ? d->n : it->source.list.n;
+    *done = it->at >= n;
+    if (*done) return PERIDOT_OK;
+    const size_t i = it->backwards ? n - 1 - it->at : it->at;
+    *out = d ? d->at[i].key : it->source.list.at[i];
+    it->at++;
     return PERIDOT_OK;
 }
 
@@ -44,23 +27,12 @@ static peridot_status next_character(struct pd_value *out, bool *done, struct pd
     (void)r;
     uint32_t code;
     const struct pd_chars text = it->source.text;
-    *done = it->at >= text.size;
+    *done = it->at == (it->backwards ? 0 : text.size);
     if (*done) return PERIDOT_OK;
-    size_t n = pd_chars_next(&code, text, it->at);
-    *out = pd_value_text(pd_chars_part(text, it->at, n));
-    it->at += n;
-    return PERIDOT_OK;
-}
-
-static peridot_status next_character_back(struct pd_value *out, bool *done, struct pd_render *r, struct pd_iterator *it)
-{
-    (void)r;
-    const struct pd_chars text = it->source.text;
-    *done = it->at == 0;
-    if (*done) return PERIDOT_OK;
-    size_t at = pd_chars_previous(text, it->at);
-    *out = pd_value_text(pd_chars_part(text, at, it->at - at));
-    it->at = at;
+    const size_t from = it->backwards ? pd_chars_previous(text, it->at) : it->at;
+    const size_t n = it->backwards ? it->at - from : pd_chars_next(&code, text, from);
+    *out = pd_value_text(pd_chars_part(text, from, n));
+    it->at = it->backwards ? from : from + n;
     return PERIDOT_OK;
 }
 
@@ -82,27 +54,26 @@ bool pd_is_iterable(const struct pd_value *v)
            v->type == PD_LOOP;
 }
 
+static peridot_status begin(struct pd_iterator *out, struct pd_render *r, const struct pd_value *v, bool backwards)
+{
+    *out = (struct pd_iterator){.source = *v, .next = next_nothing, .backwards = backwards};
+    if (v->type == PD_TEXT) out->next = next_character, out->at = backwards ? v->text.size : 0;
+    else if (pd_is_listed(v) || v->type == PD_DICT) out->next = next_stored;
+    else if (v->type == PD_ITERATOR && !backwards) out->next = next_shared, out->from = v->iterator;
+    else if (v->type != PD_UNDEFINED)
+        return pd_render_fail(r, "a value of type %s cannot be %s", pd_value_type_name(v),
+                              backwards ? "reversed" : "iterated");
+    return PERIDOT_OK;
+}
+
 peridot_status pd_iterate(struct pd_iterator *out, struct pd_render *r, const struct pd_value *v)
 {
-    *out = (struct pd_iterator){.source = *v, .next = next_nothing};
-    if (v->type == PD_TEXT) out->next = next_character;
-    else if (pd_is_listed(v)) out->next = next_element;
-    else if (v->type == PD_DICT) out->next = next_key;
-    else if (v->type == PD_ITERATOR) out->next = next_shared, out->from = v->iterator;
-    else if (v->type != PD_UNDEFINED)
-        return pd_render_fail(r, "a value of type %s cannot be iterated", pd_value_type_name(v));
-    return PERIDOT_OK;
+    return begin(out, r, v, false);
 }
 
 peridot_status pd_iterate_backwards(struct pd_iterator *out, struct pd_render *r, const struct pd_value *v)
 {
-    *out = (struct pd_iterator){.source = *v, .next = next_nothing};
-    if (v->type == PD_TEXT) out->next = next_character_back, out->at = v->text.size;
-    else if (pd_is_listed(v)) out->next = previous_element, out->at = v->list.n;
-    else if (v->type == PD_DICT) out->next = previous_key, out->at = v->dict->n;
-    else if (v->type != PD_UNDEFINED)
-        return pd_render_fail(r, "a value of type %s cannot be reversed", pd_value_type_name(v));
-    return PERIDOT_OK;
+    return begin(out, r, v, true);
 }
 
 peridot_status pd_iterator_next(struct pd_value *out, bool *done, struct pd_iterator *it, struct pd_render *r)
@@ -366,18 +337,16 @@ peridot_status pd_negate(struct pd_value *out, struct pd_render *r, const struct
     if (v->type == PD_UNDEFINED) return pd_value_fail_undefined(r, v);
     if (!pd_is_number(v)) return pd_render_fail(r, "a value of type %s has no sign", pd_value_type_name(v));
     if (v->type == PD_FLOAT) {
-        *out = pd_value_float(minus ? -v->f : v->f, v->own);
-        return PERIDOT_OK;
+        return pd_give(out, pd_value_float(minus ? -v->f : v->f, v->own));
     }
     int64_t i = pd_value_integer(v);
     if (minus && i == INT64_MIN) return fail_overflow(r);
-    *out = pd_value_int(minus ? -i : i, v->own);
-    return PERIDOT_OK;
+    return pd_give(out, pd_value_int(minus ? -i : i, v->own));
 }
 
 /* ---- comparisons ---- */
 
-peridot_status pd_contains(bool *out, struct pd_render *r, const struct pd_value *in, const struct pd_value *what)
+static peridot_status contains(bool *out, struct pd_render *r, const struct pd_value *in, const struct pd_value *what)
 {
     struct pd_iterator it;
     struct pd_value *value, item;
@@ -412,7 +381,7 @@ peridot_status pd_compare(bool *out, struct pd_render *r, unsigned op, const str
 {
     int order;
     if (op == PD_OP_IN || op == PD_OP_NOT_IN) {
-        PD_TRY(pd_contains(out, r, b, a));
+        PD_TRY(contains(out, r, b, a));
         *out ^= op == PD_OP_NOT_IN;
         return PERIDOT_OK;
     }

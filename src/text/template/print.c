@@ -1,3 +1,4 @@
+/* Values as text: str, repr, json.dumps, and texts with values put in (format % values, str.format). */
 #include "text/template/template_.h"
 
 #include "base/utf8.h"
@@ -245,31 +246,21 @@ static peridot_status json_key(struct json *j, const struct pd_value *key)
     return pd_builder_bytes(j->b, "\"", 1, key->own);
 }
 
-/* Insertion sort by runs would do for the dicts that there are; merging keeps hostile ones cheap. */
-static peridot_status sort_pairs(struct pd_render *r, struct pd_pair *at, struct pd_pair *spare, size_t n)
+static peridot_status key_is_before(bool *out, struct pd_render *r, const void *none, const struct pd_pair *a,
+                                    const struct pd_pair *b)
 {
-    if (n < 2) return PERIDOT_OK;
-    const size_t half = n / 2;
-    size_t i = 0, k = half, to = 0;
     int order;
-    PD_TRY(sort_pairs(r, at, spare, half));
-    PD_TRY(sort_pairs(r, at + half, spare, n - half));
-    while (i < half && k < n) {
-        PD_TRY(pd_value_compare(&order, r, &at[k].key, &at[i].key));
-        spare[to++] = order < 0 ? at[k++] : at[i++];
-    }
-    while (i < half) spare[to++] = at[i++];
-    memcpy(at, spare, to * sizeof *at);
+    (void)none;
+    PD_TRY(pd_value_compare(&order, r, &a->key, &b->key));
+    *out = order < 0;
     return PERIDOT_OK;
 }
 
 peridot_status pd_dict_sorted(struct pd_pair **out, struct pd_render *r, const struct pd_dict *d)
 {
-    struct pd_pair *spare;
     PD_TRY(pd_render_alloc(out, r, d->n, sizeof **out));
-    PD_TRY(pd_render_alloc(&spare, r, d->n, sizeof *spare));
     if (d->n) memcpy(*out, d->at, d->n * sizeof **out);
-    return sort_pairs(r, *out, spare, d->n);
+    return pd_pairs_sort(r, *out, d->n, key_is_before, NULL);
 }
 
 static peridot_status json_dict(struct json *j, const struct pd_value *v)
@@ -469,8 +460,7 @@ peridot_status pd_printf(struct pd_value *out, struct pd_render *r, const struct
     /* A value that is not put in is an error, but for one by itself that has elements: these might have names. */
     if (next < args->n && !(args->n == 1 && has_elements(&args->at[0])))
         return pd_render_fail(r, "a format has fewer directives than values");
-    *out = pd_builder_value(&b);
-    return PERIDOT_OK;
+    return pd_give(out, pd_builder_value(&b));
 }
 
 /* ---- str.format ---- */
@@ -484,9 +474,7 @@ static peridot_status find_field(const struct pd_value **out, struct pd_render *
     const size_t at = digits ? (size_t)i : name.size ? args->n : (*next)++;
     *out = NULL;
     if (at + 1 < args->n) *out = &args->at[at + 1];
-    size_t k = args->n;
-    for (const struct pd_code *named = args->named; named && !*out; named = named->next, k++)
-        if (pd_chars_equal(named->value.text, name)) *out = &args->at[k];
+    if (!*out) *out = pd_args_find(args, name);
     if (*out) return PERIDOT_OK;
     return pd_render_fail(r, "format has no argument for {%s}", pd_utf8_shown(shown, name.data, name.size));
 }
@@ -506,8 +494,9 @@ static peridot_status add_field(struct pd_builder *b, const struct pd_args *args
     return pd_print(b, value);
 }
 
-peridot_status pd_str_format(struct pd_value *out, struct pd_render *r, const struct pd_args *args)
+PD_BUILTIN_ANY(pd_str_format)
 {
+    (void)which;
     struct pd_builder b = {.r = r};
     const struct pd_chars text = args->at[0].text;
     size_t next = 0, end;
@@ -530,6 +519,5 @@ peridot_status pd_str_format(struct pd_value *out, struct pd_render *r, const st
             end++;
         }
     }
-    *out = pd_builder_value(&b);
-    return PERIDOT_OK;
+    return pd_give(out, pd_builder_value(&b));
 }

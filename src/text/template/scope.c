@@ -1,3 +1,5 @@
+/* Which variable each name is, settled before a program runs (two passes over each frame: what it has, then what its
+ * names mean), and the frames that hold the values while it does. */
 #include "text/template/template_.h"
 
 #include "base/num.h"

@@ -1,3 +1,4 @@
+/* Statements, from tokens to trees: what stands between "{%" and "%}", and the data around it. */
 #include "text/template/template_.h"
 
 #include "base/num.h"

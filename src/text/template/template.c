@@ -1,3 +1,5 @@
+/* Programs as others see them, and their statements: what is written, set, looped over and called as a macro. A render
+ * owns all that it makes in one arena, which goes with it. */
 #include "text/template/template_.h"
 
 #include "base/utf8.h"
@@ -112,14 +114,6 @@ static peridot_status execute_scope(struct pd_render *r, const struct pd_code *c
 
 /* ---- macros ---- */
 
-static const struct pd_value *find_named(const struct pd_args *args, struct pd_chars name)
-{
-    size_t i = 0;
-    for (const struct pd_code *keyword = args->named; keyword; keyword = keyword->next, i++)
-        if (pd_chars_equal(keyword->value.text, name)) return &args->at[args->n + i];
-    return NULL;
-}
-
 static peridot_status fill_defaults(struct pd_render *r, const struct pd_code *scope, struct pd_frame *frame)
 {
     for (const struct pd_code *parameter = scope->b; parameter; parameter = parameter->next) {
@@ -191,7 +185,7 @@ static peridot_status call_macro(struct pd_value *out, struct pd_render *r, cons
     size_t n = 1;
     PD_TRY(pd_frame_create(&frame, r, scope->scope, macro->frame));
     for (const struct pd_code *parameter = scope->b; parameter; parameter = parameter->next, n++) {
-        const struct pd_value *named = n < args->n ? NULL : find_named(args, parameter->value.text);
+        const struct pd_value *named = n < args->n ? NULL : pd_args_find(args, parameter->value.text);
         if (n < args->n) frame->at[parameter->slot] = args->at[n];
         else if (named) frame->at[parameter->slot] = *named;
     }
@@ -316,8 +310,7 @@ static peridot_status call_loop(struct pd_value *out, struct pd_render *r, const
     PD_TRY(run_for(r, l->code, &iterated, l->depth0 + 1));
     r->out = before_out;
     r->frame = before;
-    *out = pd_builder_value(&text);
-    return PERIDOT_OK;
+    return pd_give(out, pd_builder_value(&text));
 }
 
 static peridot_status execute_for(struct pd_render *r, const struct pd_code *code)
@@ -379,7 +372,7 @@ static peridot_status execute_all(struct pd_render *r, const struct pd_code *lis
     return PERIDOT_OK;
 }
 
-peridot_status pd_execute(struct pd_render *r, const struct pd_template *t)
+static peridot_status execute_program(struct pd_render *r, const struct pd_template *t)
 {
     struct pd_frame *frame;
     PD_TRY(pd_frame_create(&frame, r, t->root->scope, NULL));
@@ -429,22 +422,20 @@ static peridot_status copy_out(struct pd_template_output *out, const struct pd_b
     return PERIDOT_OK;
 }
 
-static bool is_filter(const struct pd_value *name) { return pd_filter_find(name->text) != NULL; }
-
 static peridot_status run(struct pd_template_output *out, struct pd_render *r, const struct pd_template *t)
 {
     struct pd_value inputs;
     PD_TRY(pd_render_alloc(&r->stack, r, PD_RENDER_MAX_STACK, sizeof *r->stack));
     PD_TRY(pd_dict_create(&inputs, r, false));
     r->inputs = inputs.dict;
-    PD_TRY(pd_execute(r, t));
+    PD_TRY(execute_program(r, t));
     return copy_out(out, r->out);
 }
 
 peridot_status pd_template_render(struct pd_template_output *out, const struct pd_template *t,
                                   const struct pd_template_input *in)
 {
-    struct pd_render r = {.in = in, .line = 1, .is_filter = is_filter};
+    struct pd_render r = {.in = in, .line = 1};
     struct pd_builder text = {.r = &r}, tail = {.r = &r};
     *out = (struct pd_template_output){0};
     r.out = &text;

@@ -43,7 +43,6 @@ struct pd_render {
     size_t n_stack;
     struct pd_value *captured;             /* what a block wrote whose filter is being applied */
     struct pd_value *caller;               /* the macro that the block is whose call is being made */
-    bool (*is_filter)(const struct pd_value *name);   /* whether there is one of this name, a text */
     struct pd_dict *inputs;                /* variables of the input that were read */
     enum pd_flow { PD_FLOW_ON, PD_FLOW_BREAK, PD_FLOW_CONTINUE } flow;
 };
@@ -152,10 +151,14 @@ struct pd_value pd_value_int(int64_t i, bool own);
 struct pd_value pd_value_float(double f, bool own);
 struct pd_value pd_value_text(struct pd_chars text);
 struct pd_value pd_value_undefined(struct pd_chars name);
+static inline peridot_status pd_give(struct pd_value *out, struct pd_value v)
+{
+    *out = v;
+    return PERIDOT_OK;
+}
 /* What a client's JSON says. Texts are borrowed. */
 peridot_status pd_value_from_json(struct pd_value *out, struct pd_render *r, yyjson_val *json);
 
-static inline bool pd_is_text(const struct pd_value *v) { return v->type == PD_TEXT; }
 static inline bool pd_is_listed(const struct pd_value *v) { return v->type >= PD_LIST && v->type <= PD_VIEW; }
 static inline bool pd_is_integer(const struct pd_value *v) { return v->type == PD_INT || v->type == PD_BOOL; }
 static inline bool pd_is_number(const struct pd_value *v) { return pd_is_integer(v) || v->type == PD_FLOAT; }
@@ -182,6 +185,11 @@ peridot_status pd_dict_find(struct pd_value **out, struct pd_render *r, const st
                             const struct pd_value *key);
 peridot_status pd_dict_put(struct pd_render *r, struct pd_dict *d, const struct pd_value *key,
                            const struct pd_value *value);
+/* Stable. */
+typedef peridot_status pd_pair_is_before(bool *out, struct pd_render *r, const void *context, const struct pd_pair *a,
+                                         const struct pd_pair *b);
+peridot_status pd_pairs_sort(struct pd_render *r, struct pd_pair *at, size_t n, pd_pair_is_before *is_before,
+                             const void *context);
 /* Its keys, values or items as a PD_VIEW. */
 peridot_status pd_dict_view(struct pd_value *out, struct pd_render *r, const struct pd_dict *d, enum pd_view_kind kind);
 
@@ -246,7 +254,7 @@ enum pd_unicode_class {
 peridot_status pd_unicode_find(size_t *out, struct pd_render *r, struct pd_chars text, size_t from,
                                enum pd_unicode_class which);
 
-enum pd_case { PD_LOWER, PD_UPPER };
+enum pd_case { PD_LOWER, PD_UPPER, PD_CAPITALIZED };
 peridot_status pd_builder_add_case(struct pd_builder *b, struct pd_chars text, enum pd_case which);
 /* The first letter in upper case, the others in lower. `title`: of one that becomes two, only the first. */
 peridot_status pd_builder_add_capitalized(struct pd_builder *b, struct pd_chars text, bool title);
@@ -256,9 +264,10 @@ bool pd_char_is_upper(uint32_t code);
 
 /* ---- builtins.c: what programs call ---- */
 
-/* What programs can call: filters, tests, methods and functions are rows of tables. A row says how its parameters are
- * called, so that one binder serves them all, and a program that calls what is not there is refused when it is
- * parsed; as in jinja2, filters and tests in branches of "if" may be missing until they are called. */
+/* Filters, tests, methods and functions are rows of four tables (in builtins.c, those of methods in members.c). A row
+ * says how its parameters are called, so that one binder serves them all, and a program that calls what is not there
+ * is refused when it is parsed; as in jinja2, filters and tests in branches of "if" may be missing until they are
+ * called. */
 
 struct pd_code;
 
@@ -269,23 +278,45 @@ struct pd_args {
     size_t n, n_named;
     const struct pd_code *named;
 };
+/* One of those with names; NULL: it was not given. */
+const struct pd_value *pd_args_find(const struct pd_args *args, struct pd_chars name);
+
+/* a[0]: what a filter, a test or a method is applied to; a[i]: parameter i, PD_UNSET where it was not given. `which`
+ * tells apart the rows that share a function. */
+typedef peridot_status pd_builtin_on(struct pd_value *out, struct pd_render *r, struct pd_value *a);
+typedef peridot_status pd_builtin_as(struct pd_value *out, struct pd_render *r, struct pd_value *a, int which);
+typedef peridot_status pd_builtin_any(struct pd_value *out, struct pd_render *r, const struct pd_args *args, int which);
+/* The heads of such functions. */
+#define PD_BUILTIN(name) peridot_status name(struct pd_value *out, struct pd_render *r, struct pd_value *a)
+#define PD_BUILTIN_AS(name) \
+    peridot_status name(struct pd_value *out, struct pd_render *r, struct pd_value *a, int which)
+#define PD_BUILTIN_ANY(name) \
+    peridot_status name(struct pd_value *out, struct pd_render *r, const struct pd_args *args, int which)
 
 enum { PD_MAX_PARAMETERS = 6 };
 
 struct pd_builtin {
-    const char *name;
-    /* Of parameters after the first argument, in their order: "old! new! count", "!" where one must be given. "*": the
-     * function takes any arguments, and reads them itself. */
+    const char *name;                /* NULL: the end of the table */
+    /* Of parameters after the first argument, in their order: "old! new! count", "!" where one must be given. */
     const char *parameters;
-    /* a[0]: the first argument; a[i]: parameter i, PD_UNSET where it was not given. NULL: a method that the sandbox
-     * refuses. */
-    peridot_status (*call)(struct pd_value *out, struct pd_render *r, struct pd_value *a, const struct pd_args *args);
+    /* One of the three; none: a method that the sandbox refuses. */
+    pd_builtin_on *on;
+    pd_builtin_as *as;
+    int which;
+    pd_builtin_any *any;             /* takes any arguments, and reads them itself */
 };
 
-/* The head of such a function. */
-#define PD_BUILTIN(name) \
-    peridot_status name(struct pd_value *out, struct pd_render *r, struct pd_value *a, const struct pd_args *args)
+/* The rows. */
+#define PD_ON(its_name, its_parameters, function) {.name = its_name, .parameters = its_parameters, .on = function}
+#define PD_AS(its_name, its_parameters, function, as_which) \
+    {.name = its_name, .parameters = its_parameters, .as = function, .which = as_which}
+#define PD_ANY(its_name, function, as_which) {.name = its_name, .any = function, .which = as_which}
+#define PD_REFUSED(its_name) {.name = its_name}
+#define PD_END {.name = NULL}
 
+static inline bool pd_is_callable(const struct pd_builtin *f) { return f->on || f->as || f->any; }
+/* NULL: there is none. */
+const struct pd_builtin *pd_builtin_find(const struct pd_builtin *table, struct pd_chars name);
 /* Fails where a call gives what the function does not take: n arguments without names, the first one among them, then
  * those named. */
 peridot_status pd_builtin_check(const struct pd_builtin *f, const char *kind, uint32_t line, size_t n,
@@ -301,48 +332,25 @@ const struct pd_builtin *pd_method_find(enum pd_value_type type, struct pd_chars
 /* Whether values of some type have a method of this name. */
 bool pd_method_is_known(struct pd_chars name);
 
-/* ---- builtins_text.c ---- */
+/* ---- builtins_text.c, builtins_layout.c, builtins_list.c, numbers.c: for the tables ---- */
 
-/* What can be done with one text: rows of the tables of methods and filters. The first argument is a text, or becomes
- * one. */
-
-PD_BUILTIN(pd_str_count);
-PD_BUILTIN(pd_str_endswith);
-PD_BUILTIN(pd_str_find);
-PD_BUILTIN(pd_str_index);
-PD_BUILTIN(pd_str_isalnum);
-PD_BUILTIN(pd_str_isalpha);
-PD_BUILTIN(pd_str_isascii);
-PD_BUILTIN(pd_str_isdigit);
-PD_BUILTIN(pd_str_islower);
-PD_BUILTIN(pd_str_isspace);
-PD_BUILTIN(pd_str_isupper);
-PD_BUILTIN(pd_str_join);
-PD_BUILTIN(pd_str_partition);
-PD_BUILTIN(pd_str_removeprefix);
-PD_BUILTIN(pd_str_removesuffix);
-PD_BUILTIN(pd_str_rfind);
-PD_BUILTIN(pd_str_rindex);
-PD_BUILTIN(pd_str_rpartition);
-PD_BUILTIN(pd_str_startswith);
-PD_BUILTIN(pd_str_title);
-PD_BUILTIN(pd_method_format);
-PD_BUILTIN(pd_function_strftime_now);
-PD_BUILTIN(pd_str_upper);
-PD_BUILTIN(pd_str_lower);
-PD_BUILTIN(pd_str_capitalize);
-PD_BUILTIN(pd_str_swapcase);
-PD_BUILTIN(pd_str_center);           /* width, 80 where it is not given; fillchar */
-PD_BUILTIN(pd_str_ljust);
-PD_BUILTIN(pd_str_rjust);
-PD_BUILTIN(pd_str_zfill);            /* width */
-PD_BUILTIN(pd_str_strip);            /* chars */
-PD_BUILTIN(pd_str_lstrip);
-PD_BUILTIN(pd_str_rstrip);
-PD_BUILTIN(pd_str_split);            /* sep maxsplit */
-PD_BUILTIN(pd_str_rsplit);
-PD_BUILTIN(pd_str_splitlines);       /* keepends */
-PD_BUILTIN(pd_str_replace);          /* old new count, all of them texts and an integer */
+enum { PD_FIND_LAST = 1, PD_FIND_MUST = 2 };   /* of pd_str_find; MUST: fails where the text is not found */
+/* Of a text, or of what becomes one. Of has_affix and remove_affix, partition, split: 1 at the end, or from there. */
+pd_builtin_as pd_str_case, pd_str_is_case, pd_str_lacks, pd_str_pad, pd_str_strip, pd_str_split, pd_str_find,
+    pd_str_has_affix, pd_str_remove_affix, pd_str_partition;
+pd_builtin_on pd_str_count, pd_str_isascii, pd_str_isspace, pd_str_join, pd_str_replace, pd_str_splitlines,
+    pd_str_swapcase, pd_str_title, pd_str_zfill;
+pd_builtin_any pd_str_format, pd_filter_format;
+pd_builtin_on pd_filter_escape, pd_filter_forceescape, pd_filter_indent, pd_filter_pprint, pd_filter_replace,
+    pd_filter_safe, pd_filter_string, pd_filter_striptags, pd_filter_title, pd_filter_tojson, pd_filter_truncate,
+    pd_filter_urlencode, pd_filter_wordcount, pd_filter_wordwrap, pd_filter_xmlattr;
+/* Of numbers. */
+pd_builtin_on pd_filter_abs, pd_filter_float, pd_filter_int, pd_filter_round, pd_function_strftime_now;
+/* Of what can be iterated, and of any value. The end: 1 the last; the extreme: 1 the greatest. */
+pd_builtin_as pd_filter_end, pd_filter_extreme;
+pd_builtin_on pd_filter_attr, pd_filter_batch, pd_filter_default, pd_filter_dictsort, pd_filter_groupby,
+    pd_filter_items, pd_filter_join, pd_filter_length, pd_filter_list, pd_filter_reverse, pd_filter_slice,
+    pd_filter_sort, pd_filter_sum, pd_filter_unique;
 
 /* A line of a text: without what ends it, and how many bytes that is. */
 struct pd_line {
@@ -350,59 +358,6 @@ struct pd_line {
     size_t end_size;
 };
 struct pd_line pd_line_at(struct pd_chars text, size_t at);
-
-/* ---- builtins_text.c and builtins_layout.c ---- */
-
-/* Filters of texts and numbers. */
-
-PD_BUILTIN(pd_filter_string);
-PD_BUILTIN(pd_filter_safe);
-PD_BUILTIN(pd_filter_escape);
-PD_BUILTIN(pd_filter_forceescape);
-PD_BUILTIN(pd_filter_striptags);
-PD_BUILTIN(pd_filter_urlencode);
-PD_BUILTIN(pd_filter_xmlattr);       /* autospace */
-PD_BUILTIN(pd_filter_title);
-PD_BUILTIN(pd_filter_replace);       /* old new count */
-PD_BUILTIN(pd_filter_indent);        /* width first blank */
-PD_BUILTIN(pd_filter_wordcount);
-PD_BUILTIN(pd_filter_format);
-PD_BUILTIN(pd_filter_tojson);        /* ensure_ascii indent separators sort_keys */
-PD_BUILTIN(pd_filter_int);           /* default base */
-PD_BUILTIN(pd_filter_float);         /* default */
-PD_BUILTIN(pd_filter_abs);
-PD_BUILTIN(pd_filter_round);         /* precision method */
-
-/* ---- builtins_layout.c ---- */
-
-/* Filters that fit what they are given into lines of a width. */
-
-PD_BUILTIN(pd_filter_truncate);      /* length killwords end leeway */
-PD_BUILTIN(pd_filter_wordwrap);      /* width break_long_words wrapstring break_on_hyphens */
-PD_BUILTIN(pd_filter_pprint);
-
-/* ---- builtins_list.c ---- */
-
-/* Filters of what can be iterated. */
-
-PD_BUILTIN(pd_filter_default);       /* default_value boolean */
-PD_BUILTIN(pd_filter_length);
-PD_BUILTIN(pd_filter_list);
-PD_BUILTIN(pd_filter_items);
-PD_BUILTIN(pd_filter_first);
-PD_BUILTIN(pd_filter_last);
-PD_BUILTIN(pd_filter_reverse);
-PD_BUILTIN(pd_filter_join);          /* d attribute */
-PD_BUILTIN(pd_filter_sort);          /* reverse case_sensitive attribute */
-PD_BUILTIN(pd_filter_dictsort);      /* case_sensitive by reverse */
-PD_BUILTIN(pd_filter_unique);        /* case_sensitive attribute */
-PD_BUILTIN(pd_filter_min);           /* case_sensitive attribute */
-PD_BUILTIN(pd_filter_max);
-PD_BUILTIN(pd_filter_sum);           /* attribute start */
-PD_BUILTIN(pd_filter_batch);         /* linecount fill_with */
-PD_BUILTIN(pd_filter_slice);         /* slices fill_with */
-PD_BUILTIN(pd_filter_groupby);       /* attribute default case_sensitive */
-PD_BUILTIN(pd_filter_attr);          /* name */
 
 /* An attribute by jinja2's path, "a.b.0", or an index; PD_UNSET or none: the value itself. */
 peridot_status pd_get_path(struct pd_value *out, struct pd_render *r, const struct pd_value *of,
@@ -422,7 +377,7 @@ struct pd_iterator {
     const struct pd_builtin *builtin;
     struct pd_args args;
     struct pd_value attribute, other;
-    bool negated;
+    bool negated, backwards;
     const void *context;
 };
 
@@ -584,7 +539,6 @@ struct pd_lexer {
 };
 
 peridot_status pd_lexer_begin(struct pd_lexer *l, struct pd_arena *arena, const char *source, size_t size);
-peridot_status pd_lexer_next(struct pd_template_token *out, struct pd_lexer *l);
 
 /* ---- lexer.c, expressions.c, statements.c ---- */
 
@@ -664,7 +618,6 @@ peridot_status pd_negate(struct pd_value *out, struct pd_render *r, const struct
 /* One comparison, op of a PD_CODE_OPERAND. */
 peridot_status pd_compare(bool *out, struct pd_render *r, unsigned op, const struct pd_value *a,
                           const struct pd_value *b);
-peridot_status pd_contains(bool *out, struct pd_render *r, const struct pd_value *in, const struct pd_value *what);
 /* v[which], v[from:to:step]. */
 peridot_status pd_get_element(struct pd_value *out, bool *found, struct pd_render *r, const struct pd_value *v,
                               const struct pd_value *which);
@@ -692,9 +645,6 @@ struct pd_loop {
 };
 
 peridot_status pd_loop_next(bool *done, struct pd_loop *l, struct pd_render *r);
-/* An attribute; *found false: it is none, or a method (loop.cycle, loop.changed). */
-peridot_status pd_loop_member(struct pd_value *out, bool *found, struct pd_loop *l, struct pd_render *r,
-                              struct pd_chars name);
 
 /* ---- members.c ---- */
 
@@ -711,8 +661,6 @@ peridot_status pd_get_item(struct pd_value *out, struct pd_render *r, const stru
 
 /* ---- evaluate.c ---- */
 
-/* Expressions. */
-
 /* What {% macro %} makes. */
 struct pd_macro {
     const struct pd_code *code;
@@ -722,13 +670,6 @@ struct pd_macro {
 };
 
 peridot_status pd_evaluate(struct pd_value *out, struct pd_render *r, const struct pd_code *code);
-
-/* ---- template.c ---- */
-
-/* Statements. */
-
-/* Runs a program: writes to r->out. */
-peridot_status pd_execute(struct pd_render *r, const struct pd_template *t);
 
 /* ---- print.c ---- */
 
@@ -758,8 +699,6 @@ peridot_status pd_print_json(struct pd_builder *b, const struct pd_value *v, con
 /* The first argument is the first value. */
 peridot_status pd_printf(struct pd_value *out, struct pd_render *r, const struct pd_value *format,
                          const struct pd_args *args);
-/* The first argument is the format. */
-peridot_status pd_str_format(struct pd_value *out, struct pd_render *r, const struct pd_args *args);
 
 /* ---- numbers.c ---- */
 

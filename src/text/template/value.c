@@ -1,3 +1,5 @@
+/* Values and what every part does to them: limits of a render, comparing, dicts, sorting, the input's JSON. The lowest
+ * file of the room: it uses none of the others. */
 #include "text/template/template_.h"
 
 #include "base/num.h"
@@ -285,6 +287,49 @@ peridot_status pd_dict_view(struct pd_value *out, struct pd_render *r, const str
     return PERIDOT_OK;
 }
 
+/* Merges halves, from one of the two arrays to the other. */
+static peridot_status sort(struct pd_render *r, struct pd_pair *at, struct pd_pair *spare, size_t n,
+                           pd_pair_is_before *is_before, const void *context)
+{
+    if (n < 2) return PERIDOT_OK;
+    const size_t half = n / 2;
+    size_t i = 0, k = half, to = 0;
+    bool before;
+    PD_TRY(sort(r, at, spare, half, is_before, context));
+    PD_TRY(sort(r, at + half, spare, n - half, is_before, context));
+    while (i < half && k < n) {
+        PD_TRY(is_before(&before, r, context, &at[k], &at[i]));
+        spare[to++] = before ? at[k++] : at[i++];
+    }
+    while (i < half) spare[to++] = at[i++];
+    memcpy(at, spare, to * sizeof *at);
+    return PERIDOT_OK;
+}
+
+peridot_status pd_pairs_sort(struct pd_render *r, struct pd_pair *at, size_t n, pd_pair_is_before *is_before,
+                             const void *context)
+{
+    struct pd_pair *spare = NULL;
+    PD_TRY(pd_render_alloc(&spare, r, n, sizeof *spare));
+    return sort(r, at, spare, n, is_before, context);
+}
+
+const struct pd_value *pd_args_find(const struct pd_args *args, struct pd_chars name)
+{
+    size_t i = args->n;
+    for (const struct pd_code *named = args->named; named; named = named->next, i++)
+        if (pd_chars_equal(named->value.text, name)) return &args->at[i];
+    return NULL;
+}
+
+/* Most names differ in their first letter. */
+const struct pd_builtin *pd_builtin_find(const struct pd_builtin *table, struct pd_chars name)
+{
+    for (; table->name; table++)
+        if (name.size && name.data[0] == table->name[0] && pd_chars_are(name, table->name)) return table;
+    return NULL;
+}
+
 /* ---- JSON ---- */
 
 /* Of letters alone, it spells no control token by itself. */
@@ -341,8 +386,7 @@ peridot_status pd_value_from_json(struct pd_value *out, struct pd_render *r, yyj
         else *out = (struct pd_value){.type = PD_HUGE, .u = yyjson_get_uint(json)};
         return PERIDOT_OK;
     case YYJSON_TYPE_STR:
-        *out = pd_value_text((struct pd_chars){yyjson_get_str(json), yyjson_get_len(json), NULL});
-        return PERIDOT_OK;
+        return pd_give(out, pd_value_text((struct pd_chars){yyjson_get_str(json), yyjson_get_len(json), NULL}));
     case YYJSON_TYPE_ARR: case YYJSON_TYPE_OBJ: return container_from_json(out, r, json);
     default:
         *out = pd_value_none();
