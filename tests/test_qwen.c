@@ -119,6 +119,11 @@ static void test_nfc(void **state)
     expect_nfc("a\u0301\u0301", "\u00e1\u0301");
     expect_nfc("a\u034a\u0301", "a\u034a\u0301");   /* not past a mark of its class */
     expect_nfc("a\u0315\u0300\u05ae" "b", "\u00e0\u05ae\u0315b");
+    /* What tokenizers do not know stays where it is, and nothing is joined across it. */
+    expect_nfc("e\u0898\u0301", "e\u0898\u0301");
+    expect_nfc("e\u1ac1\u0323\u0301", "e\u1ac1\u0323\u0301");
+    expect_nfc("\U00011935\U00011930", "\U00011935\U00011930");
+    expect_nfc("\uac00\u11a7\u11a8", "\uac00\u11a7\u11a8");
 }
 
 /* Marks by the hundred thousand. */

@@ -1,94 +1,66 @@
-/* A text goes in spans: a character that never combines with what comes before it, and all of the others that follow
- * it. */
+/* Normalization form C, of Unicode's tables in libutf8proc. Its own way to put marks in order takes the square of their
+ * number, which a hostile text may have by the hundred thousand: here they are sorted, and only looked up and composed
+ * there. A text goes in spans: a character that never combines with what comes before it, and all of the others that
+ * follow it. */
 #include "text/nfc.h"
 
 #include "base/array.h"
 #include "base/num.h"
 #include "base/utf8.h"
-#include "text/nfc_table.h"
 
 #include <stdlib.h>
+#include <utf8proc.h>
 
-/* Hangul is composed by arithmetic (Unicode 3.12). */
-enum { S_BASE = 0xac00, L_BASE = 0x1100, V_BASE = 0x1161, T_BASE = 0x11a7, N_L = 19, N_V = 21, N_T = 28,
-    N_S = N_L * N_V * N_T };
+/* Marks and letters that Unicode got after version 10, with what lies between them that never changes. Hugging Face's
+ * tokenizers do not know them: what is there stays as it is, and nothing is joined across it. U+11A7 is among them, a
+ * vowel that libutf8proc takes for the sign that there is no final consonant. */
+static const uint32_t unknown[][2] = {
+    {0x7fd, 0x7fd}, {0x897, 0x8d3}, {0x9fe, 0x9fe}, {0xc3c, 0xc3c}, {0xd3b, 0xd3c}, {0xeba, 0xeba}, {0x11a7, 0x11a7},
+    {0x1715, 0x1715}, {0x1abf, 0x1aff}, {0x1df6, 0x1dfa}, {0xa82c, 0xa82c}, {0x105c0, 0x105ff}, {0x10d24, 0x10d27},
+    {0x10d69, 0x10d6d}, {0x10eab, 0x10eff}, {0x10f46, 0x10f85}, {0x11070, 0x11070}, {0x1133b, 0x1133b},
+    {0x11380, 0x113ff}, {0x1145e, 0x1145e}, {0x11839, 0x1183a}, {0x11930, 0x11943}, {0x119e0, 0x119e0},
+    {0x11a34, 0x11a47}, {0x11a99, 0x11a99}, {0x11b60, 0x11b6f}, {0x11d42, 0x11d45}, {0x11d97, 0x11d97},
+    {0x11de0, 0x11dff}, {0x11f41, 0x11f5a}, {0x16100, 0x1613f}, {0x16d40, 0x16d7f}, {0x16ff0, 0x16ff1},
+    {0x1e08f, 0x1e08f}, {0x1e130, 0x1e136}, {0x1e2ae, 0x1e2ef}, {0x1e4ec, 0x1e4ef}, {0x1e5d0, 0x1e5ff},
+    {0x1e6c0, 0x1e6ff}};
+
+static int compare_range(const void *key, const void *range)
+{
+    const uint32_t code = *(const uint32_t *)key, *r = range;
+    return code > r[1] ? 1 : code < r[0] ? -1 : 0;
+}
+
+static bool is_unknown(uint32_t code)
+{
+    return bsearch(&code, unknown, PD_COUNT(unknown), sizeof *unknown, compare_range) != NULL;
+}
+
+/* ---- a span ---- */
 
 struct mark {
-    uint32_t code;
+    utf8proc_int32_t code;
     uint32_t class;      /* canonical combining class */
     size_t index;        /* in the span */
 };
 
 struct span {
     struct mark *marks;
-    size_t n, capacity;
+    utf8proc_int32_t *codes;         /* of the marks, in their order */
+    size_t n, capacity, codes_capacity;
 };
 
-/* ---- tables ---- */
-
-static int compare_decomposition(const void *key, const void *row)
-{
-    uint32_t code = *(const uint32_t *)key, other = ((const struct decomposition *)row)->code;
-    return (code > other) - (code < other);
-}
-
-static int compare_class(const void *key, const void *row)
-{
-    uint32_t code = *(const uint32_t *)key;
-    const struct combining *r = row;
-    return code > r->last ? 1 : code < r->first ? -1 : 0;
-}
-
-static int compare_pair(const void *key, const void *index)
-{
-    const uint32_t *pair = key;
-    const struct decomposition *d = &decompositions[*(const uint16_t *)index];
-    if (pair[0] != d->first) return pair[0] > d->first ? 1 : -1;
-    return (pair[1] > d->second) - (pair[1] < d->second);
-}
-
-static uint32_t class_of(uint32_t code)
-{
-    const struct combining *r = bsearch(&code, combining, PD_COUNT(combining), sizeof *combining, compare_class);
-    return r ? r->class : 0;
-}
-
-/* The character that two are; 0: none. */
-static uint32_t compose(uint32_t a, uint32_t b)
-{
-    if (a >= L_BASE && a < L_BASE + N_L && b >= V_BASE && b < V_BASE + N_V)
-        return S_BASE + ((a - L_BASE) * N_V + b - V_BASE) * N_T;
-    if (a >= S_BASE && a < S_BASE + N_S && (a - S_BASE) % N_T == 0 && b > T_BASE && b < T_BASE + N_T)
-        return a + b - T_BASE;
-    const uint16_t *index = bsearch((const uint32_t[]){a, b}, compositions, PD_COUNT(compositions),
-                                    sizeof *compositions, compare_pair);
-    return index ? decompositions[*index].code : 0;
-}
-
-/* ---- a span ---- */
-
-static peridot_status push(struct span *s, uint32_t code)
-{
-    PD_TRY(pd_array_reserve(&s->marks, &s->capacity, s->n, 1, sizeof *s->marks, "text"));
-    s->marks[s->n] = (struct mark){code, class_of(code), s->n};
-    s->n++;
-    return PERIDOT_OK;
-}
-
-/* A decomposition's second has none of its own. */
 static peridot_status decompose(struct span *s, uint32_t code)
 {
-    if (code >= S_BASE && code < S_BASE + N_S) {
-        code -= S_BASE;
-        PD_TRY(push(s, L_BASE + code / (N_V * N_T)));
-        PD_TRY(push(s, V_BASE + code / N_T % N_V));
-        return code % N_T ? push(s, T_BASE + code % N_T) : PERIDOT_OK;
+    enum { MOST = 4 };               /* that one becomes, in any version of Unicode */
+    utf8proc_int32_t parts[MOST];
+    const utf8proc_ssize_t n =
+        utf8proc_decompose_char((utf8proc_int32_t)code, parts, MOST, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE, NULL);
+    PD_TRY(pd_array_reserve(&s->marks, &s->capacity, s->n, MOST, sizeof *s->marks, "text"));
+    for (utf8proc_ssize_t i = 0; i < n && n <= MOST; i++, s->n++) {
+        const uint32_t class = (uint32_t)utf8proc_get_property(parts[i])->combining_class;
+        s->marks[s->n] = (struct mark){parts[i], class, s->n};
     }
-    const struct decomposition *d =
-        bsearch(&code, decompositions, PD_COUNT(decompositions), sizeof *decompositions, compare_decomposition);
-    if (!d) return push(s, code);
-    PD_TRY(decompose(s, d->first));
-    return d->second ? push(s, d->second) : PERIDOT_OK;
+    return PERIDOT_OK;
 }
 
 static int compare_marks(const void *a, const void *b)
@@ -107,46 +79,38 @@ static void sort(struct span *s)
     }
 }
 
-/* A mark joins the last character of class 0, unless one of its class or a higher one, or another character, is between
- * them. */
-static void compose_all(struct span *s)
-{
-    struct mark *starter = NULL, *last = NULL;   /* the last that was kept after it */
-    size_t n = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        struct mark m = s->marks[i];
-        uint32_t code = starter && (!last || last->class < m.class) ? compose(starter->code, m.code) : 0;
-        if (code) {
-            starter->code = code;
-            continue;
-        }
-        s->marks[n] = m;
-        last = &s->marks[n++];
-        if (m.class) continue;
-        starter = last;
-        last = NULL;
-    }
-    s->n = n;
-}
-
 static peridot_status append_code(struct pd_text_buffer *out, uint32_t code)
 {
     char text[4];
     return pd_text_append(out, text, pd_utf8_write(text, code));
 }
 
+/* What was decomposed, composed again. */
+static peridot_status flush(struct pd_text_buffer *out, struct span *s)
+{
+    sort(s);
+    PD_TRY(pd_array_reserve(&s->codes, &s->codes_capacity, 0, s->n, sizeof *s->codes, "text"));
+    for (size_t i = 0; i < s->n; i++) s->codes[i] = s->marks[i].code;
+    const utf8proc_ssize_t n =
+        utf8proc_normalize_utf32(s->codes, (utf8proc_ssize_t)s->n, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    for (utf8proc_ssize_t i = 0; i < n; i++) PD_TRY(append_code(out, (uint32_t)s->codes[i]));
+    s->n = 0;
+    return PERIDOT_OK;
+}
+
 static peridot_status append_span(struct pd_text_buffer *out, struct span *s, const char *text, size_t size)
 {
-    s->n = 0;
     for (size_t i = 0, length; i < size; i += length) {
         uint32_t code;
         pd_utf8_next(&code, &length, text + i, size - i);
-        PD_TRY(decompose(s, code));
+        if (!is_unknown(code)) {
+            PD_TRY(decompose(s, code));
+            continue;
+        }
+        PD_TRY(flush(out, s));
+        PD_TRY(append_code(out, code));
     }
-    sort(s);
-    compose_all(s);
-    for (size_t i = 0; i < s->n; i++) PD_TRY(append_code(out, s->marks[i].code));
-    return PERIDOT_OK;
+    return flush(out, s);
 }
 
 /* ---- a text ---- */
@@ -179,5 +143,6 @@ peridot_status pd_text_append_nfc(struct pd_text_buffer *out, const char *text, 
     struct span s = {0};
     peridot_status status = append_all(out, &s, text, size);
     free(s.marks);
+    free(s.codes);
     return status;
 }

@@ -22,6 +22,7 @@ else()
 configure with -D PERIDOT_YYJSON=FOLDER, where they are")
 endif()
 need(PCRE2 libpcre2-8)
+need(UTF8PROC libutf8proc)
 
 # Pictures: a build for Windows reads the formats whose libraries it finds.
 macro(need_picture prefix module)

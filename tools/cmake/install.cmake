@@ -29,7 +29,8 @@ if(GIF_FOUND)
 endif()
 list(TRANSFORM private_libraries REPLACE "^(-l)?(.+)" "-l\\2")
 list(JOIN private_libraries " " private_libraries)
-string(JOIN " " private_requires ${YYJSON_MODULE_NAME} ${PCRE2_MODULE_NAME} ${JPEG_MODULE_NAME} ${PNG_MODULE_NAME}
+string(JOIN " " private_requires ${YYJSON_MODULE_NAME} ${PCRE2_MODULE_NAME} ${UTF8PROC_MODULE_NAME}
+       ${JPEG_MODULE_NAME} ${PNG_MODULE_NAME}
        ${WEBPDEMUX_MODULE_NAME} ${WEBP_MODULE_NAME} ${ABSL_MODULE_NAME})
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
            OUTPUT_VARIABLE to_prefix)
@@ -123,6 +124,6 @@ set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "peridot (= ${PROJECT_VERSION}), openmpi-bi
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libperidot-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
-    "peridot (= ${PROJECT_VERSION}), libyyjson-dev, libpcre2-dev, libjpeg-dev, libpng-dev, libwebp-dev, libgif-dev, \
-libsentencepiece-dev")
+    "peridot (= ${PROJECT_VERSION}), libyyjson-dev, libpcre2-dev, libutf8proc-dev, libjpeg-dev, libpng-dev, \
+libwebp-dev, libgif-dev, libsentencepiece-dev")
 include(CPack)

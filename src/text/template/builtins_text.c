@@ -50,7 +50,10 @@ PD_BUILTIN(pd_str_swapcase)
     const struct pd_chars text = a->text;
     for (size_t at = 0; at < text.size; at += n) {
         n = pd_chars_next(&code, text, at);
-        PD_TRY(pd_builder_add_case(&b, pd_chars_part(text, at, n), pd_char_is_lower(code) ? PD_UPPER : PD_LOWER));
+        const struct pd_chars letter = pd_chars_part(text, at, n);
+        if (pd_char_is_lower(code)) PD_TRY(pd_builder_add_case(&b, letter, PD_UPPER));
+        else if (pd_char_is_upper(code)) PD_TRY(pd_builder_add_case(&b, letter, PD_LOWER));
+        else PD_TRY(pd_builder_add(&b, letter));
     }
     return give(out, a, pd_builder_value(&b));
 }
@@ -80,7 +83,7 @@ PD_BUILTIN(pd_str_title)
     const bool markup = a->markup;
     for (size_t at = 0; at <= a->text.size; at += n) {
         n = at < a->text.size ? pd_chars_next(&code, a->text, at) : 1;
-        const bool cased = at < a->text.size && (pd_char_is_lower(code) || pd_char_is_upper(code));
+        const bool cased = at < a->text.size && pd_char_is_cased(code);
         if (cased == in_word && at < a->text.size) continue;
         const struct pd_chars part = pd_chars_part(a->text, begin, at - begin);
         PD_TRY(in_word ? pd_builder_add_capitalized(&b, part, true) : pd_builder_add(&b, part));

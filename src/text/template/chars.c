@@ -1,13 +1,12 @@
 /* Texts byte by byte and character by character, each byte with its mark of whose it is: building, cutting, searching;
  * and what characters are: their classes and their case. */
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/template/template_.h"
 
 #include "base/num.h"
 #include "base/utf8.h"
 
-#include <pcre2.h>
 #include <string.h>
+#include <utf8proc.h>
 
 /* ---- building ---- */
 
@@ -214,119 +213,65 @@ struct pd_chars pd_chars_strip(struct pd_chars text, const struct pd_chars *set,
     return pd_chars_part(text, begin, end - begin);
 }
 
-/* ---- classes ---- */
+/* ---- what characters are ---- */
 
-/* In ASCII by a test, beyond it by a pattern of Unicode's categories. */
-static bool ascii_is_alpha(unsigned char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
-static bool ascii_is_digit(unsigned char c) { return c >= '0' && c <= '9'; }
-
-static bool ascii_is(enum pd_unicode_class which, unsigned char c)
+static bool is_in(enum pd_unicode_class which, uint32_t code)
 {
-    const bool alnum = ascii_is_alpha(c) || ascii_is_digit(c), word = alnum || c == '_';
+    const utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)code);
+    const bool letter = c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LO;
+    const bool number = c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO;
     switch (which) {
-    case PD_UNICODE_NOT_PRINTABLE: return c < 0x20 || c == 0x7f;
-    case PD_UNICODE_NOT_ALPHA: return !ascii_is_alpha(c);
-    case PD_UNICODE_NOT_DECIMAL: return !ascii_is_digit(c);
-    case PD_UNICODE_NOT_ALNUM: return !alnum;
-    case PD_UNICODE_WORD: return word;
-    default: return !word;
+    case PD_UNICODE_NOT_PRINTABLE: return c == UTF8PROC_CATEGORY_CN || (c >= UTF8PROC_CATEGORY_ZS && code != ' ');
+    case PD_UNICODE_NOT_ALPHA: return !letter;
+    case PD_UNICODE_NOT_DECIMAL: return c != UTF8PROC_CATEGORY_ND;
+    case PD_UNICODE_NOT_ALNUM: return !letter && !number;
+    case PD_UNICODE_WORD: return letter || number || code == '_';
+    default: return !letter && !number && code != '_';
     }
 }
 
-static const char *const patterns[] = {
-    [PD_UNICODE_NOT_PRINTABLE] = "(?! )[\\p{C}\\p{Z}]", [PD_UNICODE_NOT_ALPHA] = "\\P{L}",
-    [PD_UNICODE_NOT_DECIMAL] = "\\P{Nd}", [PD_UNICODE_NOT_ALNUM] = "[^\\p{L}\\p{N}]",
-    [PD_UNICODE_WORD] = "[\\p{L}\\p{N}_]", [PD_UNICODE_NOT_WORD] = "[^\\p{L}\\p{N}_]"};
-
-static peridot_status match(size_t *out, struct pd_chars text, size_t from, enum pd_unicode_class which)
-{
-    int error;
-    PCRE2_SIZE at;
-    pcre2_code *code = pcre2_compile((PCRE2_SPTR)patterns[which], PCRE2_ZERO_TERMINATED,
-                                     PCRE2_UTF | PCRE2_MATCH_INVALID_UTF, &error, &at, NULL);
-    pcre2_match_data *data = code ? pcre2_match_data_create(1, NULL) : NULL;
-    if (data && pcre2_match(code, (PCRE2_SPTR)text.data, text.size, from, 0, data, NULL) >= 0)
-        *out = pcre2_get_ovector_pointer(data)[0];
-    pcre2_match_data_free(data);
-    pcre2_code_free(code);
-    return data ? PERIDOT_OK : pd_fail_alloc(text.size, "a pattern of a template");
-}
-
+/* Bytes that are part of no character are in no class. */
 peridot_status pd_unicode_find(size_t *out, struct pd_render *r, struct pd_chars text, size_t from,
                                enum pd_unicode_class which)
 {
-    size_t at = from;
+    uint32_t code;
     *out = SIZE_MAX;
-    const unsigned char *const data = (const unsigned char *)text.data;
-    while (at < text.size && data[at] < 0x80 && !ascii_is(which, data[at])) at++;
-    PD_TRY(pd_render_spend(r, (at - from) / 16));
-    if (at >= text.size) return PERIDOT_OK;
-    if (data[at] < 0x80) {
-        *out = at;
-        return PERIDOT_OK;
+    for (size_t at = from, n; at < text.size && *out == SIZE_MAX; at += n) {
+        n = pd_chars_next(&code, text, at);
+        if ((n > 1 || code < 0x80) && is_in(which, code)) *out = at;
     }
-    PD_TRY(pd_render_spend(r, 150 + (text.size - at) / 8));
-    return match(out, text, at, which);
+    return pd_render_spend(r, 1 + (pd_min(*out, text.size) - from) / 8);
 }
 
 /* ---- case ---- */
 
-/* Lower-case letters first..last, each `step` further, and how far the upper-case ones are from them. */
-static const struct { uint16_t first, last; uint8_t step; int16_t to_upper; } pairs[] = {
-    {'a', 'z', 1, -32}, {0xe0, 0xf6, 1, -32}, {0xf8, 0xfe, 1, -32}, {0xff, 0xff, 1, 121}, {0x101, 0x12f, 2, -1},
-    {0x133, 0x137, 2, -1}, {0x13a, 0x148, 2, -1}, {0x14b, 0x177, 2, -1}, {0x17a, 0x17e, 2, -1},
-    {0x180, 0x180, 1, 195}, {0x183, 0x185, 2, -1}, {0x188, 0x188, 1, -1}, {0x18c, 0x18c, 1, -1},
-    {0x192, 0x192, 1, -1}, {0x195, 0x195, 1, 97}, {0x199, 0x199, 1, -1}, {0x19a, 0x19a, 1, 163},
-    {0x19e, 0x19e, 1, 130}, {0x1a1, 0x1a5, 2, -1}, {0x1a8, 0x1a8, 1, -1}, {0x1ad, 0x1ad, 1, -1},
-    {0x1b0, 0x1b0, 1, -1}, {0x1b4, 0x1b6, 2, -1}, {0x1b9, 0x1b9, 1, -1}, {0x1bd, 0x1bd, 1, -1}, {0x1bf, 0x1bf, 1, 56},
-    {0x1ce, 0x1dc, 2, -1}, {0x1dd, 0x1dd, 1, -79}, {0x1df, 0x1ef, 2, -1}, {0x1f5, 0x1f5, 1, -1},
-    {0x1f9, 0x21f, 2, -1}, {0x223, 0x233, 2, -1}, {0x23c, 0x23c, 1, -1}, {0x242, 0x242, 1, -1}, {0x247, 0x24f, 2, -1},
-    {0x371, 0x373, 2, -1}, {0x377, 0x377, 1, -1}, {0x37b, 0x37d, 1, 130}, {0x3ac, 0x3ac, 1, -38},
-    {0x3ad, 0x3af, 1, -37}, {0x3b1, 0x3c1, 1, -32}, {0x3c3, 0x3cb, 1, -32}, {0x3cc, 0x3cc, 1, -64},
-    {0x3cd, 0x3ce, 1, -63}, {0x3d7, 0x3d7, 1, -8}, {0x3d9, 0x3ef, 2, -1}, {0x3f2, 0x3f2, 1, 7},
-    {0x3f3, 0x3f3, 1, -116}, {0x3f8, 0x3f8, 1, -1}, {0x3fb, 0x3fb, 1, -1}, {0x430, 0x44f, 1, -32},
-    {0x450, 0x45f, 1, -80}, {0x461, 0x481, 2, -1}, {0x48b, 0x4bf, 2, -1}, {0x4c2, 0x4ce, 2, -1},
-    {0x4cf, 0x4cf, 1, -15}, {0x4d1, 0x52f, 2, -1}, {0x561, 0x586, 1, -48}, {0x1e01, 0x1e95, 2, -1},
-    {0x1ea1, 0x1eff, 2, -1}, {0xff41, 0xff5a, 1, -32}};
-/* Lower-case letters whose upper-case ones have another lower case. */
-static const uint16_t one_way[][2] = {{0xb5, 0x39c}, {0x131, 'I'}, {0x17f, 'S'}, {0x3c2, 0x3a3}, {0x3d0, 0x392},
-    {0x3d1, 0x398}, {0x3d5, 0x3a6}, {0x3d6, 0x3a0}, {0x3f0, 0x39a}, {0x3f1, 0x3a1}, {0x3f5, 0x395}};
+static utf8proc_category_t category(uint32_t c) { return utf8proc_category((utf8proc_int32_t)c); }
+static uint32_t upper_of(uint32_t c) { return (uint32_t)utf8proc_toupper((utf8proc_int32_t)c); }
+static uint32_t lower_of(uint32_t c) { return (uint32_t)utf8proc_tolower((utf8proc_int32_t)c); }
 
-static bool is_lower_of(size_t i, uint32_t c)
+bool pd_char_is_lower(uint32_t c)
 {
-    return c >= pairs[i].first && c <= pairs[i].last && (c - pairs[i].first) % pairs[i].step == 0;
+    return category(c) == UTF8PROC_CATEGORY_LL || (upper_of(c) != c && category(c) != UTF8PROC_CATEGORY_LT);
 }
 
-static uint32_t upper_of(uint32_t c)
+bool pd_char_is_upper(uint32_t c)
 {
-    for (size_t i = 0; i < PD_COUNT(pairs); i++)
-        if (is_lower_of(i, c)) return (uint32_t)((int32_t)c + pairs[i].to_upper);
-    for (size_t i = 0; i < PD_COUNT(one_way); i++)
-        if (one_way[i][0] == c) return one_way[i][1];
-    return c;
+    return category(c) == UTF8PROC_CATEGORY_LU || (lower_of(c) != c && category(c) != UTF8PROC_CATEGORY_LT);
 }
 
-static uint32_t lower_of(uint32_t c)
+bool pd_char_is_cased(uint32_t c)
 {
-    if (c == 0x1e9e) return 0xdf;
-    for (size_t i = 0; i < PD_COUNT(pairs); i++) {
-        const uint32_t lower = (uint32_t)((int32_t)c - pairs[i].to_upper);
-        if (is_lower_of(i, lower)) return lower;
-    }
-    return c;
+    return pd_char_is_lower(c) || pd_char_is_upper(c) || category(c) == UTF8PROC_CATEGORY_LT;
 }
 
-bool pd_char_is_lower(uint32_t c) { return c == 0xdf || c == 0x149 || upper_of(c) != c; }
-bool pd_char_is_upper(uint32_t c) { return c == 0x130 || lower_of(c) != c; }
-
-static bool is_cased(uint32_t c) { return pd_char_is_lower(c) || pd_char_is_upper(c); }
-
-/* A sigma is another letter at the end of a word. Between letters and it may be what Unicode calls case-ignorable: here
- * combining accents and what is written within words. */
+/* A sigma is another letter at the end of a word. Between letters and it may be what Unicode calls case-ignorable:
+ * marks, what modifies letters, what is written within words. */
 static bool is_ignorable(uint32_t c)
 {
-    return (c >= 0x300 && c < 0x370) || c == '\'' || c == 0x2019 || c == '.' || c == 0xb7 || c == 0xad || c == ':' ||
-           c == '^' || c == '`' || c == 0xa8 || c == 0xaf || c == 0xb4 || c == 0xb8;
+    const utf8proc_category_t k = category(c);
+    return k == UTF8PROC_CATEGORY_MN || k == UTF8PROC_CATEGORY_ME || k == UTF8PROC_CATEGORY_CF ||
+           k == UTF8PROC_CATEGORY_LM || k == UTF8PROC_CATEGORY_SK || c == '\'' || c == '.' || c == ':' || c == 0xb7 ||
+           c == 0x2018 || c == 0x2019 || c == 0x2024 || c == 0x2027;
 }
 
 static bool ends_word(struct pd_chars text, size_t at, size_t end)
@@ -337,35 +282,59 @@ static bool ends_word(struct pd_chars text, size_t at, size_t end)
         pd_chars_next(&code, text, at);
         if (!is_ignorable(code)) break;
     }
-    if (!is_cased(code)) return false;
+    if (!pd_char_is_cased(code)) return false;
     for (code = 0; end < text.size;) {
         end += pd_chars_next(&code, text, end);
         if (!is_ignorable(code)) break;
     }
-    return !is_cased(code);
+    return !pd_char_is_cased(code);
 }
 
-/* The letter at `at`, of n bytes, in another case. `title`: the first of two keeps its case, "Ss". */
+enum { MAX_LETTERS = 8 };
+
+/* In upper case some letters are several: what Unicode makes them of, each in upper case, an iota below as one beside.
+ * `title`: only the first of them. */
+static size_t find_upper(utf8proc_int32_t out[MAX_LETTERS], uint32_t c, bool title)
+{
+    const utf8proc_int32_t code = (utf8proc_int32_t)c;
+    const bool iota = !title && utf8proc_category(utf8proc_toupper(code)) == UTF8PROC_CATEGORY_LT;
+    out[0] = title ? utf8proc_totitle(code) : utf8proc_toupper(code);
+    if (c == 0xdf) out[0] = 'S', out[1] = title ? 's' : 'S';
+    if (c == 0xdf) return 2;
+    if (!iota && (out[0] != code || category(c) != UTF8PROC_CATEGORY_LL)) return 1;
+    utf8proc_int32_t parts[MAX_LETTERS];
+    const utf8proc_ssize_t n =
+        utf8proc_decompose_char(code, parts, MAX_LETTERS, UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, NULL);
+    if (n < 2 || n > MAX_LETTERS) return 1;
+    bool begun = false;
+    for (utf8proc_ssize_t i = 0; i < n; i++) {
+        out[i] = title && begun ? parts[i] : utf8proc_toupper(parts[i]);
+        begun |= out[i] != parts[i];
+    }
+    if (parts[n - 1] != 0x345) return (size_t)n;
+    const utf8proc_int32_t last = out[n - 1];
+    const utf8proc_ssize_t before = utf8proc_normalize_utf32(out, n - 1, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+    out[before] = last;
+    return (size_t)before + 1;
+}
+
+/* The letter at `at` in another case. `title`: the first of two keeps its case, "Ss". */
 static peridot_status add_letter(struct pd_builder *b, struct pd_chars text, size_t at, enum pd_case which, bool title)
 {
-    static const char *const final_sigma = "\xcf\x82";
+    utf8proc_int32_t other[MAX_LETTERS];
     uint32_t code;
-    char bytes[4];
-    size_t n = pd_chars_next(&code, text, at);
+    char bytes[4 * MAX_LETTERS];
+    size_t size = 0, n = pd_chars_next(&code, text, at);
     const struct pd_chars letter = pd_chars_part(text, at, n);
     const bool own = pd_chars_is_own(letter);
     if (n == 1 && code >= 0x80) return pd_builder_add(b, letter);
-    if (which == PD_UPPER && code == 0xdf) return pd_builder_string(b, title ? "Ss" : "SS", own);
-    if (which == PD_UPPER && code == 0x149) return pd_builder_string(b, "\xca\xbcN", own);
     if (which == PD_LOWER && code == 0x130) return pd_builder_string(b, "i\xcc\x87", own);
-    if (which == PD_LOWER && code == 0x3a3 && ends_word(text, at, at + n))
-        return pd_builder_string(b, final_sigma, own);
-    uint32_t other = which == PD_UPPER ? upper_of(code) : lower_of(code);
-    if (other == code) return pd_builder_add(b, letter);
-    n = other < 0x80 ? 1 : other < 0x800 ? 2 : 3;
-    for (size_t i = n; i-- > 1; other >>= 6) bytes[i] = (char)(0x80 | (other & 0x3f));
-    bytes[0] = (char)(n == 1 ? other : n == 2 ? 0xc0 | other : 0xe0 | other);
-    return pd_builder_bytes(b, bytes, n, own);
+    if (which == PD_LOWER && code == 0x3a3 && ends_word(text, at, at + n)) return pd_builder_string(b, "\xcf\x82", own);
+    other[0] = (utf8proc_int32_t)lower_of(code);
+    n = which == PD_LOWER ? 1 : find_upper(other, code, title);
+    if (n == 1 && other[0] == (utf8proc_int32_t)code) return pd_builder_add(b, letter);
+    for (size_t i = 0; i < n; i++) size += pd_utf8_write(bytes + size, (uint32_t)other[i]);
+    return pd_builder_bytes(b, bytes, size, own);
 }
 
 peridot_status pd_builder_add_case(struct pd_builder *b, struct pd_chars text, enum pd_case which)

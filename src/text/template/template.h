@@ -4,9 +4,8 @@
  * and three filters (filesizeformat, random, urlize). Where bytes would depend on what is not ours to give (the
  * address of an object, an integer beyond 64 bits), rendering fails with a sentence.
  *
- * Letters have upper and lower case as in Python for Latin, Greek, Cyrillic, Armenian and full-width forms, but for
- * phonetic letters, digraphs that are one letter, and polytonic Greek; others stay as they are. isdigit and isnumeric
- * know decimal digits only. What is a letter, a digit or printable is by the version of Unicode that PCRE2 has.
+ * What is a letter, a digit or printable, and the case of letters, are Python's, by the version of Unicode that
+ * libutf8proc has; but isdigit and isnumeric know decimal digits only, and modifier letters (U+02B0) have no case.
  *
  * Programs and variables are untrusted. Steps, nesting and memory of a render are limited, and each byte of the result
  * says whether the program wrote it: text that a client sends can spell a control token, but never as the program's

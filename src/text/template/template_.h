@@ -258,9 +258,10 @@ enum pd_case { PD_LOWER, PD_UPPER, PD_CAPITALIZED };
 peridot_status pd_builder_add_case(struct pd_builder *b, struct pd_chars text, enum pd_case which);
 /* The first letter in upper case, the others in lower. `title`: of one that becomes two, only the first. */
 peridot_status pd_builder_add_capitalized(struct pd_builder *b, struct pd_chars text, bool title);
-/* Which case a letter has: it changes in the other. */
+/* Which case a letter has; cased: either, or that of titles. */
 bool pd_char_is_lower(uint32_t code);
 bool pd_char_is_upper(uint32_t code);
+bool pd_char_is_cased(uint32_t code);
 
 /* ---- builtins.c: what programs call ---- */
 
