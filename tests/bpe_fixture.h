@@ -4,8 +4,7 @@
 
 #include "text_fixture.h"
 
-#include "text/byte_level.h"
-#include "text/split.h"
+#include "text/text_.h"
 
 /* Each part is JSON. What ends in a comma must: it goes before other members. */
 struct json_parts {

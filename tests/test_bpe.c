@@ -1,9 +1,7 @@
 /* Vocabularies with merges, small ones made here: words, merging, added tokens, prefixes, and the way back to text. */
 #include "bpe_fixture.h"
 
-#include "text/bpe.h"
-#include "text/merger.h"
-#include "text/scores.h"
+#include "text/text_.h"
 
 static peridot_vocab *open_parts(const struct json_parts *p) { return open_vocab(json_write(p)); }
 

@@ -7,7 +7,7 @@
 #include "api/handles.h"
 #include "engine/results.h"
 #include "schema_validator.h"
-#include "text/byte_level.h"
+#include "text/text_.h"
 
 enum { CTX = 512, N_BATCH = 8, N_MAX = 160 };
 

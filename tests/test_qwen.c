@@ -3,7 +3,7 @@
 #include "text_shared.h"
 
 #include "grammar/calls/calls.h"
-#include "text/nfc.h"
+#include "text/text_.h"
 
 /* The same pieces with the steps that the name stands for. */
 static peridot_vocab *open_gguf(const char *pre)

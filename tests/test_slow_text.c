@@ -3,9 +3,7 @@
  * below the limit on texts that are hard for them. */
 #include "format_fixture.h"
 
-#include "text/merger.h"
-#include "text/piece_index.h"
-#include "text/split.h"
+#include "text/text_.h"
 
 #include <time.h>
 

@@ -2,7 +2,7 @@
 #include "peridot.h"
 
 #include "base/num.h"
-#include "text/stop.h"
+#include "text/tokenizer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

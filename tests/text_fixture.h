@@ -10,9 +10,7 @@
 #include "base/num.h"
 #include "base/os.h"
 #include "format/gguf_write.h"
-#include "text/proto.h"
-#include "text/tokenizer.h"
-#include "text/tokenizer_private.h"
+#include "text/text_.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

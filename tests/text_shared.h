@@ -6,8 +6,7 @@
 
 #include "text_fixture.h"
 
-#include "text/byte_level.h"
-#include "text/piece_index.h"
+#include "text/text_.h"
 
 static inline const char *shared_path(char path[512], const char *format, const char *name)
 {

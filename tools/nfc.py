@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Names characters that Python's Unicode normalises and Hugging Face's tokenizers (0.23.3) leave as they are: those
-that src/text/nfc.c must have among its unknown ones, and has not, end this with status 1.
+that src/text/split.c must have among its unknown ones, and has not, end this with status 1.
 
     python3 tools/nfc.py
 """
@@ -11,7 +11,7 @@ import unicodedata
 
 from tokenizers import normalizers
 
-SOURCE = pathlib.Path(__file__).resolve().parents[1] / "src" / "text" / "nfc.c"
+SOURCE = pathlib.Path(__file__).resolve().parents[1] / "src" / "text" / "split.c"
 NFD = normalizers.NFD()
 
 
@@ -31,7 +31,7 @@ def main():
     unknown = [c for c in range(0x110000) if not 0xd800 <= c < 0xe000 and is_unknown(c)]
     lacking = [c for c in unknown if not any(a <= c <= b for a, b in rows)]
     print(f"Unicode {unicodedata.unidata_version}: {len(unknown)} that tokenizers do not know, {len(lacking)} of which "
-          f"nfc.c lacks: {' '.join(map(hex, lacking))}")
+          f"split.c lacks: {' '.join(map(hex, lacking))}")
     sys.exit(len(lacking) > 0)
 
 

@@ -4,7 +4,6 @@
 
 #include "api/handles.h"
 #include "api/reply.h"
-#include "text/stop.h"
 #include "text/tokenizer.h"
 
 struct peridot_request {

@@ -6,7 +6,7 @@
 #include "api/vocab.h"
 #include "grammar/calls/calls.h"
 #include "grammar/grammar.h"
-#include "text/messages.h"
+#include "text/tokenizer.h"
 
 struct peridot_tools {
     struct pd_refs refs;

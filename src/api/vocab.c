@@ -6,7 +6,6 @@
 #include "api/thinking.h"
 #include "api/tools.h"
 #include "base/utf8.h"
-#include "text/chat.h"
 
 #include <stdlib.h>
 

@@ -1,11 +1,6 @@
-#include "text/bpe.h"
+#include "text/text_.h"
 
 #include "base/utf8.h"
-#include "text/merger.h"
-#include "text/nfc.h"
-#include "text/piece_index.h"
-#include "text/special.h"
-#include "text/split.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,10 @@
 /* The arrays tokenizer.ggml.* of a GGUF file to pieces. Converters lose some of what a sentencepiece model says: the
  * unknown piece is often marked as control, user-defined spaces come unescaped, and defaults depend on the family. Of a
  * byte-level vocabulary they keep the merges, but of the steps around it only a name. */
-#include "text/pieces.h"
+#include "text/text_.h"
 
 #include "base/array.h"
 #include "base/num.h"
-#include "text/merges.h"
-#include "text/pre.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef PD_TEXT_SENTENCEPIECE_H
 #define PD_TEXT_SENTENCEPIECE_H
 
-#include "text/buffer.h"
+#include "text/tokenizer.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,10 +1,8 @@
-#include "text/tokenizer.h"
+#include "text/text_.h"
 
 #include "base/num.h"
 #include "base/utf8.h"
-#include "text/program_messages.h"
 #include "text/template/template.h"
-#include "text/tokenizer_private.h"
 
 #include <stdlib.h>
 #include <string.h>

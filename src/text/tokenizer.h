@@ -1,15 +1,104 @@
-/* Text to token ids and back. The pieces come from a sentencepiece model, a GGUF file's arrays or a tokenizer.json;
- * where they have scores, they are written as a sentencepiece ModelProto, and that library does the merging; where they
- * have a list of merges (Llama 3, Gemma 4), it is bpe.h's work. What is ours, too: control tokens are parsed only where
- * asked, turn markers are never matched in user text (Google's model has them as USER_DEFINED pieces), streaming output
- * of whole UTF-8 characters, and chat templates. */
+/* The door of this room: what text is to a model. Bytes and ids, messages of a conversation, where a reply ends, and
+ * the tokenizer, which is between all of them. */
 #ifndef PD_TEXT_TOKENIZER_H
 #define PD_TEXT_TOKENIZER_H
 
+#include "base/bytes.h"
+#include "base/json.h"
 #include "format/checkpoint.h"
-#include "text/buffer.h"
-#include "text/messages.h"
-#include "text/thoughts.h"
+
+/* ---- buffer ---- */
+
+/* What the text layer hands around: bytes (base/bytes.h) with what they spell, and growing arrays of token ids.
+ * Zero-initialise ({0}); free(data) ends them. On failure the contents are as before. */
+
+struct pd_ids {
+    int32_t *data;
+    size_t n, capacity;
+    peridot_encode_limit *limit;   /* NULL: none; the caller's */
+    uint64_t n_least;              /* ids of what was encoded at least, by its size */
+};
+
+/* Text as sentencepiece's pieces spell it, with U+2581 for spaces, and back. */
+#define PD_SPACE "\xe2\x96\x81"
+peridot_status pd_text_append_escaped(struct pd_text_buffer *b, const char *text, size_t size);
+peridot_status pd_text_append_unescaped(struct pd_text_buffer *b, const char *text, size_t size);
+bool pd_text_begins_with_space(const char *text, size_t size);   /* with U+2581 */
+/* Tokenizers count the symbols of a span in int: what is longer than 2^29 bytes is refused. */
+peridot_status pd_text_check_span(size_t size);
+/* Asks the limit every now and then. */
+peridot_status pd_ids_append(struct pd_ids *ids, const int32_t *data, size_t n);
+/* Fails with PERIDOT_CANCELLED where the limit says so. */
+peridot_status pd_ids_go_on(const struct pd_ids *ids);
+/* Before text is encoded that gives n more ids at least: fails where these are too many. */
+peridot_status pd_ids_expect(struct pd_ids *ids, uint64_t n);
+
+/* ---- thoughts ---- */
+
+/* The marks of what a model thinks: the tokens that begin and end it. Where there is a third, the model's turn is
+ * messages, each with a header from that to the first, of which the prompt may have the beginning: a thought follows
+ * one that ends in PD_THOUGHT_HEADER; what follows others is for the user, or a function. */
+
+enum { PD_THOUGHT_BEGIN, PD_THOUGHT_END, PD_THOUGHT_START, PD_N_THOUGHT_MARKS };
+#define PD_THOUGHT_HEADER " to=self"
+
+/* ---- messages ---- */
+
+/* The messages of a conversation in one form, whatever they came in: a list of objects as chat templates read them,
+ *   {"role": ..., "content": a string}, and where the message has them "reasoning_content", "name", "tool_call_id" and
+ *   "tool_calls": [{"type": "function", "id": ..., "function": {"name": ..., "arguments": an object}}].
+ * Roles are system, developer, user, assistant and tool. A tool's message has the name of the call that it answers. A
+ * message with images has a list as content, as templates of models that see read it: {"type": "text", "text": ...} and
+ * {"type": "image"}. */
+
+enum { PD_MARKED_ID = 8 };
+
+struct pd_messages {
+    yyjson_mut_doc *doc;
+    yyjson_mut_val *list;
+    bool has_calls;          /* some message has tool calls, or is a tool's */
+    bool no_system;          /* the template takes none: what tells of tools goes to the user's first */
+    size_t n_images;
+    /* What stands for an image in pd_messages_to_array; before PD_MARKED_ID hexadecimal digits in a content, for the
+     * control token of that id. Nobody who writes messages knows it. */
+    char mark[40];
+};
+
+/* From an array; its strings stay the caller's, and must outlive *out. */
+peridot_status pd_messages_from_array(struct pd_messages *out, const peridot_message *messages, size_t n);
+/* From JSON of `size` bytes: a list of messages as OpenAI's chat completions have them. Content is a string, null, or a
+ * list of parts of text, which are put together, and images; arguments of a call are an object, or JSON text of one. */
+peridot_status pd_messages_from_json(struct pd_messages *out, const char *json, size_t size);
+/* NULL members are allowed. */
+void pd_messages_free(struct pd_messages *m);
+
+/* Roles and contents, as long as *m is; *out goes back to free. In a message with images, texts are trimmed. */
+peridot_status pd_messages_to_array(peridot_message **out, size_t *n, const struct pd_messages *m);
+
+/* ---- stop ---- */
+
+/* Stop texts: finds the first of them in text that comes in pieces, and holds back what may be the beginning of one. */
+
+/* Zero-initialise but for the first two; free(held.data) ends it. */
+struct pd_stop {
+    const char *const *texts;     /* borrowed; an empty one never stops */
+    size_t n;
+    struct pd_text_buffer held;
+    size_t n_given;               /* bytes of `held` that were handed out by the last call */
+    bool found;
+};
+
+/* Takes the next bytes of the text; *out, *size are those that may be shown now, borrowed until the next call. Once a
+ * stop text is found there are none. `last`: the text ends here, and nothing needs to be held. */
+peridot_status pd_stop_next(const char **out, size_t *size, struct pd_stop *s, const char *text, size_t n, bool last);
+
+/* ---- tokenizer ---- */
+
+/* Text to token ids and back. The pieces come from a sentencepiece model, a GGUF file's arrays or a tokenizer.json;
+ * where they have scores, they are written as a sentencepiece ModelProto, and that library does the merging; where they
+ * have a list of merges (Llama 3, Gemma 4), it is bpe.c's work. What is ours, too: control tokens are parsed only where
+ * asked, turn markers are never matched in user text (Google's model has them as USER_DEFINED pieces), streaming output
+ * of whole UTF-8 characters, and chat templates. */
 
 struct pd_gguf_writer;
 struct pd_tokenizer;
@@ -65,6 +154,8 @@ struct pd_chat_prompt {
     const struct pd_chat_image *images;
     peridot_encode_limit *limit;    /* NULL: none */
 };
+/* Name i of the families' templates (chat.c), NULL past the last. */
+const char *pd_chat_name(size_t i);
 const char *pd_tokenizer_template(peridot_template_origin *origin, const struct pd_tokenizer *t);
 peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
                                         const struct pd_chat_prompt *c);
@@ -76,7 +167,7 @@ const char *pd_tokenizer_tools_program(const struct pd_tokenizer *t, const char 
 /* Whether the files' program describes tools. */
 bool pd_tokenizer_reads_tools(const struct pd_tokenizer *t);
 
-/* The marks of what the model thinks (chat.h); false: it has no thoughts. */
+/* The marks of what the model thinks; false: it has no thoughts. */
 bool pd_tokenizer_thoughts(int32_t ids[PD_N_THOUGHT_MARKS], const struct pd_tokenizer *t);
 /* The ids that a thought's header ends in. */
 const struct pd_ids *pd_tokenizer_thought_header(const struct pd_tokenizer *t);

@@ -5,7 +5,7 @@
 #include "harness.h"
 
 #include "api/vocab.h"
-#include "text/tokenizer_private.h"
+#include "text/text_.h"
 
 typedef peridot_status fuzz_pieces_reader(struct pd_pieces *out, const uint8_t *data, uint64_t size);
 /* NULL where the bytes are refused. Closed by pd_tokenizer_close. */
