@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Includes and uses of symbols point down only, the object files of library and command have no cycles, and Vulkan
-# stays in src/gpu. Arguments: the command, beside which the object files are, and the source folder.
+# Includes and uses of symbols point down only, private headers are private, the object files of library and command
+# have no cycles, and Vulkan stays in src/gpu. Arguments: the command, beside which the object files are, and the source
+# folder.
 objects=$(cd "$(dirname "$1")" && pwd)/CMakeFiles
 cd "$2" || exit 1
 n_wrong=0
@@ -43,6 +44,13 @@ while read -r folder allowed; do
         esac
     done < <(grep -nroE '^#include "[a-z_]+/[a-z_./]+"' "$folder" | sed -E 's/:#include "(.*)"/ \1/')
 done <<<"$layers"
+
+# A room's private header, its name with a line below, is nobody else's.
+while IFS=: read -r place _ include; do
+    include=${include#*\"}
+    include=${include%\"}
+    [ "${place%/*}" = "src/${include%/*}" ] || wrong "$place includes $include, which is private"
+done < <(grep -nroE '^#include "[a-z_/]+_\.h"' src)
 
 # The command and the examples of embedding see the public headers, what is beside them, and no more.
 while IFS=: read -r place _ include; do
