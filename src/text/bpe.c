@@ -1,3 +1,5 @@
+/* Text to ids where a vocabulary has merges (text_.h says why in these steps): user-defined pieces are cut out, what is
+ * between them is split into words (split.c), and the symbols of each word are merged (merges.c). */
 #include "text/text_.h"
 
 #include "base/utf8.h"

@@ -1,3 +1,5 @@
+/* Bytes and ids that grow, with the limits that a caller sets for them; and stop texts, found in text that comes in
+ * pieces. */
 #include "text/text_.h"
 
 #include "base/array.h"

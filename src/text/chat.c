@@ -1,3 +1,5 @@
+/* The table of families' chat templates, and by what a file or a vocabulary is told to be of one; and the marks of
+ * fill-in-the-middle in the order that a family wants. */
 #include "text/text_.h"
 
 #include "base/num.h"

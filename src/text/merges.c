@@ -1,3 +1,5 @@
+/* Merging, which knows nothing of texts around a word: the list of merges as files have it, the merging itself (a heap
+ * of candidates, so that a long word costs n log n), pieces by their text, and merges as scores, for sentencepiece. */
 #include "text/text_.h"
 
 #include "base/array.h"

@@ -1,3 +1,4 @@
+/* The messages of a conversation: from a client's JSON to what rows of chat.c and programs read. */
 #include "text/text_.h"
 
 #include "base/num.h"

@@ -1,3 +1,5 @@
+/* The table of pieces, whatever file it was read from: adding, checking, finding. With it what its texts may be: bytes
+ * in the spelling of byte-level vocabularies, names of marks for fill-in-the-middle, control tokens to look for. */
 #include "text/text_.h"
 
 #include "base/array.h"

@@ -1,3 +1,5 @@
+/* What is done to a text before anything is merged: splitting it into words by the patterns of vocabularies (a GGUF
+ * file has only a name for them), and bringing it into Unicode's form C. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/text_.h"
 

@@ -1,3 +1,4 @@
+/* Encoding and decoding by a tokenizer that is open: whole texts, and ids one by one as they are drawn. */
 #include "text/text_.h"
 
 #include "base/num.h"
