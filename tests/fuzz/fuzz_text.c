@@ -1,7 +1,7 @@
 /* Text to ids and back, in the vocabulary and with the flags that the first byte says; and in Unicode's form C. */
 #include "vocabulary.h"
 
-#include "text/nfc.h"
+#include "text/text_.h"
 
 #include <stdlib.h>
 #include <string.h>
