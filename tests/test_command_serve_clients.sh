@@ -70,9 +70,10 @@ test_packages() {
 print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/metrics") >"$folder/out" 2>"$folder/err"
     check "/metrics is what Prometheus reads" matches out '^peridot_requests .* peridot_request_seconds$'
     # Which token ids, lengths and schemas the model takes is not in the document: valid requests may be refused. Nor
-    # is it an error that a response is not found which was not to be kept.
+    # is it an error that a response is not found which was not to be kept. /infill is 501, as llama.cpp's server has
+    # it, of a model without tokens for it.
     (cd "$folder" && "$clients/schemathesis" --no-color run "$url/openapi.json" \
-        --max-time "${PERIDOT_TEST_SECONDS:-$seconds}" "${requests[@]}" --request-timeout 600 \
+        --max-time "${PERIDOT_TEST_SECONDS:-$seconds}" "${requests[@]}" --request-timeout 600 --exclude-path /infill \
         --exclude-checks positive_data_acceptance,ensure_resource_availability \
         --continue-on-failure --suppress-health-check all) >"$folder/out" 2>"$folder/err"
     check "schemathesis finds all as /openapi.json says" [ $? = 0 ]
