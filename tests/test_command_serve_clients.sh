@@ -70,10 +70,12 @@ test_packages() {
 print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/metrics") >"$folder/out" 2>"$folder/err"
     check "/metrics is what Prometheus reads" matches out '^peridot_requests .* peridot_request_seconds$'
     # Which token ids, lengths and schemas the model takes is not in the document: valid requests may be refused. Nor
-    # is it an error that a response is not found which was not to be kept. /infill is 501, as llama.cpp's server has
-    # it, of a model without tokens for it.
+    # is it an error that a response is not found which was not to be kept. Left out are /infill, which is 501, as
+    # llama.cpp's server has it, of a model without tokens for it, and /completion, which writes to the end of the
+    # context where nothing else is said: for 2,048 prompts that takes an hour.
     (cd "$folder" && "$clients/schemathesis" --no-color run "$url/openapi.json" \
-        --max-time "${PERIDOT_TEST_SECONDS:-$seconds}" "${requests[@]}" --request-timeout 600 --exclude-path /infill \
+        --max-time "${PERIDOT_TEST_SECONDS:-$seconds}" "${requests[@]}" --request-timeout 600 \
+        --exclude-path-regex '^/(completion|infill)$' \
         --exclude-checks positive_data_acceptance,ensure_resource_availability \
         --continue-on-failure --suppress-health-check all) >"$folder/out" 2>"$folder/err"
     check "schemathesis finds all as /openapi.json says" [ $? = 0 ]
