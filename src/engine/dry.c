@@ -133,7 +133,7 @@ peridot_status pd_dry_find(struct pd_dry *dry, const peridot_sampling *p, const 
 {
     static const char *const breakers[] = {"\n", ":", "\"", "*"};
     uint32_t n_back = p->dry_last_n ? (uint32_t)pd_min(n, p->dry_last_n) : n, found = 0;
-    uint32_t least = p->dry_allowed_length ? p->dry_allowed_length : 2;
+    uint32_t least = pd_dry_least(p);
     const struct text t = {spellings, tokens + (n - n_back), n_back, p->dry_breakers ? p->dry_breakers : breakers,
                            p->dry_breakers ? p->n_dry_breakers : PD_COUNT(breakers)};
     dry->n = 0;

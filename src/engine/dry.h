@@ -18,7 +18,14 @@ struct pd_dry {
     uint32_t n, capacity;
 };
 
-/* Of the n tokens of a text. spellings: the bytes of tokens; NULL: they are not known, and break nothing. O(n). */
+/* Tokens that repeat, at least, where the chain penalises what goes on with them. */
+static inline uint32_t pd_dry_least(const peridot_sampling *p)
+{
+    return p->dry_allowed_length ? p->dry_allowed_length : 2;
+}
+
+/* Of the n tokens of a text, in O(n log n). spellings: the bytes of tokens; NULL: they are not known, and break
+ * nothing. */
 peridot_status pd_dry_find(struct pd_dry *dry, const peridot_sampling *p, const struct pd_spellings *spellings,
                            const int32_t *tokens, uint32_t n);
 
