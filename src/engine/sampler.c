@@ -16,7 +16,6 @@ void pd_sampler_set(struct pd_sampler *s, const peridot_sampling *p)
 
 void pd_sampler_accept(struct pd_sampler *s, int32_t token)
 {
-    s->dry = NULL;
     s->recent[s->n_seen++ % PD_REPEAT_WINDOW] = token;
 }
 
@@ -213,7 +212,7 @@ static void penalise_repetitions(const struct pd_sampler *s, struct pd_candidate
 {
     const peridot_sampling *p = &s->p;
     double base = p->dry_base >= 1 ? (double)p->dry_base : 1.75;
-    uint32_t least = p->dry_allowed_length ? p->dry_allowed_length : 2;
+    uint32_t least = pd_dry_least(p);
     for (uint32_t i = 0; i < n_dry(s); i++) {
         struct pd_candidate *of = find_candidate(c, n, s->dry->at[i].token, by_id);
         double penalty = (double)p->dry_multiplier * pow(base, s->dry->at[i].length - least);

@@ -68,6 +68,7 @@ void pd_sequence_append(struct pd_sequence *q, const int32_t *tokens, uint32_t n
 {
     memcpy(q->tokens + q->pos, tokens, n * sizeof *tokens);
     q->pos += n;
+    q->sampler.dry = NULL;     /* rows of images end repetitions, too */
     for (uint32_t i = 0; i < n; i++)
         if (!pd_is_image_row(tokens[i])) pd_sampler_accept(&q->sampler, tokens[i]);
 }
