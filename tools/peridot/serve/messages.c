@@ -634,70 +634,13 @@ static bool is_of_messages(const struct serve_error *e)
     return e->status == 400 && (!e->code || strcmp(e->code, "context_length_exceeded") != 0);
 }
 
-static bool is_system(yyjson_mut_val *message)
-{
-    const char *role = member(message, "role");
-    return strcmp(role, "system") == 0 || strcmp(role, "developer") == 0;
-}
-
-/* The conversation's roles, each message with its number in place of what it says, as the template writes them. NULL:
- * it raises, or memory is short. Calls are left out. */
-static char *write_roles(size_t *size, struct serve_job *job, const peridot_vocab *vocab,
-                         const struct serve_conversation *c)
-{
-    peridot_encode_limit limit = serve_limit(job);
-    size_t i, n, n_ids, n_messages = 0;
-    yyjson_mut_val *each;
-    int32_t *ids = NULL;
-    char *text = NULL, (*numbers)[24] = calloc(yyjson_mut_arr_size(c->list), sizeof *numbers);
-    peridot_message *messages = calloc(yyjson_mut_arr_size(c->list), sizeof *messages);
-    peridot_chat chat = {.template_name = job->model->template_name, .messages = messages, .think = job->think,
-                         .limit = &limit};
-    yyjson_mut_arr_foreach(c->list, i, n, each) {
-        if (!numbers || !messages || strcmp(member(each, "role"), "tool") == 0) continue;
-        snprintf(numbers[i], sizeof numbers[i], "q%zuq", i);
-        messages[n_messages++] = (peridot_message){.role = member(each, "role"), .content = numbers[i]};
-    }
-    chat.n_messages = n_messages;
-    if (numbers && messages && peridot_encode_turns(&ids, &n_ids, vocab, &chat) == PERIDOT_OK)
-        peridot_decode(&text, size, vocab, ids, n_ids);
-    peridot_free(ids);
-    free(messages);
-    free(numbers);
-    return text;
-}
-
-/* Whether the template leaves out what systems say that are not the first message: some know no others, and say
- * nothing. */
-static bool loses_systems(struct serve_job *job, const peridot_vocab *vocab, const struct serve_conversation *c)
-{
-    size_t i, n = yyjson_mut_arr_size(c->list), size, n_late = 0;
-    yyjson_mut_val *each;
-    bool *late = calloc(n, sizeof *late);   /* and not found yet */
-    if (!late) return false;
-    yyjson_mut_arr_foreach(c->list, i, n, each) n_late += late[i] = i > 0 && is_system(each);
-    char *text = n_late ? write_roles(&size, job, vocab, c) : NULL;
-    for (char *at = text; at && (at = strchr(at, 'q')) != NULL; at++) {
-        char *end;
-        unsigned long long number = strtoull(at + 1, &end, 10);
-        if (end == at + 1 || *end != 'q' || number >= n) continue;
-        n_late -= late[number];
-        late[number] = false;
-        at = end;
-    }
-    bool loses = text && n_late > 0;
-    peridot_free(text);
-    free(late);
-    return loses;
-}
-
 bool serve_conversation_encode(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
                                yyjson_val *root)
 {
     struct serve_conversation c = {0};
     *ids = NULL;
     *n = 0;
-    bool read = job->api->read_messages(&c, job, root), loses = read && loses_systems(job, vocab, &c);
+    bool read = job->api->read_messages(&c, job, root), loses = read && serve_conversation_loses(&c, job, vocab);
     bool good = read && !loses && encode_all(ids, n, job, vocab, &c);
     struct serve_error first = job->error;   /* of the template, perhaps, which is strict of roles */
     for (int i = 0; read && !good && (loses || is_of_messages(&job->error)) && i < 2; i++) {

@@ -30,6 +30,9 @@ bool serve_conversation_join(struct serve_conversation *c, struct serve_job *job
 /* Puts the messages into an order of roles that strict templates have a place for; without has_system also what a
  * system says first becomes part of the user's turn (roles.c). */
 bool serve_conversation_fold(struct serve_conversation *c, struct serve_job *job, bool has_system);
+/* Whether the model's template leaves out what systems say that are not the first message: some know no others, and say
+ * nothing. */
+bool serve_conversation_loses(const struct serve_conversation *c, struct serve_job *job, const peridot_vocab *vocab);
 /* A call in the message of the assistant's that is the last, or in a new one. `arguments`: JSON text of an object. */
 bool serve_conversation_add_call(struct serve_conversation *c, struct serve_job *job, const char *id, const char *name,
                                  const char *arguments);

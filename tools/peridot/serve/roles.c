@@ -4,6 +4,8 @@
  * that alternate with the assistant. What a system says late becomes part of the turn beside it, marked, so that it is
  * not taken for the user's own words. */
 #include "messages.h"
+#include "server.h"
+#include "tasks.h"
 #include "wire.h"
 
 #include <stdlib.h>
@@ -211,4 +213,56 @@ bool serve_conversation_fold(struct serve_conversation *c, struct serve_job *job
     serve_buffer_free(&f.late);
     c->list = f.list;
     return good || serve_refuse(&job->error, 400, NULL, NULL, "the messages cannot be put in another order");
+}
+
+/* ---- what templates lose ---- */
+
+/* The conversation's roles, each message with its number in place of what it says, as the template writes them. NULL:
+ * it raises, or memory is short. Calls are left out. */
+static char *write_roles(size_t *size, struct serve_job *job, const peridot_vocab *vocab,
+                         const struct serve_conversation *c)
+{
+    peridot_encode_limit limit = serve_limit(job);
+    size_t i, n, n_ids, n_messages = 0;
+    yyjson_mut_val *each;
+    int32_t *ids = NULL;
+    char *text = NULL, (*numbers)[24] = calloc(yyjson_mut_arr_size(c->list), sizeof *numbers);
+    peridot_message *messages = calloc(yyjson_mut_arr_size(c->list), sizeof *messages);
+    peridot_chat chat = {.template_name = job->model->template_name, .messages = messages, .think = job->think,
+                         .limit = &limit};
+    yyjson_mut_arr_foreach(c->list, i, n, each) {
+        if (!numbers || !messages || is(each, "tool")) continue;
+        snprintf(numbers[i], sizeof numbers[i], "q%zuq", i);
+        const char *role = yyjson_mut_get_str(yyjson_mut_obj_get(each, "role"));
+        messages[n_messages++] = (peridot_message){.role = role, .content = numbers[i]};
+    }
+    chat.n_messages = n_messages;
+    if (numbers && messages && peridot_encode_turns(&ids, &n_ids, vocab, &chat) == PERIDOT_OK)
+        peridot_decode(&text, size, vocab, ids, n_ids);
+    peridot_free(ids);
+    free(messages);
+    free(numbers);
+    return text;
+}
+
+bool serve_conversation_loses(const struct serve_conversation *c, struct serve_job *job, const peridot_vocab *vocab)
+{
+    size_t i, n = yyjson_mut_arr_size(c->list), size, n_late = 0;
+    yyjson_mut_val *each;
+    bool *late = calloc(n, sizeof *late);   /* and not found yet */
+    if (!late) return false;
+    yyjson_mut_arr_foreach(c->list, i, n, each) n_late += late[i] = i > 0 && (is(each, "system") || is(each, "developer"));
+    char *text = n_late ? write_roles(&size, job, vocab, c) : NULL;
+    for (char *at = text; at && (at = strchr(at, 'q')) != NULL; at++) {
+        char *end;
+        unsigned long long number = strtoull(at + 1, &end, 10);
+        if (end == at + 1 || *end != 'q' || number >= n) continue;
+        n_late -= late[number];
+        late[number] = false;
+        at = end;
+    }
+    bool loses = text && n_late > 0;
+    peridot_free(text);
+    free(late);
+    return loses;
 }
