@@ -223,9 +223,10 @@ static peridot_status append_special(struct pd_text_buffer *out, bool *started, 
     return pd_text_append_unescaped(out, text, size);
 }
 
+typedef peridot_status append_fn(struct pd_text_buffer *out, bool *started, const struct pd_tokenizer *t, int32_t id);
+
 static peridot_status decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids, size_t n,
-                             peridot_status (*append)(struct pd_text_buffer *out, bool *started,
-                                                      const struct pd_tokenizer *t, int32_t id))
+                             append_fn *append)
 {
     struct pd_text_buffer text = {0};
     bool started = false;

@@ -161,7 +161,7 @@ static void print_sampling(const peridot_file *file)
     if (members || ignored) puts("sampling (recommended)");
     if (members) {
         fputs("  ", stdout);
-        cmd_sampling_print_members(stdout, &p, members);
+        cmd_sampling_print_members(stdout, &p, members, false);
         putchar('\n');
     }
     if (ignored) printf("  %s\n", ignored);
@@ -294,7 +294,7 @@ static void write_sampling(const peridot_file *file)
     const char *ignored;
     uint32_t members = peridot_file_recommends(file, &p, 0, &ignored);
     fputs(",\n \"sampling\": {", stdout);
-    cmd_sampling_write_members(stdout, &p, members);
+    cmd_sampling_print_members(stdout, &p, members, true);
     if (ignored) {
         fputs(members ? ", \"ignored\": " : "\"ignored\": ", stdout);
         write_string(ignored);

@@ -72,24 +72,14 @@ static void print_number(FILE *file, const peridot_sampling *p, const struct mem
     else fprintf(file, "%g", (double)*(const float *)at);
 }
 
-void cmd_sampling_print_members(FILE *file, const peridot_sampling *p, uint32_t given)
+void cmd_sampling_print_members(FILE *file, const peridot_sampling *p, uint32_t given, bool json)
 {
     const char *before = "";
     for (size_t i = 0; i < CMD_COUNT(members); i++) {
-        if (!(given & members[i].bit)) continue;
-        fprintf(file, "%s%s ", before, members[i].name);
-        print_number(file, p, &members[i]);
-        before = ", ";
-    }
-}
-
-void cmd_sampling_write_members(FILE *file, const peridot_sampling *p, uint32_t given)
-{
-    const char *before = "";
-    for (size_t i = 0; i < CMD_COUNT(members); i++) {
-        if (!(given & members[i].bit)) continue;
-        fprintf(file, "%s\"%s\": ", before, members[i].key);
-        print_number(file, p, &members[i]);
+        const struct member *m = &members[i];
+        if (!(given & m->bit)) continue;
+        fprintf(file, json ? "%s\"%s\": " : "%s%s ", before, json ? m->key : m->name);
+        print_number(file, p, m);
         before = ", ";
     }
 }
@@ -102,7 +92,7 @@ void cmd_sampling_recommend(peridot_sampling *p, const peridot_model *model, uin
     if (ignored) cmd_say("sampling: %s\n", ignored);
     if (!taken || !cmd_notice_begin(&m)) return;
     fputs("sampling: ", m.file);
-    cmd_sampling_print_members(m.file, p, taken);
+    cmd_sampling_print_members(m.file, p, taken, false);
     fputs(", as the model's publisher recommends\n", m.file);
     cmd_notice_end(&m);
 }

@@ -90,9 +90,8 @@ void cmd_sampling_break(peridot_sampling *out, const struct cmd_sampling *given)
 /* Puts what the model's publisher recommends into a chain, but for what was given (bits of peridot_recommended), and
  * says so on standard error. */
 void cmd_sampling_recommend(peridot_sampling *p, const peridot_model *model, uint32_t given);
-/* "temperature 0.6, top-k 20": of a chain, the numbers of these bits; and as JSON: "temperature": 0.6, "top_k": 20 */
-void cmd_sampling_print_members(FILE *file, const peridot_sampling *p, uint32_t members);
-void cmd_sampling_write_members(FILE *file, const peridot_sampling *p, uint32_t members);
+/* "temperature 0.6, top-k 20": of a chain, the numbers of these bits; as JSON "temperature": 0.6, "top_k": 20 */
+void cmd_sampling_print_members(FILE *file, const peridot_sampling *p, uint32_t members, bool json);
 /* The options with texts and biases put in their places; `bias` is where the latter go. Borrows from both. CMD_OK,
  * or CMD_USAGE after a sentence. */
 int cmd_sampling_make(peridot_sampling *out, peridot_bias bias[CMD_TEXTS_MAX], const struct cmd_command *command,

@@ -284,11 +284,17 @@ static peridot_status iterate_over(struct pd_value *out, struct pd_render *r, co
     return pd_iterator_keep(out, r, &it);
 }
 
+/* 0: the value is no number of parts. */
+static size_t count_of(const struct pd_value *value)
+{
+    return pd_is_integer(value) && pd_value_integer(value) >= 1 ? (size_t)pd_value_integer(value) : 0;
+}
+
 PD_BUILTIN(pd_filter_batch)
 {
     struct pd_value all, batches;
-    if (!pd_is_integer(&a[1]) || pd_value_integer(&a[1]) < 1) return pd_render_fail(r, "batches of no size");
-    const size_t n = (size_t)pd_value_integer(&a[1]);
+    const size_t n = count_of(&a[1]);
+    if (!n) return pd_render_fail(r, "batches of no size");
     PD_TRY(pd_value_list(&all, r, a));
     PD_TRY(pd_list_create(&batches, r, (size_t)pd_div_up(all.list.n, n)));
     for (size_t i = 0; i < batches.list.n; i++) {
@@ -302,8 +308,8 @@ PD_BUILTIN(pd_filter_batch)
 PD_BUILTIN(pd_filter_slice)
 {
     struct pd_value all, slices;
-    if (!pd_is_integer(&a[1]) || pd_value_integer(&a[1]) < 1) return pd_render_fail(r, "slices of no number");
-    const size_t n = (size_t)pd_value_integer(&a[1]);
+    const size_t n = count_of(&a[1]);
+    if (!n) return pd_render_fail(r, "slices of no number");
     PD_TRY(pd_value_list(&all, r, a));
     PD_TRY(pd_list_create(&slices, r, n));
     PD_TRY(pd_render_spend(r, n));

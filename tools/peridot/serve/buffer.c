@@ -58,3 +58,12 @@ yyjson_mut_val *serve_buffer_text(yyjson_mut_doc *doc, struct serve_buffer *b)
     serve_buffer_free(b);
     return value;
 }
+
+void serve_put_text(struct serve_buffer *b, const char *name, const char *text, size_t size)
+{
+    yyjson_mut_doc *doc = cmd_json_new();
+    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, o);
+    yyjson_mut_obj_add_val(doc, o, name, serve_text(doc, text, size));
+    serve_put_json(b, doc);
+}

@@ -20,5 +20,7 @@ void serve_buffer_free(struct serve_buffer *buffer);
 yyjson_mut_val *serve_text(yyjson_mut_doc *doc, const char *text, size_t size);
 /* The same of what a buffer holds, which is freed. */
 yyjson_mut_val *serve_buffer_text(yyjson_mut_doc *doc, struct serve_buffer *buffer);
+/* {NAME: TEXT} */
+void serve_put_text(struct serve_buffer *buffer, const char *name, const char *text, size_t size);
 
 #endif

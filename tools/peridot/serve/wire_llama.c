@@ -274,11 +274,7 @@ static bool apply_template(struct serve_buffer *out, struct serve_job *job, cons
     }
     peridot_free(ids);
     if (!good) return false;
-    doc_t *doc = cmd_json_new();
-    val_t *o = yyjson_mut_obj(doc);
-    yyjson_mut_doc_set_root(doc, o);
-    yyjson_mut_obj_add_val(doc, o, "prompt", serve_text(doc, text, size));
-    serve_put_json(out, doc);
+    serve_put_text(out, "prompt", text, size);
     peridot_free(text);
     return true;
 }

@@ -46,11 +46,7 @@ static bool detokenize(struct serve_buffer *out, struct serve_job *job, const pe
         peridot_status status = peridot_decode(&text, &size, vocab, job->tasks[0].tokens, job->tasks[0].n_prompt);
         if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
     }
-    yyjson_mut_doc *doc = cmd_json_new();
-    yyjson_mut_val *root_out = yyjson_mut_obj(doc);
-    yyjson_mut_doc_set_root(doc, root_out);
-    yyjson_mut_obj_add_val(doc, root_out, "content", serve_text(doc, text, size));
-    serve_put_json(out, doc);
+    serve_put_text(out, "content", text, size);
     peridot_free(text);
     return true;
 }
