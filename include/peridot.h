@@ -1014,8 +1014,8 @@ PERIDOT_API peridot_status peridot_draft_check(const peridot_model *draft, const
  * context or the callback's false. Steps are queued ahead on the device where the chain is greedy or has a top_k which,
  * with 64 more for penalties and one for each bias, is 128 at most, none of these raises a token, and no sequence of
  * the step has a grammar, DRY or top-n-sigma, or may have a draft: neither the text nor what the sequence says, in the
- * callback and afterwards, depends on it. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. Other requests of the
- * session make no progress meanwhile. */
+ * callback and afterwards, depends on it. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. Other requests
+ * of the session make no progress meanwhile. */
 PERIDOT_API peridot_status peridot_generate(peridot_sequence *sequence, const peridot_request_params *params,
                                             peridot_stats *stats);
 

@@ -1,6 +1,6 @@
-/* Activations for dot products of bytes, in blocks of 32 with a scale each: whole numbers of 16 bits in two signed bytes
- * (256 * high + low), the largest of the block being 127 * 256. Where a value is not finite, the scale is not either.
- * The includer has GL_EXT_integer_dot_product. */
+/* Activations for dot products of bytes, in blocks of 32 with a scale each: whole numbers of 16 bits in two signed
+ * bytes (256 * high + low), the largest of the block being 127 * 256. Where a value is not finite, the scale is not
+ * either. The includer has GL_EXT_integer_dot_product. */
 #define Q16_LARGEST (127.0 * 256.0)
 #define SMALLEST 1.5e-34   /* Q16_LARGEST over what is below may be too large for fp32: it becomes zeros */
 

@@ -2,7 +2,8 @@
 /* Draws the next token from the PD_TOPK best, which topk has sorted: what pd_sampler_adjust and pd_draw_from do in
  * sampler.c, in the same numbers. Biases and penalties change logits, which are put in order again; then
  *   w[i] = 2^-((best[0] - best[i]) scale) for i < n and best[0] - best[i] <= reach;
- *   last = the last i that top-p and min-p keep; first = 0, or where XTC cuts the last i that has its part of the weight;
+ *   last = the last i that top-p and min-p keep;
+ *   first = 0, or where XTC cuts, the last i that has its part of the weight;
  *   the token is the first whose sum w[first] + .. + w[i] is beyond random * (w[first] + .. + w[last]).
  * One workgroup a row; each invocation has a candidate, and adds up the weights for itself. */
 #extension GL_GOOGLE_include_directive : require

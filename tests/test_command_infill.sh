@@ -102,7 +102,8 @@ test_llama() {
     check "and OpenAI's with max_tokens" contains out '"choices":[{"index":0,'
     ask /completion '{"prompt": ["a", "b"], "n_predict": 2}'
     check "several texts are a list" matches out '^\[\{"index":0,.*\},\{"index":1,'
-    refused_llama 400 'exceeds the available context size \(512 tokens\), try increasing it' /completion "{\"prompt\": \"$(printf 'lion %.0s' {1..600})\"}"
+    refused_llama 400 'exceeds the available context size \(512 tokens\), try increasing it' /completion \
+        "{\"prompt\": \"$(printf 'lion %.0s' {1..600})\"}"
     check "with numbers" matches out '"type":"exceed_context_size_error","n_prompt_tokens":[0-9]+,"n_ctx":512\}\}$'
     ask /completion '{"prompt": "A", "json_schema": {"enum": [7]}}'
     check "json_schema holds" matches out '"content":"[ \\n]*7[ \\n]*"'
