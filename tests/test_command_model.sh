@@ -307,6 +307,7 @@ test_recommended() {
         check "${api%% *}: a request wins" [ "$(texts "$api" '"top_k": 200')" -gt 1 ]
     done
     kill $! && wait $!
+    rm "$folder/log"   # of the first one, in which there is a port, too
     "$peridot" serve -m "$gguf" --port 0 --top-k 200 >"$folder/out" 2>"$folder/log" &
     await_text "$folder/log" 'serving '
     port=$(sed -nE 's|^serving .* at http://[^ ]*:([0-9]+): .*|\1|p' "$folder/log")
