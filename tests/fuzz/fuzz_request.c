@@ -11,6 +11,7 @@
 #include "serve/read.h"
 #include "serve/rows.h"
 #include "serve/server.h"
+#include "serve/thoughts.h"
 #include "serve/wire.h"
 #include "serve/write.h"
 
@@ -165,7 +166,8 @@ static void answer(struct serve_job *job, struct fuzz_part reply)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct serve_args args = {.full = SERVE_FULL_DROP, .allowed_urls = {{"127.0.0.1"}, 1}};
-    static struct serve_server server = {.args = &args};
+    static const struct serve_thoughts thoughts;
+    static struct serve_server server = {.args = &args, .thoughts = &thoughts};
     if (size == 0) return 0;
     server.n_models = 1;
     if (!server.models->id[0]) strcpy(server.models->id, "tiny");

@@ -6,6 +6,7 @@
 #include "editor.h"
 #include "terminal.h"
 #include "text.h"
+#include "digest.h"
 #include "models/cache_files.h"
 
 #include <errno.h>
@@ -309,14 +310,14 @@ enum cache_lock cache_lock(int *fd, const char *path)
     return *fd < 0 ? CACHE_FAILED : CACHE_HELD;
 }
 
-struct cache_hash {
+struct cmd_hash {
     BCRYPT_HASH_HANDLE handle;
     ULONG size;
 };
 
-struct cache_hash *cache_hash_begin(bool sha256)
+struct cmd_hash *cmd_hash_begin(bool sha256)
 {
-    struct cache_hash *hash = calloc(1, sizeof *hash);
+    struct cmd_hash *hash = calloc(1, sizeof *hash);
     BCRYPT_ALG_HANDLE algorithm;
     const wchar_t *name = sha256 ? BCRYPT_SHA256_ALGORITHM : BCRYPT_SHA1_ALGORITHM;
     if (hash && BCryptOpenAlgorithmProvider(&algorithm, name, NULL, 0) == 0) {
@@ -329,12 +330,12 @@ struct cache_hash *cache_hash_begin(bool sha256)
     return NULL;
 }
 
-void cache_hash_add(struct cache_hash *hash, const void *data, size_t size)
+void cmd_hash_add(struct cmd_hash *hash, const void *data, size_t size)
 {
     BCryptHashData(hash->handle, (PUCHAR)data, (ULONG)size, 0);
 }
 
-void cache_hash_end(struct cache_hash *hash, unsigned char out[32])
+void cmd_hash_end(struct cmd_hash *hash, unsigned char out[32])
 {
     if (hash && out) BCryptFinishHash(hash->handle, out, hash->size, 0);
     if (hash) BCryptDestroyHash(hash->handle);

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <gnutls/crypto.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -47,26 +45,4 @@ enum cache_lock cache_lock(int *fd, const char *path)
     if (held && fstat(*fd, &mine) == 0 && stat(path, &named) == 0 && mine.st_ino == named.st_ino) return CACHE_HELD;
     close(*fd);
     return CACHE_BUSY;
-}
-
-/* ---- hashes ---- */
-
-struct cache_hash {
-    gnutls_hash_hd_t handle;
-};
-
-struct cache_hash *cache_hash_begin(bool sha256)
-{
-    struct cache_hash *hash = calloc(1, sizeof *hash);
-    if (hash && gnutls_hash_init(&hash->handle, sha256 ? GNUTLS_DIG_SHA256 : GNUTLS_DIG_SHA1) == 0) return hash;
-    free(hash);
-    return NULL;
-}
-
-void cache_hash_add(struct cache_hash *hash, const void *data, size_t size) { gnutls_hash(hash->handle, data, size); }
-
-void cache_hash_end(struct cache_hash *hash, unsigned char out[32])
-{
-    if (hash) gnutls_hash_deinit(hash->handle, out);
-    free(hash);
 }

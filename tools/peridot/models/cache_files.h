@@ -22,11 +22,4 @@ enum cache_lock { CACHE_HELD, CACHE_BUSY, CACHE_FAILED };
 /* Held until the descriptor is closed. */
 enum cache_lock cache_lock(int *fd, const char *path);
 
-struct cache_hash;
-/* SHA-256, or SHA-1; NULL: there is no memory. */
-struct cache_hash *cache_hash_begin(bool sha256);
-void cache_hash_add(struct cache_hash *hash, const void *data, size_t size);
-/* Frees it; out may be NULL. */
-void cache_hash_end(struct cache_hash *hash, unsigned char out[32]);
-
 #endif

@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "hub_cache.h"
+#include "../digest.h"
 #include "../os.h"
 #include "../text.h"
 #include "cache_files.h"
@@ -106,18 +107,18 @@ struct blob {
     int fd;
     uint64_t size;             /* there so far */
     bool restarted;            /* the present transfer began with the first byte again */
-    struct cache_hash *hash;   /* of them */
+    struct cmd_hash *hash;   /* of them */
 };
 
 /* Large files go by their SHA-256, others by git's SHA-1, which begins with a header. */
 static peridot_status begin_hash(struct blob *b)
 {
     char header[32];
-    cache_hash_end(b->hash, NULL);
-    b->hash = cache_hash_begin(b->file->is_large);
+    cmd_hash_end(b->hash, NULL);
+    b->hash = cmd_hash_begin(b->file->is_large);
     if (!b->hash) return cmd_fail_alloc(0, "a hash");
     int n = snprintf(header, sizeof header, "blob %llu", (unsigned long long)b->file->size);
-    if (!b->file->is_large) cache_hash_add(b->hash, header, (size_t)n + 1);
+    if (!b->file->is_large) cmd_hash_add(b->hash, header, (size_t)n + 1);
     return PERIDOT_OK;
 }
 
@@ -142,7 +143,7 @@ static peridot_status take_bytes(void *user, const void *data, size_t size, bool
         if (written < 0) return fail_path(b->file->path);
         n += (size_t)written;
     }
-    cache_hash_add(b->hash, data, size);
+    cmd_hash_add(b->hash, data, size);
     b->size += size;
     if (cmd_progress_step(&b->progress->line, b->progress->before + b->size, b->progress->total)) return PERIDOT_OK;
     return cmd_fail(PERIDOT_CANCELLED, "interrupted");
@@ -155,7 +156,7 @@ static peridot_status resume(struct blob *b)
     ssize_t n;
     CMD_TRY(begin_hash(b));
     while ((n = read(b->fd, piece, sizeof piece)) > 0 && (uint64_t)n <= b->file->size - b->size) {
-        cache_hash_add(b->hash, piece, (size_t)n);
+        cmd_hash_add(b->hash, piece, (size_t)n);
         b->size += (size_t)n;
         if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "interrupted");
     }
@@ -189,7 +190,7 @@ static bool is_right(struct blob *b)
     unsigned char digest[32];
     char text[65];
     size_t n = b->file->is_large ? 32 : 20;
-    cache_hash_end(b->hash, digest);
+    cmd_hash_end(b->hash, digest);
     b->hash = NULL;
     for (size_t i = 0; i < n; i++) snprintf(text + 2 * i, 3, "%02x", digest[i]);
     return strcmp(text, b->file->hash) == 0;
@@ -220,7 +221,7 @@ static peridot_status fetch_blob(struct hub *hub, const struct hub_file *file, c
     if (b.fd < 0) return fail_path(incomplete);
     peridot_status status = complete(&b, hub);
     if (status == PERIDOT_OK && !cache_sync(b.fd)) status = fail_path(path);
-    cache_hash_end(b.hash, NULL);
+    cmd_hash_end(b.hash, NULL);
     close(b.fd);
     if (status == PERIDOT_OK && !cache_move(incomplete, path)) status = fail_path(path);
     if (status != PERIDOT_OK && b.size == 0) unlink(incomplete);

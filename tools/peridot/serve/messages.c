@@ -3,6 +3,7 @@
 #include "pictures.h"
 #include "server.h"
 #include "tasks.h"
+#include "thoughts.h"
 #include "wire.h"
 #include "../turns.h"
 

@@ -4,6 +4,7 @@
 #include "http.h"
 #include "links.h"
 #include "read.h"
+#include "thoughts.h"
 #include "tools.h"
 #include "../images.h"
 #include "../os.h"
@@ -185,7 +186,8 @@ static peridot_status serve(struct serve_server *s)
 
 static int run(const struct cmd_command *command, const void *arguments)
 {
-    struct serve_server s = {.args = arguments};
+    struct serve_thoughts thoughts;
+    struct serve_server s = {.args = arguments, .thoughts = &thoughts};
     if (s.args->key && !*s.args->key) return cmd_usage(command, "--api-key must not be empty");
     if (s.args->cors && strcmp(s.args->cors, "*") == 0)
         return cmd_usage(command, "--cors takes one origin, such as https://chat.example.org");
@@ -199,7 +201,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     pthread_mutex_init(&s.loading, NULL);
     pthread_mutex_init(&s.pings.lock, NULL);
     pthread_mutex_init(&s.stored.lock, NULL);
-    serve_thoughts_init(&s.thoughts);
+    serve_thoughts_init(&thoughts);
     cmd_allow_connections(SERVE_MAX_CONNECTIONS);
     peridot_status status = serve(&s);
     serve_http_close(s.http);

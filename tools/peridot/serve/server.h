@@ -10,7 +10,6 @@
 #include "model.h"
 #include "pings.h"
 #include "stored.h"
-#include "thoughts.h"
 
 enum { SERVE_FULL_DROP, SERVE_FULL_REFUSE };   /* --full */
 
@@ -46,7 +45,7 @@ struct serve_server {
     atomic_uint n_long;                /* and those with a long body that are not freed yet */
     struct serve_metrics metrics;
     struct serve_pings pings;          /* streams */
-    struct serve_thoughts thoughts;    /* what they are known again by */
+    const struct serve_thoughts *thoughts;   /* what their seals are made by */
     struct serve_stored stored;        /* responses */
     struct serve_http *http;
     struct serve_reader *reader;

@@ -3,7 +3,7 @@
 #include "server.h"
 #include "wire.h"
 #include "../base64.h"
-#include "../models/cache_files.h"
+#include "../digest.h"
 #include "../os.h"
 
 #include <stdlib.h>
@@ -26,12 +26,12 @@ static bool hash(unsigned char out[32], const struct serve_thoughts *t, unsigned
                  size_t size)
 {
     unsigned char block[64];
-    struct cache_hash *h = cache_hash_begin(true);
+    struct cmd_hash *h = cmd_hash_begin(true);
     if (!h) return false;
     for (size_t i = 0; i < sizeof block; i++) block[i] = (unsigned char)(pad ^ (i < sizeof t->key ? t->key[i] : 0));
-    cache_hash_add(h, block, sizeof block);
-    cache_hash_add(h, data, size);
-    cache_hash_end(h, out);
+    cmd_hash_add(h, block, sizeof block);
+    cmd_hash_add(h, data, size);
+    cmd_hash_end(h, out);
     return true;
 }
 
@@ -88,7 +88,7 @@ static bool put_sealed(struct serve_buffer *out, struct serve_job *job, const ch
     if (size <= MARK) return false;
     unsigned char *text = malloc((size - MARK) / 4 * 3 + 2);
     bool known = text && cmd_base64_decode(text, &n, seal + MARK, size - MARK)
-        && fits(&job->server->thoughts, seal, MARK, (const char *)text, n) == SOUND;
+        && fits(job->server->thoughts, seal, MARK, (const char *)text, n) == SOUND;
     if (known) put(out, (const char *)text, n);
     free(text);
     return known;
@@ -111,7 +111,7 @@ bool serve_thought_read_block(struct serve_buffer *out, struct serve_job *job, y
     if (!text) return false;
     seal += size > ID ? ID : size;
     size -= size > ID ? ID : size;
-    if (*text && fits(&job->server->thoughts, seal, size, text, strlen(text)) != BROKEN) put(out, text, strlen(text));
+    if (*text && fits(job->server->thoughts, seal, size, text, strlen(text)) != BROKEN) put(out, text, strlen(text));
     else if (*text) serve_param_ignore(job, "thinking");
     else put_sealed(out, job, seal, size);
     return true;

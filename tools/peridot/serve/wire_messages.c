@@ -5,6 +5,7 @@
 #include "messages.h"
 #include "params.h"
 #include "server.h"
+#include "thoughts.h"
 #include "wire.h"
 
 #include <inttypes.h>
@@ -93,7 +94,7 @@ static val_t *signature(doc_t *doc, const struct serve_task *task)
     const struct serve_job *job = task->job;
     struct serve_buffer b = {0};
     serve_put(&b, job->id, strlen(job->id));
-    serve_thought_seal(&b, &job->server->thoughts, serve_text(doc, task->thought.data, task->thought.size),
+    serve_thought_seal(&b, job->server->thoughts, serve_text(doc, task->thought.data, task->thought.size),
                        job->hides_thoughts);
     return serve_buffer_text(doc, &b);
 }

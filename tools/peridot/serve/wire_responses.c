@@ -3,6 +3,7 @@
 #include "messages.h"
 #include "param.h"
 #include "server.h"
+#include "thoughts.h"
 #include "wire.h"
 
 #include <stdlib.h>
@@ -203,7 +204,7 @@ static val_t *thought_item(doc_t *doc, const struct serve_job *job, bool whole)
     if (whole) yyjson_mut_arr_append(content, part);
     yyjson_mut_obj_add_val(doc, item, "content", content);
     if (!job->seals_thoughts) return item;
-    if (whole) serve_thought_seal(&seal, &job->server->thoughts, yyjson_mut_obj_get(part, "text"), true);
+    if (whole) serve_thought_seal(&seal, job->server->thoughts, yyjson_mut_obj_get(part, "text"), true);
     yyjson_mut_obj_add_val(doc, item, "encrypted_content", serve_buffer_text(doc, &seal));
     return item;
 }
