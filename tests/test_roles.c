@@ -5,6 +5,7 @@
 
 #include "serve/messages.h"
 #include "serve/model.h"
+#include "serve/params.h"
 #include "serve/wire.h"
 
 /* A letter is a message: of a system, a developer, a user, an assistant, an assistant that calls, a tool. */

@@ -12,6 +12,7 @@
 #include "serve/admission.h"
 #include "serve/grammars.h"
 #include "serve/pictures.h"
+#include "serve/read.h"
 #include "serve/server.h"
 #include "serve/wire.h"
 

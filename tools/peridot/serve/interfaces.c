@@ -1,3 +1,6 @@
+#include "read.h"
+#include "params.h"
+#include "tools.h"
 #include "wire.h"
 
 const struct serve_interface *serve_interface_get(enum serve_api id)

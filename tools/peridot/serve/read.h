@@ -18,4 +18,7 @@ void serve_reader_return(struct serve_reader *reader, struct serve_job *job);
  * job's error says why. */
 bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab);
 
+/* The one table of interfaces. */
+const struct serve_interface *serve_interface_get(enum serve_api id);
+
 #endif

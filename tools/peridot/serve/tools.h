@@ -20,4 +20,7 @@ bool serve_tools_add(struct serve_tools *tools, struct serve_job *job);
 /* Whether a call is to end early; asked by its thread. */
 bool serve_tools_ends(const struct serve_tools *tools, struct serve_job *job);
 
+/* Their interfaces. */
+extern const struct serve_interface serve_wire_list_tools, serve_wire_call_tool;
+
 #endif

@@ -60,14 +60,6 @@ struct serve_interface {
     yyjson_mut_doc *(*body)(struct serve_job *job);
 };
 
-extern const struct serve_interface serve_wire_chat, serve_wire_completions, serve_wire_responses,
-    serve_wire_embeddings, serve_wire_tokenize, serve_wire_detokenize,
-    serve_wire_messages, serve_wire_count_tokens, serve_wire_ollama_chat, serve_wire_generate, serve_wire_embed,
-    serve_wire_embed_one, serve_wire_show, serve_wire_rerank, serve_wire_completion, serve_wire_infill,
-    serve_wire_apply_template, serve_wire_list_tools, serve_wire_call_tool;
-
-const struct serve_interface *serve_interface_get(enum serve_api id);
-
 /* Tokens of a job; those of a prompt with several choices count once. */
 struct serve_usage {
     uint64_t prompt, cached, reply, thought;
