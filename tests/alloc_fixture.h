@@ -7,8 +7,7 @@
 #include "folder_fixture.h"
 #include "peridot.h"
 
-#include "base/num.h"
-#include "base/os.h"
+#include "base/base.h"
 
 #include <dirent.h>
 #include <setjmp.h>

@@ -3,10 +3,8 @@
  * With CALL_TOOLS_SEES in the environment images follow a result. A name "tools" with the arguments "" is the list for
  * a person. Where standard input is a terminal it asks. */
 #include "toolbox/toolbox.h"
-#include "command.h"
-#include "editor.h"
-#include "flow.h"
-#include "terminal.h"
+#include "cli/cli.h"
+#include "console/console.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,10 +4,9 @@
 
 #include "format_fixture.h"
 
-#include "base/utf8.h"
-#include "grammar/calls/format.h"
-#include "grammar/calls/parser.h"
-#include "grammar/walk.h"
+#include "base/base.h"
+#include "grammar/calls/calls.h"
+#include "grammar/grammar.h"
 
 /* Of DeepSeek's tokens. */
 #define TOOL_TOKEN(name) "<\xef\xbd\x9ctool\xe2\x96\x81" name "\xef\xbd\x9c>"

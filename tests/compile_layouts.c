@@ -1,11 +1,9 @@
 /* compile_layouts: the command, of which `devices --pipelines` compiles matvec as decode steps use it in every layout
  * that a search on the device would try, instead of the pipelines of models. tools/pipelines --layouts predicts by it
  * which layout is best. */
-#include "base/num.h"
+#include "base/base.h"
 #include "ops/ops.h"
-#include "ops/tuning.h"
-#include "ops/variants.h"
-#include "probe/pipelines.h"
+#include "probe/probe.h"
 
 peridot_status __wrap_pd_pipelines_compile(struct pd_gpu *gpu);
 

@@ -1,7 +1,7 @@
 /* compile_pipelines: the command, of which `devices --pipelines` compiles the pipelines that standard input has rows of
  * list_pipelines for, instead of all: those of which tools/pipelines knows nothing yet. */
-#include "gpu/vk.h"
-#include "probe/pipelines.h"
+#include "gpu/gpu_.h"
+#include "probe/probe.h"
 
 #include <stdio.h>
 #include <stdlib.h>

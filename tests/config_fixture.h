@@ -4,7 +4,7 @@
 
 #include "format_fixture.h"
 
-#include "arch/layers.h"
+#include "arch/arch.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 
 #include "format_fixture.h"
 
-#include "format/checkpoint.h"
+#include "format/format.h"
 #include "peridot_tools.h"
 
 static peridot_convert_stats stats;

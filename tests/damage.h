@@ -2,7 +2,7 @@
 #ifndef DAMAGE_H
 #define DAMAGE_H
 
-#include "selftest/trial.h"
+#include "selftest/selftest_.h"
 
 /* The first word from `from` on that the kernel wrote; `used` when there is none. */
 static inline uint32_t written_word(const struct pd_trial *t, uint32_t from)

@@ -4,8 +4,7 @@
 #define FORMAT_FIXTURE_H
 
 #define _DEFAULT_SOURCE
-#include "base/num.h"
-#include "base/os.h"
+#include "base/base.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
  * themselves, or give a cache. The build replaces pd_gpu_open and pd_gpu_close by these (--wrap). */
 #include "keep_gpu.h"
 
-#include "gpu/vk.h"
+#include "gpu/gpu_.h"
 
 #include <pthread.h>
 #include <string.h>

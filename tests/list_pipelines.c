@@ -2,8 +2,8 @@
  * hash of its SPIR-V, as peridot devices --pipelines would compile them, and without compiling any. With an operand, on
  * an integrated GPU with such subgroups that is like the device otherwise, or has no fp16, integer dot products and
  * cooperative matrices. tools/pipelines tells by it whether there is anything new. */
-#include "gpu/vk.h"
-#include "probe/pipelines.h"
+#include "gpu/gpu_.h"
+#include "probe/probe.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef NULL_DEVICE_H
 #define NULL_DEVICE_H
 
-#include "gpu/vk.h"
+#include "gpu/gpu_.h"
 
 enum { NULL_DEVICE_MEMORY = 128 << 20 };
 

@@ -1,9 +1,9 @@
 /* qualify_lanes: runs a shader of subgroup operations with each size of subgroups that the device can be required to
  * have, in workgroups of one to eight subgroups, and compares what each lane saw with what it should. tools/wide asks
  * it whether to trust a driver. */
-#include "gpu/vk.h"
+#include "gpu/gpu_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 #include "qualify_lanes_spirv.h"
 
 #include <inttypes.h>

@@ -13,9 +13,9 @@
  * stderr says which cases crashed or were wrong; a kernel's second wrong case is its last. The exit status is 1 where a
  * pipeline was wrong. */
 #define _POSIX_C_SOURCE 200809L
-#include "gpu/vk.h"
+#include "gpu/gpu_.h"
 #include "selftest/selftest.h"
-#include "selftest/trial.h"
+#include "selftest/selftest_.h"
 
 #include <poll.h>
 #include <signal.h>

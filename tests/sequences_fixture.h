@@ -5,9 +5,9 @@
 #include "format_fixture.h"
 #include "peridot_tools.h"
 
-#include "api/handles.h"
-#include "base/num.h"
-#include "gpu/vk.h"
+#include "api/api.h"
+#include "base/base.h"
+#include "gpu/gpu_.h"
 
 enum { MAX_WIDTH = 4096, N_MOST = 64, N_STEPS = 12, CTX = 320 };
 

@@ -9,11 +9,10 @@
 
 #include <cmocka.h>
 
-#include "arch/adapter.h"
-#include "base/num.h"
-#include "base/os.h"
+#include "arch/arch.h"
+#include "base/base.h"
 #include "folder_fixture.h"
-#include "format/gguf_write.h"
+#include "format/format.h"
 #include "golden_files.h"
 
 static struct pd_checkpoint *checkpoint;

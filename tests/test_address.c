@@ -8,7 +8,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "serve/address.h"
+#include "serve/pictures/pictures.h"
 
 typedef bool is_what(const struct sockaddr *address);
 

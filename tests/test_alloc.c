@@ -2,10 +2,9 @@
 #include "bpe_fixture.h"   /* sets what it needs of POSIX */
 #include "alloc_fixture.h"
 
-#include "api/grammar.h"
-#include "api/handles.h"
+#include "api/api.h"
 #include "peridot_tools.h"
-#include "base/json.h"
+#include "base/base.h"
 #include "text/template/template.h"
 
 #define DIRECTORY PERIDOT_GOLDEN "/gemma2-base"

@@ -1,7 +1,7 @@
 /* The parts of the public headers that need neither a model nor a device: versions, statuses, sentences, structs that
  * grow, files of results. */
 #define _POSIX_C_SOURCE 200809L
-#include "api/params.h"
+#include "api/api.h"
 #include "folder_fixture.h"
 #include "peridot_tools.h"
 

@@ -3,7 +3,7 @@
  * are called with is valid. Masks of tokens say what following each token says. */
 #include "calls_fixture.h"
 
-#include "grammar/calls/format.h"
+#include "grammar/calls/calls.h"
 #include "grammar/grammar.h"
 #include "schema_validator.h"
 

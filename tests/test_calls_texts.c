@@ -2,7 +2,7 @@
  * what a reply says. */
 #include "calls_fixture.h"
 
-#include "base/utf8.h"
+#include "base/base.h"
 
 #define JSON "{\"city\": \"K\xc3\xb6ln \\\"\\n\", \"days\": 2}"
 #define SAID_JSON "{{get_weather " JSON "}}{{ping {}}}"

@@ -2,8 +2,8 @@
  * parse, of tokens of Gemma 3 and Llama 3 where these are to be had. */
 #include "bpe_fixture.h"   /* sets what it needs of POSIX */
 
-#include "api/grammar.h"
-#include "grammar/calls/parser.h"
+#include "api/api.h"
+#include "grammar/calls/calls.h"
 #include "grammar/grammar.h"
 #include "text_shared.h"
 

@@ -3,9 +3,9 @@
  * stands for it. */
 #include "text_shared.h"
 
-#include "api/tools.h"
+#include "api/api.h"
 
-#include "base/utf8.h"
+#include "base/base.h"
 
 static const char *string_of(yyjson_val *object, const char *key)
 {

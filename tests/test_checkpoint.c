@@ -2,8 +2,7 @@
  * view of what they hold (peridot_file_*). */
 #include "format_fixture.h"
 
-#include "format/checkpoint.h"
-#include "format/gguf_write.h"
+#include "format/format.h"
 
 #include <math.h>
 

@@ -2,8 +2,8 @@
  * one. */
 #include "format_fixture.h"
 
-#include "base/random.h"
-#include "engine/prefill.h"
+#include "base/base.h"
+#include "engine/rounds/rounds.h"
 
 #include <math.h>
 

@@ -285,7 +285,7 @@ test_neutral() {
         name=${name#\"}
         refused 400 $path "${name%%\"*}" "{$hi, \"$name}"
     done
-    for name in $(sed -nE 's/^    \{"([a-z_.]+)", [A-Z].*/\1/p' "$source/tools/peridot/serve/neutral.c"); do
+    for name in $(sed -nE 's/^    \{"([a-z_.]+)", [A-Z].*/\1/p' "$source/tools/peridot/serve/wire/neutral.c"); do
         check "openapi.json has $name" grep -qE "[(|]${name//./.*}[|)]" "$source/tools/peridot/serve/openapi.json"
     done
 }

@@ -2,8 +2,7 @@
  * without weights. */
 #include "config_fixture.h"
 
-#include "arch/plan.h"
-#include "arch/rope.h"
+#include "arch/arch.h"
 
 #define FULL "\"full_attention\""
 #define LOCAL "\"sliding_attention\""

@@ -1,8 +1,8 @@
 /* What GGUF metadata of each model mean, and every refusal by name. Files are made here, without weights. */
 #include "config_fixture.h"
 
-#include "arch/rope.h"
-#include "format/gguf_write.h"
+#include "arch/arch.h"
+#include "format/format.h"
 
 /* A key of a file: a count, a number (`real`), a string or an array of booleans. */
 struct key {

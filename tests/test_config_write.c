@@ -1,8 +1,8 @@
 /* The GGUF metadata that are written of each model, and the configs that GGUF has no keys for. */
 #include "config_fixture.h"
 
-#include "arch/gguf_keys.h"
-#include "format/gguf_write.h"
+#include "arch/arch.h"
+#include "format/format.h"
 
 static peridot_status write_config(const char *json)
 {

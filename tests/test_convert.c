@@ -2,7 +2,7 @@
  * types and metadata are as promised, and what goes wrong leaves nothing. Tokenizers: test_convert_tokenizer.c. */
 #include "convert_fixture.h"
 
-#include "base/os.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* Tokenizers of converted models: a GGUF file made from a folder gives the ids that the folder gives. */
 #include "convert_fixture.h"
 
-#include "format/gguf_write.h"
+#include "format/format.h"
 
 #include <math.h>
 

@@ -2,8 +2,8 @@
  * makes of a prompt with a picture and its parts. */
 #include "vision_fixture.h"
 
-#include "arch/tower.h"
-#include "base/json.h"
+#include "arch/arch.h"
+#include "base/base.h"
 
 #define TOLERANCE 2e-5    /* see test_vision.c */
 

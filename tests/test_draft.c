@@ -4,8 +4,8 @@
  * test of what is drawn within a draft. */
 #include "format_fixture.h"
 
-#include "api/handles.h"
-#include "engine/draft.h"
+#include "api/api.h"
+#include "engine/rounds/rounds.h"
 #include "peridot_tools.h"
 
 #include <math.h>

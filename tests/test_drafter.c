@@ -4,8 +4,8 @@
  * step. That texts are the same with them as without is shown in test_draft.c. And what is refused. */
 #include "format_fixture.h"
 
-#include "api/handles.h"
-#include "engine/drafter.h"
+#include "api/api.h"
+#include "engine/rounds/rounds.h"
 #include "relative_error.h"
 
 enum { N_POSITIONS = 5, N_GUESSES = 5, VOCAB = 272, N_TOKENS = 100 };

@@ -1,7 +1,7 @@
 /* Weight types: tables, 16-bit floats, and quantisers that give the bytes of ggml's reference. */
 #include "format_fixture.h"
 
-#include "format/tensor.h"
+#include "format/format.h"
 #include "peridot_tools.h"
 
 #include <math.h>

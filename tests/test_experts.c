@@ -4,8 +4,7 @@
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
-#include "format/checkpoint.h"
-#include "format/gguf_write.h"
+#include "format/format.h"
 #include "peridot_tools.h"
 #include "relative_error.h"
 #include "rounding.h"

@@ -3,7 +3,7 @@
  * have. */
 #include "text_shared.h"
 
-#include "api/tools.h"
+#include "api/api.h"
 
 static const char *member(yyjson_val *object, const char *key) { return yyjson_get_str(yyjson_obj_get(object, key)); }
 

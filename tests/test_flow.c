@@ -1,6 +1,6 @@
 /* Text on a terminal: lines that end between words, however the text comes. */
 #define _POSIX_C_SOURCE 200809L
-#include "flow.h"
+#include "console/console.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* The GGUF parser: files as they should be, every prefix of one, headers that lie, and spoilt bytes. */
 #include "format_fixture.h"
 
-#include "format/gguf.h"
+#include "format/format_.h"
 
 enum { F32 = 0, Q4_0 = 2, Q8_0 = 8 };
 

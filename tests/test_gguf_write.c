@@ -1,8 +1,8 @@
 /* The GGUF writer: what it writes is read back, and what is given up leaves nothing. */
 #include "format_fixture.h"
 
-#include "format/gguf.h"
-#include "format/gguf_write.h"
+#include "format/format_.h"
+#include "format/format.h"
 
 static void expect_text(const struct pd_meta *m, const char *expected)
 {

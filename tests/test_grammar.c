@@ -3,7 +3,6 @@
 #include "format_fixture.h"
 
 #include "grammar/grammar.h"
-#include "grammar/schema.h"
 #include "grammar_cases.h"
 
 static bool accepts(const struct pd_rules *r, const char *text)

@@ -1,11 +1,9 @@
 /* Patterns: beside PCRE2 for all strings of a few letters, and what is refused, by its name. */
 #include "format_fixture.h"
 
-#include "grammar/chars.h"
-#include "grammar/schema.h"
-#include "grammar/walk.h"
+#include "grammar/grammar.h"
 
-#include "serve/lark.h"
+#include "serve/wire/wire_.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>

@@ -5,8 +5,7 @@
  * golden/schemas.json, which all are valid. */
 #include "format_fixture.h"
 
-#include "grammar/schema.h"
-#include "grammar/walk.h"
+#include "grammar/grammar.h"
 #include "schema_validator.h"
 
 #include <yyjson.h>

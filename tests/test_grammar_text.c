@@ -4,8 +4,8 @@
  * they say as lines of JSON, for other validators. */
 #include "format_fixture.h"
 
-#include "api/handles.h"
-#include "engine/results.h"
+#include "api/api.h"
+#include "engine/pass/pass.h"
 #include "schema_validator.h"
 #include "text/text_.h"
 

@@ -4,7 +4,7 @@
  * test_command_serve.sh. */
 #include "format_fixture.h"
 
-#include "grammar/schema.h"
+#include "grammar/grammar.h"
 
 #include <time.h>
 

@@ -3,8 +3,8 @@
 #include "sequences_fixture.h"
 #include "relative_error.h"
 
-#include "api/request.h"
-#include "base/random.h"
+#include "api/api.h"
+#include "base/base.h"
 
 /* ---- decode steps ---- */
 

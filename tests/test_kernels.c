@@ -4,7 +4,7 @@
  * that compile slowly: the few cases that the command runs, and of products and attention those that share a pipeline.
  * With an argument, only kernels whose names begin so. */
 #include "damage.h"
-#include "ops/kernels.h"
+#include "ops/ops.h"
 #include "selftest/selftest.h"
 
 #include <math.h>

@@ -1,33 +1,51 @@
 #!/usr/bin/env bash
-# Includes and uses of symbols point down only, private headers are private, the object files of library and command
-# have no cycles, and Vulkan stays in src/gpu. Arguments: the command, beside which the object files are, and the source
-# folder.
+# Rooms: includes and uses of symbols point down only, each room has one door, and Vulkan stays in src/gpu. Arguments:
+# the command, beside which the object files are, and the source folder.
 objects=$(cd "$(dirname "$1")" && pwd)/CMakeFiles
 cd "$2" || exit 1
 n_wrong=0
 
-# Folder, and what its files may include and use; headers of the system and beside the file are free.
+# Rooms, from below, and what the files of each may include and use beside its own: other rooms by their doors. Those of
+# the library are folders of src; those of the command come after them.
 layers='
-src/base       base
-src/gpu        base gpu
-src/format     base format
-src/picture    base picture
-src/text       base format text
-src/arch       base format arch
-src/grammar    base format grammar
-src/grammar/calls base format grammar
-src/ops        base format gpu ops
-src/engine     base format picture arch ops gpu grammar engine
-src/offline    base format text arch offline
-src/selftest   base format gpu ops engine selftest
-src/probe      base format gpu arch ops engine probe offline
-src/api        base format picture text grammar gpu arch ops engine offline selftest probe api
-tools/peridot  models toolbox
+base
+format                base
+picture               base
+gpu                   base
+arch                  base format
+ops                   base format gpu
+grammar               base format
+engine/load           base format gpu arch ops
+engine/ranks          base grammar
+engine/vision         base picture format gpu arch ops engine/load
+engine/memory         base format gpu arch ops engine/ranks
+engine/sequence       base format gpu arch ops engine/load engine/ranks engine/vision engine/memory grammar
+engine/pass           base format gpu arch ops grammar engine/load engine/ranks engine/memory engine/sequence
+engine/rounds         base format gpu arch ops engine/load engine/ranks engine/vision engine/memory engine/sequence engine/pass grammar
+text/template         base format
+text                  base format text/template
+grammar/calls         base format grammar
+offline               base format arch text
+selftest              base format gpu ops engine/sequence
+probe                 base format gpu arch ops engine/load engine/memory engine/sequence engine/pass engine/rounds engine/vision offline
+api                   base format picture gpu arch ops engine/load engine/ranks engine/vision engine/memory engine/sequence engine/pass engine/rounds grammar text grammar/calls offline selftest probe
 '
-
-# Cycles that are still there: a line each, its files sorted. Any other fails, and so does a line that is no cycle any
-# more.
-known_cycles='
+command_layers='
+base
+console               base
+models                base console
+toolbox               base console
+report                base
+cli                   base console models
+bench                 base console cli report
+mpi                   base console cli
+chat                  base console cli toolbox
+serve/job             base cli models
+serve/pictures        base serve/job
+serve/wire            base cli serve/job serve/pictures
+serve/work            base console toolbox models cli serve/job serve/pictures serve/wire
+serve/http            base console toolbox models cli serve/job serve/pictures serve/wire serve/work
+commands              base console models cli chat
 '
 
 wrong() {
@@ -35,32 +53,70 @@ wrong() {
     printf '%s\n' "$*"
 }
 
-while read -r folder allowed; do
-    [ "$folder" ] || continue
-    while read -r place include; do
+# check_room PLACE ROOM ROOMS WHAT: whether a file of ROOM may have to do with ROOMS' WHAT.
+check_rooms() {   # check_rooms ROOT LAYERS < lines "FILE ROOM WHAT": of files that use something of a room
+    local file room what own allowed
+    while read -r file room what; do
+        own=${file#"$1"/}
+        own=${own%/*}
+        allowed=$(awk -v own="$own" '$1 == own' <<<"$2")
         case " $allowed " in
-        *" ${include%%/*} "*) ;;
-        *) wrong "$place includes $include, which is not below $folder" ;;
+        *" $room "*) ;;
+        *) wrong "$file uses $what, which is not below it" ;;
         esac
-    done < <(grep -nroE '^#include "[a-z_]+/[a-z_./]+"' "$folder" | sed -E 's/:#include "(.*)"/ \1/')
-done <<<"$layers"
+    done
+}
 
-# A room's private header, its name with a line below, is nobody else's.
-while IFS=: read -r place _ include; do
-    include=${include#*\"}
-    include=${include%\"}
-    [ "${place%/*}" = "src/${include%/*}" ] || wrong "$place includes $include, which is private"
-done < <(grep -nroE '^#include "[a-z_/]+_\.h"' src)
+# What a file includes: public headers, doors, and the private header of its own room, whose name ends in _.h.
+includes_of() {   # includes_of ROOT: lines "FILE ROOM HEADER"
+    grep -roE '^#include "[^"]+"' "$1" --include='*.[ch]' --include='*.cc' | sed -E 's/:#include "(.*)"/ \1/' |
+        while read -r file include; do
+            path=$file
+            if [ -f "$1/$include" ] && [ "$1" = src ]; then path=$1/$include
+            elif [ -f "${file%/*}/$include" ]; then path=$(realpath -m --relative-to=. "${file%/*}/$include")
+            else
+                case $include in
+                peridot.h | peridot_tools.h | params.h | kernels.def | params/* | *_spirv.h) ;;
+                *) [ "$1" = src ] || wrong "$file includes $include, which is not public" >&2 ;;
+                esac
+                continue
+            fi
+            path=${path#"$1"/}
+            echo "$file ${path%/*} $path"
+        done
+}
+for root in src tools/peridot; do
+    includes=$(includes_of $root)
+    [ $root = src ] && order=$layers || order=$command_layers
+    check_rooms $root "$order" < <(grep -v "^$root/windows\.c " <<<"$includes")
+    while read -r file room path; do
+        own=${file#"$root"/}
+        [[ $path != *_.h || ${own%/*} = "$room" ]] || wrong "$file includes $path, which is private"
+    done <<<"$includes"
+done
 
-# The command and the examples of embedding see the public headers, what is beside them, and no more.
-while IFS=: read -r place _ include; do
-    include=${include#*\"}
-    include=${include%\"*}
-    case $include in
-    peridot.h | peridot_tools.h) ;;
-    *) [ -f "${place%/*}/$include" ] || wrong "$place includes $include, which is not public" ;;
-    esac
-done < <(grep -rnE '^#include "' tools/peridot tests/embed --include='*.[ch]' --include='*.cc')
+# A folder has one door and at most one private header, and so few files that one can look over them.
+while read -r folder; do
+    door=${folder##*/}
+    for header in "$folder"/*.h; do
+        case ${header##*/} in
+        "$door.h" | "${door}_.h" | sentencepiece.h | '*.h') ;;   # the bridge to C++ has a door of its own
+        *) wrong "$header is neither the door of its folder nor its private header" ;;
+        esac
+    done
+    n=$(find "$folder" -maxdepth 1 -name '*.[ch]' -o -maxdepth 1 -name '*.cc' | wc -l)
+    [ "$n" -le 20 ] || wrong "$folder has $n files: at most 20"
+done < <(find src tools/peridot -type d)
+n=$(find src tools/peridot -name '*.[ch]' -o -name '*.cc' | wc -l)
+[ "$n" -le 400 ] || wrong "src and tools/peridot have $n C files: at most 400"
+
+# What README says of how large it is: of what runs a model, with its shaders, and of what text is.
+lines_of() { find "$@" -type f -name '*.[ch]' -o -type f -name '*.cc' -o -type f -name '*.comp' -o -type f -name '*.glsl' | xargs cat | wc -l; }
+runs=$(lines_of src/{base,format,picture,gpu,arch,ops,engine,api} shaders)
+texts=$(lines_of src/text src/grammar)
+[ "$runs" -le 35000 ] || wrong "what runs a model has $runs lines: at most 35,000"
+says="$(((runs + 500) / 1000)),000 lines of C and GLSL run a model, and $(((texts + 500) / 1000)),000"
+grep -qF "$says" README.md || wrong "README does not say: $says"
 
 # uses_in FOLDER: of the object files there, lines "FILE SYMBOL FILE": a source file, a symbol it uses, and the source
 # file that defines it.
@@ -81,42 +137,15 @@ uses=$(uses_in "$objects/peridot_lib.dir")
 command_uses=$(uses_in "$objects/peridot_command.dir")
 [ "$uses" ] && [ "$command_uses" ] || wrong "no object files in $objects"
 
-while read -r user symbol definer; do
-    folder=$(cut -d/ -f1,2 <<<"$user")
-    room=${definer#src/}
-    allowed=${layers#*$'\n'"$folder "}
-    case " ${allowed%%$'\n'*} " in
-    *" ${room%%/*} "*) ;;
-    *) wrong "$user uses $symbol of $definer, which is not below $folder" ;;
-    esac
-done < <(sort -u <<<"$uses")
-
-# Strongly connected components of more than one file, each on a line, sorted.
-cycles=$(awk '
-    { to[$1] = to[$1] " " $3 }
-    function walk(from, at,    n, next_ones, i) {
-        n = split(to[at], next_ones)
-        for (i = 1; i <= n; i++)
-            if (!((from, next_ones[i]) in reach)) {
-                reach[from, next_ones[i]] = 1
-                walk(from, next_ones[i])
-            }
-    }
-    END {
-        for (file in to) walk(file, file)
-        for (a in to)
-            for (b in to)
-                if ((a, b) in reach && (b, a) in reach) print a, b
-    }' <<<"$uses"$'\n'"$command_uses" | sort | awk '
-    $1 != last { if (NR > 1) print line; line = ""; last = $1 }
-    { line = line (line == "" ? "" : " ") $2 }
-    END { if (NR) print line }' | sort -u)
-while read -r cycle; do
-    [ ! "$cycle" ] || grep -qxF "$cycle" <<<"$known_cycles" || wrong "these files use one another in a cycle: $cycle"
-done <<<"$cycles"
-while read -r cycle; do
-    [ ! "$cycle" ] || grep -qxF "$cycle" <<<"$cycles" || wrong "no cycle any more, remove it from the list: $cycle"
-done <<<"$known_cycles"
+check_uses() {   # check_uses ROOT LAYERS < lines of uses_in
+    check_rooms "$1" "$2" < <(sort -u | awk -v root="$1/" '
+        index($1, root) == 1 && index($3, root) == 1 {
+            room = substr($3, length(root) + 1)
+            if (sub(/\/[^\/]*$/, "", room)) print $1, room, $2 " of " $3
+        }')
+}
+check_uses src "$layers" <<<"$uses"
+check_uses tools/peridot "$command_layers" < <(grep -v "^tools/peridot/cli/commands\.c " <<<"$command_uses")   # the list of all
 
 # Variables that can change, of the library: the loader, found once; what the handler of a process's SIGBUS looks up.
 # The error sentence is in .tbss, as each thread has its own.

@@ -1,9 +1,9 @@
-/* Rows of weights as the device has them, read back by the words of ops/layout.h and shaders/weights.glsl, and compared
+/* Rows of weights as the device has them, read back by the words of ops/ops.h and shaders/weights.glsl, and compared
  * with what the decoders make of the same blocks: they are equal to the bit, as all products fit a float. */
 #include "format_fixture.h"
 
 #include "codebooks.h"
-#include "ops/layout.h"
+#include "ops/ops.h"
 
 #include <math.h>
 

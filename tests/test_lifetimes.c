@@ -3,7 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "format_fixture.h"
 
-#include "api/handles.h"
+#include "api/api.h"
 
 #include <libgen.h>
 

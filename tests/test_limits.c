@@ -3,10 +3,10 @@
 #define _DEFAULT_SOURCE   /* madvise, syscall */
 #include "format_fixture.h"
 
-#include "engine/loader.h"
-#include "engine/session.h"
-#include "engine/snapshots.h"
-#include "gpu/vk.h"
+#include "engine/load/load.h"
+#include "engine/rounds/rounds.h"
+#include "engine/memory/memory.h"
+#include "gpu/gpu_.h"
 
 #include <math.h>
 #include <sys/mman.h>

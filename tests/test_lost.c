@@ -3,9 +3,9 @@
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
-#include "api/handles.h"
-#include "engine/snapshots.h"
-#include "gpu/vk.h"
+#include "api/api.h"
+#include "engine/memory/memory.h"
+#include "gpu/gpu_.h"
 
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
 

@@ -1,6 +1,6 @@
 /* What reports say of the machine, read from made-up folders /proc and /sys as Linux's drivers fill them. */
 #define _XOPEN_SOURCE 700
-#include "bench/machine.h"
+#include "bench/bench.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

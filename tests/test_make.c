@@ -2,9 +2,9 @@
  * that sentencepiece splits text with; and what goes wrong leaves no file. */
 #include "format_fixture.h"
 
-#include "arch/shapes.h"
-#include "format/checkpoint.h"
-#include "offline/synthetic_vocab.h"
+#include "arch/arch.h"
+#include "format/format.h"
+#include "offline/offline_.h"
 #include "peridot_tools.h"
 
 #include <math.h>

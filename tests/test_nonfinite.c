@@ -3,8 +3,8 @@
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
-#include "api/handles.h"
-#include "format/checkpoint.h"
+#include "api/api.h"
+#include "format/format.h"
 
 #include <math.h>
 

@@ -3,10 +3,10 @@
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
-#include "api/handles.h"
-#include "format/dtype.h"
-#include "gpu/vk.h"
-#include "ops/tuning.h"
+#include "api/api.h"
+#include "format/format.h"
+#include "gpu/gpu_.h"
+#include "ops/ops.h"
 
 #define GEMMA2 PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
 #define LLAMA PERIDOT_GOLDEN "/llama-quants/model.gguf"

@@ -5,8 +5,8 @@
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
-#include "arch/plan.h"
-#include "format/checkpoint.h"
+#include "arch/arch.h"
+#include "format/format.h"
 #include "peridot_tools.h"
 #include "relative_error.h"
 

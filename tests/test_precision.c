@@ -1,7 +1,7 @@
 /* What precision makes of the variants of kernels that a device takes, and whether the table of tests/reports has a
  * measurement of each variant that is a default, and a good one. */
 #include "format_fixture.h"
-#include "format/dtype.h"
+#include "format/format.h"
 #include "ops/ops.h"
 #include "peridot_tools.h"
 

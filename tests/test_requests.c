@@ -2,7 +2,7 @@
  * are taken away; a long prompt keeps nobody waiting for more than a submit; what goes wrong with one ends that one. */
 #include "format_fixture.h"
 
-#include "api/handles.h"
+#include "api/api.h"
 #include "peridot_tools.h"
 
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"

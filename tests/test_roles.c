@@ -3,10 +3,9 @@
  * said. */
 #include "text_shared.h"
 
-#include "serve/messages.h"
-#include "serve/model.h"
-#include "serve/params.h"
-#include "serve/wire.h"
+#include "serve/wire/wire_.h"
+#include "serve/job/job.h"
+#include "serve/wire/wire.h"
 
 /* A letter is a message: of a system, a developer, a user, an assistant, an assistant that calls, a tool. */
 static const char *const orders[] = {

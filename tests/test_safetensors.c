@@ -1,7 +1,7 @@
 /* The safetensors parser: one file as it should be, every prefix of it, headers that lie, and spoilt bytes. */
 #include "format_fixture.h"
 
-#include "format/safetensors.h"
+#include "format/format_.h"
 
 /* b = header size, header, data_size bytes. */
 static void file(struct blob *b, const char *header, size_t data_size)

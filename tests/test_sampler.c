@@ -1,9 +1,8 @@
 /* The sampler's chain: distributions against exact probabilities, of the host's draws and of kernel sample's, cuts,
  * penalties, ties and seeds. DRY, top-n-sigma and XTC against golden/samplers.json. */
-#include "base/num.h"
-#include "base/random.h"
+#include "base/base.h"
 #include "draw.h"
-#include "engine/sampler.h"
+#include "engine/sequence/sequence.h"
 #include "ops/ops.h"
 
 #include <math.h>

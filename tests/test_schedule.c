@@ -3,7 +3,7 @@
 #include "format_fixture.h"
 #include "relative_error.h"
 
-#include "api/request.h"
+#include "api/api.h"
 
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"   /* windows of 16 */
 

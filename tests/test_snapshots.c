@@ -3,7 +3,7 @@
 #include "sequences_fixture.h"
 #include "relative_error.h"
 
-#include "engine/snapshots.h"
+#include "engine/memory/memory.h"
 
 #define GEMMA4 PERIDOT_GOLDEN "/gemma4-small/model.gguf"   /* windows of 12, and layers that read the keys of others */
 

@@ -3,8 +3,8 @@
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
-#include "api/handles.h"
-#include "gpu/vk.h"
+#include "api/api.h"
+#include "gpu/gpu_.h"
 
 #include <math.h>
 

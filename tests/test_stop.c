@@ -1,8 +1,8 @@
 /* Stop texts: however the text is cut into pieces, what is shown is what comes before the first stop text. */
 #include "peridot.h"
 
-#include "base/num.h"
-#include "text/tokenizer.h"
+#include "base/base.h"
+#include "text/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

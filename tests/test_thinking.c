@@ -2,7 +2,7 @@
  * same text on a sequence and submitted, and tokens that are never drawn. */
 #include "script_model.h"
 
-#include "api/handles.h"
+#include "api/api.h"
 
 #include <math.h>
 

@@ -5,16 +5,13 @@
 #include "golden_files.h"
 #include "null_device.h"
 
-#include "api/handles.h"
-#include "base/num.h"
-#include "base/os.h"
+#include "api/api.h"
+#include "base/base.h"
 
-#include "serve/admission.h"
-#include "serve/grammars.h"
-#include "serve/pictures.h"
-#include "serve/read.h"
-#include "serve/server.h"
-#include "serve/wire.h"
+#include "serve/work/work_.h"
+#include "serve/pictures/pictures.h"
+#include "serve/work/work.h"
+#include "serve/job/job.h"
 
 #include <pthread.h>   /* ThreadSanitizer knows no threads.h */
 #include <string.h>

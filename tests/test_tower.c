@@ -2,8 +2,8 @@
  * that names the place, and a tower that fails at work ends the request whose image it was, and no other. */
 #include "vision_fixture.h"
 
-#include "format/gguf_write.h"
-#include "gpu/vk.h"
+#include "format/format.h"
+#include "gpu/gpu_.h"
 
 #include <math.h>
 

@@ -2,8 +2,7 @@
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
-#include "base/os.h"
-#include "base/parallel.h"
+#include "base/base.h"
 #include "peridot_tools.h"
 
 #include <setjmp.h>

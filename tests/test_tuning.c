@@ -3,10 +3,10 @@
 #define _XOPEN_SOURCE 700
 #include "sequence_fixture.h"
 #include "folder_fixture.h"
-#include "api/handles.h"
-#include "gpu/vk.h"
+#include "api/api.h"
+#include "gpu/gpu_.h"
 #include "peridot_tools.h"
-#include "probe/tune.h"
+#include "probe/probe.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
 #define _XOPEN_SOURCE 700
 #include "damage.h"
 #include "folder_fixture.h"
-#include "base/os.h"
-#include "probe/measure.h"
+#include "base/base.h"
+#include "probe/probe.h"
 #include "selftest/selftest.h"
 
 #include <setjmp.h>

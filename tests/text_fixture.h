@@ -6,10 +6,9 @@
 #define _XOPEN_SOURCE 700
 #include "peridot.h"
 
-#include "api/vocab.h"
-#include "base/num.h"
-#include "base/os.h"
-#include "format/gguf_write.h"
+#include "api/api.h"
+#include "base/base.h"
+#include "format/format.h"
 #include "text/text_.h"
 
 #include <setjmp.h>

@@ -7,7 +7,7 @@
 #include "peridot_tools.h"
 #include "relative_error.h"
 
-#include "api/handles.h"
+#include "api/api.h"
 
 enum { MAX_TOKENS = 256, MAX_WIDTH = 512 };
 

@@ -153,7 +153,7 @@ PROMPT_DISPATCHES = 14  # of a layer
 # an activation in shared memory, and the rows of a tile and of an invocation; coop has these among its constants.
 VARIANTS = {'coop': (2, 2, None, None), 'dot': (1, 2, 64, 4), 'half': (2, 2, 64, 4), 'tile': (4, 4, 64, 4)}
 # The longest piece of a prompt that is submitted by itself: attention of so many tokens of a layer (PART_ROWS of
-# src/ops/record.h), of heads of 128, at the end of the longest context; and what a watchdog allows for.
+# src/ops/ops_.h), of heads of 128, at the end of the longest context; and what a watchdog allows for.
 PIECE_TOKENS, PIECE_KEYS, WATCHDOG = 32, 131072, 2.0
 PIECE_HEADS = {'Llama 3.1 8B': 32, '70B': 64}
 ATTENTION = 1.6, 4      # issue slots, and bytes from shared memory, of a multiply-add of attention that is not counted

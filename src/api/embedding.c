@@ -1,6 +1,7 @@
 /* Vectors of texts, and tasks: what peridot.h has of embedding models. */
-#include "api/handles.h"
-#include "base/num.h"
+#include "api/api.h"
+#include "base/base.h"
+#include "peridot_tools.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -71,4 +72,54 @@ peridot_status peridot_model_find_task(const char **prefix, const peridot_model 
     peridot_printable(shown, sizeof shown, name, strlen(name));
     return e->n_tasks ? pd_fail(PERIDOT_ERROR_ARGUMENT, "task \"%s\" is not one of the model's (%s)", shown, known)
                       : pd_fail(PERIDOT_ERROR_ARGUMENT, "task \"%s\": this model has no tasks", shown);
+}
+
+/* ---- output ---- */
+
+/* Files of results, and whether a cache folder can be used. The work is src/base's. */
+
+struct peridot_output {
+    struct pd_writer writer;
+};
+
+peridot_status peridot_output_open(peridot_output **out, const char *path)
+{
+    *out = NULL;
+    if (!path) return pd_fail(PERIDOT_ERROR_ARGUMENT, "peridot_output_open: path is NULL");
+    peridot_output *output = calloc(1, sizeof *output);
+    if (!output) return pd_fail_alloc(sizeof *output, "output");
+    peridot_status status = pd_writer_open(&output->writer, path);
+    if (status == PERIDOT_OK) *out = output;
+    else free(output);
+    return status;
+}
+
+peridot_status peridot_output_write(peridot_output *output, const void *data, size_t size)
+{
+    return pd_writer_write(&output->writer, data, size);
+}
+
+peridot_status peridot_output_commit(peridot_output *output)
+{
+    peridot_status status = pd_writer_commit(&output->writer);
+    free(output);
+    return status;
+}
+
+void peridot_output_abort(peridot_output *output)
+{
+    if (!output) return;
+    pd_writer_abort(&output->writer);
+    free(output);
+}
+
+peridot_status peridot_output_check(const char *path, const char *source)
+{
+    if (!path || !source) return pd_fail(PERIDOT_ERROR_ARGUMENT, "peridot_output_check: a path is NULL");
+    return pd_writer_check(path, source);
+}
+
+peridot_status peridot_cache_check(const char *cache_dir)
+{
+    return cache_dir ? pd_private_check(cache_dir) : PERIDOT_OK;
 }

@@ -2,14 +2,11 @@
  * config.json, flattened: text_config.hidden_size. */
 #include "peridot.h"
 
-#include "api/info.h"
-#include "arch/recommended.h"
-#include "arch/source.h"
-#include "arch/tower.h"
-#include "base/num.h"
-#include "base/os.h"
-#include "engine/session.h"
-#include "format/checkpoint.h"
+#include "api/api.h"
+#include "arch/arch.h"
+#include "base/base.h"
+#include "engine/rounds/rounds.h"
+#include "format/format.h"
 
 #include <stdio.h>
 #include <stdlib.h>

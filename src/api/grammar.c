@@ -1,6 +1,6 @@
 /* The grammars of peridot.h: they check arguments and call the compiler. One list of spellings serves all grammars of a
  * vocabulary: control tokens of calls are spelled by bytes that no JSON has. */
-#include "api/grammar.h"
+#include "api/api.h"
 
 #include "grammar/grammar.h"
 

@@ -1,7 +1,6 @@
 /* The images of peridot.h: of a picture and its crops, each an image of the engine's. */
-#include "api/handles.h"
-#include "api/params.h"
-#include "base/num.h"
+#include "api/api.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-#include "api/info.h"
+#include "api/api.h"
 
-#include "arch/layers.h"
-#include "engine/session.h"
+#include "arch/arch.h"
+#include "engine/rounds/rounds.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,14 +1,11 @@
 /* The models of peridot.h: opening one, and what it says of itself. */
-#include "api/handles.h"
-#include "api/info.h"
-#include "api/params.h"
-#include "arch/layers.h"
-#include "base/num.h"
-#include "base/os.h"
-#include "engine/observed.h"
-#include "engine/saved.h"
-#include "engine/worker.h"
-#include "probe/tune.h"
+#include "api/api.h"
+#include "arch/arch.h"
+#include "base/base.h"
+#include "engine/pass/pass.h"
+#include "engine/sequence/sequence.h"
+#include "engine/rounds/rounds.h"
+#include "probe/probe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,7 +181,7 @@ static peridot_status create_tower(peridot_model *model, const peridot_model_par
 static peridot_status open_parts(peridot_model *model, const char *path, const peridot_model_params *p)
 {
     struct pd_model *m = &model->m;
-    model->log = (struct pd_log){p->log, p->user};
+    model->log = (struct pd_logger){p->log, p->user};
     if (p->link) PD_TRY(open_link(m, p->link));
     PD_TRY(pd_checkpoint_open(&m->checkpoint, path, true));
     PD_TRY(pd_config_read(&m->config, m->checkpoint));

@@ -1,7 +1,6 @@
-#include "api/reply.h"
+#include "api/api.h"
 
-#include "api/request.h"
-#include "grammar/calls/format.h"
+#include "grammar/calls/calls.h"
 
 #include <stdlib.h>
 

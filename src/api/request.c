@@ -1,10 +1,6 @@
-#include "api/request.h"
+#include "api/api.h"
 
-#include "api/params.h"
-#include "api/sampling.h"
-#include "base/num.h"
-#include "base/os.h"
-#include "base/random.h"
+#include "base/base.h"
 #include "grammar/calls/calls.h"
 
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* What belongs to no handle: the version, the last failure's sentence, and memory that goes back. */
-#include "base/num.h"
-#include "base/status.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "api/thinking.h"
+#include "api/api.h"
 
 #include <string.h>
 

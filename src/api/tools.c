@@ -1,10 +1,7 @@
-#include "api/tools.h"
+#include "api/api.h"
 
-#include "api/grammar.h"
-#include "api/params.h"
-#include "base/json.h"
-#include "base/os.h"
-#include "grammar/calls/format.h"
+#include "base/base.h"
+#include "grammar/calls/calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,7 @@
 /* The vocab of peridot.h: checks arguments and calls the tokenizer. */
-#include "api/vocab.h"
+#include "api/api.h"
 
-#include "api/handles.h"
-#include "api/params.h"
-#include "api/thinking.h"
-#include "api/tools.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,7 @@
-#include "arch/config.h"
-
-#include "arch/config_readers.h"
-#include "arch/layers.h"
-#include "arch/plan.h"
-#include "arch/rope.h"
-#include "base/num.h"
+#include "arch/arch.h"
+#include "arch/arch_.h"
+#include "base/base.h"
+#include "params.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -147,4 +144,121 @@ void pd_config_free(struct pd_config *config)
         free(config->rope_tables[i].long_inv_freq);
     }
     *config = (struct pd_config){0};
+}
+
+/* ---- numbers ---- */
+
+const struct pd_number_row pd_numbers[PD_N_NUMBERS] = {
+    [PD_NUMBER_LAYERS] = {"num_hidden_layers", "block_count", 1, 1024},
+    [PD_NUMBER_D_MODEL] = {"hidden_size", "embedding_length", 4, 32768, 4},
+    [PD_NUMBER_CTX] = {"max_position_embeddings", "context_length", 1, 1 << 27},
+    [PD_NUMBER_VOCAB_SIZE] = {"vocab_size", "vocab_size", 1, 1 << 24},
+    [PD_NUMBER_SHARED_KV] = {"num_kv_shared_layers", "attention.shared_kv_layers", 0, 1024},
+    [PD_NUMBER_PER_LAYER_DIM] = {"hidden_size_per_layer_input", "embedding_length_per_layer_input", 0, 4096, 32},
+    [PD_NUMBER_TARGET_DIM] = {"backbone_hidden_size", "embedding_length_out", 4, 32768, 4},
+    [PD_NUMBER_EPS] = {"rms_norm_eps", "attention.layer_norm_rms_epsilon", 1e-20, 1},
+    [PD_NUMBER_ATTN_SOFTCAP] = {"attn_logit_softcapping", "attn_logit_softcapping", 1e-3, 1e6},
+    [PD_NUMBER_FINAL_SOFTCAP] = {"final_logit_softcapping", "final_logit_softcapping", 1e-3, 1e6},
+    [PD_NUMBER_EMBED_SCALE] = {"embedding_multiplier", "embedding_scale", 1e-3, 1e3},
+    [PD_NUMBER_RESIDUAL_SCALE] = {"residual_multiplier", "residual_scale", 1e-3, 1e3},
+    [PD_NUMBER_LOGIT_DIVISOR] = {"logits_scaling", "logit_scale", 1e-3, 1e3},
+    [PD_NUMBER_LOGIT_SCALE] = {"output_multiplier", "logit_scale", 1e-6, 1e3},
+    [PD_NUMBER_POST_EPS] = {"post_norm_eps", NULL, 1e-20, 1},
+    [PD_NUMBER_Q_NORM_WEIGHT] = {"qk_scale_factor", NULL, 1e-3, 1e3},
+    [PD_NUMBER_FFN_DIM] = {"intermediate_size", "feed_forward_length", 1, 1 << 20},
+    [PD_NUMBER_SHARED_DIM] = {"shared_intermediate_size", NULL, 1, 1 << 20},
+    [PD_NUMBER_HEADS] = {"num_attention_heads", "attention.head_count", 1, 1024},
+    [PD_NUMBER_KV_HEADS] = {"num_key_value_heads", "attention.head_count_kv", 1, 1024},
+    [PD_NUMBER_HEAD_DIM] = {"head_dim", "attention.key_length", 4, 512, 4},
+    [PD_NUMBER_KV_HEADS_GLOBAL] = {"num_global_key_value_heads", NULL, 1, 1024},
+    [PD_NUMBER_HEAD_DIM_GLOBAL] = {"global_head_dim", NULL, 4, 512, 4},
+    [PD_NUMBER_HEAD_DIM_LOCAL] = {NULL, "attention.key_length_swa", 4, 512, 4},
+    [PD_NUMBER_QUERY_DIVISOR] = {"query_pre_attn_scalar", NULL, 1e-3, 1e6},
+    [PD_NUMBER_QUERY_SCALE] = {"attention_multiplier", "attention.scale", 1e-6, 1e3},
+    [PD_NUMBER_WINDOW] = {"sliding_window", "attention.sliding_window", 0, INT32_MAX},   /* 0: none */
+    [PD_NUMBER_PATTERN] = {"sliding_window_pattern", "attention.sliding_window_pattern", 1, 1024},
+    [PD_NUMBER_FULL_LAYERS] = {"max_window_layers", NULL, 0, 1024},
+    [PD_NUMBER_EXPERTS] = {"num_experts", "expert_count", 0, PD_MAX_EXPERTS},   /* 0: none */
+    [PD_NUMBER_EXPERTS_USED] = {"top_k_experts", "expert_used_count", 1, PD_MAX_EXPERTS_USED},
+    [PD_NUMBER_EXPERT_DIM] = {"moe_intermediate_size", "expert_feed_forward_length", 1, 1 << 20},
+    [PD_NUMBER_ROPE_BASE] = {"rope_theta", "rope.freq_base", 1, 1e12},
+    [PD_NUMBER_ROPE_BASE_LOCAL] = {"rope_local_base_freq", "rope.freq_base_swa", 1, 1e12},
+    [PD_NUMBER_ROPE_PART] = {"partial_rotary_factor", NULL, 1e-3, 1},
+    [PD_NUMBER_ROPE_FACTOR] = {"factor", "rope.scaling.factor", 1e-3, 1e4},
+    [PD_NUMBER_LOW_FREQ] = {"low_freq_factor", NULL, 1e-3, 1e6},
+    [PD_NUMBER_HIGH_FREQ] = {"high_freq_factor", NULL, 1e-3, 1e6},
+    [PD_NUMBER_OLD_CTX] = {"original_max_position_embeddings", "rope.scaling.original_context_length", 2, 1 << 27},
+    [PD_NUMBER_BETA_FAST] = {"beta_fast", "rope.scaling.yarn_beta_fast", 1e-3, 1e6},
+    [PD_NUMBER_BETA_SLOW] = {"beta_slow", "rope.scaling.yarn_beta_slow", 1e-3, 1e6},
+    [PD_NUMBER_MSCALE] = {"mscale", NULL, 0, 1e3},   /* 0: none */
+    [PD_NUMBER_MSCALE_ALL_DIM] = {"mscale_all_dim", "rope.scaling.yarn_log_multiplier", 0, 1e3},
+    [PD_NUMBER_ATTN_FACTOR] = {"attention_factor", "rope.scaling.attn_factor", 1e-3, 1e3},
+    [PD_NUMBER_QUERY_GROWTH] = {"llama_4_scaling_beta", "attention.temperature_scale", 0, 100},   /* 0: none */
+    [PD_NUMBER_NO_ROPE_INTERVAL] = {"no_rope_layer_interval", NULL, 1, 1024},
+};
+
+peridot_status pd_number_check(enum pd_number number, double value, const char *key)
+{
+    const struct pd_number_row *row = &pd_numbers[number];
+    if (!(value >= row->low && value <= row->high))   /* NaN is not */
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s is %.10g, not between %.10g and %.10g", key, value,
+                       row->low, row->high);
+    if (row->multiple && (uint32_t)value % row->multiple != 0)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %u, not a multiple of %u", key, (uint32_t)value,
+                       row->multiple);
+    return PERIDOT_OK;
+}
+
+/* ---- obstacle ---- */
+
+/* What known families have that is not computed here. */
+
+/* model_type of config.json and GGUF's general.architecture, with spaces around each. */
+static const struct { const char *obstacle, *names; } rows[] = {
+    {"four streams of activations (AltUp)", " gemma3n gemma3n_text "},
+    {"a prompt with an image, all of which sees all of it", " paligemma "},
+    {"layers that are linear recurrences (RG-LRU)", " recurrent_gemma recurrentgemma "},
+    {"an encoder, to whose text the decoder attends",
+     " t5gemma t5gemma2 t5 t5encoder mt5 umt5 bart mbart pegasus marian m2m_100 whisper "},
+    {"blocks of tokens that are written together, by denoising",
+     " diffusion_gemma diffusion_gemma_text dream llada llada-moe rnd1 "},
+    {"attention in chunks, and layers without rotation", " llama4 llama4_text "},
+    {"layers that attend to an image (cross-attention)", " mllama mllama_text_model "},
+    {"layers with state-space blocks (Mamba)",
+     " mamba mamba2 falcon_mamba jamba bamba zamba zamba2 falcon_h1 falcon-h1 granitehybrid nemotron_h "
+     "nemotron_h_moe plamo2 olmo_hybrid "},
+    {"layers that are linear recurrences (gated delta rule)",
+     " qwen3_next qwen3next qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text qwen35 qwen35moe kimi_linear "
+     "kimi-linear "},
+    {"layers that are linear recurrences (RWKV)", " rwkv rwkv6 rwkv6qwen2 rwkv7 arwkv7 "},
+    {"layers that are short convolutions", " lfm2 lfm2_moe lfm2moe lfm3 "},
+    {"attention sinks, and experts in place of its gated units", " gpt_oss gpt-oss "},
+    {"keys and values in a compressed form (MLA)",
+     " deepseek_v2 deepseek_v3 deepseek_v32 deepseek2 minicpm3 kimi_k25 glm4_moe_lite mistral4 longcat_flash youtu "
+     "plm "},
+    {"experts in place of its gated units",
+     " mixtral qwen2_moe qwen2moe qwen3_moe qwen3moe granitemoe granitemoeshared olmoe phimoe dbrx grok deepseek "
+     "dots1 ernie4_5_moe ernie4_5-moe bailingmoe bailingmoe2 hunyuan_v1_moe hunyuan-moe glm4_moe glm4moe "
+     "minimax-m2 minimax_m2 smallthinker grovemoe afmoe flex_olmo exaone_moe exaone-moe arctic jetmoe "},
+    {"norms that centre their vector (LayerNorm)",
+     " gpt2 gptj gpt_j gpt_neo gpt_neox gptneox gpt_bigcode starcoder starcoder2 bloom mpt falcon phi phi2 opt "
+     "stablelm cohere cohere2 command-r nemotron codeshell jais olmo persimmon openelm orion "},
+    {"rotation by an image's rows and columns (M-RoPE)",
+     " qwen2_vl qwen2_5_vl qwen2vl qwen3_vl qwen3vl qwen3_vl_moe qwen3vlmoe glm4v ernie4_5_vl_moe paddleocr "
+     "hunyuan_vl "},
+    {"attention to later tokens, of an encoder",
+     " bert roberta xlm-roberta distilbert albert electra deberta deberta-v2 modernbert modern-bert nomic_bert "
+     "nomic-bert jina-bert-v2 jina-bert-v3 eurobert neo-bert mpnet "},
+};
+
+const char *pd_family_obstacle(const char *name, size_t size)
+{
+    char word[64];
+    if (size + 3 > sizeof word || memchr(name, ' ', size) || memchr(name, 0, size)) return NULL;
+    word[0] = word[size + 1] = ' ';
+    memcpy(word + 1, name, size);
+    word[size + 2] = 0;
+    for (size_t i = 0; i < PD_COUNT(rows); i++)
+        if (strstr(rows[i].names, word)) return rows[i].obstacle;
+    return NULL;
 }

@@ -1,11 +1,8 @@
 /* A config from GGUF metadata. Keys are "ARCHITECTURE.NAME"; defaults are llama.cpp's where files may lack a key. */
-#include "arch/config_readers.h"
-#include "arch/layers.h"
-#include "arch/numbers.h"
-#include "arch/rope.h"
+#include "arch/arch_.h"
+#include "arch/arch.h"
 
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,9 +1,7 @@
-#include "arch/embedding.h"
+#include "arch/arch.h"
 
-#include "base/json.h"
-#include "base/num.h"
-#include "base/os.h"
-#include "format/hf.h"
+#include "base/base.h"
+#include "format/format.h"
 
 #include <stdio.h>
 #include <stdlib.h>

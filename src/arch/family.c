@@ -1,6 +1,6 @@
-#include "arch/family.h"
+#include "arch/arch.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,6 @@
-#include "arch/gguf_keys.h"
+#include "arch/arch.h"
 
-#include "arch/layers.h"
-#include "arch/rope.h"
-#include "base/num.h"
+#include "base/base.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -163,7 +161,7 @@ static peridot_status add_windows(const struct keys *k, const struct pd_config *
     if (!window && !family->window_pattern && !family->gguf_no_window) return PERIDOT_OK;
     if (!family->window_pattern && !family->late_windows)
         return add_layers(k, "attention.sliding_window", c, offsetof(struct pd_layer, window));
-    bool differ = windows_differ(c, window), as_it_is = !c->bidirectional && !c->target_dim;   /* see config.h */
+    bool differ = windows_differ(c, window), as_it_is = !c->bidirectional && !c->target_dim;   /* see arch.h */
     if (differ && !as_it_is)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layers have windows of several sizes %s, for which GGUF has no key",
                        c->bidirectional ? "to both sides" : "in a drafter");

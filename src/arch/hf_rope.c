@@ -1,9 +1,8 @@
 /* The rotation of config.json, as either generation of files says it. */
-#include "arch/hf_reader.h"
-#include "arch/rope.h"
+#include "arch/arch_.h"
+#include "arch/arch.h"
 
-#include "base/names.h"
-#include "base/num.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,6 @@
-#include "arch/layers.h"
+#include "arch/arch.h"
 
-#include "arch/rope.h"
-#include "base/num.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -139,7 +138,7 @@ peridot_status pd_layers_complete(struct pd_config *config)
                        config->n_layers);
     for (uint32_t i = 0; i < config->n_layers; i++) {
         set_blocks(&pd_families[config->family], &config->layers[i]);
-        if (config->target_dim && config->layers[i].window) config->layers[i].window++;   /* see config.h */
+        if (config->target_dim && config->layers[i].window) config->layers[i].window++;   /* see arch.h */
         PD_TRY(find_kind(config, i));
         PD_TRY(find_cache(config, i));
         PD_TRY(pd_rope_find_table(config, &config->layers[i]));

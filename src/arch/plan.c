@@ -1,8 +1,6 @@
-#include "arch/plan.h"
+#include "arch/arch.h"
 
-#include "arch/layers.h"
-#include "arch/rope.h"
-#include "base/num.h"
+#include "base/base.h"
 
 #include <stdio.h>
 #include <string.h>

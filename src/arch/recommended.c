@@ -1,7 +1,6 @@
-#include "arch/recommended.h"
+#include "arch/arch.h"
 
-#include "base/json.h"
-#include "base/num.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "arch/rope.h"
+#include "arch/arch.h"
 
 #include <float.h>
 #include <math.h>

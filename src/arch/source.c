@@ -1,6 +1,6 @@
-#include "arch/source.h"
+#include "arch/arch.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <stdio.h>
 #include <stdlib.h>

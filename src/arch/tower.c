@@ -1,6 +1,6 @@
-#include "arch/tower.h"
+#include "arch/arch.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,11 +1,9 @@
 /* The numbers of a vision tower: from the vision_config of a config.json, whose defaults are those of the classes in
  * transformers, or from the metadata of a GGUF file: an mmproj file ("clip.vision."), or one with the text model in it,
  * as Ollama's converter writes them ("gemma3.vision."). */
-#include "arch/tower.h"
+#include "arch/arch.h"
 
-#include "base/json.h"
-#include "base/names.h"
-#include "base/num.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,5 @@
-#include "base/json.h"
+#include "base/base.h"
 
-#include "base/foreign.h"
-#include "base/names.h"
-#include "base/os.h"
 
 #include <stdlib.h>
 #include <string.h>

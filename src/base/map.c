@@ -2,7 +2,7 @@
  * while files are mapped, a handler puts zeros in its place and marks the mapping, and the reader asks at the end
  * (pd_map_check). */
 #define _DEFAULT_SOURCE   /* POSIX, and madvise, since posix_madvise of glibc ignores "dontneed" */
-#include "base/os.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "base/num.h"
+#include "base/base.h"
 
 #include <math.h>
 
@@ -32,3 +32,20 @@ uint16_t pd_f16_from_f32(float f)
     uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
     return (uint16_t)(sign | (rounded - 0x38000000u) >> 13);
 }
+
+/* ---- random ---- */
+
+uint64_t pd_splitmix(uint64_t state)
+{
+    state = (state ^ state >> 30) * 0xbf58476d1ce4e5b9u;
+    state = (state ^ state >> 27) * 0x94d049bb133111ebu;
+    return state ^ state >> 31;
+}
+
+void pd_random_seed(struct pd_random *r, uint64_t seed, uint64_t stream)
+{
+    uint64_t key = pd_splitmix(seed + PD_SPLITMIX_STEP) ^ stream;
+    for (int i = 0; i < 4; i++) r->s[i] = pd_splitmix(key += PD_SPLITMIX_STEP);
+}
+
+float pd_random_uniform(struct pd_random *r) { return (float)((double)(pd_random_next(r) >> 11) * 0x1p-52 - 1); }

@@ -1,6 +1,5 @@
-#include "base/siphash.h"
+#include "base/base.h"
 
-#include "base/os.h"
 
 #include <string.h>
 

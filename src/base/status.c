@@ -1,6 +1,4 @@
-#include "base/status.h"
-
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,4 +32,18 @@ peridot_status pd_fail_alloc(size_t size, const char *what)
 const char *pd_error(void)
 {
     return sentence;
+}
+
+/* ---- log ---- */
+
+void pd_log(const struct pd_logger *log, peridot_log_level level, const char *format, ...)
+{
+    char raw[1536], message[sizeof raw];
+    va_list args;
+    if (!log->call) return;
+    va_start(args, format);
+    vsnprintf(raw, sizeof raw, format, args);
+    va_end(args);
+    pd_utf8_escape(message, sizeof message, raw, strlen(raw));
+    log->call(log->user, level, message);
 }

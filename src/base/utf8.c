@@ -1,4 +1,4 @@
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <string.h>
 

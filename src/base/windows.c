@@ -1,7 +1,7 @@
-/* What map.c, posix.c, private.c and writer.c are elsewhere, for Windows. Wine runs it (.ci/windows); no Windows
+/* What map.c, posix.c, posix.c and writer.c are elsewhere, for Windows. Wine runs it (.ci/windows); no Windows
  * machine has been at hand. Paths are in the process's code page, which is UTF-8 by the command's manifest. A mapping
  * of a file whose disk fails ends the process here, as there is no SIGBUS; a file that is open cannot be truncated. */
-#include "base/os.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <io.h>

@@ -1,7 +1,7 @@
 /* Files that appear when they are complete: written without a name (O_TMPFILE), or under a random one where the file
  * system has no such files, and then renamed. */
 #define _GNU_SOURCE   /* O_TMPFILE, O_PATH, statx */
-#include "base/os.h"
+#include "base/base.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,7 @@
-#include "format/checkpoint.h"
+#include "format/format.h"
 
-#include "base/num.h"
-#include "format/gguf_parts.h"
-#include "format/hf.h"
+#include "base/base.h"
+#include "format/format_.h"
 
 #include <stdlib.h>
 #include <string.h>

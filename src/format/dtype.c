@@ -1,10 +1,11 @@
 /* The table of weight types, and those of single numbers; the others are in dtype_block32.c, dtype_k.c,
- * dtype_k_encode.c, dtype_iq4.c, dtype_iq.c, dtype_fp4.c and dtype_tq.c. */
-#include "format/dtype.h"
-
-#include "format/dtype_private.h"
+ * dtype_k.c, dtype.c, dtype_iq.c, dtype.c and dtype_iq.c. */
+#include "codebooks.h"
+#include "format/format.h"
+#include "format/format_.h"
 
 #include <assert.h>
+#include <math.h>
 
 static void f32_decode(float *dst, const uint8_t *src, uint64_t n) { memcpy(dst, src, n * 4); }
 static void f32_encode(uint8_t *dst, const float *src, uint64_t n) { memcpy(dst, src, n * 4); }
@@ -172,4 +173,77 @@ void pd_quantize_by(enum pd_dtype dtype, void *dst, const float *src, const floa
     }
     assert(n % info->block_len == 0);
     info->encode_by(dst, src, importance, n / info->block_len);
+}
+
+/* ---- dtype fp4 ---- */
+
+/* Decoders of the types whose weights are floats of four bits (e2m1), with scales that are floats of eight: blocks of
+ * groups of 16 or 32. Nibble i of a group's low half is weight i, of the high half the one half a group later. */
+
+static const int8_t doubled[16] = {PD_FP4_VALUES};
+
+static void decode_group(float *dst, const uint8_t *nibbles, int n, float half_scale)
+{
+    for (int i = 0; i < n / 2; i++) {
+        dst[i] = half_scale * (float)doubled[nibbles[i] & 15];
+        dst[i + n / 2] = half_scale * (float)doubled[nibbles[i] >> 4];
+    }
+}
+
+/* MXFP4 (OCP Microscaling): a byte of e8m0 scale, a power of two; 16 bytes of nibbles. The scale 255, NaN there, is
+ * 2^128, as in ggml. */
+void pd_mxfp4_decode(float *dst, const uint8_t *src, uint64_t n)
+{
+    for (uint64_t b = 0; b < n; b++, src += 17, dst += 32) {
+        uint32_t half_bits = src[0] < 2 ? 0x00200000u << src[0] : (src[0] - 1u) << 23;
+        decode_group(dst, src + 1, 32, pd_f32_from_bits(half_bits));
+    }
+}
+
+/* NVFP4: four bytes of ue4m3 scales, of 16 weights each; 32 bytes of nibbles. The scale 0x7f, NaN there, is 0, and the
+ * top bit does not count, as in ggml. */
+void pd_nvfp4_decode(float *dst, const uint8_t *src, uint64_t n)
+{
+    for (uint64_t b = 0; b < n; b++, src += 36, dst += 64) {
+        for (int g = 0; g < 4; g++) {
+            int exponent = src[g] >> 3 & 15, mantissa = src[g] & 7;
+            float scale = exponent ? ldexpf((float)(8 + mantissa), exponent - 10) : ldexpf((float)mantissa, -9);
+            decode_group(dst + 16 * g, src + 4 + 8 * g, 16, src[g] == 0x7f ? 0 : scale * 0.5f);
+        }
+    }
+}
+
+/* ---- dtype iq4 ---- */
+
+/* Decoders of the types whose four-bit quants are places in a table: its values lie closer together near zero, where
+ * most weights are. */
+
+static const int8_t values[16] = {PD_IQ4_VALUES};
+
+/* 32 weights from 16 bytes. */
+static void decode_iq4_group(float *dst, const uint8_t *nibbles, float scale)
+{
+    for (int i = 0; i < 16; i++) {
+        dst[i] = scale * (float)values[nibbles[i] & 15];
+        dst[i + 16] = scale * (float)values[nibbles[i] >> 4];
+    }
+}
+
+/* IQ4_NL: f16 scale, 16 bytes of nibbles. */
+void pd_iq4_nl_decode(float *dst, const uint8_t *src, uint64_t n)
+{
+    for (uint64_t b = 0; b < n; b++, src += 18, dst += 32) decode_iq4_group(dst, src + 2, pd_load_f16(src));
+}
+
+/* IQ4_XS: f16 scale, u16 of the upper two bits of 8 scales, 4 bytes of their low nibbles, 128 bytes of nibbles; a group
+ * of 32 weights has the scale d * (scale - 32). */
+void pd_iq4_xs_decode(float *dst, const uint8_t *src, uint64_t n)
+{
+    for (uint64_t b = 0; b < n; b++, src += 136, dst += 256) {
+        float d = pd_load_f16(src);
+        for (int g = 0; g < 8; g++) {
+            int low = src[4 + g / 2] >> g % 2 * 4 & 15, high = pd_load_u16(src + 2) >> 2 * g & 3;
+            decode_iq4_group(dst + 32 * g, src + 8 + 16 * g, d * (float)((low | high << 4) - 32));
+        }
+    }
 }

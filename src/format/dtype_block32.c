@@ -1,6 +1,6 @@
 /* Blocks of 32 weights with one fp16 scale, and in the types that end in _1 also the fp16 minimum. Nibble i of the low
  * half is weight i, of the high half weight i + 16. */
-#include "format/dtype_private.h"
+#include "format/format_.h"
 
 #include <math.h>
 

@@ -1,7 +1,6 @@
-#include "format/gguf.h"
+#include "format/format_.h"
 
-#include "base/foreign.h"
-#include "base/num.h"
+#include "base/base.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-#include "format/gguf_parts.h"
+#include "format/format_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,6 @@
-#include "format/gguf_write.h"
+#include "format/format.h"
 
-#include "base/num.h"
-#include "base/os.h"
+#include "base/base.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-#include "format/hf.h"
+#include "format/format.h"
 
-#include "base/num.h"
-#include "format/safetensors.h"
+#include "base/base.h"
+#include "format/format_.h"
 
 #include <stdio.h>
 #include <stdlib.h>

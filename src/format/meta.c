@@ -1,7 +1,6 @@
-#include "format/meta.h"
+#include "format/format.h"
 
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <stdio.h>
 #include <stdlib.h>

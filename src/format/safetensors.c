@@ -1,8 +1,6 @@
-#include "format/safetensors.h"
+#include "format/format_.h"
 
-#include "base/foreign.h"
-#include "base/json.h"
-#include "base/num.h"
+#include "base/base.h"
 
 #include <ctype.h>
 #include <stdio.h>

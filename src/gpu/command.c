@@ -1,7 +1,7 @@
 /* Recording and running commands. Each pd_commands has a pool, and a command buffer for each piece of what is recorded;
  * they may be submitted many times. Completion is a value of the device's timeline semaphore. Submissions begin with a
  * barrier, so that each sees what those before it wrote, whether or not the host waited for them. */
-#include "gpu/vk.h"
+#include "gpu/gpu_.h"
 
 #include <stdlib.h>
 #include <string.h>

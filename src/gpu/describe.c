@@ -1,8 +1,7 @@
 /* What a device is: its properties, features and limits as the layers above see them. */
-#include "gpu/vk.h"
+#include "gpu/gpu_.h"
 
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <inttypes.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* Finding, choosing and opening a Vulkan device. The baseline is Vulkan 1.2 with buffer device addresses, timeline
  * semaphores and subgroup basic + arithmetic operations in compute; anything else is an option found in describe.c. */
-#include "gpu/vk.h"
+#include "gpu/gpu_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <ctype.h>
 #include <stdio.h>

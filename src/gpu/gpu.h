@@ -1,13 +1,18 @@
+/* A device, through Vulkan: which there are, memory, kernels, command buffers, and what was noted of a driver. No Vk type
+ * or call appears outside this folder. */
+#ifndef PD_GPU_GPU_H
+#define PD_GPU_GPU_H
+
+#include "base/base.h"
+#include "params.h"
+#include "peridot_tools.h"
+
+/* ---- gpu ---- */
+
 /* The GPU as the layers above see it: devices, memory in heaps, kernels, and recorded commands. No Vulkan type appears
  * here. Memory is addressed by 64-bit device addresses that go to kernels in push constants; kernels are the rows of
  * shaders/kernels.def. One queue, one timeline: work submitted later sees what was submitted before. A pd_gpu and
  * what is made of it is one thread's at a time; different ones share nothing, so that threads may use them at once. */
-#ifndef PD_GPU_GPU_H
-#define PD_GPU_GPU_H
-
-#include "base/status.h"
-#include "params.h"
-#include "peridot_tools.h"
 
 struct pd_gpu;
 
@@ -83,7 +88,7 @@ peridot_status pd_span_write(struct pd_gpu *gpu, struct pd_span span, uint64_t o
 peridot_status pd_span_read(struct pd_gpu *gpu, void *data, struct pd_span span, uint64_t offset, uint64_t size);
 peridot_status pd_span_zero(struct pd_gpu *gpu, struct pd_span span);
 
-/* ---- kernels: source.c, kernel.c ---- */
+/* ---- kernels: gpu.c, kernel.c ---- */
 
 enum pd_kernel_id {
 #define PD_KERNEL(name, source, defines, push, needs) PD_KERNEL_##name,
@@ -150,7 +155,7 @@ peridot_status pd_kernel_executables(struct pd_executable **out, uint32_t *n, st
                                      const struct pd_kernel *kernel);
 void pd_executables_free(struct pd_executable *executables, uint32_t n);
 
-/* ---- what a self-test found: verdict.c ---- */
+/* ---- what a self-test found: gpu.c ---- */
 
 /* Whether the last self-test on this device and driver found the kernel, as it is now, to give wrong answers. */
 bool pd_kernel_is_wrong(const struct pd_gpu *gpu, enum pd_kernel_id id);
@@ -209,5 +214,31 @@ peridot_status pd_commands_submit_piece(struct pd_commands *c, uint32_t piece);
 peridot_status pd_commands_wait(struct pd_commands *c);
 /* Both. */
 peridot_status pd_commands_run(struct pd_commands *c);
+
+/* ---- notes ---- */
+
+/* Text files in the cache folder that say something of kernels, one file of each sort for each device and driver. A
+ * line is the name of a kernel, the hash of its SPIR-V, and a text: it says nothing of a kernel that has changed since.
+ * The files are untrusted input: one with a line that nobody wrote so says nothing at all. */
+
+/* A sort of file. */
+struct pd_notes {
+    const char *name;    /* NAME-<device and driver>.txt */
+    const char *title;   /* the first line */
+};
+
+struct pd_note {
+    enum pd_kernel_id id;
+    char text[64];       /* what follows the hash: " normed 2 64 32 1" */
+};
+
+/* Calls take, which is false for a text that nobody wrote, for each line of the file; directory NULL: none. False:
+ * there is none, or it is damaged, and what was taken is not to be kept. */
+bool pd_notes_read(const struct pd_notes *notes, const peridot_device_info *device, const char *directory,
+                   bool (*take)(void *user, const struct pd_note *note), void *user);
+/* Replaces the file. */
+peridot_status pd_notes_write(const struct pd_notes *notes, const peridot_device_info *device, const char *directory,
+                              const struct pd_note *list, size_t n);
+peridot_status pd_notes_remove(const struct pd_notes *notes, const peridot_device_info *device, const char *directory);
 
 #endif

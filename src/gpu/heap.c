@@ -1,7 +1,7 @@
 /* Memory: heaps of blocks, and spans inside them. Every block is one VkBuffer with a device address. */
-#include "gpu/vk.h"
+#include "gpu/gpu_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,7 @@
 /* The Vulkan loader and instances, and failed calls as sentences. */
-#include "gpu/vk.h"
+#include "gpu/gpu_.h"
 
-#include "base/num.h"
-#include "base/os.h"
+#include "base/base.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,10 +1,8 @@
 /* Pipelines: kernels specialised and compiled when first needed, and the cache of compiled pipelines on disk: one file
  * for each device and driver, with a checksum of our own, as drivers trust what they are given. */
-#include "gpu/vk.h"
+#include "gpu/gpu_.h"
 
-#include "base/num.h"
-#include "base/os.h"
-#include "base/parallel.h"
+#include "base/base.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

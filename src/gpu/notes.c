@@ -1,7 +1,6 @@
-#include "gpu/notes.h"
+#include "gpu/gpu.h"
 
-#include "base/num.h"
-#include "base/os.h"
+#include "base/base.h"
 
 #include <inttypes.h>
 #include <stdio.h>

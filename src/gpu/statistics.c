@@ -1,6 +1,6 @@
 /* Executables of compiled kernels, their statistics and assembly (VK_KHR_pipeline_executable_properties). */
-#include "base/utf8.h"
-#include "gpu/vk.h"
+#include "base/base.h"
+#include "gpu/gpu_.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Copies between the host and spans: through a staging buffer where the host cannot see the device's memory. */
-#include "gpu/vk.h"
+#include "gpu/gpu_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <string.h>
 

@@ -4,10 +4,9 @@
  * one finds in the driver's own cache on disk. Without such a cache it compiles all the same. Where the first ones take
  * no time, that cache has them all: the rest can wait. */
 #define _POSIX_C_SOURCE 200809L
-#include "gpu/vk.h"
+#include "gpu/gpu_.h"
 
-#include "base/num.h"
-#include "base/os.h"
+#include "base/base.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,8 +1,6 @@
-#include "grammar/alternatives.h"
+#include "grammar/grammar_.h"
 
-#include "base/array.h"
-#include "base/num.h"
-#include "grammar/names.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +157,7 @@ static peridot_status property_differs(bool *out, struct pd_document *d, const s
                                        const struct pd_nodes *b, yyjson_val *name, int depth)
 {
     struct pd_nodes of_a, of_b;
-    const struct pd_name property = {yyjson_get_str(name), yyjson_get_len(name)};
+    const struct pd_key property = {yyjson_get_str(name), yyjson_get_len(name)};
     PD_TRY(requires(out, d, b, name));
     if (!*out) return PERIDOT_OK;
     PD_TRY(pd_nodes_property(&of_a, d, a, property));
@@ -339,7 +337,7 @@ peridot_status pd_nodes_types(unsigned *types, struct pd_document *d, const stru
 }
 
 peridot_status pd_nodes_property(struct pd_nodes *out, struct pd_document *d, const struct pd_nodes *of,
-                                 struct pd_name name)
+                                 struct pd_key name)
 {
     *out = (struct pd_nodes){0};
     for (uint32_t i = 0; i < of->n; i++) {
@@ -357,7 +355,7 @@ peridot_status pd_nodes_property(struct pd_nodes *out, struct pd_document *d, co
         PD_TRY(pd_names_add_matched(out, &named, d, node, name));
         value = yyjson_obj_get(node->value, "additionalProperties");
         if (named || !value) continue;
-        PD_TRY(pd_node_child(&child, d, node, "additionalProperties", (struct pd_name){0}, value));
+        PD_TRY(pd_node_child(&child, d, node, "additionalProperties", (struct pd_key){0}, value));
         PD_TRY(pd_nodes_add(out, child));
     }
     return PERIDOT_OK;

@@ -1,8 +1,6 @@
-#include "grammar/array.h"
+#include "grammar/grammar_.h"
 
-#include "base/array.h"
-#include "base/num.h"
-#include "grammar/constants.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 
@@ -37,7 +35,7 @@ static peridot_status find_child(struct pd_node *out, struct pd_compiler *c, con
     }
     PD_TRY(pd_list_get(&own, &c->d, prefix_of(node), i));
     if (own) return pd_node_member(out, &c->d, node, prefix_key, i, own);
-    return items ? pd_node_child(out, &c->d, node, key, (struct pd_name){0}, items) : PERIDOT_OK;
+    return items ? pd_node_child(out, &c->d, node, key, (struct pd_key){0}, items) : PERIDOT_OK;
 }
 
 /* The schemas of item i. Where none says anything of it, unevaluatedItems does. */

@@ -1,6 +1,5 @@
 #include "grammar/grammar.h"
 
-#include "grammar/schema.h"
 
 #include <stdlib.h>
 

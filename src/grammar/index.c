@@ -1,7 +1,6 @@
-#include "grammar/index.h"
+#include "grammar/grammar.h"
 
-#include "base/array.h"
-#include "base/num.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

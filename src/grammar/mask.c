@@ -4,8 +4,7 @@
  * a string that is free, for some characters at least, plain spellings are allowed at once, and the others followed. */
 #include "grammar/grammar.h"
 
-#include "base/array.h"
-#include "base/num.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

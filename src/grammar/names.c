@@ -1,14 +1,14 @@
-#include "grammar/names.h"
-
-#include "base/array.h"
-#include "base/utf8.h"
+#include "base/base.h"
+#include "grammar/grammar.h"
+#include "grammar/grammar_.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- a name, and patterns ---- */
 
-void pd_names_add(struct pd_chars *out, struct pd_name name)
+void pd_names_add(struct pd_chars *out, struct pd_key name)
 {
     uint32_t state = PD_CHARS_START, code;
     size_t length;
@@ -21,7 +21,7 @@ void pd_names_add(struct pd_chars *out, struct pd_name name)
     pd_chars_skip(out, state, PD_CHARS_END);
 }
 
-peridot_status pd_names_has(bool *out, const struct pd_chars *names, struct pd_name name)
+peridot_status pd_names_has(bool *out, const struct pd_chars *names, struct pd_key name)
 {
     struct pd_chars both;
     pd_chars_begin(&both, names->work);
@@ -43,7 +43,7 @@ peridot_status pd_names_of_pattern(struct pd_chars *out, struct pd_work *work, c
 }
 
 peridot_status pd_names_add_matched(struct pd_nodes *out, bool *any, struct pd_document *d, const struct pd_node *node,
-                                    struct pd_name name)
+                                    struct pd_key name)
 {
     size_t i, n;
     yyjson_val *patterns, *pattern, *value;
@@ -60,7 +60,7 @@ peridot_status pd_names_add_matched(struct pd_nodes *out, bool *any, struct pd_d
         if (!has) continue;
         *any = true;
         PD_TRY(pd_node_child(&child, d, node, "patternProperties",
-                             (struct pd_name){yyjson_get_str(pattern), yyjson_get_len(pattern)}, value));
+                             (struct pd_key){yyjson_get_str(pattern), yyjson_get_len(pattern)}, value));
         PD_TRY(pd_nodes_add(out, child));
     }
     return PERIDOT_OK;
@@ -80,7 +80,7 @@ struct letters {
     size_t n, capacity;
 };
 
-static peridot_status add_name(struct pd_chars *out, struct letters *l, struct pd_name name)
+static peridot_status add_name(struct pd_chars *out, struct letters *l, struct pd_key name)
 {
     uint32_t at = 0, code;
     size_t length;
@@ -127,7 +127,7 @@ static peridot_status write_letters(struct pd_chars *out, const struct letters *
     return PERIDOT_OK;
 }
 
-peridot_status pd_names_but(struct pd_chars *out, struct pd_work *work, const struct pd_name *names, size_t n)
+peridot_status pd_names_but(struct pd_chars *out, struct pd_work *work, const struct pd_key *names, size_t n)
 {
     struct letters l = {0};
     pd_chars_begin(out, work);
@@ -143,4 +143,100 @@ peridot_status pd_names_but(struct pd_chars *out, struct pd_work *work, const st
     pd_chars_skip(out, other, PD_CHARS_END);
     free(l.of);
     return status == PERIDOT_OK ? out->status : status;
+}
+
+/* ---- tags ---- */
+
+enum { MAX_DEPTH = 8, MAX_STEPS = 1 << 14 };   /* of schemas within or behind others; members that are looked at */
+
+struct search {
+    yyjson_val *root;
+    uint64_t n;                    /* steps */
+};
+
+static yyjson_val *get_member(struct search *s, yyjson_val *object, const char *name, size_t size)
+{
+    size_t i, n;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(object, i, n, key, value) {
+        if (++s->n > MAX_STEPS) return NULL;
+        if (yyjson_equals_strn(key, name, size)) return value;
+    }
+    return NULL;
+}
+
+static yyjson_val *get(struct search *s, yyjson_val *object, const char *key)
+{
+    return get_member(s, object, key, strlen(key));
+}
+
+static yyjson_val *follow(struct search *s, yyjson_val *schema)
+{
+    const char *ref = yyjson_get_str(get(s, schema, "$ref"));
+    s->n += ref ? MAX_STEPS / 64 : 0;
+    return ref && *ref == '#' ? yyjson_ptr_get(s->root, ref + 1) : NULL;
+}
+
+/* A list that has a string: any, or this one. */
+static bool has_string(struct search *s, yyjson_val *list, const char *text)
+{
+    size_t i, n;
+    yyjson_val *value;
+    yyjson_arr_foreach(list, i, n, value)
+        if (++s->n > MAX_STEPS || (text ? yyjson_equals_str(value, text) : yyjson_is_str(value))) return true;
+    return false;
+}
+
+static bool says_string(struct search *s, yyjson_val *schema)
+{
+    yyjson_val *type = get(s, schema, "type"), *constant = get(s, schema, "const"), *list = get(s, schema, "enum");
+    struct pd_node node = {schema, ""};
+    if (type && !yyjson_equals_str(type, "string") && !has_string(s, type, "string")) return false;
+    if (constant || list) return yyjson_is_str(constant) || has_string(s, list, NULL);
+    unsigned about = type ? 0 : pd_node_is_about(&node);
+    return !about || (about & PD_JSON_STRING);
+}
+
+static bool may_be_string(struct search *s, yyjson_val *schema, int depth)
+{
+    static const char *const lists[] = {"allOf", "anyOf", "oneOf"};
+    size_t i, n;
+    yyjson_val *part, *other;
+    if (!yyjson_is_obj(schema) || depth == MAX_DEPTH || s->n > MAX_STEPS) return true;
+    if (!says_string(s, schema)) return false;
+    other = follow(s, schema);
+    if (other && !may_be_string(s, other, depth + 1)) return false;
+    for (size_t k = 0; k < PD_COUNT(lists); k++) {
+        size_t n_may = 0;
+        yyjson_val *list = get(s, schema, lists[k]);
+        yyjson_arr_foreach(list, i, n, part) n_may += may_be_string(s, part, depth + 1);
+        if (list && (k == 0 ? n_may < n : n_may == 0)) return false;
+    }
+    return true;
+}
+
+/* What the schema, or one that is part of it, says of the property; NULL: nothing. */
+static yyjson_val *find_property(struct search *s, yyjson_val *schema, struct pd_key name, int depth)
+{
+    static const char *const lists[] = {"allOf", "anyOf", "oneOf"};
+    size_t i, n;
+    yyjson_val *part, *found;
+    if (!yyjson_is_obj(schema) || depth == MAX_DEPTH || s->n > MAX_STEPS) return NULL;
+    if (name.text) found = get_member(s, get(s, schema, "properties"), name.text, name.size);
+    else found = get(s, schema, "additionalProperties");
+    if (!found) found = find_property(s, follow(s, schema), name, depth + 1);
+    for (size_t k = 0; k < PD_COUNT(lists) && !found; k++)
+        yyjson_arr_foreach(get(s, schema, lists[k]), i, n, part)
+            if (!found) found = find_property(s, part, name, depth + 1);
+    return found;
+}
+
+bool pd_is_tag_text(uint64_t *steps, yyjson_val *parameters, struct pd_key name)
+{
+    struct search s = {.root = parameters};
+    yyjson_val *schema = name.text ? find_property(&s, parameters, name, 0) : NULL;
+    if (!schema) schema = find_property(&s, parameters, (struct pd_key){0}, 0);
+    bool text = may_be_string(&s, schema, 0);
+    *steps = s.n;
+    return text;
 }

@@ -1,9 +1,7 @@
-#include "grammar/node.h"
+#include "grammar/grammar.h"
 
-#include "base/json.h"
-#include "base/num.h"
-#include "base/utf8.h"
-#include "grammar/formats.h"
+#include "base/base.h"
+#include "grammar/grammar_.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -72,7 +70,7 @@ static peridot_status keep_node(struct pd_node *out, struct pd_document *d, cons
 }
 
 peridot_status pd_node_child(struct pd_node *out, struct pd_document *d, const struct pd_node *parent, const char *key,
-                             struct pd_name name, yyjson_val *value)
+                             struct pd_key name, yyjson_val *value)
 {
     char path[MAX_PATH];
     size_t n = (size_t)snprintf(path, sizeof path, "%s/%s%s", parent->path, key, name.text ? "/" : "");
@@ -92,7 +90,7 @@ peridot_status pd_node_member(struct pd_node *out, struct pd_document *d, const 
 {
     char number[24];
     size_t size = (size_t)snprintf(number, sizeof number, "%zu", i);
-    return pd_node_child(out, d, parent, key, (struct pd_name){number, size}, value);
+    return pd_node_child(out, d, parent, key, (struct pd_key){number, size}, value);
 }
 
 /* ---- references ---- */

@@ -1,7 +1,7 @@
 /* Numbers within limits. The digits of a number are compared with those of the limits from the left, among numbers of
  * as many digits: a state knows whether the number is still equal to either. */
-#include "base/num.h"
-#include "grammar/values.h"
+#include "base/base.h"
+#include "grammar/grammar.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,11 +1,7 @@
-#include "grammar/schema.h"
+#include "grammar/grammar.h"
 
-#include "base/num.h"
-#include "grammar/alternatives.h"
-#include "grammar/array.h"
-#include "grammar/constants.h"
-#include "grammar/object.h"
-#include "grammar/strings.h"
+#include "base/base.h"
+#include "grammar/grammar_.h"
 
 #include <stdio.h>
 #include <stdlib.h>

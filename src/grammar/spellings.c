@@ -1,8 +1,6 @@
-#include "grammar/spellings.h"
+#include "grammar/grammar.h"
 
-#include "base/array.h"
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-#include "grammar/walk.h"
+#include "grammar/grammar.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 void pd_walk_begin(struct pd_walk *w, const struct pd_rules *r)
 {

@@ -1,17 +1,11 @@
 /* Any checkpoint to GGUF. Tensors stream through two buffers, so that memory does not depend on the model: pieces
  * are decoded and encoded by all processors, and the pages of the source that were read are given back. */
-#include "arch/gguf_keys.h"
-#include "arch/plan.h"
-#include "arch/recommended.h"
-#include "base/num.h"
-#include "base/os.h"
-#include "base/parallel.h"
-#include "format/gguf_write.h"
-#include "offline/convert_plan.h"
-#include "offline/importance.h"
-#include "offline/merge.h"
+#include "arch/arch.h"
+#include "base/base.h"
+#include "format/format.h"
+#include "offline/offline_.h"
 #include "offline/offline.h"
-#include "text/tokenizer.h"
+#include "text/text.h"
 
 #include <float.h>
 #include <math.h>

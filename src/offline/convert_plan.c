@@ -1,7 +1,7 @@
-#include "offline/convert_plan.h"
+#include "offline/offline_.h"
 
-#include "arch/source.h"
-#include "base/num.h"
+#include "arch/arch.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

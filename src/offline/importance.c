@@ -1,9 +1,7 @@
-#include "offline/importance.h"
+#include "offline/offline_.h"
 
-#include "base/names.h"
-#include "base/num.h"
-#include "base/os.h"
-#include "format/checkpoint.h"
+#include "base/base.h"
+#include "format/format.h"
 
 #include <math.h>
 #include <stdio.h>

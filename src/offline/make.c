@@ -1,14 +1,10 @@
 /* A GGUF file with the sizes of a real model and random weights. Keys and tensor names are those that llama.cpp's
  * converter writes for the architecture. Weights have a standard deviation of 1 / sqrt(columns), so that every
  * matrix keeps the size of its input; what this makes of the whole is written at plan_model. */
-#include "arch/gguf_keys.h"
-#include "arch/plan.h"
-#include "arch/rope.h"
-#include "arch/shapes.h"
-#include "base/num.h"
+#include "arch/arch.h"
+#include "base/base.h"
 #include "offline/offline.h"
-#include "offline/random_weights.h"
-#include "offline/synthetic_vocab.h"
+#include "offline/offline_.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-#include "offline/merge.h"
+#include "offline/offline_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <stdlib.h>

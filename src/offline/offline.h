@@ -2,8 +2,8 @@
 #ifndef PD_OFFLINE_OFFLINE_H
 #define PD_OFFLINE_OFFLINE_H
 
-#include "arch/shapes.h"
-#include "base/status.h"
+#include "arch/arch.h"
+#include "base/base.h"
 #include "peridot_tools.h"
 
 /* stats must be zero. */

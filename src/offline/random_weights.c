@@ -1,6 +1,6 @@
-#include "offline/random_weights.h"
+#include "offline/offline_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
-#include "offline/synthetic_vocab.h"
+#include "offline/offline_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-#include "ops/kernels.h"
-#include "ops/record.h"
+#include "ops/ops.h"
+#include "ops/ops_.h"
 
 #include <stddef.h>
 

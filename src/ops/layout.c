@@ -1,7 +1,7 @@
-#include "ops/layout.h"
-
-#include "base/num.h"
-#include "ops/layout_blocks.h"
+#include "base/base.h"
+#include "format/format.h"
+#include "ops/ops.h"
+#include "ops/ops_.h"
 
 #include <string.h>
 
@@ -83,4 +83,303 @@ void pd_device_put_row(const struct pd_row_layout *layout, uint8_t *dst, uint32_
     put_row(layout->dtype, row_interleave == 1 ? to : scratch, src, scale, layout->n);
     for (uint32_t at = 0; row_interleave > 1 && at < row_size; at += 16)
         memcpy(to + (size_t)at * row_interleave, scratch + at, 16);
+}
+
+/* ---- layout blocks ---- */
+
+/* Takes blocks of files apart: quants, codebook indices, signs and scales to where the device's sections have them. One
+ * table; a new type is a row in it and a function. */
+
+/* ---- bits of 32 weights ---- */
+
+/* n bits of each of 32 weights, from bit `shift` on: of the 32 / n weights of a word, weight 4k + j is at bits nk of
+ * byte j. */
+static void put_bits(uint8_t *dst, const uint8_t *q, uint32_t n, uint32_t shift)
+{
+    uint32_t mask = 0x01010101u * ((1u << n) - 1);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t word = 0, quad;
+        for (uint32_t k = 0; k < 8 / n; k++, q += 4) {
+            memcpy(&quad, q, 4);
+            word |= (quad >> shift & mask) << n * k;
+        }
+        memcpy(dst + 4 * i, &word, 4);
+    }
+}
+
+static void put_nibbles(uint8_t *dst, const uint8_t *q)
+{
+    for (int j = 0; j < 16; j++) dst[j] = (uint8_t)((q[j] & 15) | (q[j + 16] & 15) << 4);
+}
+
+static void put_pairs(uint8_t *dst, const uint8_t *q)
+{
+    for (int j = 0; j < 16; j++) dst[j] = (uint8_t)(q[2 * j] | q[2 * j + 1] << 4);
+}
+
+/* ---- the formats of ggml, block by block ---- */
+
+static void nibbles(uint8_t *q, const uint8_t *qs)
+{
+    for (int j = 0; j < 16; j++) {
+        q[j] = qs[j] & 15;
+        q[j + 16] = qs[j] >> 4;
+    }
+}
+
+static void add_fifth_bits(uint8_t *q, const uint8_t *qh)
+{
+    for (int j = 0; j < 32; j++) q[j] |= (uint8_t)((qh[j / 8] >> j % 8 & 1) << 4);
+}
+
+static void take_q4_0(struct pd_block *b, const uint8_t *src)   /* iq4_nl as well */
+{
+    memcpy(b->scale, src, 2);
+    nibbles(b->q, src + 2);
+}
+
+static void take_q4_1(struct pd_block *b, const uint8_t *src)
+{
+    memcpy(b->scale, src, 4);
+    nibbles(b->q, src + 4);
+}
+
+static void take_q5_0(struct pd_block *b, const uint8_t *src)
+{
+    memcpy(b->scale, src, 2);
+    nibbles(b->q, src + 6);
+    add_fifth_bits(b->q, src + 2);
+}
+
+static void take_q5_1(struct pd_block *b, const uint8_t *src)
+{
+    memcpy(b->scale, src, 4);
+    nibbles(b->q, src + 8);
+    add_fifth_bits(b->q, src + 4);
+}
+
+/* 2-bit quants of q2_k and q3_k: weight 128 a + 32 j + l is at bits 2j of byte 32 a + l. */
+static void crumbs(uint8_t *q, const uint8_t *qs)
+{
+    for (int e = 0; e < 256; e++) q[e] = qs[e / 128 * 32 + e % 32] >> 2 * (e / 32 % 4) & 3;
+}
+
+static void take_q2_k(struct pd_block *b, const uint8_t *src)
+{
+    memcpy(b->scale, src, 16);
+    crumbs(b->q, src + 16);
+}
+
+static void take_q3_k(struct pd_block *b, const uint8_t *src)
+{
+    const uint8_t *hmask = src, *scales = src + 96;
+    crumbs(b->q, src + 32);
+    for (int e = 0; e < 256; e++) b->q[e] |= (uint8_t)((hmask[e % 32] >> e / 32 & 1) << 2);
+    for (int i = 0; i < 16; i++) {   /* 6 bits: four in the first eight bytes, two in the last four */
+        int low = i < 8 ? scales[i] & 15 : scales[i - 8] >> 4, high = scales[8 + i % 4] >> 2 * (i / 4) & 3;
+        b->scale[i] = (uint8_t)((low | high << 4) - 32);
+    }
+}
+
+/* The eight scales and minimums of q4_k and q5_k, 6 bits each in 12 bytes, as pairs of bytes. */
+static void pairs_of_six_bits(uint8_t *scale, const uint8_t *s)
+{
+    for (int j = 0; j < 4; j++) {
+        scale[2 * j] = s[j] & 63;
+        scale[2 * j + 1] = s[j + 4] & 63;
+        scale[2 * j + 8] = (uint8_t)((s[j + 8] & 15) | s[j] >> 6 << 4);
+        scale[2 * j + 9] = (uint8_t)(s[j + 8] >> 4 | s[j + 4] >> 6 << 4);
+    }
+}
+
+/* Weights 64 c .. + 31 are the low nibbles of bytes 32 c .. + 31, the next 32 the high ones. */
+static void chunks_of_nibbles(uint8_t *q, const uint8_t *qs)
+{
+    for (int c = 0; c < 4; c++)
+        for (int l = 0; l < 32; l++) {
+            q[64 * c + l] = qs[32 * c + l] & 15;
+            q[64 * c + 32 + l] = qs[32 * c + l] >> 4;
+        }
+}
+
+static void take_q4_k(struct pd_block *b, const uint8_t *src)
+{
+    pairs_of_six_bits(b->scale, src + 4);
+    chunks_of_nibbles(b->q, src + 16);
+}
+
+static void take_q5_k(struct pd_block *b, const uint8_t *src)
+{
+    pairs_of_six_bits(b->scale, src + 4);
+    chunks_of_nibbles(b->q, src + 48);
+    for (int e = 0; e < 256; e++) b->q[e] |= (uint8_t)((src[16 + e % 32] >> e / 32 & 1) << 4);
+}
+
+static void take_q6_k(struct pd_block *b, const uint8_t *src)
+{
+    const uint8_t *ql = src, *qh = src + 128;
+    for (int e = 0; e < 256; e++) {
+        int half = e / 128, part = e / 32 % 4, l = e % 32;
+        int low = ql[64 * half + 32 * (part % 2) + l] >> 4 * (part / 2) & 15, high = qh[32 * half + l] >> 2 * part & 3;
+        b->q[e] = (uint8_t)(low | high << 4);
+    }
+    memcpy(b->scale, src + 192, 16);
+}
+
+static void take_iq4_xs(struct pd_block *b, const uint8_t *src)
+{
+    unsigned scales_h = src[2] | (unsigned)src[3] << 8;
+    for (int s = 0; s < 8; s++) {
+        int low = src[4 + s / 2] >> 4 * (s % 2) & 15, high = (int)(scales_h >> 2 * s & 3);
+        b->scale[s] = (uint8_t)((low | high << 4) - 32);
+        nibbles(b->q + 32 * s, src + 8 + 16 * s);
+    }
+}
+
+/* MXFP4: a byte of scale. */
+static void take_mxfp4(struct pd_block *b, const uint8_t *src)
+{
+    b->scale[0] = src[0];
+    nibbles(b->q, src + 1);
+}
+
+/* NVFP4: four times 16 weights in 8 bytes. The scale 0x7f is 0. */
+static void take_nvfp4(struct pd_block *b, const uint8_t *src)
+{
+    for (int g = 0; g < 4; g++) b->scale[g] = src[g] == 0x7f ? 0 : src[g];
+    for (int e = 0; e < 64; e++) b->q[e] = src[4 + e / 16 * 8 + e % 8] >> e / 8 % 2 * 4 & 15;
+}
+
+/* As Q2_K whose scales and minimums are all 1. */
+static void put_ternary_scales(struct pd_block *b, const uint8_t *d)
+{
+    memset(b->scale, 0x11, 16);
+    memcpy(b->super, d, 2);
+    memcpy(b->super + 2, d, 2);
+}
+
+static void take_tq1_0(struct pd_block *b, const uint8_t *src)
+{
+    for (int e = 0; e < 256; e++) b->q[e] = (uint8_t)pd_tq1_0_digit(src, e);
+    put_ternary_scales(b, src + 52);
+}
+
+static void take_tq2_0(struct pd_block *b, const uint8_t *src)
+{
+    crumbs(b->q, src);
+    put_ternary_scales(b, src + 64);
+}
+
+/* ---- the formats with codebooks: bytes of low and high bits are written as they are ---- */
+
+static void take_iq2_xxs(struct pd_block *b, const uint8_t *src)
+{
+    for (int g = 0; g < 8; g++) {
+        memcpy(b->low + 4 * g, src + 2 + 8 * g, 4);
+        memcpy(b->high + 4 * g, src + 6 + 8 * g, 4);
+    }
+}
+
+static void take_iq2_xs(struct pd_block *b, const uint8_t *src)
+{
+    memcpy(b->low, src + 2, 64);
+    memcpy(b->scale, src + 66, 8);
+}
+
+static void take_iq2_s(struct pd_block *b, const uint8_t *src)
+{
+    memcpy(b->low, src + 2, 32);
+    memcpy(b->high, src + 34, 32);
+    for (int g = 0; g < 8; g++) {
+        b->scale[2 * g] = src[74 + g];
+        b->scale[2 * g + 1] = src[66 + g];
+    }
+}
+
+static void take_iq3_xxs(struct pd_block *b, const uint8_t *src)
+{
+    memcpy(b->low, src + 2, 64);
+    memcpy(b->high, src + 66, 32);
+}
+
+static void take_iq3_s(struct pd_block *b, const uint8_t *src)
+{
+    memcpy(b->low, src + 2, 64);
+    memcpy(b->high, src + 74, 32);
+    for (int g = 0; g < 8; g++) {
+        b->scale[2 * g] = src[106 + g / 2] >> g % 2 * 4 & 15;
+        b->scale[2 * g + 1] = src[66 + g];
+    }
+}
+
+static void take_iq1_s(struct pd_block *b, const uint8_t *src)
+{
+    memcpy(b->low, src + 2, 32);
+    memcpy(b->scale, src + 34, 16);
+}
+
+static void take_iq1_m(struct pd_block *b, const uint8_t *src)
+{
+    uint16_t d = pd_iq1_m_scale(src);
+    memcpy(b->low, src, 32);
+    memcpy(b->high, src + 32, 16);
+    for (int g = 0; g < 8; g++)
+        b->scale[g] = (uint8_t)(pd_iq1_m_group_scale(src, 2 * g) | pd_iq1_m_group_scale(src, 2 * g + 1) << 4);
+    memcpy(b->super, &d, 2);
+}
+
+static void take_q1_0(struct pd_block *b, const uint8_t *src)
+{
+    memcpy(b->scale, src, 2);
+    for (int i = 0; i < 128; i++) b->q[i] = src[2 + i / 8] >> i % 8 & 1;
+}
+
+static void take_q2_0(struct pd_block *b, const uint8_t *src)
+{
+    memcpy(b->scale, src, 2);
+    for (int i = 0; i < 64; i++) b->q[i] = src[2 + i / 4] >> 2 * (i % 4) & 3;
+}
+
+/* ---- the table ---- */
+
+const struct pd_block_layout pd_block_layouts[PD_N_DTYPES] = {
+    [PD_F32] = {.low = 128}, [PD_F16] = {.low = 64}, [PD_BF16] = {.low = 64},
+    [PD_Q8_0] = {.low = 32, .scale = 2},
+    [PD_Q4_0] = {16, 0, 2, 0, take_q4_0},
+    [PD_Q4_1] = {16, 0, 4, 0, take_q4_1},
+    [PD_Q5_0] = {16, 4, 2, 0, take_q5_0},
+    [PD_Q5_1] = {16, 4, 4, 0, take_q5_1},
+    [PD_Q2_K] = {8, 0, 2, 4, take_q2_k, .super_at = 80},
+    [PD_Q3_K] = {8, 4, 2, 2, take_q3_k, .super_at = 108},
+    [PD_Q4_K] = {16, 0, 2, 4, take_q4_k},
+    [PD_Q5_K] = {16, 4, 2, 4, take_q5_k},
+    [PD_Q6_K] = {16, 8, 2, 2, take_q6_k, .super_at = 208},
+    [PD_IQ4_NL] = {16, 0, 2, 0, take_q4_0, .pairs = true},
+    [PD_IQ4_XS] = {16, 0, 1, 2, take_iq4_xs, .pairs = true},
+    [PD_TQ1_0] = {8, 0, 2, 4, take_tq1_0, .same_as = PD_Q2_K},
+    [PD_TQ2_0] = {8, 0, 2, 4, take_tq2_0, .same_as = PD_Q2_K},
+    [PD_IQ1_S] = {4, 0, 2, 2, take_iq1_s, .coded = true},
+    [PD_IQ1_M] = {4, 2, 1, 2, take_iq1_m, .coded = true},
+    [PD_IQ2_XXS] = {4, 4, 0, 2, take_iq2_xxs, .coded = true},
+    [PD_IQ2_XS] = {8, 0, 1, 2, take_iq2_xs, .coded = true},
+    [PD_IQ2_S] = {4, 4, 2, 2, take_iq2_s, .coded = true},
+    [PD_IQ3_XXS] = {8, 4, 0, 2, take_iq3_xxs, .coded = true},
+    [PD_IQ3_S] = {8, 4, 2, 2, take_iq3_s, .coded = true},
+    [PD_MXFP4] = {16, 0, 1, 0, take_mxfp4, .pairs = true},
+    [PD_NVFP4] = {16, 0, 2, 0, take_nvfp4, .pairs = true, .row_scale = 4},
+    [PD_Q1_0] = {4, 0, 2, 0, take_q1_0, .shared = 4},
+    [PD_Q2_0] = {8, 0, 2, 0, take_q2_0, .shared = 2},
+};
+
+void pd_block_put(enum pd_dtype dtype, struct pd_block *b, const uint8_t *src)
+{
+    const struct pd_block_layout *l = &pd_block_layouts[dtype];
+    memcpy(b->super, src + l->super_at, l->super);
+    l->take(b, src);
+    for (uint32_t i = 0; !l->coded && i < pd_dtypes[dtype].block_len / 32; i++) {
+        if (l->pairs) put_pairs(b->low + 16 * i, b->q + 32 * i);
+        else if (l->low == 16) put_nibbles(b->low + 16 * i, b->q + 32 * i);
+        else put_bits(b->low + l->low * i, b->q + 32 * i, l->low / 4, 0);
+        if (l->high) put_bits(b->high + l->high * i, b->q + 32 * i, l->high / 4, l->low == 16 ? 4 : 2);
+    }
 }

@@ -1,7 +1,6 @@
-#include "ops/matmul.h"
+#include "ops/ops_.h"
 
-#include "base/num.h"
-#include "ops/record.h"
+#include "base/base.h"
 
 /* A tile, and the constants of the kernel that makes such tiles. */
 struct tiling {

@@ -1,10 +1,7 @@
 #include "ops/ops.h"
 
-#include "base/num.h"
-#include "base/os.h"
-#include "ops/kernels.h"
-#include "ops/matmul.h"
-#include "ops/record.h"
+#include "base/base.h"
+#include "ops/ops_.h"
 
 #include <math.h>
 

@@ -1,13 +1,184 @@
+/* Operations of a forward pass as dispatches of kernels: which variant of a kernel a device takes, how rows of weights
+ * lie on it, how a launch is tuned, and the calls that record one. A recorder belongs to one thread. */
+#ifndef PD_OPS_OPS_H
+#define PD_OPS_OPS_H
+
+#include "format/format.h"
+#include "gpu/gpu.h"
+
+/* ---- layout ---- */
+
+/* How rows of weights lie on the device (shaders/weights.glsl says the same to kernels): sections of low bits, high
+ * bits, block scales and superblock scales. Rows of blocks lie one after the other, or interleaved in groups of rows,
+ * 16 bytes of each in turn. Re-laying changes no number: a weight on the device is the weight in the file. */
+
+/* The type whose kernels read rows of this one: another's, where they lie as its rows do. */
+enum pd_dtype pd_device_dtype(enum pd_dtype dtype);
+/* Bytes of a row of n weights on the device, a multiple of 16. n must be a multiple of the type's block_len. */
+uint32_t pd_device_row_size(enum pd_dtype dtype, uint32_t n);
+/* Rows of a group: 8 where lanes of a CPU have rows of their own (matvec_rows), which it then reads in order; else
+ * 1. */
+uint32_t pd_device_row_interleave(enum pd_dtype dtype, bool lanes_take_rows);
+/* Bytes of a matrix of n_rows such rows: whole groups. */
+uint64_t pd_device_rows_size(uint32_t row_size, uint32_t n_rows, uint32_t row_interleave);
+/* Rows of a matrix. */
+struct pd_row_layout {
+    enum pd_dtype dtype;
+    uint32_t n, row_interleave;   /* weights of a row; rows of a group */
+};
+/* Re-lays a row of a file as row i of the matrix at dst; its end is padded with zeros. scale: what all its weights are
+ * multiplied by, where the type has room for that (NVFP4). scratch: [pd_device_row_size]. */
+void pd_device_put_row(const struct pd_row_layout *layout, uint8_t *dst, uint32_t i, const uint8_t *src,
+                       float scale, uint8_t *scratch);
+
+/* ---- matrix ---- */
+
+/* Matrices on the device, as operations read them: rows of blocks, in slices. How a row lies there is ops.h's. */
+
+/* Contiguous rows of one type. A matrix has several where types are mixed or an allocation would be too
+ * large. */
+struct pd_slice {
+    uint64_t address;
+    enum pd_dtype dtype;
+    uint32_t first_row, n_rows, row_size;
+    uint32_t row_interleave;       /* rows of a group: see ops.h; 0 is 1 */
+};
+
+struct pd_matrix {
+    uint32_t n_rows, n_cols, n_slices;
+    struct pd_slice *slices;
+};
+
+/* What multiplies rows: y[m] = softcap(w x[m] + bias), and with adapters y[m] = w x[m] + bias + what they add. */
+struct pd_linear {
+    struct pd_matrix w;            /* [n_rows][n_cols] */
+    uint64_t bias;                 /* [n_rows] fp32 on the device; 0: none */
+    float softcap;                 /* of what comes out; 0: none */
+    bool exact;                    /* fp32, whatever the device does faster */
+    uint64_t squares;              /* [n_cols] fp32, to which the squares of what it multiplies are added; 0: nowhere */
+    uint32_t n_experts;            /* 0: one; else the rows are of so many matrices, one after the other */
+    const struct pd_lora *lora;    /* NULL: no adapter adds anything; else there is no softcap */
+};
+
+/* What low-rank adapters add to rows of a matrix: of each adapter scale[m] B (A x[m]), the scales being those of the
+ * row. The matrices A of all of them are one, below each other. */
+struct pd_lora {
+    struct pd_linear a;            /* [sum of ranks][n_cols] */
+    uint64_t b;                    /* fp32: of each part [rank][n_rows], B turned over */
+    uint64_t parts;                /* [n_parts] struct pd_lora_part */
+    uint32_t n_parts;
+};
+
+/* A matrix that is looked up by row: all of one type, every slice but the last of rows_per_slice rows. */
+struct pd_table {
+    const struct pd_matrix *matrix;
+    struct pd_span addresses;      /* [n_slices] 64-bit device addresses */
+    uint32_t rows_per_slice;
+};
+
+/* ---- tuning ---- */
+
+/* Tunings of the matvec kernels in a decode step. Defaults are a short table by kind of device; a search (probe/tune.c)
+ * measures better ones, which the cache folder keeps for each device and driver. Results differ by rounding only. */
+
+/* How a decode step uses a matrix: the product alone; with the norm before it; with the norm and the gated unit. */
+enum pd_use { PD_USE_PLAIN, PD_USE_NORMED, PD_USE_GATED, PD_N_USES };
+
+struct pd_tuning {
+    /* of the matrix that a subgroup (matvec) or a lane (matvec_rows) multiplies at a time; 0: not measured */
+    uint32_t rows;
+    uint32_t workgroup;   /* invocations */
+    uint32_t subgroup;    /* its size; 0: the driver chooses */
+    uint32_t width;       /* units of a row (weights.glsl) that a lane of matvec loads at a time */
+};
+
+struct pd_tunings {
+    struct pd_tuning of[PD_N_KERNELS][PD_N_USES];   /* all zeros for kernels that are not tuned */
+};
+
+/* Whether it is of matvec, matvec_rows or matvec_dot. */
+bool pd_is_tuned(enum pd_kernel_id id);
+/* From the table: for matrices of many rows. */
+struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use);
+/* The search's range: tuning i of it, false past the last. pd_tuning_fits: whether a kernel can have it in a use. */
+#define PD_MAX_TUNINGS 104   /* that there can be */
+bool pd_tuning_at(struct pd_tuning *out, const peridot_device_info *device, uint32_t i);
+bool pd_tuning_fits(struct pd_tuning tuning, enum pd_kernel_id id, enum pd_use use);
+/* For a matrix of n_rows rows: what was measured, else the default, with fewer rows at a time where a GPU would have
+ * too few subgroups. tunings may be NULL. */
+struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_device_info *device,
+                               enum pd_kernel_id id, enum pd_use use, uint32_t n_rows);
+/* One tuning for all kernels and uses that it fits. */
+struct pd_tunings pd_tunings_of(struct pd_tuning tuning);
+const char *pd_use_name(enum pd_use use);
+
+/* Reads what cache_dir (NULL: nothing) holds for the device; tunings of kernels that have changed since are skipped. */
+void pd_tunings_read(struct pd_tunings *out, const peridot_device_info *device, const char *cache_dir);
+/* Writes all that was measured. */
+peridot_status pd_tunings_write(const struct pd_tunings *tunings, const peridot_device_info *device,
+                                const char *cache_dir);
+
+/* ---- variants ---- */
+
+/* Operations that more than one kernel can do. The table in variants.c is the one list of an operation's variants:
+ * their kernels, and which of them a device takes by default. */
+
+enum pd_varied { PD_VARIED_MATMUL, PD_VARIED_MATVEC, PD_VARIED_ATTENTION, PD_N_VARIED };
+
+/* Rows of the table. */
+enum pd_variant {
+    PD_VARIANT_MATMUL_COOP, PD_VARIANT_MATMUL_DOT, PD_VARIANT_MATMUL_HALF, PD_VARIANT_MATMUL_TILE,
+    PD_VARIANT_MATMUL_MATVEC,
+    PD_VARIANT_MATVEC_ROWS, PD_VARIANT_MATVEC_DOT, PD_VARIANT_MATVEC_COLUMNS,
+    PD_VARIANT_ATTENTION_ROWS, PD_VARIANT_ATTENTION_HALF, PD_VARIANT_ATTENTION_TILE, PD_VARIANT_ATTENTION_COLUMNS,
+    PD_N_VARIANTS
+};
+
+/* What a model takes for each operation. forced: the user named it, and it is taken for few tokens as well. */
+struct pd_variants {
+    enum pd_variant of[PD_N_VARIED];
+    bool forced[PD_N_VARIED];
+    bool exact;                         /* only exact ones: see peridot_precision */
+    bool batch_invariant;               /* see pd_variants_make_batch_invariant */
+    const struct pd_tunings *tunings;   /* of matvec; NULL: none was measured */
+};
+
+/* The defaults of the device. */
+struct pd_variants pd_variants_default(const peridot_device_info *device);
+/* The device's best of that precision, but for what `list` names: n texts such as "matmul=tile". */
+peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device,
+                                  peridot_precision precision, const char *const *list, size_t n);
+/* Takes what gives a row of a decode step the same bits whatever other rows there are, unless the user named another:
+ * matvec=dot is for one row only, and tuned sizes of subgroups change the order of sums. */
+void pd_variants_make_batch_invariant(struct pd_variants *variants);
+/* Takes v as if the user had named it. */
+void pd_variants_force(struct pd_variants *variants, enum pd_variant v);
+/* How rows of n weights lie on a device: as suits the kernels that it takes by default. All others read them, too. */
+struct pd_row_layout pd_row_layout_of(const peridot_device_info *device, enum pd_dtype dtype, uint32_t n);
+/* Its kernel for a type (an enum pd_dtype of weights or a peridot_kv_type of the cache); PD_N_KERNELS: it has none. */
+enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t type);
+/* v where it has a kernel for the type, else the first of its fallbacks that has. */
+enum pd_variant pd_variant_for_type(enum pd_variant v, uint32_t type);
+/* The kernel that packs activations as its kernels read them; PD_N_KERNELS: they read them as they are. */
+enum pd_kernel_id pd_variant_pack(enum pd_variant v);
+/* The first of v and its fallbacks that has a kernel for the type which no self-test has disabled; v if there is
+ * none. An exact variant falls back to exact ones alone. */
+enum pd_variant pd_variant_working(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type);
+/* Whether another kernel is taken where this one is wrong. */
+bool pd_kernel_has_fallback(enum pd_kernel_id id);
+/* "matmul=tile, matvec=columns" */
+void pd_variants_text(char *out, size_t size, const struct pd_variants *variants);
+/* Whether the device and this build can run it. */
+bool pd_variant_available(const peridot_device_info *device, enum pd_variant v);
+/* See peridot_device_variant. */
+bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, size_t i);
+
+/* ---- ops ---- */
+
 /* The operations of the forward pass: each picks a kernel for its shapes and types and records one dispatch (or one per
  * slice of a matrix). The first failure is kept in the recorder, so that forward.c reads without checks. Every
  * operation that follows another waits for it (one barrier). A recorder belongs to the thread that records a pass; it
  * owns nothing. */
-#ifndef PD_OPS_OPS_H
-#define PD_OPS_OPS_H
-
-#include "gpu/gpu.h"
-#include "ops/matrix.h"
-#include "ops/variants.h"
 
 /* Activations on the device: rows of fp32, `stride` floats apart, padded with zeros to a multiple of PD_PAD. */
 struct pd_rows {
@@ -218,5 +389,63 @@ void pd_op_sample(struct pd_recorder *r, const struct pd_sample_push *push, uint
 #define PD_PIECE_SECONDS 0.1   /* what a piece of a recording aims at */
 /* Multiplications of a piece to come, after the longest of some took so long and none had more than most_work. */
 uint64_t pd_next_piece(uint64_t most_work, double longest);
+
+/* ---- stream ---- */
+
+/* The residual stream of a pass: the rows x that blocks read through a norm and add a branch to. A branch is added, and
+ * the sum normed, where the next matrix reads the stream: in that matrix's own kernel in a decode step of one row
+ * (pd_fused_norm), so that neither takes a dispatch; in one dispatch before it in all other passes. The bits are the
+ * same. A stream is a value of the thread that records the pass. */
+
+struct pd_residual {
+    struct pd_rows x;          /* [n_rows][n] */
+    struct pd_rows x_other;    /* [1][n]: where a fused kernel leaves the sum, as x is still read; both then swap */
+    struct pd_rows normed;     /* [n_rows][n]: what matrices read where the norm has a dispatch of its own */
+    uint32_t n_rows, n;
+    float eps;
+    /* What is still to be done: x = (x + (w_post ? rms(branch) * w_post : branch)) * x_scale, unless branch has no
+     * address; then matrices read rms(x) * w. */
+    struct pd_rows branch;     /* [n_rows][n] */
+    uint64_t w_post, w;        /* [n] */
+    float x_scale;
+    uint64_t normed_with;      /* the w by which normed holds the present x; 0: it does not */
+    bool ends;                 /* nothing reads x after the next matrix, which leaves the normed rows in `normed` */
+};
+
+/* The branch is to be added: see pd_residual. None may be pending. */
+void pd_residual_add(struct pd_residual *s, struct pd_rows branch, uint64_t w_post, float x_scale);
+/* What reads the stream from now on reads rms(x) * w, or where w is 0, x. */
+void pd_residual_norm(struct pd_residual *s, uint64_t w);
+/* For the last time: whoever reads it, the normed rows are in s->normed afterwards. */
+void pd_residual_norm_last(struct pd_residual *s, uint64_t w);
+
+/* y[m] = linear(rms(x[m]) s->w), linear(x[m]) where that is 0 */
+void pd_op_linear_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_residual *s);
+/* y[m] = act(gate(rms(x[m]) s->w)) * up(rms(x[m]) s->w): see pd_op_fused_norm_gated. */
+void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_residual *s,
+                        uint32_t activation, struct pd_rows both);
+/* Adds what is pending to s->x. */
+void pd_op_stream_add(struct pd_recorder *r, struct pd_residual *s);
+/* And leaves rms(x) * s->w in s->normed. */
+void pd_op_stream_norm(struct pd_recorder *r, struct pd_residual *s);
+
+/* ---- kernels ---- */
+
+/* The rows of kernels.def: kinds of kernels, and which of its kernels a kind has for a type of weights or of the
+ * cache. */
+
+enum pd_kernel_kind {
+#define PD_KERNEL(name, source, defines, push, needs) PD_KERNELS_##name,
+#define PD_TYPED(name, source, types, defines, push, needs) PD_KERNELS_##name,
+#include "kernels.def"
+    PD_N_KERNEL_KINDS
+};
+
+/* type: an enum pd_dtype or a peridot_kv_type, whichever the row lists; 0 for a row without types. PD_N_KERNELS: the
+ * kind has no kernel for it. */
+enum pd_kernel_id pd_kernel_of(enum pd_kernel_kind kind, uint32_t type);
+/* And back. */
+enum pd_kernel_kind pd_kernel_kind_of(enum pd_kernel_id id);
+uint32_t pd_kernel_type_of(enum pd_kernel_id id);
 
 #endif

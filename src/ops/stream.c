@@ -1,8 +1,8 @@
-#include "ops/stream.h"
+#include "ops/ops.h"
 
 #include <assert.h>
 
-void pd_stream_add(struct pd_stream *s, struct pd_rows branch, uint64_t w_post, float x_scale)
+void pd_residual_add(struct pd_residual *s, struct pd_rows branch, uint64_t w_post, float x_scale)
 {
     assert(!s->branch.address);
     s->branch = branch;
@@ -10,9 +10,9 @@ void pd_stream_add(struct pd_stream *s, struct pd_rows branch, uint64_t w_post, 
     s->x_scale = x_scale;
 }
 
-void pd_stream_norm(struct pd_stream *s, uint64_t w) { s->w = w; }
+void pd_residual_norm(struct pd_residual *s, uint64_t w) { s->w = w; }
 
-void pd_stream_norm_last(struct pd_stream *s, uint64_t w)
+void pd_residual_norm_last(struct pd_residual *s, uint64_t w)
 {
     s->w = w;
     s->ends = true;
@@ -20,7 +20,7 @@ void pd_stream_norm_last(struct pd_stream *s, uint64_t w)
 
 /* Every workgroup norms the row for itself, which is worth a dispatch only if there is one. Adapters and sums of
  * squares read it, too. */
-static bool fuses(const struct pd_recorder *r, const struct pd_linear *linear, const struct pd_stream *s)
+static bool fuses(const struct pd_recorder *r, const struct pd_linear *linear, const struct pd_residual *s)
 {
     bool one_reads = !linear->lora && !linear->squares;
     return s->w && s->n_rows == 1 && r->decode && !r->chunk && one_reads && pd_can_fuse_norm(r->gpu, s->n);
@@ -28,7 +28,7 @@ static bool fuses(const struct pd_recorder *r, const struct pd_linear *linear, c
 
 /* ---- a dispatch for the norm ---- */
 
-static void add_and_norm(struct pd_recorder *r, struct pd_stream *s, uint64_t w)
+static void add_and_norm(struct pd_recorder *r, struct pd_residual *s, uint64_t w)
 {
     const struct pd_norm norm = {.x = s->x, .y = s->branch, .normed = s->normed, .w_post = s->w_post, .w = w, .n = s->n,
         .eps = s->eps, .x_scale = s->x_scale};
@@ -38,11 +38,11 @@ static void add_and_norm(struct pd_recorder *r, struct pd_stream *s, uint64_t w)
     s->normed_with = w;
 }
 
-void pd_op_stream_add(struct pd_recorder *r, struct pd_stream *s) { add_and_norm(r, s, 0); }
+void pd_op_stream_add(struct pd_recorder *r, struct pd_residual *s) { add_and_norm(r, s, 0); }
 
-void pd_op_stream_norm(struct pd_recorder *r, struct pd_stream *s) { add_and_norm(r, s, s->w); }
+void pd_op_stream_norm(struct pd_recorder *r, struct pd_residual *s) { add_and_norm(r, s, s->w); }
 
-static struct pd_rows rows_to_read(struct pd_recorder *r, struct pd_stream *s)
+static struct pd_rows rows_to_read(struct pd_recorder *r, struct pd_residual *s)
 {
     pd_op_stream_norm(r, s);
     return s->w ? s->normed : s->x;
@@ -51,7 +51,7 @@ static struct pd_rows rows_to_read(struct pd_recorder *r, struct pd_stream *s)
 /* ---- in the kernel of the matrix ---- */
 
 /* Leaves in s what the stream is after the kernel. */
-static struct pd_fused_norm fuse(struct pd_stream *s)
+static struct pd_fused_norm fuse(struct pd_residual *s)
 {
     struct pd_fused_norm in = {.x = s->x.address, .branch = s->branch.address, .w_post = s->w_post, .w = s->w,
         .n = s->n, .eps = s->eps, .x_scale = s->x_scale};
@@ -70,7 +70,7 @@ static struct pd_fused_norm fuse(struct pd_stream *s)
 
 /* ---- either ---- */
 
-void pd_op_linear_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_stream *s)
+void pd_op_linear_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_residual *s)
 {
     if (fuses(r, linear, s)) {
         const struct pd_fused_norm in = fuse(s);
@@ -80,7 +80,7 @@ void pd_op_linear_stream(struct pd_recorder *r, struct pd_rows y, const struct p
     pd_op_linear(r, y, linear, rows_to_read(r, s), s->n_rows);
 }
 
-void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_stream *s,
+void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_residual *s,
                         uint32_t activation, struct pd_rows both)
 {
     if (fuses(r, linear, s)) {

@@ -1,11 +1,10 @@
-/* The file in the cache folder (gpu/notes.h) has a line for each kernel and use: "matvec_q8_0 <hash of its code> normed
+/* The file in the cache folder (gpu/gpu.h) has a line for each kernel and use: "matvec_q8_0 <hash of its code> normed
  * 2 64 32 1". It counts only if its lines are, letter by letter, those that this Peridot would write for the device, so
  * that the worst that a forged one can do is to make a kernel slower. */
-#include "ops/tuning.h"
+#include "ops/ops.h"
 
-#include "base/num.h"
-#include "gpu/notes.h"
-#include "ops/kernels.h"
+#include "base/base.h"
+#include "gpu/gpu.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The first frame of a GIF file, by giflib. */
-#include "picture/decode.h"
+#include "picture/picture_.h"
 
 #include <stdlib.h>
 

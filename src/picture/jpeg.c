@@ -1,5 +1,5 @@
 /* JPEG by libjpeg-turbo, with its default arithmetic, as Pillow has it. */
-#include "picture/decode.h"
+#include "picture/picture_.h"
 
 #include <setjmp.h>
 #include <stdio.h>

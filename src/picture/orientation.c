@@ -1,5 +1,5 @@
 /* EXIF's orientation: where a camera was held, as a tag in a small TIFF file within the picture's. */
-#include "picture/decode.h"
+#include "picture/picture_.h"
 
 #include <stdlib.h>
 

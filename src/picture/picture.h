@@ -6,7 +6,7 @@
 #ifndef PD_PICTURE_PICTURE_H
 #define PD_PICTURE_PICTURE_H
 
-#include "base/status.h"
+#include "base/base.h"
 
 /* What is refused beyond. Decoding holds at most about 12 bytes for each pixel beside the file. */
 #define PD_PICTURE_MAX_SIDE 32768u

@@ -1,5 +1,5 @@
 /* PNG by libpng. */
-#include "picture/decode.h"
+#include "picture/picture_.h"
 
 #include <setjmp.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Resizing, as torchvision does it to 8-bit tensors (ATen's UpSampleKernel.cpp, which follows Pillow): each pixel of a
  * row is a weighted sum of those that its filter covers, in whole numbers; then the same for columns. */
-#include "picture/decode.h"
+#include "picture/picture_.h"
 
-#include "base/parallel.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* WebP by libwebp: the picture, or the first frame of an animation on its canvas. */
-#include "picture/decode.h"
+#include "picture/picture_.h"
 
 #include <webp/decode.h>
 #include <webp/demux.h>

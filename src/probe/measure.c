@@ -1,7 +1,6 @@
-#include "probe/measure.h"
+#include "probe/probe.h"
 
-#include "base/num.h"
-#include "base/os.h"
+#include "base/base.h"
 
 #include <stdio.h>
 #include <stdlib.h>

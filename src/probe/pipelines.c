@@ -1,16 +1,14 @@
 /* Enumerates the pipelines by recording the passes of published shapes with a recorder that compiles kernels and
  * records nothing: weights have shapes and need no memory. */
-#include "probe/pipelines.h"
+#include "probe/probe.h"
 
-#include "arch/layers.h"
-#include "arch/shapes.h"
-#include "base/num.h"
-#include "engine/forward.h"
-#include "engine/sequence.h"
-#include "engine/vision/tower_forward.h"
-#include "format/dtype.h"
-#include "ops/layout.h"
-#include "probe/measure.h"
+#include "arch/arch.h"
+#include "base/base.h"
+#include "engine/pass/pass.h"
+#include "engine/sequence/sequence.h"
+#include "engine/vision/vision.h"
+#include "format/format.h"
+#include "ops/ops.h"
 
 #include <stdlib.h>
 #include <string.h>

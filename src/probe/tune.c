@@ -2,10 +2,9 @@
  * dispatch, gives a time for each kernel and use. The fastest is taken where it beats the default by more than the
  * noise, and does so again when the two run alternately: what was fastest by chance is not then. Candidates that
  * change the step's logits are rejected. */
-#include "probe/tune.h"
+#include "probe/probe.h"
 
-#include "base/num.h"
-#include "base/os.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <stdio.h>

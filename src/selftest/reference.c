@@ -1,4 +1,4 @@
-#include "selftest/reference.h"
+#include "selftest/selftest_.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "selftest/selftest.h"
 
-#include "base/os.h"
-#include "ops/kernels.h"
-#include "selftest/selftest_cases.h"
+#include "base/base.h"
+#include "ops/ops.h"
+#include "selftest/selftest_.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* The self-test: every kernel that a device can run against the CPU reference (reference.h), on small and odd shapes.
+/* The self-test: every kernel that a device can run against the CPU reference (selftest_.h), on small and odd shapes.
  * The command runs few cases, tests run many; both are the same code (selftest_*.c). Compiling takes most of the time,
  * and software devices compile when a kernel first runs: so kernels are spread over threads that have a device each. On
  * a GPU these run cases one at a time, so that a device that is lost tells by which kernel. */

@@ -3,7 +3,7 @@
  * and the tables of pages go round. Passes use the second sequence, decode steps both. Slots that no position has
  * reached yet hold NaN, as real ones hold anything: a key that is masked only after it was read would show. fp16 and
  * q8_0 caches are rounded before the reference reads them, so that all that differs is fp32 arithmetic. */
-#include "selftest/selftest_cases.h"
+#include "selftest/selftest_.h"
 
 #include <math.h>
 #include <stdio.h>

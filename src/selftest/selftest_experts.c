@@ -1,6 +1,6 @@
 /* Which experts a token takes, how pairs are sorted by them, and how their results are summed, against the CPU
  * reference. Matrices of experts are in selftest_matrix.c. */
-#include "selftest/selftest_cases.h"
+#include "selftest/selftest_.h"
 
 #include <math.h>
 #include <string.h>

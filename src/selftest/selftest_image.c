@@ -1,5 +1,5 @@
 /* What vision towers have beyond language models: LayerNorm, pooled patches, clamped activations. */
-#include "selftest/selftest_cases.h"
+#include "selftest/selftest_.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* What adapters add to rows of a matrix, against the CPU reference: the products of their first matrices, as other
  * matrices' are, and the kernel that adds those of the second ones. */
-#include "selftest/selftest_cases.h"
+#include "selftest/selftest_.h"
 
 #include <math.h>
 

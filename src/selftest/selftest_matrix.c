@@ -1,9 +1,8 @@
 /* Embedding and matrix products of every weight type against the CPU reference. Kernels compute in fp32, so tolerances
  * are those of sums in another order: relative to the sum of magnitudes of a dot product. */
-#include "selftest/selftest_cases.h"
+#include "selftest/selftest_.h"
 
-#include "ops/layout.h"
-#include "selftest/selftest_pack.h"
+#include "ops/ops.h"
 
 #include <math.h>
 

@@ -1,7 +1,6 @@
 /* Kernels that pack activations: what they pack must give the activations back, but for what their numbers round. */
-#include "selftest/selftest_pack.h"
+#include "selftest/selftest_.h"
 
-#include "selftest/selftest_cases.h"
 
 #include <math.h>
 

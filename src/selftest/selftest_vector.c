@@ -1,8 +1,8 @@
 /* Norms, gated units, top-k, sampling and the kernels of peridot_measure against the CPU reference. Kernels compute in
  * fp32, so tolerances are those of sums in another order, relative to a row's root mean square. */
-#include "selftest/selftest_cases.h"
+#include "selftest/selftest_.h"
 
-#include "engine/sampler.h"
+#include "engine/sequence/sequence.h"
 
 #include <math.h>
 

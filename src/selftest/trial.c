@@ -1,4 +1,4 @@
-#include "selftest/trial.h"
+#include "selftest/selftest_.h"
 
 #include <assert.h>
 #include <math.h>

@@ -2,7 +2,7 @@
  * between them is split into words (split.c), and the symbols of each word are merged (merges.c). */
 #include "text/text_.h"
 
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * pieces. */
 #include "text/text_.h"
 
-#include "base/array.h"
+#include "base/base.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * fill-in-the-middle in the order that a family wants. */
 #include "text/text_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,7 @@
  * of candidates, so that a long word costs n log n), pieces by their text, and merges as scores, for sentencepiece. */
 #include "text/text_.h"
 
-#include "base/array.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,7 @@
 /* The messages of a conversation: from a client's JSON to what rows of chat.c and programs read. */
 #include "text/text_.h"
 
-#include "base/num.h"
-#include "base/os.h"
-#include "base/utf8.h"
+#include "base/base.h"
 #include "text/template/template.h"
 
 #include <stdio.h>

@@ -2,10 +2,7 @@
  * in the spelling of byte-level vocabularies, names of marks for fill-in-the-middle, control tokens to look for. */
 #include "text/text_.h"
 
-#include "base/array.h"
-#include "base/num.h"
-#include "base/os.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <assert.h>
 #include <math.h>

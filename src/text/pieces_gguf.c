@@ -3,8 +3,7 @@
  * byte-level vocabulary they keep the merges, but of the steps around it only a name. */
 #include "text/text_.h"
 
-#include "base/array.h"
-#include "base/num.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

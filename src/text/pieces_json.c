@@ -2,9 +2,7 @@
  * tokens. The steps around the model come last. */
 #include "text/text_.h"
 
-#include "base/json.h"
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

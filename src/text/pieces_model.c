@@ -3,7 +3,7 @@
  * differs from another only in its pieces, so that one path through sentencepiece serves every file. */
 #include "text/text_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <stdio.h>
 #include <stdlib.h>

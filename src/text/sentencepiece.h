@@ -4,7 +4,7 @@
 #ifndef PD_TEXT_SENTENCEPIECE_H
 #define PD_TEXT_SENTENCEPIECE_H
 
-#include "text/tokenizer.h"
+#include "text/text.h"
 
 #ifdef __cplusplus
 extern "C" {

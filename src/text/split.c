@@ -3,9 +3,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/text_.h"
 
-#include "base/array.h"
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <pcre2.h>
 #include <stdio.h>

@@ -1,14 +1,12 @@
 /* What the files of this room share, from the ground up: spellings of bytes, how texts are split, the pieces of a
- * vocabulary and their readers, merging, chats, and what a tokenizer consists of. tokenizer.h is for all others. */
-#ifndef PD_TEXT_PRIVATE_H
-#define PD_TEXT_PRIVATE_H
+ * vocabulary and their readers, merging, chats, and what a tokenizer consists of. text.h is for all others. */
+#ifndef PD_TEXT_TEXT_PRIVATE_H
+#define PD_TEXT_TEXT_PRIVATE_H
 
-#include "text/tokenizer.h"
-
-#include "base/siphash.h"
-#include "base/status.h"
-#include "format/checkpoint.h"
+#include "base/base.h"
+#include "format/format.h"
 #include "text/sentencepiece.h"
+#include "text/text.h"
 
 #include <stdbool.h>
 #include <stddef.h>

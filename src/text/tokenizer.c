@@ -1,8 +1,7 @@
 /* Encoding and decoding by a tokenizer that is open: whole texts, and ids one by one as they are drawn. */
 #include "text/text_.h"
 
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 #include "text/template/template.h"
 
 #include <stdlib.h>

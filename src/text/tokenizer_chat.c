@@ -2,9 +2,7 @@
  * (below). */
 #include "text/text_.h"
 
-#include "base/num.h"
-#include "base/os.h"
-#include "base/utf8.h"
+#include "base/base.h"
 #include "text/template/template.h"
 
 #include <stdio.h>

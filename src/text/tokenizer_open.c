@@ -3,11 +3,8 @@
  * begin a text, and the chat template of a model that was tuned to chat. */
 #include "text/text_.h"
 
-#include "base/foreign.h"
-#include "base/json.h"
-#include "base/num.h"
-#include "base/os.h"
-#include "format/gguf_write.h"
+#include "base/base.h"
+#include "format/format.h"
 #include "text/template/template.h"
 
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * line. */
 #include "harness.h"
 
-#include "arch/adapter.h"
-#include "base/num.h"
+#include "arch/arch.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Files of the cache folder that say something of kernels: what a self-test found, and tunings. */
 #include "harness.h"
 
-#include "ops/tuning.h"
+#include "ops/ops.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,9 +3,9 @@
  * texts whose bytes the input chooses end, and parse to complete calls. */
 #include "harness.h"
 
-#include "base/utf8.h"
-#include "grammar/calls/parser.h"
-#include "grammar/walk.h"
+#include "base/base.h"
+#include "grammar/calls/calls.h"
+#include "grammar/grammar.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* A whole model: a GGUF file, or the files of a Hugging Face directory, each with its name in the first line. */
 #include "harness.h"
 
-#include "arch/source.h"
-#include "base/num.h"
+#include "arch/arch.h"
+#include "base/base.h"
 #include "peridot_tools.h"
-#include "text/tokenizer.h"
+#include "text/text.h"
 
 #include <string.h>
 

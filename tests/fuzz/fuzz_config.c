@@ -1,7 +1,7 @@
 /* config.json of a Hugging Face directory. */
 #include "harness.h"
 
-#include "arch/config.h"
+#include "arch/arch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

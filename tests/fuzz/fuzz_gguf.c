@@ -1,7 +1,7 @@
 /* The bytes of a GGUF file: its structure, and all values as text and as numbers. */
 #include "harness.h"
 
-#include "format/gguf.h"
+#include "format/format_.h"
 
 #include <stdlib.h>
 #include <string.h>

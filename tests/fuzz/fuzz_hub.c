@@ -3,9 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "harness.h"
 
-#include "models/hub.h"
-#include "models/stores.h"
-#include "text.h"
+#include "models/models.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The list of token ids that --tokens takes. */
 #include "harness.h"
 
-#include "ids.h"
+#include "cli/cli.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* model.safetensors.index.json beside two shards. */
 #include "harness.h"
 
-#include "format/hf.h"
+#include "format/format.h"
 
 #include <stdio.h>
 

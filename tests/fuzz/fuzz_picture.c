@@ -1,7 +1,7 @@
 /* The bytes of a picture's file, of no more pixels than are decoded in a moment. */
 #include "harness.h"
 
-#include "picture/decode.h"
+#include "picture/picture_.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

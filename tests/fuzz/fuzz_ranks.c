@@ -4,9 +4,8 @@
 #include "../null_device.h"
 #include "harness.h"
 
-#include "base/num.h"
-#include "engine/session.h"
-#include "engine/worker.h"
+#include "base/base.h"
+#include "engine/rounds/rounds.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,15 +5,13 @@
  * events. */
 #include "vocabulary.h"
 
-#include "grammar/calls/format.h"
-#include "serve/picture_data.h"
-#include "serve/pictures.h"
-#include "serve/read.h"
-#include "serve/rows.h"
-#include "serve/server.h"
-#include "serve/thoughts.h"
-#include "serve/wire.h"
-#include "serve/write.h"
+#include "grammar/calls/calls.h"
+#include "serve/pictures/pictures_.h"
+#include "serve/pictures/pictures.h"
+#include "serve/work/work.h"
+#include "serve/work/work_.h"
+#include "serve/job/job.h"
+#include "serve/wire/wire.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The bytes of a safetensors file. */
 #include "harness.h"
 
-#include "format/safetensors.h"
+#include "format/format_.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,7 +1,7 @@
 /* A saved sequence. */
 #include "sequence.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 /* The larger of two draws with the saved chain: the second sees what the first did to the candidates. */
 static uint32_t draw(struct pd_sequence *q)

@@ -4,7 +4,6 @@
 #include "vocabulary.h"
 
 #include "grammar/grammar.h"
-#include "grammar/schema.h"
 
 #include <stdlib.h>
 #include <yyjson.h>

@@ -2,12 +2,8 @@
  * a definition of a tool, arguments and a result of MCP ('m', in parts), base64 ('b'). */
 #include "harness.h"
 
-#include "base64.h"
-#include "toolbox/config.h"
-#include "toolbox/events.h"
-#include "toolbox/mcp_content.h"
-#include "toolbox/mcp_headers.h"
-#include "toolbox/result.h"
+#include "base/base.h"
+#include "toolbox/toolbox_.h"
 
 #include <stdlib.h>
 #include <string.h>

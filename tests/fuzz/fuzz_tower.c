@@ -5,9 +5,9 @@
 #include "../null_device.h"
 #include "harness.h"
 
-#include "arch/tower.h"
-#include "base/num.h"
-#include "engine/vision/image.h"
+#include "arch/arch.h"
+#include "base/base.h"
+#include "engine/vision/vision.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,9 @@
  * numbers back to blocks. All memory has the size that is asked for, so that a byte too many is seen. */
 #include "harness.h"
 
-#include "base/num.h"
-#include "format/tensor.h"
-#include "ops/layout.h"
+#include "base/base.h"
+#include "format/format.h"
+#include "ops/ops.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,13 +6,13 @@
 #include "sequence.h"
 
 #include "bench/bench.h"
-#include "engine/link.h"
-#include "format/checkpoint.h"
-#include "gpu/notes.h"
+#include "engine/ranks/ranks.h"
+#include "format/format.h"
+#include "gpu/gpu.h"
 #include "grammar/calls/calls.h"
 #include "offline/offline.h"
-#include "ops/tuning.h"
-#include "serve/job.h"
+#include "ops/ops.h"
+#include "serve/job/job.h"
 
 #include <glob.h>
 #include <sys/stat.h>

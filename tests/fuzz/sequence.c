@@ -1,6 +1,6 @@
 #include "sequence.h"
 
-#include "gpu/vk.h"
+#include "gpu/gpu_.h"
 
 #include <stdlib.h>
 

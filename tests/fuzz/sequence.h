@@ -4,7 +4,7 @@
 
 #include "harness.h"
 
-#include "engine/saved.h"
+#include "engine/sequence/sequence.h"
 
 enum { FUZZ_N_PIECES = 200 };
 

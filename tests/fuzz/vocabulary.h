@@ -4,7 +4,7 @@
 
 #include "harness.h"
 
-#include "api/vocab.h"
+#include "api/api.h"
 #include "text/text_.h"
 
 typedef peridot_status fuzz_pieces_reader(struct pd_pieces *out, const uint8_t *data, uint64_t size);

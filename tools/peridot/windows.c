@@ -1,13 +1,10 @@
-/* os.h and models/cache_files.h for Windows, editor.h without libedit. Wine runs it (.ci/windows); no Windows machine
- * has been at hand. Paths, arguments and consoles are in UTF-8 (windows.manifest). */
+/* What base, models and console ask of the system, for Windows; the editor without libedit. Wine runs it (.ci/windows);
+ * no Windows machine has been at hand. Paths, arguments and consoles are in UTF-8 (windows.manifest). */
 #include <winsock2.h>   /* before windows.h */
 
-#include "os.h"
-#include "editor.h"
-#include "terminal.h"
-#include "text.h"
-#include "digest.h"
-#include "models/cache_files.h"
+#include "base/base.h"
+#include "console/console.h"
+#include "models/models.h"
 
 #include <errno.h>
 #include <io.h>
@@ -232,7 +229,7 @@ void cmd_completions_add(struct cmd_completions *c, const char *text)
 
 void cmd_completions_add_files(struct cmd_completions *c, const char *path) { (void)c, (void)path; }
 
-peridot_status cmd_editor_open(struct cmd_editor **out, cmd_complete complete, void *user)
+peridot_status cmd_editor_open(struct cmd_editor **out, cmd_completer complete, void *user)
 {
     (void)complete, (void)user;
     *out = calloc(1, sizeof **out);

@@ -1,8 +1,6 @@
-#include "engine/vision/image.h"
+#include "engine/vision/vision.h"
 
-#include "base/num.h"
-#include "base/os.h"
-#include "base/siphash.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

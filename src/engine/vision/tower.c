@@ -1,9 +1,7 @@
 /* A tower's memory, what the host writes for each picture, and how its pass runs. */
-#include "engine/vision/tower.h"
+#include "engine/vision/vision.h"
 
-#include "base/num.h"
-#include "base/os.h"
-#include "engine/vision/tower_forward.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-#include "engine/vision/tower_forward.h"
+#include "engine/vision/vision.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <math.h>
 

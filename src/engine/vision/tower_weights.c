@@ -1,7 +1,7 @@
-#include "engine/vision/tower_weights.h"
+#include "engine/vision/vision.h"
 
-#include "base/num.h"
-#include "engine/loader.h"
+#include "base/base.h"
+#include "engine/load/load.h"
 
 #include <stdlib.h>
 #include <string.h>

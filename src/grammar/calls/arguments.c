@@ -1,9 +1,7 @@
-#include "grammar/calls/arguments.h"
 #include "grammar/calls/calls.h"
 
-#include "base/utf8.h"
-#include "grammar/rules.h"
-#include "grammar/tags.h"
+#include "base/base.h"
+#include "grammar/grammar.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -309,7 +307,7 @@ static enum pd_call_taken begin_tag(struct pd_call_arguments *a, struct pd_call_
 static enum pd_call_taken begin_tag_value(struct pd_call_arguments *a, struct pd_call_bytes *out)
 {
     uint64_t steps;
-    bool text = pd_is_tag_text(&steps, a->parameters, (struct pd_name){a->name, a->n});
+    bool text = pd_is_tag_text(&steps, a->parameters, (struct pd_key){a->name, a->n});
     pd_call_put(out, text ? "\":\"" : "\":", text ? 3 : 2);
     a->n = 0;
     return go(a, text ? TEXT : VALUE);

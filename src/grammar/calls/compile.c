@@ -2,11 +2,9 @@
  * is by construction: text is written as the strings in which no call begins, a deterministic automaton, and a call may
  * begin after any of them. Where the begin is complete, the text is none of those strings any more, and the call is all
  * that is left. */
-#include "base/num.h"
-#include "grammar/calls/format.h"
-#include "grammar/chars.h"
-#include "grammar/schema.h"
-#include "grammar/values.h"
+#include "base/base.h"
+#include "grammar/calls/calls.h"
+#include "grammar/grammar.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-#include "grammar/calls/format.h"
+#include "grammar/calls/calls.h"
 
-#include "base/num.h"
-#include "grammar/values.h"
+#include "base/base.h"
+#include "grammar/grammar.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Schemas of tools made looser, level by level: one tool's schema that is too large or not supported must not refuse
  * all that a request asks. What is left out allows more, never less: a call still has the names that were declared. */
-#include "grammar/calls/format.h"
+#include "grammar/calls/calls.h"
 
 #include <string.h>
 

@@ -1,10 +1,9 @@
 /* What is held back is matched anew with every byte against all that it may become: it is short, and a byte that no
  * call begins with is not held at all. */
-#include "grammar/calls/parser.h"
+#include "grammar/calls/calls.h"
 
-#include "base/num.h"
-#include "grammar/calls/format.h"
-#include "grammar/values.h"
+#include "base/base.h"
+#include "grammar/grammar.h"
 
 #include <string.h>
 

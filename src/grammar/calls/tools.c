@@ -1,7 +1,7 @@
 /* The list of tools of a request, which may be anything. */
-#include "grammar/calls/format.h"
+#include "grammar/calls/calls.h"
 
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Texts for the model: of the tools, and of past calls and their results. */
-#include "grammar/calls/format.h"
-#include "grammar/values.h"
+#include "grammar/calls/calls.h"
+#include "grammar/grammar.h"
 
 #include <stdlib.h>
 #include <string.h>

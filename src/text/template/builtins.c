@@ -3,8 +3,7 @@
  * are about; to add one, write its function there and its row here. */
 #include "text/template/template_.h"
 
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/template/template_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <pcre2.h>

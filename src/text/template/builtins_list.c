@@ -1,7 +1,7 @@
 /* Filters of what can be iterated: elements, order, groups. Sorting merges, so that a hostile list stays cheap. */
 #include "text/template/template_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * text, or becomes one; a result is marked safe where it was. */
 #include "text/template/template_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <string.h>
 

@@ -2,8 +2,7 @@
  * and what characters are: their classes and their case. */
 #include "text/template/template_.h"
 
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <string.h>
 #include <utf8proc.h>

@@ -1,8 +1,7 @@
 /* Expressions, evaluated: each node spends a step and a level of depth, so that any program ends. */
 #include "text/template/template_.h"
 
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 /* ---- calls ---- */
 

@@ -2,8 +2,7 @@
  * here, once, so that rendering finds no surprises. */
 #include "text/template/template_.h"
 
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <string.h>
 

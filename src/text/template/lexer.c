@@ -2,8 +2,7 @@
  * nodes. */
 #include "text/template/template_.h"
 
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * are there and refused, as the sandbox does), the variable `loop`, and v.name and v[which]. */
 #include "text/template/template_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* Numbers and dates as Python writes and reads them, whatever the locale. */
 #include "text/template/template_.h"
 
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * fails, as Python's would go on. */
 #include "text/template/template_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <string.h>

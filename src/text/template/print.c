@@ -1,7 +1,7 @@
 /* Values as text: str, repr, json.dumps, and texts with values put in (format % values, str.format). */
 #include "text/template/template_.h"
 
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,8 +2,7 @@
  * names mean), and the frames that hold the values while it does. */
 #include "text/template/template_.h"
 
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <string.h>
 

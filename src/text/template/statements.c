@@ -1,8 +1,7 @@
 /* Statements, from tokens to trees: what stands between "{%" and "%}", and the data around it. */
 #include "text/template/template_.h"
 
-#include "base/num.h"
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * owns all that it makes in one arena, which goes with it. */
 #include "text/template/template_.h"
 
-#include "base/utf8.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 #ifndef PD_TEXT_TEMPLATE_TEMPLATE_H
 #define PD_TEXT_TEMPLATE_TEMPLATE_H
 
-#include "base/status.h"
+#include "base/base.h"
 
 #include <time.h>
 #include <yyjson.h>

@@ -7,7 +7,7 @@
 
 #include "text/template/template.h"
 
-#include "format/arena.h"
+#include "format/format.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
  * file of the room: it uses none of the others. */
 #include "text/template/template_.h"
 
-#include "base/num.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* peridot bench: how fast a model is on a device, and how near to what the device can do. */
 #include "bench.h"
-#include "../terminal.h"
+#include "../console/console.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,45 @@
+/* What bench measures, and what it says of it. */
+#ifndef PERIDOT_COMMAND_BENCH_BENCH_H
+#define PERIDOT_COMMAND_BENCH_BENCH_H
+
+#include "../base/base.h"
+#include "../cli/cli.h"
+#include "../report/report.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* ---- machine ---- */
+
+/* The machine around the device, as far as its system tells: what it is, and the state that it is in, which decides how
+ * fast a laptop is. Read from /proc and /sys of Linux; elsewhere nothing is known. */
+
+/* "" and 0: unknown. */
+struct bench_machine {
+    char cpu[128], os[128], kernel[128];
+    uint32_t n_processors;
+    uint64_t memory;             /* bytes */
+};
+
+/* At one moment. "" and 0: unknown. */
+struct bench_conditions {
+    char power_source[16];       /* "mains", "battery" */
+    char power_profile[32];      /* ACPI's: "low-power", "balanced", "performance" */
+    /* of the device: */
+    double power_limit_w, power_w, temperature_c;
+    double clock_hz, memory_clock_hz;
+};
+
+/* root: what stands before "/proc" and "/sys"; "" but in tests. */
+void bench_machine_read(struct bench_machine *out, const char *root);
+/* pci: the device's address; is_cpu: it is a software device, and the host's processor is what counts. */
+void bench_conditions_read(struct bench_conditions *out, const char *root, const char *pci, bool is_cpu);
+
+/* ---- bench ---- */
+
 /* What `peridot bench` measures. measure.c does the tests of a plan, quick.c the set of --quick, and json.c makes a
  * report of what they measured: from there on ../report has it, which reads it as it reads saved ones, and shows it. */
-#ifndef PERIDOT_COMMAND_BENCH_H
-#define PERIDOT_COMMAND_BENCH_H
-
-#include "../json.h"
-#include "../ranks.h"
-#include "../report/report.h"
-#include "machine.h"
-
-#include <stdio.h>
 
 enum {
     BENCH_LIST = 8,              /* entries of -p, -n, -b and -d */
@@ -93,14 +124,14 @@ peridot_status bench_measure(peridot_rates *rates, yyjson_mut_doc *doc, yyjson_m
 #define BENCH_SLOW_S 0.3         /* what peridot_session_run wants to keep */
 peridot_status bench_measure_beside(struct bench_beside *out, peridot_model *model, const struct bench_plan *plan);
 
-/* tokens.c: n that are always the same, as a model's speed does not depend on them. */
+/* stats.c: n that are always the same, as a model's speed does not depend on them. */
 peridot_status bench_make_tokens(int32_t **out, size_t n, uint32_t vocab_size);
 
 /* quick.c. Measures a fixed set in about BENCH_QUICK_S seconds into a list of reports; what does not fit the device's
  * memory is left out. */
 peridot_status bench_quick(yyjson_mut_doc *doc, yyjson_mut_val *reports, const struct bench_plan *plan);
 
-/* cost.c */
+/* stats.c */
 /* Multiplications and additions of a test, of one sequence; the output matrix is for the last token of a prompt, and
  * for each of a generation. */
 double bench_flop_of(const peridot_session *session, const struct bench_test *t);
@@ -111,7 +142,7 @@ void bench_summarise(struct bench_test *test);
 /* Looks at the logits of one repeat. */
 void bench_look_at_logits(struct bench_test *test, const float *logits, size_t n, bool first);
 
-/* hash.c: of metadata and the list of tensors: files of the same shape and type have the same. */
+/* stats.c: of metadata and the list of tensors: files of the same shape and type have the same. */
 peridot_status bench_hash_file(uint64_t *hash, const char *path);
 
 /* json.c. What comes from files and drivers is cut and made printable, as readers take no other texts. */

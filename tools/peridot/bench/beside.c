@@ -2,7 +2,7 @@
  * and the gaps between its tokens are what its reader sees. The library sizes the prompt's chunks for that. A short
  * prompt goes before, not counted: it compiles what is missing, and the library sees how long chunks take. */
 #include "bench.h"
-#include "../terminal.h"
+#include "../console/console.h"
 
 #include <math.h>
 #include <stdlib.h>

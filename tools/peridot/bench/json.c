@@ -2,7 +2,7 @@
  * are null, and their texts "". */
 #define _POSIX_C_SOURCE 200809L
 #include "bench.h"
-#include "../open.h"
+#include "../cli/cli.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 #define _XOPEN_SOURCE 700
-#include "machine.h"
+#include "bench.h"
 
 #include "peridot.h"
 

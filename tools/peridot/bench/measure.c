@@ -5,9 +5,8 @@
  * limited time each test gets its share of what is left, and does fewer repeats, or fewer tokens. */
 #define _XOPEN_SOURCE 700
 #include "bench.h"
-#include "../os.h"
-#include "../terminal.h"
-#include "../text.h"
+#include "../base/base.h"
+#include "../console/console.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* peridot bench --quick: a fixed set of tests of two made models in about a minute; ../report/score.c knows its
+/* peridot bench --quick: a fixed set of tests of two made models in about a minute; ../report/words.c knows its
  * reference. */
 #include "bench.h"
 

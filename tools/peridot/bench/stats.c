@@ -1,6 +1,7 @@
 /* Numbers from numbers: what repeats have in common, and what logits say of an answer. */
 #include "bench.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,4 +66,69 @@ void bench_look_at_logits(struct bench_test *test, const float *logits, size_t n
     test->top_token = (uint32_t)top;
     test->top_logit = finite ? (double)logits[top] : 0;
     test->rms = finite ? sqrt(squares / (double)n) : 0;
+}
+
+/* ---- cost ---- */
+
+/* What a token costs, whoever computes it, as the engine counts it. */
+
+double bench_flop_of(const peridot_session *session, const struct bench_test *t)
+{
+    uint32_t begin = t->depth + t->generation;
+    double sum = 0;
+    for (uint32_t i = 0; i < t->n_tokens; i++)   /* of a prompt only the last one's logits are computed */
+        sum += peridot_session_token_flop(session, begin + i, t->generation || i + 1 == t->n_tokens);
+    return sum;
+}
+
+/* ---- hash ---- */
+
+/* What identifies a model in reports. */
+
+static peridot_status hash_metadata(uint64_t *hash, const peridot_file *file)
+{
+    for (size_t i = 0; i < peridot_file_n_metadata(file); i++) {
+        char *text;
+        const char *key = peridot_file_metadata_key(file, i);
+        CMD_TRY(peridot_file_metadata_text(&text, file, i));
+        *hash = cmd_hash(*hash, key, strlen(key) + 1);
+        *hash = cmd_hash(*hash, text, strlen(text) + 1);
+        peridot_free(text);
+    }
+    for (size_t i = 0; i < peridot_file_n_tensors(file); i++) {
+        const peridot_tensor_info *t = peridot_file_tensor(file, i);
+        *hash = cmd_hash(*hash, t->name, strlen(t->name) + 1);
+        *hash = cmd_hash(*hash, t->type, strlen(t->type) + 1);
+        for (uint32_t d = 0; d < t->n_dims; d++) {
+            char number[24];
+            int size = snprintf(number, sizeof number, "%" PRIu64 ",", t->shape[d]);
+            *hash = cmd_hash(*hash, number, (size_t)size);
+        }
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status bench_hash_file(uint64_t *hash, const char *path)
+{
+    peridot_file *file;
+    CMD_TRY(peridot_file_open(&file, path));
+    peridot_status status = hash_metadata(hash, file);
+    peridot_file_close(file);
+    return status;
+}
+
+/* ---- tokens ---- */
+
+/* The tokens that are measured. */
+
+peridot_status bench_make_tokens(int32_t **out, size_t n, uint32_t vocab_size)
+{
+    uint64_t x = 1;
+    *out = malloc(n * sizeof **out);
+    if (!*out) return cmd_fail_alloc(n * sizeof **out, "tokens");
+    for (size_t i = 0; i < n; i++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        (*out)[i] = (int32_t)((x >> 33) % vocab_size);
+    }
+    return PERIDOT_OK;
 }

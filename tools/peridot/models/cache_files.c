@@ -1,5 +1,5 @@
 #define _DEFAULT_SOURCE   /* flock */
-#include "cache_files.h"
+#include "models.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
-#include "hub.h"
-#include "stores.h"
-#include "../terminal.h"
-#include "../text.h"
+#include "models.h"
+#include "../console/console.h"
+#include "../base/base.h"
 
 #include <ctype.h>
 #include <stdlib.h>

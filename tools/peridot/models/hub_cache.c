@@ -1,9 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
-#include "hub_cache.h"
-#include "../digest.h"
-#include "../os.h"
-#include "../text.h"
-#include "cache_files.h"
+#include "models.h"
+#include "../base/base.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,8 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
-#include "names.h"
-#include "stores.h"
-#include "../os.h"
-#include "../text.h"
+#include "models.h"
+#include "../base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
-#include "stores.h"
-#include "../os.h"
-#include "../text.h"
+#include "models.h"
+#include "../base/base.h"
 
 #include <ctype.h>
 #include <dirent.h>

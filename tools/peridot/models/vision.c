@@ -1,7 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
-#include "vision.h"
-#include "../text.h"
-#include "stores.h"
+#include "models.h"
+#include "../base/base.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,5 +1,5 @@
-#include "divide.h"
-#include "../text.h"
+#include "mpi_.h"
+#include "../base/base.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
-#include "share.h"
-#include "../command.h"
-#include "../os.h"
-#include "../text.h"
+#include "mpi_.h"
+#include "../cli/cli.h"
+#include "../base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
-#include "transport.h"
-#include "../os.h"
-#include "watch.h"
+#include "mpi_.h"
+#include "../base/base.h"
 
 #include <mpi.h>
 #include <pthread.h>

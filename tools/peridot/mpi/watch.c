@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
-#include "watch.h"
-#include "../os.h"
+#include "mpi_.h"
+#include "../base/base.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* Several reports as one page: a table to sort, and a plot for each test that reports have in common, which stay
  * readable with fifty of them. Files are numbered, and named by their number in plots. */
-#include "page.h"
-#include "../text.h"
+#include "report_.h"
+#include "../base/base.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The figure of time per kernel: a bar for every test, all as long, divided by share. The kernels with the largest
  * shares of all bars get a colour each; the others are one grey part. Tables have all numbers. */
-#include "page.h"
+#include "report_.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* peridot-report: the same reports without the rest of the command. It shows that this folder needs nothing of what
  * measured them; `peridot bench FILE.json...` does the same. */
 #include "report.h"
-#include "../text.h"
+#include "../base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

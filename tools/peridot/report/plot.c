@@ -1,6 +1,6 @@
 /* Plots as boxes placed in per cent of the width of their figure, so that they follow the window and their text keeps
  * its size; only lines are SVG. Axes are logarithmic: devices differ by factors of a hundred. */
-#include "page.h"
+#include "report_.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,9 +2,12 @@
  * some); keys that are missing, of another type or out of range are. Reports of schema 1 are read too: they lack what
  * is optional, and have the old key of what has one. A --quick run is a set of reports (schema 3). README.md beside
  * this file says what the keys mean. */
-#include "words.h"
-#include "../text.h"
+#define _POSIX_C_SOURCE 200809L
+#include "../base/base.h"
+#include "report.h"
+#include "report_.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -362,4 +365,102 @@ peridot_status report_read_test(struct report_test *out, const char *json, size_
     peridot_status status = read_test(out, &r, yyjson_doc_get_root(doc), 0);
     yyjson_doc_free(doc);
     return status;
+}
+
+/* ---- files ---- */
+
+/* Saved reports: of a file, of a folder. */
+
+peridot_status reports_add_file(struct reports *list, const char *path)
+{
+    char *text;
+    size_t size;
+    CMD_TRY(cmd_read_file(&text, &size, path));
+    peridot_status status = reports_add(list, text, size, path);
+    free(text);
+    return status;
+}
+
+struct names {
+    char **at;
+    size_t n;
+};
+
+static int by_name(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+static peridot_status add_name(struct names *names, const char *folder, const char *name)
+{
+    size_t size = strlen(folder) + strlen(name) + 2;
+    char **at = realloc(names->at, (names->n + 1) * sizeof *at);
+    if (!at) return cmd_fail_alloc((names->n + 1) * sizeof *at, "names of reports");
+    names->at = at;
+    at[names->n] = malloc(size);
+    if (!at[names->n]) return cmd_fail_alloc(size, "name of a report");
+    snprintf(at[names->n++], size, "%s/%s", folder, name);
+    return PERIDOT_OK;
+}
+
+static peridot_status list_folder(struct names *names, DIR *dir, const char *folder)
+{
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        size_t size = strlen(entry->d_name);
+        if (size > 5 && strcmp(entry->d_name + size - 5, ".json") == 0) CMD_TRY(add_name(names, folder, entry->d_name));
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status reports_add_folder(struct reports *list, const char *path)
+{
+    struct names names = {0};
+    DIR *dir = opendir(path);
+    if (!dir) return reports_add_file(list, path);
+    peridot_status status = list_folder(&names, dir, path);
+    closedir(dir);
+    if (names.n) qsort(names.at, names.n, sizeof *names.at, by_name);
+    else if (status == PERIDOT_OK)
+        status = cmd_fail(PERIDOT_ERROR_IO, "%s: there are no reports (*.json) in this folder", path);
+    for (size_t i = 0; i < names.n; i++) {
+        if (status == PERIDOT_OK) status = reports_add_file(list, names.at[i]);
+        free(names.at[i]);
+    }
+    free(names.at);
+    return status;
+}
+
+/* ---- list ---- */
+
+/* Lists of reports. */
+
+peridot_status reports_create(struct reports **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? PERIDOT_OK : cmd_fail_alloc(sizeof **out, "reports");
+}
+
+peridot_status reports_append(struct report **out, struct reports *list)
+{
+    *out = NULL;
+    struct report **at = realloc(list->at, (list->n + 1) * sizeof *at);
+    if (!at) return cmd_fail_alloc((list->n + 1) * sizeof *at, "reports");
+    list->at = at;
+    *out = list->at[list->n] = calloc(1, sizeof **at);
+    if (!*out) return cmd_fail_alloc(sizeof **out, "report");
+    list->n++;
+    return PERIDOT_OK;
+}
+
+void reports_free(struct reports *list)
+{
+    if (!list) return;
+    for (size_t i = 0; i < list->n; i++) free(list->at[i]);
+    free(list->at);
+    free(list);
+}
+
+struct report_score reports_score(const struct reports *list)
+{
+    return list->n ? list->at[0]->score : (struct report_score){0};
 }

@@ -2,10 +2,10 @@
  * whose keys README.md lists, and goes out in one of the formats below; who measured it, when and where makes no
  * difference. `peridot bench` hands over what it measured in the same way as a file that somebody saved years ago, and
  * peridot-report is these files with a main of their own. One thread at a time: texts are made in shared buffers. */
-#ifndef PERIDOT_COMMAND_REPORT_H
-#define PERIDOT_COMMAND_REPORT_H
+#ifndef PERIDOT_COMMAND_REPORT_REPORT_H
+#define PERIDOT_COMMAND_REPORT_REPORT_H
 
-#include "../util.h"
+#include "../base/base.h"
 
 #include <stdio.h>
 
@@ -45,7 +45,7 @@ enum report_format {
 /* There is at least one report. */
 peridot_status reports_write(const struct reports *list, FILE *file, enum report_format format);
 
-/* Of a --quick run: 100 times the geometric mean of its speeds relative to those of score.c's reference: of all six,
+/* Of a --quick run: 100 times the geometric mean of its speeds relative to those of words.c's reference: of all six,
  * and of the two of each kind. */
 enum { REPORT_PARTS = 6 };
 struct report_score {

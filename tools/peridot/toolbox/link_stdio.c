@@ -1,6 +1,5 @@
-#include "link.h"
-#include "process.h"
-#include "../text.h"
+#include "toolbox_.h"
+#include "../base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

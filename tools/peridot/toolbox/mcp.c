@@ -1,13 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
-#include "mcp.h"
-#include "link.h"
-#include "mcp_content.h"
-#include "mcp_headers.h"
-#include "names.h"
-#include "result.h"
-#include "../flow.h"
-#include "../json.h"
-#include "../text.h"
+#include "toolbox_.h"
+#include "../console/console.h"
+#include "../base/base.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +108,7 @@ static void drop_answer(struct mcp *m)
 
 /* ---- requests ---- */
 
-/* The document that is being written, see json.h. */
+/* The document that is being written, see base.h. */
 struct request {
     yyjson_mut_doc *doc;
     yyjson_mut_val *params;

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE   /* pipe2, posix_spawn_file_actions_addchdir_np and addclosefrom_np */
-#include "process.h"
-#include "../os.h"
-#include "../text.h"
+#include "../base/base.h"
+#include "toolbox_.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,6 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
@@ -346,4 +346,24 @@ void process_close(struct process *p, double seconds, char how[64])
     }
     p->pid = 0;
     toolbox_bytes_free(&p->input);
+}
+
+/* ---- process keep ---- */
+
+/* What a program wrote, on whatever system. */
+
+peridot_status process_keep_output(struct process *p, const char *data, size_t size)
+{
+    size_t kept = cmd_min(size, p->max_output - p->output.size);
+    p->n_dropped += size - kept;
+    return toolbox_bytes_add(&p->output, data, kept);
+}
+
+peridot_status process_keep_errors(struct process *p, const char *data, size_t size)
+{
+    size_t kept = cmd_min(size, PROCESS_ERRORS), before = cmd_min(p->n_errors, PROCESS_ERRORS - kept);
+    memmove(p->errors, p->errors + p->n_errors - before, before);
+    memcpy(p->errors + before, data + size - kept, kept);
+    p->n_errors = before + kept;
+    return PERIDOT_OK;
 }

@@ -1,9 +1,8 @@
-/* process.h for Windows: a program leads a process group and a job of its own, and inherits its three pipes alone.
+/* toolbox_.h for Windows: a program leads a process group and a job of its own, and inherits its three pipes alone.
  * Batch files are refused, as a shell would take their arguments apart. */
-#include "process.h"
-#include "../os.h"
-#include "../terminal.h"
-#include "../text.h"
+#include "toolbox_.h"
+#include "../base/base.h"
+#include "../console/console.h"
 
 #include <stdlib.h>
 #include <string.h>

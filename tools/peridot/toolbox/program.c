@@ -1,7 +1,5 @@
-#include "program.h"
-#include "process.h"
-#include "result.h"
-#include "../flow.h"
+#include "toolbox_.h"
+#include "../console/console.h"
 
 #include <string.h>
 

@@ -1,15 +1,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "toolbox.h"
-#include "config.h"
-#include "mcp.h"
-#include "names.h"
-#include "program.h"
-#include "result.h"
-#include "../flow.h"
-#include "../json.h"
-#include "../os.h"
-#include "../terminal.h"
-#include "../text.h"
+#include "toolbox_.h"
+#include "../console/console.h"
+#include "../base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

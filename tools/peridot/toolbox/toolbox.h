@@ -1,14 +1,34 @@
+/* Tools that a model may call: programs, and servers that speak MCP. */
+#ifndef PERIDOT_COMMAND_TOOLBOX_TOOLBOX_H
+#define PERIDOT_COMMAND_TOOLBOX_TOOLBOX_H
+
+#include "../console/console.h"
+
+#include <stdio.h>
+
+/* ---- stop ---- */
+
+/* What ends a call early: an interrupt of the command, and whatever else its caller asks about. */
+
+/* Asked about ten times a second, by the thread of the call. */
+struct toolbox_stop {
+    bool (*is_wanted)(void *user);
+    void *user;
+};
+
+/* `stop` may be NULL. */
+static inline bool toolbox_is_stopped(const struct toolbox_stop *stop)
+{
+    return cmd_interrupted() || (stop && stop->is_wanted(stop->user));
+}
+
+/* ---- toolbox ---- */
+
 /* Tools that a conversation lets a model call: programs, and servers of the Model Context Protocol (MCP). Here is which
- * functions there are, which of them may be called without a question, and how a call is carried out; config.h reads
+ * functions there are, which of them may be called without a question, and how a call is carried out; toolbox_.h reads
  * the files that name them. What models, servers and programs write is untrusted input.
  * A toolbox is used by one thread at a time; but while nothing else is done with it than asking what there is, calls
  * may run on threads of their own, if no two of them are at the same server. */
-#ifndef PERIDOT_COMMAND_TOOLBOX_H
-#define PERIDOT_COMMAND_TOOLBOX_H
-
-#include "stop.h"
-
-#include <stdio.h>
 
 struct cmd_editor;
 struct cmd_toolbox;
@@ -18,7 +38,7 @@ struct cmd_toolbox;
     {.name = "tools", .metavar = "FILE|URL", .kind = CMD_TEXTS, .offset = offsetof(type, tools), \
      .help = "Tools that the model may call: a JSON file that names programs and MCP servers, or the URL of a server."}
 
-/* Each source is a JSON file (config.h), or the http(s) URL of a server. Starts the servers and asks them for their
+/* Each source is a JSON file (toolbox_.h), or the http(s) URL of a server. Starts the servers and asks them for their
  * tools; an interrupt ends the waiting as PERIDOT_CANCELLED. *out is NULL on failure. */
 peridot_status cmd_toolbox_open(struct cmd_toolbox **out, const char *const *sources, size_t n_sources);
 /* Ends the servers. NULL is allowed. */

@@ -1,0 +1,154 @@
+/* What sequences remember: the KV cache in pages, which they share by reference, and the snapshots that they go back to.
+ * One thread at a time uses a cache. */
+#ifndef PD_ENGINE_MEMORY_MEMORY_H
+#define PD_ENGINE_MEMORY_MEMORY_H
+
+#include "arch/arch.h"
+#include "engine/ranks/ranks.h"
+#include "ops/ops.h"
+
+/* ---- cache ---- */
+
+/* The KV cache: pages of PD_PAGE positions, which sequences take as they grow and share by reference. Layers whose
+ * attention has one shape are of one kind: they have the same page numbers, each with buffers of its own, so that a
+ * table of pages per sequence and kind serves them all. Here are the memory of the pages, their counts of references
+ * and the sequences' tables; memory.h has what sequences do with pages, memory.h what is kept to go back. One thread
+ * at a time uses a cache. */
+
+/* A page of a kind that snapshots have: all of them together are one reference of the device's page. */
+struct pd_kept_page {
+    uint32_t n_snapshots;
+    uint32_t number;           /* on the device, where host is NULL */
+    uint8_t *host;             /* [layers of the kind][k, v][PD_PAGE] positions */
+    uint32_t id;               /* of what other ranks have there */
+};
+
+struct pd_page_pool {
+    uint32_t window, kv_dim;   /* of the kind's layers */
+    uint64_t page_size;        /* bytes of a page of one layer's keys; values take as many */
+    uint32_t n_pages, n_free;  /* 0: they read caches of others */
+    uint32_t *free_pages;      /* [n_free], a stack */
+    uint16_t *n_references;    /* [n_pages] */
+    struct pd_kept_page **kept;   /* [n_pages], of layers with windows: NULL where no snapshot has the page */
+    struct pd_span tables;     /* in the host's reach: [n_tables][table_pages] page numbers */
+};
+
+struct pd_cache {
+    struct pd_gpu *gpu;
+    struct pd_link *link;      /* where copies of pages are to be made on other ranks too; NULL: nowhere */
+    uint32_t n_kept;           /* pages that went to the host's memory so far */
+    struct pd_heap *heap;
+    struct pd_kv *layers;      /* [n_layers] */
+    struct pd_span (*spans)[2];   /* [n_layers]: k, v; none for a layer that reads another's */
+    uint32_t *kinds;           /* [n_layers] */
+    struct pd_commands *commands;   /* that copy pages */
+    struct pd_heap *staging_heap;
+    struct pd_span staging;         /* a page of all layers of a kind, to or from the host; made when needed */
+    struct pd_snapshot *snapshots;  /* of all sequences, the oldest first */
+    uint64_t host_size, host_max;   /* bytes of the host's memory that their pages take, and may take */
+    uint32_t n_layers;
+    struct pd_page_pool pools[PD_MAX_LAYER_KINDS];
+    uint32_t n_kinds, n_tables, table_pages;
+    peridot_kv_type type;
+    bool long_rope;                 /* keys are rotated as in long sessions: see pd_rope_is_long */
+    uint64_t size;
+};
+
+struct pd_cache_shape {
+    uint32_t n_tables;         /* sequences at once */
+    uint32_t ctx;              /* positions of a sequence at most */
+    uint32_t n_positions;      /* of all sequences together */
+    uint32_t slack;            /* positions beyond its window that a sequence keeps of a layer with one */
+    uint32_t n_snapshots;      /* of a sequence, for which layers with windows get pages */
+    peridot_kv_type type;
+    uint64_t host_max;         /* bytes of the host's memory for the pages of older ones */
+    uint32_t first_layer, end_layer;   /* whose keys and values are here; both 0: all */
+    struct pd_link *link;      /* see pd_cache */
+};
+
+/* tables: heap of what the host writes and kernels read. */
+peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const struct pd_config *config,
+                               const struct pd_cache_shape *shape, struct pd_heap *tables);
+void pd_cache_free(struct pd_cache *cache);
+/* Bytes that a cache of this shape takes on the device. */
+uint64_t pd_cache_size(const struct pd_config *config, const struct pd_cache_shape *shape);
+
+/* Takes a page that nobody holds, of which there is one: one reference, which give_back returns. */
+uint32_t pd_page_take(struct pd_page_pool *pool);
+void pd_page_give_back(struct pd_page_pool *pool, uint32_t page);
+/* Bytes of a page in all layers of the kind that are here: keys and values. */
+uint64_t pd_page_full_size(const struct pd_cache *cache, uint32_t kind);
+/* Copies a page in all layers of a kind that are here. */
+peridot_status pd_page_copy(struct pd_cache *cache, uint32_t kind, uint32_t to, uint32_t from);
+/* Copies one to memory of the host's, *host (malloc). */
+peridot_status pd_page_read(uint8_t **host, struct pd_cache *cache, uint32_t kind, uint32_t page);
+peridot_status pd_page_write(struct pd_cache *cache, uint32_t kind, uint32_t page, const uint8_t *host);
+
+/* Positions of the pages that nobody holds: of layers without windows, where there are any. */
+uint32_t pd_cache_free_positions(const struct pd_cache *cache);
+
+/* The pages that a sequence holds: of each kind those with numbers begin .. end - 1 in its table. */
+struct pd_pages {
+    uint32_t table;
+    uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];
+};
+
+/* [table_pages]: the sequence's table of pages of a kind. */
+uint32_t *pd_pages_table(const struct pd_cache *cache, uint32_t kind, const struct pd_pages *pages);
+/* Gives back all pages of a kind. */
+void pd_pages_clear(struct pd_cache *cache, struct pd_pages *pages, uint32_t kind);
+
+/* ---- snapshots ---- */
+
+/* A snapshot keeps the pages of layers with windows that a position sees, so that its sequence can go back there. Which
+ * sequence that is, its table says. The end of a prompt or of a turn is such a position. Where sequences need pages
+ * that only snapshots hold, these go to the host's memory, or are dropped. */
+
+#define PD_N_SNAPSHOTS 16          /* that a sequence has at most: the ends of 8 turns and of the prompts before them */
+#define PD_N_DEVICE_SNAPSHOTS 2    /* for which the device has pages: those of others go to the host when it is short */
+
+/* Makes n pages of a kind free. Where the host's memory does not take the pages of snapshots, these are dropped, the
+ * oldest first. PERIDOT_ERROR_MEMORY where sequences hold too many. */
+peridot_status pd_cache_make_room(struct pd_cache *cache, uint32_t kind, uint32_t n);
+/* Keeps what it takes to go back to position `pos`, and drops the oldest of the sequence's where it has
+ * PD_N_SNAPSHOTS. */
+peridot_status pd_snapshot_take(struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos);
+/* Position of the sequence's last snapshot at or before n; 0: there is none. */
+uint32_t pd_snapshot_before(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t n);
+/* Gives `pages`, which holds those of layers without windows up to `pos`, those of its snapshot there. On
+ * failure the page table is incomplete. */
+peridot_status pd_snapshot_restore(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos);
+/* Makes those of `from` up to `pos` snapshots of `to` as well, which has none. */
+peridot_status pd_snapshots_share(struct pd_cache *cache, const struct pd_pages *to, const struct pd_pages *from,
+                                  uint32_t pos);
+/* Drops the sequence's snapshots beyond `pos`. */
+void pd_snapshots_drop(struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos);
+/* Drops the oldest snapshot of all, which there is. */
+void pd_snapshots_drop_oldest(struct pd_cache *cache);
+
+/* ---- pages ---- */
+
+/* The pages of a sequence as it grows, goes back and forks. Layers with windows give back pages that no later position
+ * can see. A page that several hold is copied before one of them writes it. */
+
+/* Number in the cache of page i of the sequence, begin <= i < end. */
+uint32_t pd_pages_number(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t kind, uint32_t i);
+/* Of a sequence without pages: those before begin[kind] are never taken. */
+void pd_pages_skip(const struct pd_cache *cache, struct pd_pages *pages, const uint32_t begin[PD_MAX_LAYER_KINDS]);
+/* First slot of the sequence: see pd_place. */
+uint32_t pd_pages_text(const struct pd_cache *cache, const struct pd_pages *pages);
+/* Takes pages for all positions below n. Where too few are left, pages that only snapshots have go to the host's
+ * memory, those of the oldest first; PERIDOT_ERROR_MEMORY (no sequence is changed) where these are too few as well. */
+peridot_status pd_pages_extend(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
+/* Gives back pages that positions from `pos` on do not see, but for `slack` positions before them. */
+void pd_pages_release(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos, uint32_t slack);
+/* Keeps the pages of the first n positions; 0: none. A page that is to be written again, and is shared, is copied. */
+peridot_status pd_pages_truncate(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
+/* Makes `to`, which has none, share the pages of the first n positions, as far as `from` has them; the last one is
+ * copied unless it is full. */
+peridot_status pd_pages_fork(struct pd_cache *cache, struct pd_pages *to, const struct pd_pages *from, uint32_t n);
+/* Least number of positions, beside none, to which a sequence can go back: the next one sees only keys that are still
+ * there. */
+uint32_t pd_pages_least(const struct pd_cache *cache, const struct pd_pages *pages);
+
+#endif

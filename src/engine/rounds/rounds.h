@@ -1,0 +1,538 @@
+/* Sessions, and what they run: requests, of which each round takes prompts by chunks, steps of many sequences at once,
+ * and drafts. One thread at a time uses a session. */
+#ifndef PD_ENGINE_ROUNDS_ROUNDS_H
+#define PD_ENGINE_ROUNDS_ROUNDS_H
+
+#include "engine/pass/pass.h"
+#include "engine/sequence/sequence.h"
+
+#include <stdatomic.h>
+
+/* ---- decode ---- */
+
+/* Decode steps: the next token of each of some sequences, in one pass that reads the weights once. A step leaves on the
+ * device the tokens that it drew, where the embedding of the next step reads them: so steps are submitted ahead, and
+ * the host reads tokens as they come. Where a chain needs more than the best few candidates, or has a grammar, the host
+ * draws, and steps are submitted one by one. Steps that are discarded do no harm: they wrote keys of positions that are
+ * written again before they are read.
+ * Where several ranks hold layers, the passes that are queued are of different sequences: while this rank evaluates one
+ * group of them, others evaluate other groups. */
+
+#define PD_N_STEPS 3           /* that may be submitted at once */
+#define PD_MAX_DRAFT 31        /* tokens */
+
+struct pd_decoder {
+    struct pd_workspace *w;
+    struct pd_stage *stage;            /* NULL: no other rank holds layers */
+    struct pd_pass *passes;            /* [n_passes], used in turn; the n_queued before `next` are submitted */
+    uint32_t n_passes, next, n_queued;
+    struct pd_span tokens, recent, bias;   /* of each row what the next step evaluates, the tokens that came last, the
+                                              chain's biases */
+    double queue_s, step_s;            /* no more is queued ahead than takes queue_s; a step takes step_s, as seen
+                                          last */
+};
+
+peridot_status pd_decoder_create(struct pd_decoder *d, struct pd_workspace *w, struct pd_stage *stage);
+void pd_decoder_free(struct pd_decoder *d);
+/* Records steps of one sequence, the most frequent ones. */
+peridot_status pd_decoder_record(struct pd_decoder *d);
+/* Waits for all that was submitted, discarded steps included. */
+peridot_status pd_decoder_wait(struct pd_decoder *d);
+/* Discards the queued steps: sequences are as if these had never been. Does not wait for them. */
+void pd_decoder_discard(struct pd_decoder *d);
+/* Removes one sequence from the queued steps. */
+void pd_decoder_leave(struct pd_decoder *d, const struct pd_sequence *q);
+/* Before another pass: discards the queued steps and waits for them, as they may yet read and write what it does. */
+peridot_status pd_decoder_yield(struct pd_decoder *d);
+
+/* Evaluates tokens[i] as the next one of sequences[i]; n different ones, checked by the caller. Discards the queued
+ * steps. */
+peridot_status pd_decode(struct pd_decoder *d, struct pd_sequence *const *sequences, const int32_t *tokens, uint32_t n);
+
+/* A sequence that decodes on: its last token, which is yet to be evaluated, and how many steps it will take at most,
+ * >= 1. */
+struct pd_decode_row {
+    struct pd_sequence *sequence;
+    int32_t token;             /* then: the one that was drawn after it */
+    uint32_t n_more;
+    bool keeps_logits;         /* no step may follow before they are read */
+    bool leaves_draw;          /* `token` is not drawn: pd_session_sample does it when there is time */
+    bool advanced;             /* whether it was evaluated: others' steps that are queued come first */
+};
+/* Evaluates the tokens of all rows that are in the queued steps, or of all if there are none, and draws the next ones;
+ * queues steps ahead where every chain can be sampled on the device. Rows that have logits draw as pd_draw does.
+ * Where several ranks hold layers, and no row keeps its logits: the same for the group of rows whose step was sent
+ * first, after idle rows have joined idle groups, whose steps are sent. */
+peridot_status pd_decode_next(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n);
+
+/* A sequence's next token and the guesses after it (rounds.h). */
+struct pd_draft_rows {
+    struct pd_sequence *sequence;
+    int32_t tokens[1 + PD_MAX_DRAFT];
+    uint32_t n;
+    const struct pd_pass *pass;        /* where they were evaluated, */
+    uint32_t run;                      /* and as which run */
+};
+/* Evaluates the rows of n sequences, which have room for them, and discards the queued steps. Sequences are as before
+ * until rows are taken. */
+peridot_status pd_decode_drafts(struct pd_decoder *d, struct pd_draft_rows *rows, uint32_t n);
+/* Row i, after those before it: its token is the sequence's then, and *next is drawn; next NULL: it is not drawn. */
+peridot_status pd_draft_take(int32_t *next, struct pd_decoder *d, const struct pd_draft_rows *rows, uint32_t i);
+
+/* A pass that is not at work and, if there is one, has such a shape recorded: for ranks that are told what to run. */
+struct pd_pass *pd_decoder_pass(struct pd_decoder *d, const struct pd_pass_shape *shape);
+/* A step of these sequences, not submitted: for measurements. */
+peridot_status pd_decoder_fill(struct pd_pass **out, struct pd_decoder *d, struct pd_sequence *const *sequences,
+                               uint32_t n);
+
+/* ---- drafter ---- */
+
+/* A drafter: a few layers that guess the tokens after one that is yet to be evaluated (rounds.h). They have no keys of
+ * their own: each reads what the last layer of its kind in the target, the model that they draft for, has of the text
+ * so far, in the target's cache. What goes in is the target's embedding of the token beside the hidden state that the
+ * token was drawn from; then each guess, beside the hidden state that the drafter gives with it. All guesses stand at
+ * the token's position, where there is no key yet, and see one key more than the target's windows have before it;
+ * nothing is written, so that a draft is one submission. Owns a workspace of one row; borrows
+ * the drafter's model and the target's session, whose thread uses it. Formula: Gemma4AssistantForCausalLM and
+ * SinglePositionMultiTokenCandidateGenerator of transformers. */
+
+struct pd_drafter {
+    const struct pd_model *model;
+    struct pd_decoder *decoder;        /* of the target's session */
+    struct pd_cache cache;             /* the target's, with the layers that the drafter's read: owns that list alone */
+    struct pd_workspace w;
+    struct pd_input input;
+    struct pd_target target;
+    struct pd_span in;                 /* of target.in */
+    struct pd_span tokens, draws, recent, bias;   /* [1 + PD_MAX_DRAFT], [PD_MAX_DRAFT]; see pd_sample_push */
+    struct pd_span drawn, best;        /* [PD_MAX_DRAFT], [PD_MAX_DRAFT][PD_TOPK] */
+    struct pd_commands *commands;
+    uint32_t n, hidden_row;            /* what is recorded: guesses, and whose hidden state; n 0: nothing */
+};
+
+/* How many query heads share a key is the target's business, which has the keys. Layers that cannot read its keys are
+ * left as they are. */
+void pd_drafter_share_keys(struct pd_config *config, const struct pd_config *target);
+/* Whether the drafter's layers can read the target's cache: PERIDOT_ERROR_ARGUMENT, with a sentence, where not. */
+peridot_status pd_drafter_check(const struct pd_model *model, const struct pd_model *target);
+/* Both models are on one device, and have been checked. From now on the target's passes keep hidden states. */
+peridot_status pd_drafter_create(struct pd_drafter **out, const struct pd_model *model, struct pd_decoder *decoder);
+void pd_drafter_free(struct pd_drafter *d);
+/* Adds n guesses to the first of rows->tokens, or none where the hidden state that it was drawn from is not there any
+ * more. They are drawn by the sequence's chain, but for its grammar. Discards the queued steps. */
+peridot_status pd_drafter_guess(struct pd_draft_rows *rows, struct pd_drafter *d, uint32_t n);
+
+/* ---- pace ---- */
+
+/* A cost model of prompt chunks: a chunk takes a fixed time, mostly to read the weights, and a time per multiplication.
+ * It is fitted to the chunks measured so far and predicts how many tokens fit a given time. It knows no clock: times
+ * are its caller's. */
+
+/* Number of keys that attention at `pos` reads in a layer. */
+uint64_t pd_n_keys(const struct pd_layer *layer, uint32_t pos);
+/* Multiplications and additions to evaluate a token at `pos`; head: including its logits. */
+double pd_token_flop(const struct pd_model *model, uint32_t pos, bool head);
+
+struct pd_pace {
+    uint32_t at_once;          /* see pd_op_matmul_tokens */
+    struct pd_timed_work { double flop, seconds; } last, other;   /* the latest chunk, and the latest of another size */
+    double step;               /* seconds of the decode step between chunks, as measured last; 0: none */
+};
+
+/* A chunk of n rows, of so many flop, took so long. */
+void pd_pace_took(struct pd_pace *p, uint32_t n, double flop, double seconds);
+/* Number of tokens of the next chunk, at `token` flop each: as many as take 1 s, or five times the fixed time, where a
+ * chunk of 1 s would read weights most of the time. A multiple of at_once. */
+uint32_t pd_next_chunk(const struct pd_pace *p, double token);
+/* The same while other sequences wait for the chunk: as many as take 0.2 s, and less where the step before it and they
+ * would take over 0.3 s. Where one token takes longer than that, as many as take at most 10 % longer. One token, or a
+ * multiple of at_once; the first at_once may take 25 % longer than 0.2 s, or than one. */
+uint32_t pd_next_shared_chunk(const struct pd_pace *p, double token);
+/* The same in one pass with a decode step of n_rows, of so many flop, where the pass is to take 0.2 s, or 10 % longer
+ * than the step. All its rows are a multiple of at_once; the fewest may take 25 % longer than 0.2 s, or than the step
+ * and one token take in two passes. 0: they take longer. */
+uint32_t pd_next_mixed_chunk(const struct pd_pace *p, double token, uint32_t n_rows, double flop);
+
+/* ---- prefill ---- */
+
+/* Prompts: passes over chunks of one or several of them, and, where that leaves the same bits (pd_op_can_mix), the
+ * decode step of others in the same pass, which reads the weights once for both. A chunk is recorded in pieces that
+ * take about 0.1 s, and between them it can be stopped: its tokens then count as never evaluated. On a GPU, and where
+ * others wait, chunks are sized in time, too (rounds.h). A submit takes one piece, or one dispatch where that takes
+ * longer: a part of a layer's share of a chunk, far less than what a driver resets the device for. While a GPU works on
+ * a chunk, the host writes and records the next. */
+
+/* What a prompt among others has to do with its images while these are computed. */
+struct pd_image_calls {
+    bool (*go_on)(void *user);         /* several times a second: false stops this prompt */
+    void (*failed)(void *user, peridot_status status);   /* with the sentence; it has no tokens left then */
+    void *user;
+};
+
+/* Tokens that are to be evaluated, in order. */
+struct pd_prompt {
+    struct pd_sequence *sequence;
+    const int32_t *tokens;     /* the next one first */
+    const float *const *embeddings;    /* see pd_run, the next one first; NULL: none */
+    const struct pd_row_outputs *outputs;      /* NULL: none */
+    const struct pd_image_calls *image_calls;  /* NULL: a failure of its images fails the whole evaluation */
+    size_t n_left;             /* not yet submitted */
+    uint32_t n_in_flight;      /* submitted, not yet the sequence's */
+};
+
+/* What passes are to evaluate: prompts and, where pd_prefill_next_mixed allows it, a decode step of other sequences,
+ * which have room for their next tokens. */
+struct pd_batch {
+    const struct pd_decode_row *rows;
+    struct pd_prompt *prompts;
+    uint32_t n_rows, n_prompts;
+};
+
+/* Who is told how many tokens are done, of n_total. */
+struct pd_watch {
+    peridot_progress progress; /* NULL: nobody */
+    void *user;
+    uint64_t n_total;
+};
+
+struct pd_chunk {
+    struct pd_pass pass;
+    struct pd_prompt *prompts[PD_MAX_RUNS];    /* of each run of the pass; NULL: it is of a decode step */
+    uint32_t planned;          /* rows */
+    double flop;
+};
+
+/* How large chunks are. */
+enum pd_chunk_aim {
+    PD_CHUNK_FULL,             /* nobody waits, or will */
+    PD_CHUNK_INTERACTIVE,      /* others may come, and would wait for the end of it */
+    PD_CHUNK_SHARED            /* others wait */
+};
+
+struct pd_prefill {
+    struct pd_workspace *w;
+    struct pd_stage *stage;    /* NULL: no other rank holds layers */
+    struct pd_chunk chunks[2];
+    uint32_t n_max;            /* tokens of a chunk, */
+    uint32_t n_room;           /* or more where an image has more rows: these cannot be parted */
+    const float **rows;        /* [n_room]: scratch */
+    struct pd_pace pace;       /* of the chunks so far */
+    bool cpu;                  /* no driver takes it away, and a second chunk in flight would gain nothing */
+    bool mixes;                /* a pass may have a decode step, too */
+    uint64_t piece_work;       /* multiplications of a piece */
+    uint32_t next;             /* of the two chunks */
+};
+
+peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, struct pd_stage *stage, uint32_t n_max,
+                                 uint32_t n_room);
+void pd_prefill_free(struct pd_prefill *p);
+/* Evaluates prompts to their ends, in as many full chunks as it takes, and hands out what is wanted of their rows. All
+ * their tokens are rows of prompts, so that what a prompt leaves in the cache does not depend on how it was cut. `stop`
+ * is looked at between pieces. watch may be NULL. */
+peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, const struct pd_watch *watch,
+                              const atomic_bool *stop);
+/* One pass, with n_tokens of prompts at most. */
+peridot_status pd_prefill_step(struct pd_prefill *p, const struct pd_batch *batch, uint32_t n_tokens,
+                               const atomic_bool *stop);
+/* Tokens of the next chunk of these prompts at most. */
+uint32_t pd_prefill_next(const struct pd_prefill *p, const struct pd_prompt *prompts, uint32_t n,
+                         enum pd_chunk_aim aim);
+/* The same in one pass with the decode step; 0: a step and then a chunk are better. */
+uint32_t pd_prefill_next_mixed(const struct pd_prefill *p, const struct pd_batch *batch);
+/* Tells how many tokens are done. */
+peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_watch *watch);
+/* Whether a prompt has tokens left. */
+bool pd_prefill_pending(const struct pd_prompt *prompts, uint32_t n);
+/* A chunk of n tokens of q at its position, not submitted: for measurements. */
+peridot_status pd_prefill_fill(struct pd_pass **out, struct pd_prefill *p, struct pd_sequence *q, uint32_t n);
+
+/* After a pass with rows of prompts, which had as many as were planned: pieces to come take as long as they should. */
+void pd_prefill_adjust(struct pd_prefill *p, const struct pd_pass *pass, bool full);
+
+/* ---- session ---- */
+
+/* A session: what sequences of one model share, and the calls that evaluate them. Owns its sequences, the cache that
+ * their pages are of, the workspace, and the passes of the decoder and of prompts; borrows the model. All memory of the
+ * device is taken when it is created: a pass allocates nothing. One thread at a time uses a session; `cancelled` alone
+ * may be set by others. After PERIDOT_ERROR_DEVICE_LOST nothing is evaluated any more, and sequences have their
+ * tokens. */
+
+struct pd_session {
+    struct pd_model *model;
+    uint32_t ctx, chunk;               /* positions of a sequence; tokens of a submit at most */
+    struct pd_sequence_set set;
+    struct pd_workspace workspace;
+    struct pd_stage stage;             /* of rank 0 of several */
+    bool announced;                    /* the other ranks have sessions for it */
+    struct pd_decoder decoder;
+    struct pd_prefill prefill;
+    uint32_t n_draft;                  /* tokens of a draft at most; 0: none are made */
+    struct pd_drafter *drafter;        /* NULL: there is none */
+    uint32_t n_rounds;                 /* of requests: see request.c */
+    bool text_ended;                   /* a request's, in this round */
+    /* Of a round: the time that draws under grammars took and that they may take, and whether one had its turn, which
+     * one always has. draw_steps: of a mask in one turn (pd_grammar_mask_some). n_turns: so far. */
+    double draw_s, draw_most_s;
+    bool drew;
+    uint64_t draw_steps, n_turns;
+    atomic_bool cancelled;             /* set from outside: the call at work stops between submits */
+};
+
+peridot_status pd_session_create(struct pd_session **out, struct pd_model *model, const peridot_session_params *params);
+/* Drafts are its guesses then. It has not one yet; the drafter's model stays, on the same device. */
+peridot_status pd_session_set_drafter(struct pd_session *s, const struct pd_model *drafter);
+/* Its sequences go with it. */
+void pd_session_free(struct pd_session *s);
+/* Bytes that the cache of a session takes whose other parameters are the default ones; ctx 0: the default, where memory
+ * is not short. */
+uint64_t pd_session_cache_size(const struct pd_config *config, uint32_t ctx, peridot_kv_type type);
+/* Compiles every kernel that the session's passes take, without recording any. */
+peridot_status pd_session_prewarm(struct pd_session *s);
+/* Dispatches of a decode step. */
+uint32_t pd_session_n_dispatches(const struct pd_session *s);
+
+/* See pd_sequence_create, _fork, _load, _truncate and _free; queued steps of the sequence are discarded. */
+peridot_status pd_session_add(struct pd_sequence **out, struct pd_session *s);
+peridot_status pd_session_fork(struct pd_sequence **out, struct pd_session *s, const struct pd_sequence *q, uint32_t n);
+peridot_status pd_session_load(struct pd_sequence **out, struct pd_session *s, const char *path);
+peridot_status pd_session_truncate(struct pd_session *s, struct pd_sequence *q, uint32_t n, uint32_t *kept);
+void pd_session_remove(struct pd_session *s, struct pd_sequence *q);
+
+/* The scales of the adapters that are named, alone: see pd_adapters_choose. */
+peridot_status pd_session_choose_adapters(struct pd_scales *out, const struct pd_session *s,
+                                          const peridot_adapter *adapters, size_t n);
+/* Of a sequence without tokens, or with those that it has. */
+peridot_status pd_session_set_adapters(const struct pd_session *s, struct pd_sequence *q,
+                                       const peridot_adapter *adapters, size_t n);
+
+/* What an evaluation of prompts hands out, of each prompt. */
+struct pd_eval_params {
+    struct pd_row_outputs outputs;     /* `first`, or where `last` is set only the last token */
+    bool last;
+    peridot_progress progress;         /* NULL: none */
+};
+/* Evaluates all tokens of n prompts of different sequences: in chunks, or, where each has one token, or chunks have, in
+ * decode steps of them all. Ids and lengths are checked first, and nothing is changed if they are wrong. params may be
+ * NULL. */
+peridot_status pd_session_eval(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
+                               const struct pd_eval_params *params);
+peridot_status pd_session_check_tokens(const struct pd_session *s, const struct pd_prompt *prompt);
+/* Logits of the last position, [n_outputs], borrowed until the next call. Where a pass of others has overwritten them
+ * the last token is evaluated again. */
+peridot_status pd_session_logits(const float **out, struct pd_session *s, struct pd_sequence *q);
+/* Copies them to the sequence's own row, which no pass of others overwrites. */
+peridot_status pd_session_keep_logits(struct pd_session *s, struct pd_sequence *q);
+peridot_status pd_session_sample(int32_t *token, struct pd_session *s, struct pd_sequence *q);
+/* The same in turns: under a grammar a mask may be made in pieces, and *drawn is false until it is finished. Adds to
+ * draw_s. */
+peridot_status pd_session_sample_some(bool *drawn, int32_t *token, struct pd_session *s, struct pd_sequence *q);
+/* The sequence has a copy of what p points to, and owns the grammar as well. */
+peridot_status pd_session_set_sampling(struct pd_session *s, struct pd_sequence *q, const peridot_sampling *p);
+/* Bytes of weights and cache that a decode step of n sequences at position `pos` reads. */
+uint64_t pd_session_step_size(const struct pd_session *s, uint32_t n, uint32_t pos);
+/* Runs a decode step of n sequences (n_tokens 1) or a chunk of the first one, for measurements: see pd_pass_measure. */
+peridot_status pd_session_measure(struct pd_session *s, struct pd_commands *commands,
+                                  struct pd_sequence *const *sequences, uint32_t n, uint32_t n_tokens);
+
+/* ---- draft ---- */
+
+/* Speculative decoding. A draft is some tokens that are likely to come: those that followed where the last tokens came
+ * before in the text, or those that a smaller model draws. They are evaluated with the next token in one decode step,
+ * as rows of one sequence: each row attends to the keys of those before it, and is computed as it would be alone. Then
+ * tokens are drawn row by row, as without a draft, from the same logits and by the same random numbers, for as long as
+ * what is drawn is the draft's next token. So the text is the same, bit for bit, at any temperature and with any chain.
+ * Rejection sampling would keep a token that was looked up as often: with the token's probability. A draft model draws
+ * by the same random numbers as the model, so that the two agree more often than independent draws would, if less often
+ * than rejection sampling could make them. Keys of rows that are not accepted are overwritten before they are read, so
+ * there is nothing to undo. */
+
+/* How a request drafts. */
+struct pd_draft {
+    uint32_t n_most;           /* tokens; 0: never */
+    bool automatic;            /* none while steps without a draft are faster */
+    struct pd_drafter *drafter;    /* NULL: another way; */
+    struct pd_session *session;    /* the draft model's; NULL: what followed in the text before */
+    struct pd_sequence *sequence;  /* of that session: it takes the same tokens */
+    uint64_t n_drafted, n_accepted;
+    double draw_s;             /* the last draft's draws under a grammar took so long */
+    bool grows;                /* all of the last draft was drawn: the next one may be longer */
+    double step_s;             /* lately a step without a draft took so long; 0: not known yet */
+    uint32_t n_since;          /* drafts since that was measured */
+    double gain;               /* by which steps with drafts were faster lately, in tokens; 0: not known yet */
+    uint32_t pause, next_pause;    /* steps without drafts that are left, and of the next such time */
+};
+
+/* Adds a draft of at most n_most tokens to the first of rows->tokens, which is given. The sequence has room for all. */
+peridot_status pd_draft_make(struct pd_draft_rows *rows, struct pd_draft *draft, uint32_t n_most);
+/* A step, with what comes before it, took so long: with n_drafted tokens, of which n_accepted were drawn. */
+void pd_draft_took(struct pd_draft *draft, double seconds, uint32_t n_drafted, uint32_t n_accepted);
+/* The tokens after the longest text of up to 8 tokens, but not under 2, that ends `tokens` and is in them before: after
+ * the latest of equally long ones. Gives their number, at most n_most. */
+uint32_t pd_draft_lookup(int32_t *out, uint32_t n_most, const int32_t *tokens, uint32_t n);
+
+/* ---- request ---- */
+
+/* Requests: prompts that are to be continued, each on a sequence of its own. They are served in rounds: a decode step
+ * of all that are being continued, then a chunk of the prompts that wait, sized so that the others hardly do; on a CPU
+ * both may be one pass (rounds.h). So requests can come and go at any time, and a long prompt keeps nobody waiting.
+ * A request goes from WAITING (rounds.h), or at once, to PROMPT, from there by DRAW or directly to DECODE, and on to
+ * DONE; DRAW and DECODE alternate under a grammar. Requests are their callers'; callbacks are called by the thread that
+ * runs the session. */
+
+enum pd_token_verdict {
+    PD_TOKEN_GO_ON,
+    PD_TOKEN_LAST,             /* it is part of the text, which ends here */
+    PD_TOKEN_STOPS             /* it says that the text has ended */
+};
+
+/* In this order, but that DRAW and DECODE alternate, and that one which is preempted (rounds.h) waits again. */
+enum pd_request_state {
+    PD_REQUEST_WAITING,        /* for a sequence: see rounds.h */
+    PD_REQUEST_PROMPT,         /* its prompt is evaluated */
+    PD_REQUEST_DRAW,           /* the next token is yet to be drawn under a grammar, which may take long */
+    PD_REQUEST_DECODE,         /* the token that was drawn last is yet to be evaluated */
+    PD_REQUEST_DONE
+};
+
+struct pd_request {
+    struct pd_prompt prompt;   /* what is left of it */
+    size_t n_given;            /* its tokens at first */
+    size_t n_shared;           /* of the prompt's tokens: at their end the sequence is marked; 0: none */
+    uint32_t n_max;            /* tokens to generate at most */
+    /* For each token that was drawn; -1: the text has ended, and nothing is to be held back any more. */
+    peridot_status (*token)(enum pd_token_verdict *verdict, struct pd_request *r, int32_t token);
+    /* The caller's, as in peridot_request_params. */
+    peridot_row logits;
+    peridot_progress progress;
+    peridot_row prompt_logits, prompt_hidden;
+    bool prompt_last;
+    void *user;
+    struct pd_draft draft;
+    /* Of a request that the schedule finds a sequence for. */
+    bool scheduled;
+    int32_t *tokens;           /* [n_tokens], malloc: its text when it began last */
+    size_t n_tokens, n_replied, share_at;   /* share_at: n_shared of them all */
+    peridot_sampling sampling; /* what it points to stays */
+    struct pd_scales scales;   /* of the sequence */
+    uint32_t n_cached, n_preempted;    /* see peridot_stats */
+    uint32_t n_tries;          /* times that it was preempted before anything was evaluated, since something was */
+    struct pd_request *behind; /* that waits next */
+    /* Set by pd_request_begin and pd_requests_run: */
+    enum pd_request_state state;
+    struct pd_session *session;        /* that it began in */
+    struct pd_row_outputs outputs;     /* prompt_logits and prompt_hidden, of prompt.outputs */
+    struct pd_image_calls image_calls; /* of prompt.image_calls */
+    bool is_hopeless;          /* memory was short for its images, not in the cache: it does not go on later */
+    peridot_status status;     /* of a request that is done */
+    size_t n_prompt, n_rest;   /* tokens of the prompt, and of those that are not in prompt.n_left yet */
+    int32_t next;              /* the token that is yet to be evaluated */
+    uint32_t n_generated;
+    uint64_t turn;             /* number of its last turn to draw */
+    double begun, prompt_s, first_token_s, decode_begun, decode_s;   /* see peridot_stats */
+    uint64_t decode_read_size;
+    char error[512];           /* the sentence of `status` */
+};
+
+/* Checks the prompt, prompt.tokens of which must stay until it is evaluated. */
+peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s);
+/* Ends a request that has begun, with the present sentence where `status` is an error. */
+void pd_request_end(struct pd_session *s, struct pd_request *r, peridot_status status);
+/* One round for n requests, of which those that are done are passed over. What goes wrong with one ends that one; an
+ * error is returned where it ends all. A prompt that is alone is read in a chunk of this size, or, if that is
+ * PD_CHUNK_FULL, in as many as it takes. */
+peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n,
+                               enum pd_chunk_aim alone);
+
+/* ---- prefix ---- */
+
+/* The sequences of a schedule: those of its requests, and those that are kept after their requests have ended, so that
+ * a prompt which begins like one of them is only evaluated from there on. Kept ones are idle; they are freed, the least
+ * recently used first, when sequences or pages are short. Used by the thread that runs the session. */
+
+enum { PD_PREFIX_WORTH = 16 };   /* tokens: shorter prefixes are not worth a fork */
+
+struct pd_prefix_cache {
+    struct pd_session *s;
+    struct pd_prefix {
+        struct pd_sequence *sequence;  /* NULL: there is none here */
+        struct pd_request *request;    /* NULL: it is kept */
+        uint32_t n_before;             /* tokens that were kept when the request took it */
+        double used_s;
+    } at[PD_MAX_SEQUENCES];
+};
+
+/* Gives the request a sequence with the longest prefix of its tokens that was to be had, of `most` at most: a kept one
+ * that goes on, a fork of another, or a new one. PERIDOT_ERROR_ARGUMENT: there is none now. */
+peridot_status pd_prefix_take(struct pd_prefix_cache *c, struct pd_request *r, size_t most);
+
+enum pd_prefix_keep {
+    PD_KEEP_NONE,
+    PD_KEEP_BEFORE,            /* what was kept before the request took it */
+    PD_KEEP_ALL
+};
+/* Takes the request's sequence from it, and keeps it so far if that is worth it. */
+void pd_prefix_release(struct pd_prefix_cache *c, struct pd_request *r, enum pd_prefix_keep keep);
+
+/* Frees kept sequences until so many positions are free. False: there are not as many. */
+bool pd_prefix_make_room(struct pd_prefix_cache *c, uint64_t n_positions);
+/* Frees a kept sequence where the session has all that it can have. */
+void pd_prefix_make_sequence(struct pd_prefix_cache *c);
+/* Numbers of sequences that are kept, and that requests have. */
+uint32_t pd_prefix_n_kept(const struct pd_prefix_cache *c);
+uint32_t pd_prefix_n_taken(const struct pd_prefix_cache *c);
+
+/* ---- schedule ---- */
+
+/* The schedule of a session: which of its requests has a sequence, and which takes part in the next round.
+ *
+ * A request comes with a sequence, on which it begins at once, or without one. Those without wait in the order in which
+ * they came, until fewer than n_parallel have sequences and the cache has room for the prompt and the beginning of the
+ * reply; who cannot begin yet keeps those behind waiting. A request begins on what the session has of its prompt
+ * (rounds.h). One whose whole prompt another is evaluating waits for that, to share it. When the cache is full, kept
+ * sequences go first; then the request that needs more gives up its sequence and goes on later from its tokens, before
+ * all others that wait: to the same text.
+ *
+ * Each round is a step of those that write and a chunk of the prompts: see rounds.h.
+ *
+ * Owns the sequences that it found; requests are the caller's, and are removed before they go. Used by the thread that
+ * runs the session; callbacks of requests may add others, and not remove any. */
+
+struct pd_schedule {
+    struct pd_session *s;
+    uint32_t n_parallel;
+    struct pd_request *waiting;        /* in order */
+    struct pd_request *running[PD_MAX_SEQUENCES];   /* those with sequences, whether these were given or found */
+    uint32_t n_waiting, n_running;
+    struct pd_prefix_cache prefixes;
+    uint64_t n_preempted;              /* times that a request gave up its sequence */
+};
+
+/* n_parallel: requests at most that have sequences which the schedule found. */
+void pd_schedule_init(struct pd_schedule *c, struct pd_session *s, uint32_t n_parallel);
+/* Adds a request that has begun on a sequence of its own. */
+void pd_schedule_attach(struct pd_schedule *c, struct pd_request *r);
+/* Adds a request without a sequence, whose tokens become the schedule's to replace; pd_schedule_remove leaves them to
+ * the caller again. */
+peridot_status pd_schedule_add(struct pd_schedule *c, struct pd_request *r);
+/* The same for a request that is done and goes on, with other tokens: before all others that wait, and as of when it
+ * was added. */
+peridot_status pd_schedule_resume(struct pd_schedule *c, struct pd_request *r);
+/* Takes a request out, whatever its state. Of what it added to the cache nothing is kept if it is not done. */
+void pd_schedule_remove(struct pd_schedule *c, struct pd_request *r);
+/* A round: see peridot_session_run. */
+peridot_status pd_schedule_run(struct pd_schedule *c);
+
+/* ---- worker ---- */
+
+/* The ranks other than 0: each has a session like rank 0's, of its own layers, whose passes rank 0 describes. It knows
+ * no sequences: rows of a pass say where they stand, and tables of pages come with them. */
+
+/* Compares this rank's version, file and division of layers with those of the other ranks, and adds up their sizes: all
+ * ranks call it when their layers are loaded. */
+peridot_status pd_ranks_open(struct pd_model *model);
+/* Rank 0: ends the others' pd_worker_run. */
+void pd_ranks_close(struct pd_model *model);
+/* Evaluates for rank 0 until that closes its model. */
+peridot_status pd_worker_run(struct pd_model *model);
+
+#endif

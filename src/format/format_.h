@@ -1,0 +1,172 @@
+/* What the files of this folder have among themselves: the parts of a GGUF, the decoders of types, and how K types pack
+ * their scales. */
+#ifndef PD_FORMAT_FORMAT_PRIVATE_H
+#define PD_FORMAT_FORMAT_PRIVATE_H
+
+#include "base/base.h"
+#include "format/format.h"
+
+#include <stdint.h>
+
+/* ---- safetensors ---- */
+
+/* safetensors: the parser of one file. As with GGUF it works on bytes in memory and answers with a sentence or with
+ * tensors that lie inside the file; here the format also demands that the data is tiled: no gap, no overlap, nothing
+ * after the last tensor. Layout: u64 header size, the header (a JSON object: name to {dtype, shape, data_offsets}), the
+ * data. */
+
+/* Tensors in the order of their data, not indexed by name (a model may have many files). Names live in `arena`; `data`
+ * and `path` must outlive them. The dtype of a tensor may be PD_DTYPE_OTHER. */
+peridot_status pd_safetensors_parse(struct pd_tensor_list *out, struct pd_arena *arena, const uint8_t *data,
+                                    uint64_t size, const char *path);
+
+/* ---- dtype private ---- */
+
+/* Private to dtype*.c: what the table in dtype.c lists, and the reading and writing of bytes. The block coders follow
+ * ggml's reference (ggml-quants.c: dequantize_row_*, quantize_row_*_ref) operation by operation, because files made
+ * here and elsewhere should be equal. Each product is its own statement where its rounding counts, so that no compiler
+ * fuses it with the addition after it. In all of them n counts blocks. */
+
+static inline uint16_t pd_load_u16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
+static inline uint32_t pd_load_u32(const uint8_t *p) { return pd_load_u16(p) | (uint32_t)pd_load_u16(p + 2) << 16; }
+static inline float pd_load_f16(const uint8_t *p) { return pd_f32_from_f16(pd_load_u16(p)); }
+
+static inline void pd_store_u16(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)v;
+    p[1] = (uint8_t)(v >> 8);
+}
+
+static inline void pd_store_f16(uint8_t *p, float f) { pd_store_u16(p, pd_f16_from_f32(f)); }
+
+/* A float to an integer in low..high; NaN, which only infinite or NaN weights lead to, gives 0. */
+static inline int pd_clamp_to_int(float x, int low, int high)
+{
+    if (x != x) return 0;
+    if (x < (float)low) return low;
+    return x > (float)high ? high : (int)x;
+}
+
+/* dtype_block32.c: blocks of 32 */
+void pd_q8_0_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_q8_0_encode(uint8_t *dst, const float *src, uint64_t n);
+void pd_q4_0_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_q4_0_encode(uint8_t *dst, const float *src, uint64_t n);
+void pd_q4_1_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_q4_1_encode(uint8_t *dst, const float *src, uint64_t n);
+void pd_q5_0_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_q5_0_encode(uint8_t *dst, const float *src, uint64_t n);
+void pd_q5_1_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_q5_1_encode(uint8_t *dst, const float *src, uint64_t n);
+
+/* dtype_k.c: blocks of 256 with scales of their own for every 16 or 32 weights */
+void pd_q2_k_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_q3_k_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_q4_k_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_q5_k_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_q6_k_decode(float *dst, const uint8_t *src, uint64_t n);
+/* dtype_k.c; importance: see pd_quantize_by, or NULL */
+void pd_q4_k_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n);
+void pd_q5_k_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n);
+void pd_q6_k_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n);
+
+/* dtype.c: quants that are places in a table of unevenly spaced values */
+void pd_iq4_nl_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_iq4_xs_decode(float *dst, const uint8_t *src, uint64_t n);
+
+/* dtype_iq.c: quants that are entries of codebooks */
+void pd_iq1_s_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_iq1_m_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_iq2_xxs_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_iq2_xs_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_iq2_s_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_iq3_xxs_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_iq3_s_decode(float *dst, const uint8_t *src, uint64_t n);
+
+/* dtype.c: floats of four bits */
+void pd_mxfp4_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_nvfp4_decode(float *dst, const uint8_t *src, uint64_t n);
+
+/* dtype_iq.c: -1, 0 or 1 */
+void pd_tq1_0_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_tq2_0_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_q1_0_decode(float *dst, const uint8_t *src, uint64_t n);
+void pd_q2_0_decode(float *dst, const uint8_t *src, uint64_t n);
+
+/* ---- gguf ---- */
+
+/* GGUF, versions 2 and 3: the parser. It works on bytes in memory (a mapped file) and keeps pointers into them.
+ * Whatever the bytes are, it answers with a sentence or with tensors that lie inside them, do not overlap, and have
+ * unique names; what it allocates is bounded by the size of the file, and its time by n log n of it.
+ * Layout: "GGUF", u32 version, u64 n_tensors, u64 n_meta, the metadata, the tensors' descriptions, padding to
+ * general.alignment (32), the data. Strings are u64 size and bytes. Source: docs/gguf.md of the ggml project. */
+
+struct pd_gguf {
+    struct pd_arena arena;
+    uint32_t version;
+    uint64_t alignment;
+    uint64_t data_start;   /* byte where tensor offsets count from; may lie past an empty file's end */
+    struct pd_meta *meta;             /* n_meta, in file order */
+    size_t n_meta;
+    struct pd_name_index meta_index;
+    struct pd_tensor_list tensors;    /* in the order of their descriptions */
+};
+
+/* `data` and `path` must outlive *out. On failure *out is empty. A tensor of a type that Peridot does not read is
+ * PERIDOT_ERROR_UNSUPPORTED. */
+peridot_status pd_gguf_parse(struct pd_gguf *out, const uint8_t *data, uint64_t size, const char *path);
+void pd_gguf_free(struct pd_gguf *g);
+/* NULL: none. */
+const struct pd_meta *pd_gguf_find_meta(const struct pd_gguf *g, const char *key);
+
+/* ---- gguf parts ---- */
+
+/* A model in one GGUF file, or in parts as gguf-split writes them: NAME-00001-of-00003.gguf and so on. All metadata is
+ * in the first, and tensors may be in any; each says which part it is (split.no, from 0) of how many (split.count).
+ * Tensors in NVFP4 get their scales, which are tensors, too. */
+
+struct pd_gguf_parts {
+    struct pd_arena arena;
+    struct pd_map *maps;             /* one for each of n files, */
+    char **paths;                    /* their names */
+    struct pd_gguf *parts;           /* and what they hold */
+    size_t n;
+    struct pd_tensor_list tensors;   /* of all, part after part */
+};
+
+/* `path`: of the only file or the first part. On failure *out must be closed all the same. */
+peridot_status pd_gguf_parts_open(struct pd_gguf_parts *out, const char *path);
+void pd_gguf_parts_close(struct pd_gguf_parts *p);
+peridot_status pd_gguf_parts_check(peridot_status status, const struct pd_gguf_parts *p);
+
+/* ---- k scales ---- */
+
+/* The 12 bytes of Q4_K and Q5_K: 8 scales and 8 minimums of six bits. Bytes 0..3 hold scales 0..3 and, above them, the
+ * upper two bits of scales 4..7; bytes 4..7 the same of the minimums; bytes 8..11 the low nibbles of scales 4..7, and
+ * above them those of the minimums. */
+
+struct pd_k_scale {
+    uint8_t scale, minimum;   /* 0..63 */
+};
+
+static inline struct pd_k_scale pd_k_scale_get(const uint8_t packed[12], int g)
+{
+    if (g < 4) return (struct pd_k_scale){packed[g] & 63, packed[g + 4] & 63};
+    return (struct pd_k_scale){(uint8_t)((packed[g + 4] & 15) | packed[g - 4] >> 6 << 4),
+                               (uint8_t)(packed[g + 4] >> 4 | packed[g] >> 6 << 4)};
+}
+
+/* Into bytes that were cleared. */
+static inline void pd_k_scale_set(uint8_t packed[12], int g, struct pd_k_scale s)
+{
+    if (g < 4) {
+        packed[g] |= s.scale;
+        packed[g + 4] |= s.minimum;
+        return;
+    }
+    packed[g + 4] = (uint8_t)((s.scale & 15) | (s.minimum & 15) << 4);
+    packed[g - 4] |= (uint8_t)(s.scale >> 4 << 6);
+    packed[g] |= (uint8_t)(s.minimum >> 4 << 6);
+}
+
+#endif

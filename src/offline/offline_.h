@@ -1,0 +1,138 @@
+/* What the files of this folder have among themselves. */
+#ifndef PD_OFFLINE_OFFLINE_PRIVATE_H
+#define PD_OFFLINE_OFFLINE_PRIVATE_H
+
+#include "arch/arch.h"
+#include "base/base.h"
+#include "format/format.h"
+#include "offline/offline.h"
+#include "peridot_tools.h"
+
+/* ---- merge ---- */
+
+/* Adapters that become a part of the matrices of a file that is written: W + scale B A, before W is quantised. */
+
+enum { PD_MAX_MERGED = 32 };
+
+struct pd_merge {
+    const struct pd_config *config;
+    const peridot_adapter_file *files;
+    struct pd_adapter adapters[PD_MAX_MERGED];
+    uint32_t n;
+};
+
+/* What is added to one matrix, its rows in a GGUF file's order. */
+struct pd_merge_matrix {
+    uint32_t n_ranks;          /* of all adapters; 0: nothing is added */
+    uint32_t n_cols;
+    float *a, *b;              /* [n_ranks][n_cols], [n_rows][n_ranks] */
+};
+
+/* Borrows config and files. *out must be closed even on failure. */
+peridot_status pd_merge_open(struct pd_merge *out, const struct pd_config *config, const peridot_adapter_file *files,
+                             size_t n);
+void pd_merge_close(struct pd_merge *m);
+/* By the tensor's name in a GGUF file. pd_merge_matrix_free frees it, even on failure. */
+peridot_status pd_merge_find(struct pd_merge_matrix *out, const struct pd_merge *m, const char *name);
+void pd_merge_matrix_free(struct pd_merge_matrix *x);
+/* Adds it to n weights of the matrix, from number `first` on. */
+void pd_merge_add(float *weights, const struct pd_merge_matrix *x, uint64_t first, uint64_t n);
+
+/* ---- random weights ---- */
+
+/* Random weights, written directly as blocks of their type, at the speed of memory: 2 GB should cost a second or
+ * two. */
+
+enum { PD_RANDOM_TABLE = 4096 };
+
+/* What a tensor's weights are drawn from: uniform, mean 0. */
+struct pd_random_weights {
+    struct pd_random random;
+    enum pd_dtype dtype;
+    float half_width;
+    uint16_t table[PD_RANDOM_TABLE];   /* weights as f16 or bf16, or f16 scales of blocks */
+};
+
+void pd_random_weights_init(struct pd_random_weights *w, enum pd_dtype dtype, float standard_deviation, uint64_t seed,
+                            uint64_t stream);
+/* The next n blocks. */
+void pd_random_weights_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t n);
+
+/* ---- convert plan ---- */
+
+/* What a converted file will hold: every tensor's new name and type, and how it comes from the source. */
+
+struct pd_convert_item {
+    const char *name;
+    const struct pd_tensor *source;   /* NULL: `made` is its data, n_dims is 1 and dtype f32 */
+    const float *made;
+    enum pd_dtype dtype;
+    uint32_t n_dims;
+    uint64_t shape[4];                /* outermost first */
+    bool plus_one;                    /* add 1 to every weight: Hugging Face centres norm weights on zero */
+    bool interleaves;                 /* rows of q and k are ordered for rotation of neighbours, in heads */
+    struct pd_head_order order;       /* of so many rows */
+    const float *importance;          /* of the columns of each of its matrices; NULL: not known */
+};
+
+struct pd_convert_plan {
+    struct pd_arena arena;            /* names and what is made */
+    struct pd_convert_item *items;
+    uint32_t n, capacity;
+    uint32_t vocab_size;              /* rows of the embedding; 0 for a GGUF source, whose keys are copied */
+    uint32_t n_replaced;              /* matrices that got another type because their rows are not whole blocks */
+    uint32_t n_ignored;               /* tensors that are left out: those of vision */
+    enum pd_dtype dtype;
+};
+
+/* Matrices become `dtype`, except that types below 6 bits leave embeddings and output at q6_k, and what published files
+ * never quantise becomes bf16; all else becomes f32. The config is that of a Hugging Face directory, and not read for a
+ * GGUF file. Checks all shapes. *out is freed by pd_convert_plan_free even on failure; tensors are borrowed. */
+peridot_status pd_convert_plan_create(struct pd_convert_plan *out, const struct pd_checkpoint *c,
+                                      const struct pd_config *config, enum pd_dtype dtype);
+void pd_convert_plan_free(struct pd_convert_plan *p);
+
+/* ---- synthetic vocab ---- */
+
+/* A made-up vocabulary of the right size for a synthetic model: control tokens and turn markers at their real ids, 256
+ * bytes, the printable ASCII characters, and then strings of letters, with and without a space before them, shortest
+ * first. sentencepiece splits any text with it. */
+
+/* tokenizer.ggml.token_type */
+enum pd_token_type {
+    PD_TOKEN_NORMAL = 1, PD_TOKEN_UNKNOWN, PD_TOKEN_CONTROL, PD_TOKEN_USER_DEFINED, PD_TOKEN_UNUSED, PD_TOKEN_BYTE
+};
+
+struct pd_synthetic_vocab {
+    struct pd_arena arena;
+    uint32_t n, capacity;
+    struct pd_string *tokens;
+    float *scores;
+    int32_t *types;
+    uint32_t bos, eos, unknown, end_of_turn;   /* end_of_turn: 0 when there is none */
+    bool has_pad;                              /* pad is id 0 */
+    bool failed;                               /* out of memory on the way */
+};
+
+peridot_status pd_synthetic_vocab_create(struct pd_synthetic_vocab *out, const struct pd_shape *shape);
+void pd_synthetic_vocab_free(struct pd_synthetic_vocab *v);
+
+/* ---- importance ---- */
+
+/* The importance of a matrix's columns: the mean squares of what they multiply on a text ("imatrix"). In llama.cpp's
+ * two forms of files: GGUF, with tensors NAME.in_sum2 [n_matrices][n_cols] and NAME.counts [n_matrices], and the older
+ * imatrix.dat: little-endian i32 n, then n times i32 size of a name, the name, i32 calls, i32 n_cols, f32 [n_cols]. */
+
+struct pd_importance;
+
+peridot_status pd_importance_open(struct pd_importance **out, const char *path);
+/* NULL is allowed. */
+void pd_importance_close(struct pd_importance *m);
+/* Of the matrix of a GGUF name: *out [n_matrices][n_cols], positive, until it is closed; NULL where the file has none.
+ * A file that has it in another size is refused. */
+peridot_status pd_importance_find(const float **out, struct pd_importance *m, const char *name, uint64_t n_matrices,
+                                  uint64_t n_cols);
+/* How many were found. */
+uint32_t pd_importance_n_found(const struct pd_importance *m);
+
+#endif

@@ -1,0 +1,219 @@
+/* What the command stands on: memory and messages, text, JSON, and the system. */
+#ifndef PERIDOT_COMMAND_BASE_BASE_H
+#define PERIDOT_COMMAND_BASE_BASE_H
+
+#include "peridot_tools.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <yyjson.h>
+
+/* ---- util ---- */
+
+/* What the files of the command share beneath its options: failures, arrays, numbers and clocks. */
+
+#if defined(__MINGW32__)   /* whose printf is otherwise taken for Microsoft's */
+#define CMD_PRINTF(text, args) __attribute__((format(gnu_printf, text, args)))
+#elif defined(__GNUC__)
+#define CMD_PRINTF(text, args) __attribute__((format(printf, text, args)))
+#else
+#define CMD_PRINTF(text, args)
+#endif
+
+#define CMD_COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* Returns early when an expression of type peridot_status is a failure. */
+#define CMD_TRY(expr)                                              \
+    do {                                                           \
+        peridot_status cmd_try_status = (expr);                    \
+        if (cmd_try_status != PERIDOT_OK) return cmd_try_status;   \
+    } while (0)
+
+/* Sets the sentence that peridot_last_error gives, and gives back the status. */
+peridot_status cmd_fail(peridot_status status, const char *format, ...) CMD_PRINTF(2, 3);
+/* "out of memory for N bytes (WHAT)" */
+peridot_status cmd_fail_alloc(size_t size, const char *what);
+
+/* Makes room for `more` elements after the first n. `array` is the address of the pointer to them (NULL at first). On
+ * failure all is as before; `what` is for the sentence. */
+peridot_status cmd_array_reserve(void *array, size_t *capacity, size_t n, size_t more, size_t element_size,
+                                 const char *what);
+
+/* The plural's ending: "%zu token%s", n, CMD_S(n). */
+#define CMD_S(n) ((n) == 1 ? "" : "s")
+
+static inline uint64_t cmd_min(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static inline uint64_t cmd_max(uint64_t a, uint64_t b) { return a > b ? a : b; }
+/* FNV-1a: begins with 0, goes on with what came before. */
+uint64_t cmd_hash(uint64_t before, const void *data, size_t size);
+
+/* Monotonic seconds. */
+double cmd_now(void);
+/* The most bytes of memory that this process has held at once, mapped files in memory included; 0 when unknown. */
+uint64_t cmd_memory_peak(void);
+bool cmd_is_file(const char *path);
+
+/* ---- json ---- */
+
+/* JSON: strings for results that are written line by line, and whole documents. */
+
+/* A string with its quotes. Bytes that are no UTF-8, as of a token that is part of a character, become U+FFFD. */
+void cmd_json_string(FILE *file, const char *text, size_t size);
+
+/* An empty document, one at a time in a thread. A part of it that there was no memory for is remembered: yyjson leaves
+ * it out. */
+yyjson_mut_doc *cmd_json_new(void);
+/* A part of the document that is being written could not be made. */
+void cmd_json_fail(void);
+/* The document as text of *size bytes (NULL: not wanted), to be freed; NULL when memory was short for it or a part of
+ * it. Frees the document. */
+char *cmd_json_end(yyjson_mut_doc *doc, yyjson_write_flag flags, size_t *size);
+/* The same on standard output, over several lines. `what` it is: "the list of devices". */
+peridot_status cmd_json_print(yyjson_mut_doc *doc, const char *what);
+
+/* ---- os ---- */
+
+/* The operating system under the command, where systems differ: os.c for POSIX, windows.c for Windows. */
+
+/* ---- the process ---- */
+
+/* Opens a stand-in for each standard stream that is closed: a file that is opened would get its number, and messages
+ * would be written into it. Results for a closed standard output fail to be written, and its stand-in sees to that. A
+ * limit on sizes of files becomes an error of write. */
+bool cmd_process_begin(void);
+/* The running executable. */
+bool cmd_executable_path(char *path, size_t size);
+void cmd_random_bytes(void *out, size_t size);
+void cmd_sleep(double seconds);
+/* For a server: as many open files as n connections may need, and writing to one that is gone is an error. */
+void cmd_allow_connections(unsigned n);
+
+/* Nothing but the process is in its window, which closes when it ends: it was started by a double click. */
+bool cmd_owns_window(void);
+
+/* ---- standard input ---- */
+
+/* A file always has something to give, if only its end; so does a pipe whose writer is gone. */
+bool cmd_input_is_ready(void);
+/* As read: 0 at the end, -1 with errno. */
+ptrdiff_t cmd_input_read(void *to, size_t size);
+
+/* Writing to standard output failed because nobody reads it any more, and no signal says so. */
+bool cmd_output_is_gone(void);
+/* Columns of the terminal that a stream is; 0: it is none. */
+int cmd_columns(FILE *file);
+
+/* ---- files ---- */
+
+/* Whose folder it is: what can be made again, or what is remembered. */
+enum cmd_own { CMD_OWN_CACHE, CMD_OWN_STATE };
+/* Puts this user's folder for it into `path`, which need not be there; false where the environment does not say. */
+bool cmd_own_folder(char *path, size_t size, enum cmd_own own);
+/* What parts folders in a list of them. */
+extern const char cmd_list_separator[2];
+/* A path that someone typed, with slashes between its parts. */
+void cmd_path_clean(char *path);
+/* Something is there, if only a link that leads nowhere. */
+bool cmd_path_exists(const char *path);
+/* Where this user's folder can be read by others, it no longer can. */
+void cmd_make_private(const char *folder);
+/* Makes a new folder of this user's where temporary files go, and puts its path into `path`. */
+bool cmd_temporary_folder(char *path, size_t size);
+/* A stream into memory; its text, freed by the caller, is there once it is closed. */
+FILE *cmd_memory_open(char **text, size_t *size);
+bool cmd_memory_close(FILE *file, char **text, size_t *size);
+
+/* ---- signals ---- */
+
+/* Has `handler` called at each signal that would end the process; those that are ignored stay so, as under nohup. */
+void cmd_signals_catch(void (*handler)(int number));
+/* Ends the process as the signal would have. */
+void cmd_signal_end(int number);
+/* In so many seconds a signal comes. Windows has none. */
+void cmd_alarm(unsigned seconds);
+/* Nobody reads the pipe that was written to. */
+bool cmd_signal_is_pipe(int number);
+/* Holds back, or lets through, those that end a server: for this thread, and those that it makes. */
+void cmd_signals_hold(bool hold);
+/* True when one that is held back comes within the time. */
+bool cmd_signals_wait(double seconds);
+
+/* ---- sockets ---- */
+
+/* The other side has closed it. */
+bool cmd_socket_is_closed(int socket);
+/* Ends it for both sides; who opened it closes it. */
+void cmd_socket_end(int socket);
+
+/* ---- base64 ---- */
+
+/* Base64 (RFC 4648) as people have it: of either alphabet, with the line breaks of MIME and `base64`, with or without
+ * its padding, and percent-encoded where it was part of a URL. Padding that is there must be whole, and bits of no byte
+ * must be 0. */
+
+/* out: [size / 4 * 3 + 2]. False: it is not base64. */
+bool cmd_base64_decode(unsigned char *out, size_t *n_out, const char *text, size_t size);
+/* In the alphabet of + and /, padded; out: [(size + 2) / 3 * 4 + 1]. The end of it, where a 0 is. */
+char *cmd_base64_encode(char *out, const void *data, size_t size);
+
+/* ---- digest ---- */
+
+/* Hashes as files and seals have them: digest.c by GnuTLS, windows.c by what Windows has. */
+
+struct cmd_hash;
+/* SHA-256, or SHA-1; NULL: there is no memory. */
+struct cmd_hash *cmd_hash_begin(bool sha256);
+void cmd_hash_add(struct cmd_hash *hash, const void *data, size_t size);
+/* Frees it; out may be NULL. */
+void cmd_hash_end(struct cmd_hash *hash, unsigned char out[32]);
+
+/* ---- text ---- */
+
+/* Text for people and from them: wrapping, sizes, near misses, and reading a whole stream. */
+
+/* Words written one after another, in lines of at most 80 columns. */
+struct cmd_wrap {
+    FILE *file;
+    int indent;      /* of every line */
+    int column;      /* 0: nothing is on this line yet */
+    bool man;        /* the source of a man page: not indented, and with fonts */
+};
+
+/* In a word of cmd_wrap_word these characters begin a font, for man pages. */
+#define CMD_BOLD "\1"
+#define CMD_ITALIC "\2"
+#define CMD_ROMAN "\3"
+
+void cmd_wrap_word(struct cmd_wrap *w, const char *word, size_t size);
+/* The words of a text; a newline in it ends the line, a second one leaves a blank line. */
+void cmd_wrap_text(struct cmd_wrap *w, const char *text);
+/* Ends the line, if there is one. */
+void cmd_wrap_end(struct cmd_wrap *w);
+
+/* "1.46 GB": decimal units, three digits. The result points into one of four buffers used in turn. */
+const char *cmd_size_text(uint64_t size);
+
+/* "45 s", "12 min 05 s", "3 h 20 min". The result is overwritten by the next call. */
+const char *cmd_time_text(double seconds);
+
+/* What comes from files or arguments, as a terminal may see it (peridot_printable), cut where it is longer than a
+ * kilobyte. The result points into one of four buffers used in turn. */
+const char *cmd_shown(const char *text);
+/* The same for a column of a row, where tabs, line breaks and backslashes are "\t", "\n", "\r" and "\\". Bytes that
+ * are no UTF-8, as in a part of a character, stay. */
+void cmd_print_column(FILE *file, const char *text, size_t size);
+
+/* Edits (insert, delete, replace) that make a[0..size) into b; CMD_NEAR + 1 when it takes more than CMD_NEAR. */
+enum { CMD_NEAR = 2 };
+int cmd_distance(const char *a, size_t size, const char *b);
+/* The entry of a list (NULL past its last) that `text` was probably meant to be, or NULL. */
+const char *cmd_nearest(const char *text, const char *(*at)(size_t i));
+
+/* Everything up to the end of a stream, NUL-terminated, *size without it; freed by the caller. A failure where that is
+ * more than CMD_TEXT_MAX bytes, as no text that is encoded may be. */
+enum { CMD_TEXT_MAX = 1 << 29 };
+peridot_status cmd_read_all(char **out, size_t *size, FILE *file, const char *name);
+peridot_status cmd_read_file(char **out, size_t *size, const char *path);
+
+#endif

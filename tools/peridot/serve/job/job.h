@@ -1,0 +1,740 @@
+/* A job is a request from its body to its answer; here are the job, its tasks and errors, the server that it belongs to,
+ * the interface that it came by, and the threads, turns and counts that all of serve has. A job has one owner at a time:
+ * its connection, the reader, a worker, or the engine. */
+#ifndef PERIDOT_COMMAND_SERVE_JOB_JOB_H
+#define PERIDOT_COMMAND_SERVE_JOB_JOB_H
+
+#include "../../base/base.h"
+#include "../../cli/cli.h"
+#include "peridot.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+/* ---- workers ---- */
+
+/* Threads that take work from a list which others add to. */
+
+enum { SERVE_MAX_WORKERS = 4 };
+
+struct serve_workers {
+    pthread_mutex_t lock;      /* of the list */
+    pthread_cond_t changed;    /* signalled, with the lock, when there is work */
+    pthread_t threads[SERVE_MAX_WORKERS];
+    size_t n_threads;
+    bool stop;
+    bool (*work)(void *user);
+    void *user;
+};
+
+/* As many as n threads, at most SERVE_MAX_WORKERS, or fewer, but one. `work` is called with the lock, and unlocks it
+ * while it does what it took; false: there is nothing to do. */
+peridot_status serve_workers_start(struct serve_workers *workers, size_t n, bool (*work)(void *user), void *user);
+/* Returns when each has done what it had taken. What nobody took is the caller's, and the lock is still there. */
+void serve_workers_stop(struct serve_workers *workers);
+/* After they have stopped, or did not start. */
+void serve_workers_free(struct serve_workers *workers);
+
+/* ---- fair ---- */
+
+/* Whose turn it is where jobs wait: for the reader, for a picture, for a grammar, for the device. First come, first
+ * served would let one client with a hundred long jobs keep all others out. So the next job is one of the client whose
+ * jobs were taken least often of late; of several of a client it is, by turns, the one that costs least and the one
+ * that has waited longest: a short one passes long ones, and none waits for ever. That alone helps where all have the
+ * same address, as behind a proxy. */
+
+struct serve_job;
+
+/* Who asks: the address (of IPv6 its first half, which one household has) and the number of the API key; {0}: not
+ * known. */
+struct serve_client {
+    uint64_t address;
+    uint32_t key;
+};
+
+bool serve_client_is(const struct serve_client *a, const struct serve_client *b);
+
+enum { SERVE_FAIR_MEMORY = 16 };
+
+/* Under the lock of whoever has the jobs. */
+struct serve_fair {
+    struct serve_client last[SERVE_FAIR_MEMORY];   /* [n_taken], and from then on a ring: whose jobs were taken */
+    uint64_t n_taken;
+};
+
+#define SERVE_FAIR_NEVER UINT64_MAX    /* the cost of what cannot be taken now */
+
+/* What comes next: the begin of a choice, and one offer of each that waits, the oldest first. */
+struct serve_fair_choice {
+    const struct serve_fair *fair;
+    bool cheapest;             /* of a client's; else the oldest */
+    void *best;                /* NULL: none */
+    unsigned taken;            /* turns that its client had */
+    uint64_t cost;
+};
+
+struct serve_fair_choice serve_fair_begin(const struct serve_fair *fair);
+void serve_fair_offer(struct serve_fair_choice *choice, void *what, const struct serve_client *client, uint64_t cost);
+/* A turn of the client's begins. */
+void serve_fair_take(struct serve_fair *fair, const struct serve_client *client);
+
+/* The same for a list by job->next, to whose end jobs are added: takes one out; NULL: there is none that can be taken
+ * now. */
+struct serve_job *serve_fair_next(struct serve_fair *fair, struct serve_job **list,
+                                  uint64_t (*cost)(const struct serve_job *job, const void *user), const void *user);
+void serve_fair_add(struct serve_job **list, struct serve_job *job);
+
+/* ---- buffer ---- */
+
+/* Bytes that grow at their end: bodies, events and texts of peridot serve. */
+
+struct serve_buffer {
+    char *data;                /* NULL while there is nothing */
+    size_t size, capacity;
+    bool failed;               /* memory was short, and something is missing */
+};
+
+void serve_put(struct serve_buffer *buffer, const void *data, size_t size);
+void serve_print(struct serve_buffer *buffer, const char *format, ...) CMD_PRINTF(2, 3);
+/* The document as text; frees it. */
+void serve_put_json(struct serve_buffer *buffer, yyjson_mut_doc *doc);
+void serve_buffer_free(struct serve_buffer *buffer);
+
+/* A JSON string of any bytes: those that are no UTF-8 become U+FFFD. */
+yyjson_mut_val *serve_text(yyjson_mut_doc *doc, const char *text, size_t size);
+/* The same of what a buffer holds, which is freed. */
+yyjson_mut_val *serve_buffer_text(yyjson_mut_doc *doc, struct serve_buffer *buffer);
+/* {NAME: TEXT} */
+void serve_put_text(struct serve_buffer *buffer, const char *name, const char *text, size_t size);
+
+/* ---- error ---- */
+
+/* What goes wrong with a request: a status of HTTP and a sentence, in the form that a client expects. */
+
+struct serve_error {
+    int status;                /* of HTTP; 0: nothing went wrong */
+    const char *code;          /* "context_length_exceeded"; NULL: none */
+    char param[64];            /* the parameter that is at fault; "": none */
+    char message[512];
+    uint64_t n_prompt;         /* tokens of a prompt that does not fit, of which there may be more; 0: another error */
+    uint32_t n_ctx;            /* that it does not fit */
+};
+
+/* A prompt that is too long. */
+struct serve_length {
+    const char *what;          /* the parameter */
+    uint64_t n_prompt;         /* its tokens; */
+    bool at_least;             /* they were not counted to the end */
+    uint32_t ctx;
+};
+
+/* Sets it, unless something went wrong before; false. code and param may be NULL. */
+bool serve_refuse(struct serve_error *error, int status, const char *code, const char *param, const char *format, ...)
+    CMD_PRINTF(5, 6);
+/* The same for a parameter of a wrong type: "NAME WHAT". False. */
+bool serve_refuse_type(struct serve_error *error, const char *name, const char *what);
+/* The same with the library's sentence for a status: 400 for what is wrong with the request. False. */
+bool serve_refuse_status(struct serve_error *error, peridot_status status);
+/* The error is of element i of a list: its sentence begins with "NAME[i]: ". False. */
+bool serve_refuse_element(struct serve_error *error, const char *name, size_t i);
+
+/* How clients are told. */
+struct serve_error_form {
+    void (*put)(struct serve_buffer *buffer, const struct serve_error *error);   /* a JSON object */
+    const char *before, *after;   /* of it within a stream */
+    /* The sentence for a prompt that is too long: clients know such by the words of the server that they are made for,
+     * and make it shorter. */
+    void (*tell_length)(char *out, size_t size, const struct serve_length *length);
+    bool no_param;                /* that sentence has no place for the parameter */
+};
+/* The sentence for forms that have nothing else: it names the parameter. */
+yyjson_mut_val *serve_error_sentence(yyjson_mut_doc *doc, const struct serve_error *error);
+/* {"error": {"message", "type", "param", "code"}} */
+extern const struct serve_error_form serve_errors_openai;
+/* {"error": "..."} */
+extern const struct serve_error_form serve_errors_ollama;
+/* {"type": "error", "error": {"type", "message", "details": {"error_code"}}}, the latter where there is a code */
+extern const struct serve_error_form serve_errors_anthropic;
+/* {"error": {"code": status, "message", "type"}}, and n_prompt_tokens and n_ctx where a prompt is too long: llama.cpp's
+ * server */
+extern const struct serve_error_form serve_errors_llama;
+/* The error of a prompt that is too long. False. */
+bool serve_refuse_length(struct serve_error *error, const struct serve_error_form *form,
+                         const struct serve_length *length);
+/* OpenAI's sentence for it, which others have parts of. */
+void serve_tell_length(char *out, size_t size, const struct serve_length *length);
+
+/* ---- job ---- */
+
+/* A job is a request of HTTP from its body to its answer. A connection, the reader (which makes tasks of the body) and
+ * the engine (which does them) have it in turn; the connection may go away at any time. Tasks are what the model does:
+ * one text that is written, or one that is read. */
+
+struct MHD_Connection;
+struct serve_server;
+struct serve_interface;
+struct serve_response;
+
+enum serve_api {
+    SERVE_CHAT, SERVE_COMPLETIONS, SERVE_RESPONSES, SERVE_EMBEDDINGS, SERVE_TOKENIZE, SERVE_DETOKENIZE, SERVE_MESSAGES,
+    SERVE_COUNT_TOKENS, SERVE_OLLAMA_CHAT, SERVE_GENERATE, SERVE_EMBED, SERVE_EMBED_ONE, SERVE_SHOW,
+    SERVE_RERANK, SERVE_COMPLETION, SERVE_INFILL, SERVE_APPLY_TEMPLATE, SERVE_LIST_TOOLS, SERVE_CALL_TOOL, SERVE_N_APIS
+};
+
+/* What a job asks for: a reply, the continuation of a text, vectors, scores of documents, what the reader answers
+ * without a device, or what needs no model (work.h). */
+enum serve_kind { SERVE_CONVERSATION, SERVE_TEXT, SERVE_VECTORS, SERVE_SCORES, SERVE_AT_ONCE, SERVE_TOOLS };
+
+static inline bool serve_kind_writes(enum serve_kind kind) { return kind == SERVE_CONVERSATION || kind == SERVE_TEXT; }
+
+enum {
+    SERVE_MAX_TOP = 20,        /* alternatives of a token */
+    SERVE_MAX_STOPS = 16,
+    SERVE_MAX_BREAKERS = 64,
+    SERVE_MAX_BREAKER = 64,    /* bytes of one */
+    SERVE_MAX_CHOICES = 16,
+    SERVE_MAX_ADAPTERS = 32,
+    SERVE_MAX_TASKS = 2048     /* of a job: its texts times its choices */
+};
+
+enum serve_finish { SERVE_FINISH_NONE, SERVE_FINISH_STOP, SERVE_FINISH_LENGTH, SERVE_FINISH_CALLS };
+
+struct serve_logprob {
+    int32_t token;
+    float value;
+    uint32_t n_top;
+    struct serve_alternative {
+        int32_t token;
+        float value;
+    } top[SERVE_MAX_TOP];      /* likeliest first */
+};
+
+/* A call of a function, in a reply. */
+struct serve_call {
+    char id[32];
+    char name[72];
+    struct serve_buffer arguments;
+    bool complete;
+    bool begun, ended;         /* there was an event of its begin, and of its end */
+    size_t n_sent;             /* bytes of the arguments in events */
+};
+
+struct serve_task {
+    struct serve_job *job;
+    struct serve_task *next;   /* the engine's, in order */
+    uint32_t index;            /* of the job's tasks */
+    int32_t *tokens;           /* [n_prompt + n_reply], of capacity n_prompt + n_max */
+    size_t n_prompt;
+    atomic_size_t n_reply, n_cached;   /* the engine's; the log may read them while it is at work */
+    uint32_t n_max;
+    peridot_sampling sampling; /* biases and stop texts are the job's */
+    /* the engine's */
+    peridot_request *request;
+    uint32_t n_pauses;         /* times that it gave way to another */
+    bool counted;              /* the request's prompt is evaluated, and was counted */
+    double first_s, last_s;    /* when it had its first token, and its last */
+    size_t line;               /* where the last line of its text begins that was looked at; 0: none was */
+    bool limited;              /* its time is up, or a line is indented too little */
+    double prompt_s, reply_s;  /* that both took */
+    /* what came out */
+    struct serve_buffer text, thought;
+    size_t n_thought;          /* tokens of it, with its marks */
+    struct serve_call *calls;  /* [n_calls] */
+    size_t n_calls, calls_capacity;
+    size_t n_sent, n_thought_sent, n_ids_sent;   /* bytes of both, and ids of the reply, in events */
+    bool begun;                /* there was an event */
+    struct serve_logprob *logprobs;   /* with echo the prompt's, but for its first token; then the reply's */
+    size_t n_logprobs, logprobs_capacity, n_logprobs_sent;
+    size_t logprob_offset;     /* in the text, of the next one */
+    float *row;                /* [row_size]: logits of the token that comes next */
+    size_t row_size;
+    double *vector;            /* [vector_size] of an embedding */
+    size_t vector_size;
+    double score;              /* of a document */
+    enum serve_finish finish;
+    const char *stop;          /* the stop text that it ended with; NULL: none */
+};
+
+struct serve_job {
+    struct serve_server *server;
+    const struct serve_model *model;
+    const struct serve_interface *api;
+    enum serve_kind kind;
+    atomic_int n_owners;
+    struct serve_client client;   /* who asks */
+    double begun_s;
+    int64_t created;           /* seconds since 1970 */
+    char id[40];
+    float ping_s;              /* seconds of silence after which a stream has a comment; 0: never */
+    struct serve_job *next_ping, **at_ping;   /* see workers.c; NULL: it is not there */
+
+    /* the connection's and whoever writes: under the lock */
+    pthread_mutex_t lock;
+    struct MHD_Connection *connection;   /* NULL: it has gone */
+    int socket;                /* -1: none */
+    bool suspended;            /* the connection waits to be woken */
+    int status;                /* of HTTP; 0: not known yet */
+    bool done;                 /* `out` is complete */
+    struct serve_buffer out;
+    size_t n_taken;            /* bytes of it that were sent */
+    double written_s;          /* when something was written last */
+
+    atomic_bool closed;        /* nobody waits for the answer */
+    struct serve_error error;
+
+    /* the reader's */
+    struct serve_job *next;
+    struct serve_buffer body;
+    size_t size;               /* of the body, which is freed once it is read */
+    bool is_long;              /* by its body; counted in the server's n_long */
+    yyjson_doc *document;      /* stop texts are in it */
+    bool bare;                 /* its path lacks the /v1 that it could have */
+    bool stream, include_usage, echo, base64, wants_pieces, token_ids;
+    bool special;              /* control tokens may stand in its texts */
+    float most_ms;             /* for a reply, once it has a line; 0 or less: no limit */
+    uint32_t n_indent;         /* characters that its lines are indented by at least, after the first */
+    yyjson_val *fields;        /* of the answer, in the document: the only ones that are wanted; NULL: all */
+    bool cut;                  /* some of the texts was left out of the prompt */
+    bool logprobs;
+    uint32_t n_top, n, think;
+    bool raw;                  /* the prompt is a text, not a message */
+    bool truncates;            /* what does not fit is left out: a text's end, the oldest messages */
+    bool hides_thoughts;       /* where they were is said, but not what they were */
+    bool seals_thoughts;       /* as encrypted_content */
+    bool details_thoughts;     /* as reasoning_details */
+    bool stores;               /* the response is kept: see job.h */
+    struct serve_response *previous;   /* that the request goes on from, held; NULL: none */
+    size_t n_past, past_size;  /* items of its input that are from there, and bytes that are lent for them */
+    uint32_t pool, dimensions; /* of vectors: enum peridot_pool; 0: all of them */
+    struct cmd_ranking ranking;   /* of documents; its texts are in the document */
+    uint32_t top_n;            /* of these the best; 0: all */
+    bool returns_documents;
+    const char *prefix;        /* of their texts, the server's; NULL: none */
+    uint64_t n_max;            /* tokens of a reply, if max_given; more than fit are cut */
+    bool max_given;
+    bool leaves_room;          /* a reply without max_given ends where the next turn still fits */
+    bool drops;                /* where the messages do not fit, the oldest are left out */
+    size_t n_dropped;          /* messages that were */
+    const char *suffix;        /* of the texts of a completion, in the document; NULL: none */
+    size_t suffix_size;
+    const char *adapter;       /* the model's that the request names as its model; NULL: none */
+    peridot_adapter adapters[SERVE_MAX_ADAPTERS];   /* [n_adapters]: that it takes, and no others */
+    size_t n_adapters;
+    bool other_model;          /* the request names a model that is not here */
+    peridot_sampling sampling;
+    const char *stops[SERVE_MAX_STOPS], *breakers[SERVE_MAX_BREAKERS];
+    bool dry_off;              /* DRY looks at no tokens */
+    peridot_bias *bias;
+    char *schema;              /* of response_format, as JSON; NULL: none */
+    bool json;                 /* any JSON object */
+    peridot_grammar *grammar;  /* of either, shared with other jobs */
+    char *variables;           /* of the chat template, as JSON; NULL: none */
+    char *tools;               /* functions that may be called, as JSON; NULL: none */
+    char *shown;               /* those of them that the prompt begins with, or that may not be called; NULL: all */
+    char ignored[200];         /* of the request, which changes no answer: names with ", " between them */
+    const char *tool_name;     /* the only one, in the document; NULL: any of them */
+    bool calls_required, calls_none, single_call;
+    peridot_tools *compiled;   /* of these, shared with other jobs */
+    struct serve_task *tasks;  /* [n_tasks] */
+    atomic_size_t n_tasks;     /* the log may read it while tasks are made: each is whole before it is counted */
+    size_t n_ended;
+    bool answered;             /* serve_write_begin was called */
+    uint64_t n_events;         /* in a stream whose events are numbered */
+    enum serve_item {          /* what events are about now: */
+        SERVE_ITEM_NONE, SERVE_ITEM_THOUGHT, SERVE_ITEM_MESSAGE, SERVE_ITEM_CALL
+    } item;
+    size_t n_items;            /* item n_items - 1 */
+    peridot_vocab *vocab;      /* by which the body was read; shared with the model */
+    struct serve_picture *pictures;   /* [n_pictures]: of its messages, in their order; see pictures.h */
+    size_t n_pictures;
+    size_t n_read;             /* of these, which is all of them before the job goes on */
+    bool has_images;           /* some were read: the job is among those that have images */
+    bool has_place;            /* among the jobs whose pictures are in memory */
+    void (*free_pictures)(struct serve_job *job);   /* NULL: there are none */
+    struct serve_job *next_seeing;    /* of those that have images */
+};
+
+struct serve_job *serve_job_new(struct serve_server *server, const struct serve_interface *api);
+void serve_job_own(struct serve_job *job);
+/* Gives up the ownership; the last owner frees it. */
+void serve_job_drop(struct serve_job *job);
+
+/* The name that the answer has for its model. */
+const char *serve_job_model(const struct serve_job *job);
+/* Compiles what response_format or tools ask for, if they ask for anything; `effort`: see
+ * peridot_grammar_json_schema_within. On failure the job has the error. */
+peridot_status serve_job_compile(struct serve_job *job, const peridot_vocab *vocab, uint32_t effort);
+/* The error of a schema, with a status of HTTP. False. */
+bool serve_job_refuse_schema(struct serve_job *job, int status, const char *sentence);
+/* The error of a picture in the messages: "NAME: ...", with status 400. False. */
+bool serve_job_refuse_picture(struct serve_job *job, const char *name, const char *format, ...) CMD_PRINTF(3, 4);
+/* The client has closed the connection; it is looked at now. */
+bool serve_job_is_gone(struct serve_job *job);
+/* What takes time is worth it: the client is there, and the server goes on. Else the job has an error. */
+bool serve_job_is_awaited(struct serve_job *job);
+/* Whether the connection can begin to answer; under the lock. */
+bool serve_job_is_ready(const struct serve_job *job);
+/* The answer begins: 200, or the error's status with its object as the whole body. Does nothing once it has begun. */
+void serve_job_begin(struct serve_job *job, int status);
+void serve_job_fail(struct serve_job *job);
+/* Where a stream has been silent for long, now. */
+void serve_job_ping(struct serve_job *job, double now);
+/* More of the body; `end`: it is complete. */
+void serve_job_write(struct serve_job *job, const struct serve_buffer *more, bool end);
+
+/* ---- metrics ---- */
+
+/* What GET /metrics shows: counters and histograms of peridot serve, under a lock of their own. */
+
+enum serve_counter {
+    SERVE_REQUESTS_2XX, SERVE_REQUESTS_4XX, SERVE_REQUESTS_5XX, SERVE_REQUESTS_CLOSED,
+    SERVE_PROMPT_TOKENS, SERVE_CACHED_TOKENS, SERVE_GENERATED_TOKENS, SERVE_DRAFTED_TOKENS,
+    SERVE_ACCEPTED_TOKENS, SERVE_PREEMPTIONS, SERVE_LOST_DEVICES,
+    SERVE_N_COUNTERS
+};
+enum serve_gauge { SERVE_WAITING, SERVE_RUNNING, SERVE_POSITIONS, SERVE_FREE_POSITIONS, SERVE_KEPT, SERVE_N_GAUGES };
+enum serve_histogram { SERVE_FIRST_TOKEN, SERVE_NEXT_TOKEN, SERVE_DURATION, SERVE_N_HISTOGRAMS };
+enum { SERVE_N_BUCKETS = 14 };
+
+struct serve_metrics {
+    pthread_mutex_t lock;
+    uint64_t counters[SERVE_N_COUNTERS];
+    double gauges[SERVE_N_GAUGES];
+    struct serve_buckets {
+        uint64_t n[SERVE_N_BUCKETS + 1];   /* the last: more than the highest bound */
+        double sum;
+    } histograms[SERVE_N_HISTOGRAMS];
+};
+
+void serve_count(struct serve_metrics *m, enum serve_counter counter, uint64_t n);
+/* A gauge is the sum of what the engines have. */
+void serve_gauge_add(struct serve_metrics *m, enum serve_gauge gauge, double change);
+double serve_gauge_get(struct serve_metrics *m, enum serve_gauge gauge);
+void serve_observe(struct serve_metrics *m, enum serve_histogram histogram, double seconds);
+void serve_put_metrics(struct serve_buffer *out, struct serve_metrics *m);
+
+/* ---- model ---- */
+
+/* The models of the server, and what it says of each: that is copied once, as a model itself is its engine's and may be
+ * gone for a while. Where a device is lost, or the model was unloaded, the same one is opened again. */
+
+struct serve_engine;
+struct serve_images;
+struct serve_server;
+
+struct serve_model {
+    char id[256];
+    char *path;                        /* NULL: the demo model */
+    atomic_bool loaded;                /* it is open, and its device was not lost */
+    /* set before `known` */
+    uint32_t embedding_size, d_model, n_vocab;
+    uint32_t ctx_max;                  /* that it was trained for */
+    atomic_uint ctx, n_positions;      /* of its session, which may be smaller when it is opened again */
+    uint64_t n_params, weights_size;
+    char family[32], type[32];         /* of most weights: "q4_k" */
+    char *bos, *eos;                   /* texts of these tokens; "": it has none */
+    peridot_pool pool;
+    int32_t rank_labels[2];            /* see cmd_ranking_labels */
+    bool only_embeds;                  /* it is an embedding model */
+    struct serve_prefix {
+        char *task, *prefix;
+    } *prefixes;                       /* [n_prefixes]: the model's tasks */
+    uint32_t n_prefixes;
+    peridot_adapter *adapters;         /* [n_adapters]: with the scales of the command line */
+    uint32_t n_adapters;
+    const char *template_name;         /* of conversations; NULL: the model's own */
+    bool is_cpu;
+    char *template_note;               /* that the one in its files cannot be run; NULL: it can, or is not wanted */
+    bool runs_template;                /* it is a program in the model's files, and may read variables of requests */
+    bool thinks;                       /* the template has thoughts */
+    bool sees;                         /* it reads images */
+    peridot_sampling sampling;         /* where a request says nothing */
+    atomic_bool known;                 /* it was open once */
+    struct serve_engine *engine;
+    struct serve_images *images;       /* of its jobs, whoever has them */
+};
+
+enum { SERVE_MAX_MODELS = 64 };
+
+/* Names the models of the command line; those in a folder are in the order of their names. */
+peridot_status serve_models_find(struct serve_server *server);
+void serve_models_free(struct serve_server *server);
+/* What opens it. */
+struct cmd_model_args serve_model_args(const struct serve_server *server, const struct serve_model *model);
+/* The model of that name, with or without Ollama's ":latest"; NULL: there is none. */
+const struct serve_model *serve_models_get(const struct serve_server *server, const char *name);
+/* The first model's adapter that the name NAME or MODEL:NAME stands for, as if it were a model; NULL: there is none. */
+const peridot_adapter *serve_models_get_adapter(const struct serve_server *server, const char *name);
+
+/* ---- pings ---- */
+
+/* Comments in streams that are silent: workers.c. Of any thread. */
+
+struct serve_job;
+
+struct serve_pings {
+    pthread_mutex_t lock;      /* of the list */
+    struct serve_job *first;
+};
+
+/* A stream that has begun, until it is removed, which one that was not added may be. */
+void serve_pings_add(struct serve_pings *p, struct serve_job *job);
+void serve_pings_remove(struct serve_pings *p, struct serve_job *job);
+/* Calls that for each, now and then. */
+void serve_pings_tend(struct serve_pings *p, void (*ping)(struct serve_job *job, double now));
+
+/* ---- stored ---- */
+
+/* Responses that are kept, so that a request of /v1/responses can go on from one by previous_response_id, and GET and
+ * DELETE find it. They are in memory, at most so many and of so many bytes: those that were used least recently go, and
+ * a response never before those that go on from it. Each has the items that are its own, and its parent the ones before
+ * them, so that a conversation takes as much memory as it has items. Whoever has another API key finds none of them.
+ * All functions can be called by any thread. */
+
+struct serve_job;
+struct serve_server;
+
+enum { SERVE_STORED_MAX = 1000, SERVE_STORED_BYTES = 64 << 20 };
+
+struct serve_stored {
+    pthread_mutex_t lock;
+    struct serve_response *first, *last;   /* the one that was used most recently is the first */
+    size_t n;                  /* of these */
+    size_t size;               /* bytes of all that are in memory: some are only parents, or are being read */
+    atomic_size_t lent;        /* bytes that requests have taken from here */
+};
+
+void serve_stored_free(struct serve_stored *stored);
+
+/* Where the job's request goes on from a response, puts the items of that conversation before its own input. False: the
+ * job's error says why not. */
+bool serve_stored_continue(struct serve_job *job);
+/* Keeps the answer, as it is written, unless the request says otherwise or memory is short for it. */
+void serve_stored_add(struct serve_job *job, yyjson_mut_val *response);
+/* The job no longer needs what it goes on from. */
+void serve_stored_leave(struct serve_job *job);
+
+/* A request about what is kept; texts are NULL where it does not have them. */
+struct serve_ask {
+    const char *method, *path;
+    uint32_t key;              /* of the client */
+    const char *limit, *order, *after, *stream;
+};
+/* /v1/responses/ID and /v1/responses/ID/input_items: writes the body and gives the status. */
+int serve_ask_stored(struct serve_buffer *out, struct serve_server *server, const struct serve_ask *ask);
+
+/* ---- server ---- */
+
+/* What the threads of peridot serve share: the one of HTTP, the reader, the engine, and the main thread, which watches
+ * them. */
+
+enum { SERVE_FULL_DROP, SERVE_FULL_REFUSE };   /* --full */
+
+struct serve_args {
+    struct cmd_model_args model;
+    const char *host, *key, *key_file, *alias, *cors, *template_name;
+    struct cmd_texts models, tools;    /* the former are -m; model.path is not used */
+    struct cmd_texts allowed_urls;     /* hosts that pictures may be fetched from */
+    uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s, idle_s, full, think;
+    bool insecure, log_json, log_prompts;
+    struct cmd_draft_args draft;
+    struct cmd_sampling sampling;      /* where a request says nothing */
+};
+
+enum { SERVE_BODY_MAX = 32 << 20, SERVE_MAX_KEYS = 64 };
+
+struct serve_server {
+    const struct serve_args *args;
+    char *key_text;                    /* what --api-key-file holds */
+    const char *keys[SERVE_MAX_KEYS];
+    size_t n_keys;
+    int64_t created;
+    struct serve_model models[SERVE_MAX_MODELS];   /* the first answers requests for names that are not here */
+    size_t n_models;
+    pthread_mutex_t loading;           /* held by the engine that opens a model */
+    bool misused;                      /* --think asks for what it lacks: the server cannot begin */
+    atomic_bool ready;                 /* the first model was loaded, and if it is the only one, no device was lost */
+    atomic_bool draining;              /* no new requests */
+    atomic_bool stopping;              /* what waits is refused */
+    char failure[512];                 /* why the server ends; set before `failed` */
+    atomic_bool failed;
+    atomic_uint n_jobs;                /* that the reader was given and that have not ended, */
+    atomic_uint n_long;                /* and those with a long body that are not freed yet */
+    struct serve_metrics metrics;
+    struct serve_pings pings;          /* streams */
+    const struct serve_thoughts *thoughts;   /* what their seals are made by */
+    struct serve_stored stored;        /* responses */
+    struct serve_http *http;
+    struct serve_reader *reader;
+    struct serve_pictures *pictures;   /* the reader's */
+    struct cmd_toolbox *toolbox;       /* of --tools; NULL: none, as are */
+    struct serve_tools *tools;
+    void (*give_back)(struct serve_reader *reader, struct serve_job *job);   /* whose model is loaded now */
+};
+
+/* ---- write ---- */
+
+/* What comes out of tasks, as the job's interface writes it (job.h): in one piece, or as events. Called by whoever has
+ * the job at the time. */
+
+/* Before anything is written: the events that begin a stream. Again, it does nothing. */
+void serve_write_begin(struct serve_job *job);
+/* The text of a task grew. */
+void serve_write_piece(struct serve_task *task);
+/* A task has ended. */
+void serve_write_task_end(struct serve_task *task);
+/* All have: the answer is complete. */
+void serve_write_end(struct serve_job *job);
+
+/* ---- log ---- */
+
+/* One line on standard error for each request: what was asked, the status, tokens and seconds. No texts. */
+
+struct serve_log_line {
+    char method[12], path[64];
+    double begun_s;
+    int status;                /* 0: none was sent */
+};
+
+void serve_log_begin(struct serve_log_line *line, const char *method, const char *path);
+/* job may be NULL; `complete`: all of the answer was sent. Counts it, too. */
+void serve_log_end(const struct serve_log_line *line, struct serve_server *server, const struct serve_job *job,
+                   bool complete);
+/* Something that a request says and nothing is done with: named once in the life of the process, and only so many. */
+void serve_log_ignored(const struct serve_server *server, const char *name);
+/* With --log-prompts: the body of a request. */
+void serve_log_prompt(const struct serve_job *job);
+
+/* ---- links ---- */
+
+/* The connections of peridot serve, from accept to close. A client that does not send its request in time loses its
+ * connection. When there are nearly as many connections as the server can hold, the one that has been idle longest
+ * gives way to a new one, whatever its address (behind a proxy all have the same); one that waits for its answer is not
+ * idle. All functions can be called by any thread. */
+
+enum { SERVE_MAX_CONNECTIONS = 1000 };
+
+struct serve_link;
+
+struct serve_links {
+    pthread_mutex_t lock;
+    struct serve_link *first;
+    uint32_t n_open;           /* those that were not told to end */
+};
+
+void serve_links_init(struct serve_links *links);
+void serve_links_destroy(struct serve_links *links);
+
+/* A connection was accepted. NULL where memory is short: then nobody ends it early. */
+struct serve_link *serve_links_add(struct serve_links *links, int socket);
+/* It is closed. */
+void serve_links_remove(struct serve_links *links, struct serve_link *link);
+/* Whether the client waits for an answer; else it has to send a request. `link` may be NULL. */
+void serve_links_set_waiting(struct serve_links *links, struct serve_link *link, bool waits);
+/* Ends the connections whose clients have owed a request for so long. Called every now and then. */
+void serve_links_tend(struct serve_links *links, double timeout_s);
+
+/* ---- tasks ---- */
+
+/* The tasks of a job: one for each choice of each of its texts, with room for a reply. */
+
+/* All but serve_limit: false, and the job's error, where it is too much or memory is short. */
+
+/* Room for the tasks of so many texts. */
+bool serve_tasks_make(struct serve_job *job, size_t n_texts);
+/* The tasks of the next text: its choices. */
+bool serve_tasks_add(struct serve_job *job, const int32_t *ids, size_t n_ids);
+
+/* What encoding the job's texts may give, and that it ends where nobody waits for it. */
+peridot_encode_limit serve_limit(struct serve_job *job);
+/* Encoding has failed. */
+bool serve_refuse_encoding(struct serve_job *job, const peridot_encode_limit *limit, peridot_status status);
+
+/* Tokens that a turn of a conversation has at least: of its reply, and of the message after it. */
+uint64_t serve_reserve(uint32_t ctx);
+
+/* ---- wire ---- */
+
+/* An interface is how a kind of client speaks: its path, what it asks for, the form of its answers, whole and as
+ * events. Each is a row, in a file wire_*.c of its own, and is listed in read.c; its parameters are those of
+ * params.c and neutral.c that have its bit. */
+
+struct serve_conversation;
+
+#define SERVE_EVENTS "text/event-stream; charset=utf-8"   /* server-sent events */
+
+/* Sets of interfaces. */
+enum {
+    SERVE_SET_CHAT = 1 << SERVE_CHAT, SERVE_SET_COMPLETIONS = 1 << SERVE_COMPLETIONS,
+    SERVE_SET_RESPONSES = 1 << SERVE_RESPONSES, SERVE_SET_EMBEDDINGS = 1 << SERVE_EMBEDDINGS,
+    SERVE_SET_TOKENIZE = 1 << SERVE_TOKENIZE, SERVE_SET_DETOKENIZE = 1 << SERVE_DETOKENIZE,
+    SERVE_SET_MESSAGES = 1 << SERVE_MESSAGES, SERVE_SET_COUNT_TOKENS = 1 << SERVE_COUNT_TOKENS,
+    SERVE_SET_OLLAMA_CHAT = 1 << SERVE_OLLAMA_CHAT, SERVE_SET_GENERATE = 1 << SERVE_GENERATE,
+    SERVE_SET_EMBED = 1 << SERVE_EMBED, SERVE_SET_EMBED_ONE = 1 << SERVE_EMBED_ONE, SERVE_SET_SHOW = 1 << SERVE_SHOW,
+    SERVE_SET_RERANK = 1 << SERVE_RERANK,
+    SERVE_SET_COMPLETION = 1 << SERVE_COMPLETION, SERVE_SET_INFILL = 1 << SERVE_INFILL,
+    SERVE_SET_APPLY_TEMPLATE = 1 << SERVE_APPLY_TEMPLATE,
+    SERVE_SET_OPTIONS = 1 << SERVE_N_APIS,   /* members of Ollama's `options` */
+    SERVE_SET_LLAMA = SERVE_SET_COMPLETION | SERVE_SET_INFILL,   /* llama.cpp's server's own */
+    SERVE_SET_CHATS = SERVE_SET_CHAT | SERVE_SET_APPLY_TEMPLATE,
+    SERVE_SET_WRITES = SERVE_SET_CHATS | SERVE_SET_COMPLETIONS | SERVE_SET_RESPONSES | SERVE_SET_LLAMA,
+    SERVE_SET_OPENAI = SERVE_SET_WRITES | SERVE_SET_EMBEDDINGS | SERVE_SET_RERANK,
+    SERVE_SET_ANTHROPIC = SERVE_SET_MESSAGES | SERVE_SET_COUNT_TOKENS,
+    SERVE_SET_OLLAMA = SERVE_SET_OLLAMA_CHAT | SERVE_SET_GENERATE | SERVE_SET_EMBED | SERVE_SET_EMBED_ONE
+};
+
+struct serve_interface {
+    enum serve_api id;
+    const char *path;          /* of its POST; one that begins with /v1 is found without it, too */
+    enum serve_kind kind;
+    const char *id_prefix;     /* of answers' ids; NULL: they have none */
+    const char *input;         /* the parameter that holds its messages or texts; */
+    const char *schema;        /* and the one that holds a schema */
+    uint32_t n_default;        /* tokens of a reply for which no length was given; 0: as many as fit */
+    const struct serve_error_form *errors;
+    const char *stream_type;   /* Content-Type of a stream; NULL: there are none */
+    const char *ping;          /* what a stream has that nobody reads; NULL: nothing */
+    bool streams, truncates;   /* where a request does not say whether: see serve_job */
+
+    /* Makes the tasks, or puts the answer into `out` where no device is needed for it. False: the job's error says
+     * why. */
+    bool (*read)(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root);
+    /* of a conversation, called by serve_read_conversation: adds its messages */
+    bool (*read_messages)(struct serve_conversation *c, struct serve_job *job, yyjson_val *root);
+
+    /* events of a stream: before all others (NULL: none), more text, more of a thought (NULL: none), after all */
+    void (*begin)(struct serve_job *job);
+    void (*piece)(struct serve_task *task, const char *text, size_t size);
+    void (*thought)(struct serve_task *task, const char *text, size_t size);
+    /* more of the arguments of call i, which is new unless `begun`, and done where `complete` (NULL: none) */
+    void (*call)(struct serve_task *task, size_t i, const char *text, size_t size);
+    void (*end)(struct serve_job *job);
+    /* an answer that is no stream; NULL: `read` wrote it */
+    yyjson_mut_doc *(*body)(struct serve_job *job);
+};
+
+/* Tokens of a job; those of a prompt with several choices count once. */
+struct serve_usage {
+    uint64_t prompt, cached, reply, thought;
+};
+struct serve_usage serve_usage_of(const struct serve_job *job);
+
+/* A server-sent event, of a name or of none. Frees the document. */
+void serve_send_event(struct serve_job *job, const char *name, yyjson_mut_doc *doc);
+/* The document on a line. Frees it. */
+void serve_send_line(struct serve_job *job, yyjson_mut_doc *doc);
+yyjson_mut_val *serve_string(yyjson_mut_doc *doc, const char *text);
+
+/* ---- facts ---- */
+
+/* What the server says of a model, copied from it. */
+
+/* Also chooses the template of conversations; sets `misused` where --think asks for what that lacks. */
+peridot_status serve_facts_read(struct serve_server *server, struct serve_model *served, const peridot_model *model);
+void serve_facts_free(struct serve_model *served);
+
+#endif

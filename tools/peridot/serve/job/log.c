@@ -1,0 +1,190 @@
+#include "../../base/base.h"
+#include "job.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+
+static pthread_mutex_t whole_lines = PTHREAD_MUTEX_INITIALIZER;   /* where one is written in parts */
+
+/* What a client chose to ask for must not forge a line. */
+static void copy(char *to, size_t size, const char *from)
+{
+    size_t i = 0;
+    for (; i + 1 < size && from[i]; i++) {
+        bool plain = from[i] > 32 && from[i] < 127 && from[i] != '"' && from[i] != '\\';
+        to[i] = plain ? from[i] : '?';
+    }
+    to[i] = 0;
+}
+
+void serve_log_begin(struct serve_log_line *line, const char *method, const char *path)
+{
+    line->begun_s = cmd_now();
+    copy(line->method, sizeof line->method, method);
+    copy(line->path, sizeof line->path, path);
+}
+
+static void count_tokens(uint64_t tokens[3], const struct serve_job *job)
+{
+    for (size_t i = 0; job && i < job->n_tasks; i++) {
+        tokens[0] += i % job->n ? 0 : job->tasks[i].n_prompt;
+        tokens[1] += job->tasks[i].n_cached;
+        tokens[2] += job->tasks[i].n_reply;
+    }
+}
+
+void serve_log_end(const struct serve_log_line *line, struct serve_server *server, const struct serve_job *job,
+                   bool complete)
+{
+    static const enum serve_counter counters[] = {[2] = SERVE_REQUESTS_2XX, [4] = SERVE_REQUESTS_4XX,
+                                                  [5] = SERVE_REQUESTS_5XX};
+    uint64_t tokens[3] = {0};
+    double seconds = cmd_now() - line->begun_s;
+    int status = complete ? line->status : 499;   /* as nginx counts clients that went away */
+    int kind = status / 100;
+    count_tokens(tokens, job);
+    serve_count(&server->metrics, !complete ? SERVE_REQUESTS_CLOSED : counters[kind == 4 || kind == 5 ? kind : 2], 1);
+    serve_observe(&server->metrics, SERVE_DURATION, seconds);
+    pthread_mutex_lock(&whole_lines);
+    if (server->args->log_json)
+        fprintf(stderr,
+                "{\"time\": %" PRId64 ", \"method\": \"%s\", \"path\": \"%s\", \"status\": %d, "
+                "\"prompt_tokens\": %" PRIu64 ", \"cached_tokens\": %" PRIu64 ", \"completion_tokens\": %" PRIu64
+                ", \"seconds\": %.3f}\n",
+                (int64_t)time(NULL), line->method, line->path, status, tokens[0], tokens[1], tokens[2], seconds);
+    else
+        fprintf(stderr, "%s %s %d, %" PRIu64 " + %" PRIu64 " tokens (%" PRIu64 " cached), %.3f s\n", line->method,
+                line->path, status, tokens[0], tokens[2], tokens[1], seconds);
+    pthread_mutex_unlock(&whole_lines);
+}
+
+void serve_log_ignored(const struct serve_server *server, const char *name)
+{
+    static char told[128][64];     /* [n_told] */
+    static size_t n_told;
+    char plain[sizeof *told];
+    size_t i = 0;
+    copy(plain, sizeof plain, name);
+    pthread_mutex_lock(&whole_lines);
+    while (i < n_told && strcmp(told[i], plain) != 0) i++;
+    bool is_new = i == n_told && i < sizeof told / sizeof *told;
+    if (is_new) memcpy(told[n_told++], plain, sizeof plain);
+    if (is_new && server->args->log_json)
+        fprintf(stderr, "{\"time\": %" PRId64 ", \"ignored\": \"%s\"}\n", (int64_t)time(NULL), told[i]);
+    else if (is_new) fprintf(stderr, "ignored in a request: %s\n", told[i]);
+    pthread_mutex_unlock(&whole_lines);
+}
+
+void serve_log_prompt(const struct serve_job *job)
+{
+    if (!job->server->args->log_prompts) return;
+    pthread_mutex_lock(&whole_lines);
+    fputs("body: ", stderr);
+    cmd_json_string(stderr, job->body.data, job->body.size);
+    fputc('\n', stderr);
+    pthread_mutex_unlock(&whole_lines);
+}
+
+/* ---- metrics ---- */
+
+struct name {
+    const char *name, *labels, *help;   /* a name's rows follow each other */
+};
+
+static const struct name counters[SERVE_N_COUNTERS] = {
+    [SERVE_REQUESTS_2XX] = {"peridot_requests_total", "{status=\"2xx\"}",
+                            "HTTP requests by the status of their answer; closed: the client went away"},
+    [SERVE_REQUESTS_4XX] = {"peridot_requests_total", "{status=\"4xx\"}", NULL},
+    [SERVE_REQUESTS_5XX] = {"peridot_requests_total", "{status=\"5xx\"}", NULL},
+    [SERVE_REQUESTS_CLOSED] = {"peridot_requests_total", "{status=\"closed\"}", NULL},
+    [SERVE_PROMPT_TOKENS] = {"peridot_prompt_tokens_total", "", "Tokens of prompts that were evaluated"},
+    [SERVE_CACHED_TOKENS] = {"peridot_cached_tokens_total", "", "Tokens of prompts that were in the cache already"},
+    [SERVE_GENERATED_TOKENS] = {"peridot_generated_tokens_total", "", "Tokens that were generated"},
+    [SERVE_DRAFTED_TOKENS] = {"peridot_drafted_tokens_total", "", "Tokens of drafts that were evaluated"},
+    [SERVE_ACCEPTED_TOKENS] = {"peridot_accepted_tokens_total", "", "Tokens of drafts that the model accepted"},
+    [SERVE_PREEMPTIONS] = {"peridot_preemptions_total", "",
+                           "Times that a text left a full cache, to go on later"},
+    [SERVE_LOST_DEVICES] = {"peridot_lost_devices_total", "", "Times that the device was lost"},
+};
+
+static const struct name gauges[SERVE_N_GAUGES] = {
+    [SERVE_WAITING] = {"peridot_waiting", "", "Texts that wait to begin"},
+    [SERVE_RUNNING] = {"peridot_running", "", "Texts that are being read or written"},
+    [SERVE_POSITIONS] = {"peridot_cache_positions", "", "Positions of the key-value cache"},
+    [SERVE_FREE_POSITIONS] = {"peridot_cache_free_positions", "", "Positions of the key-value cache that are free"},
+    [SERVE_KEPT] = {"peridot_kept_sequences", "", "Finished conversations whose prefix is still in the cache"},
+};
+
+static const struct name histograms[SERVE_N_HISTOGRAMS] = {
+    [SERVE_FIRST_TOKEN] = {"peridot_time_to_first_token_seconds", "", "From a request's arrival to its first token"},
+    [SERVE_NEXT_TOKEN] = {"peridot_time_between_tokens_seconds", "", "From a token to the next one"},
+    [SERVE_DURATION] = {"peridot_request_seconds", "", "From a request's headers to the end of its answer"},
+};
+
+static const double bounds[SERVE_N_BUCKETS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                               0.25,  0.5,    1,     2.5,  5,     10,   60};
+
+void serve_count(struct serve_metrics *m, enum serve_counter counter, uint64_t n)
+{
+    pthread_mutex_lock(&m->lock);
+    m->counters[counter] += n;
+    pthread_mutex_unlock(&m->lock);
+}
+
+void serve_gauge_add(struct serve_metrics *m, enum serve_gauge gauge, double change)
+{
+    pthread_mutex_lock(&m->lock);
+    m->gauges[gauge] += change;
+    pthread_mutex_unlock(&m->lock);
+}
+
+double serve_gauge_get(struct serve_metrics *m, enum serve_gauge gauge)
+{
+    pthread_mutex_lock(&m->lock);
+    double value = m->gauges[gauge];
+    pthread_mutex_unlock(&m->lock);
+    return value;
+}
+
+void serve_observe(struct serve_metrics *m, enum serve_histogram histogram, double seconds)
+{
+    size_t i = 0;
+    while (i < SERVE_N_BUCKETS && seconds > bounds[i]) i++;
+    pthread_mutex_lock(&m->lock);
+    m->histograms[histogram].n[i]++;
+    m->histograms[histogram].sum += seconds;
+    pthread_mutex_unlock(&m->lock);
+}
+
+static void put_head(struct serve_buffer *out, const struct name *n, const char *type)
+{
+    if (n->help) serve_print(out, "# HELP %s %s\n# TYPE %s %s\n", n->name, n->help, n->name, type);
+}
+
+static void put_histogram(struct serve_buffer *out, const struct name *name, const struct serve_buckets *b)
+{
+    uint64_t n = 0;
+    put_head(out, name, "histogram");
+    for (size_t i = 0; i < SERVE_N_BUCKETS; i++)
+        serve_print(out, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name->name, bounds[i], n += b->n[i]);
+    n += b->n[SERVE_N_BUCKETS];
+    serve_print(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name->name, n);
+    serve_print(out, "%s_sum %.9g\n%s_count %" PRIu64 "\n", name->name, b->sum, name->name, n);
+}
+
+void serve_put_metrics(struct serve_buffer *out, struct serve_metrics *m)
+{
+    pthread_mutex_lock(&m->lock);
+    const struct serve_metrics now = *m;
+    pthread_mutex_unlock(&m->lock);
+    for (size_t i = 0; i < SERVE_N_COUNTERS; i++) {
+        put_head(out, &counters[i], "counter");
+        serve_print(out, "%s%s %" PRIu64 "\n", counters[i].name, counters[i].labels, now.counters[i]);
+    }
+    for (size_t i = 0; i < SERVE_N_GAUGES; i++) {
+        put_head(out, &gauges[i], "gauge");
+        serve_print(out, "%s %.9g\n", gauges[i].name, now.gauges[i]);
+    }
+    for (size_t i = 0; i < SERVE_N_HISTOGRAMS; i++) put_histogram(out, &histograms[i], &now.histograms[i]);
+}

@@ -1,0 +1,130 @@
+#define _POSIX_C_SOURCE 200809L
+#include "../../base/base.h"
+#include "job.h"
+
+static void *run(void *user)
+{
+    struct serve_workers *w = user;
+    pthread_mutex_lock(&w->lock);
+    while (!w->stop)
+        if (!w->work(w->user)) pthread_cond_wait(&w->changed, &w->lock);
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+peridot_status serve_workers_start(struct serve_workers *w, size_t n, bool (*work)(void *user), void *user)
+{
+    *w = (struct serve_workers){.work = work, .user = user};
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    while (w->n_threads < n && pthread_create(&w->threads[w->n_threads], NULL, run, w) == 0) w->n_threads++;
+    return w->n_threads ? PERIDOT_OK : cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
+}
+
+void serve_workers_stop(struct serve_workers *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->stop = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    for (size_t i = 0; i < w->n_threads; i++) pthread_join(w->threads[i], NULL);
+}
+
+void serve_workers_free(struct serve_workers *w)
+{
+    pthread_mutex_destroy(&w->lock);
+    pthread_cond_destroy(&w->changed);
+}
+
+/* ---- fair ---- */
+
+bool serve_client_is(const struct serve_client *a, const struct serve_client *b)
+{
+    return a->address == b->address && a->key == b->key;
+}
+
+static unsigned count_turns(const struct serve_fair *fair, const struct serve_client *client)
+{
+    unsigned n = 0;
+    for (uint64_t i = 0; i < cmd_min(fair->n_taken, SERVE_FAIR_MEMORY); i++)
+        n += serve_client_is(&fair->last[i], client);
+    return n;
+}
+
+struct serve_fair_choice serve_fair_begin(const struct serve_fair *fair)
+{
+    return (struct serve_fair_choice){.fair = fair, .cheapest = fair->n_taken % 2 == 0};
+}
+
+/* The oldest come first: of equals the first stays. */
+void serve_fair_offer(struct serve_fair_choice *c, void *what, const struct serve_client *client, uint64_t cost)
+{
+    if (cost == SERVE_FAIR_NEVER) return;
+    unsigned taken = count_turns(c->fair, client);
+    if (c->best && (taken > c->taken || (taken == c->taken && (!c->cheapest || cost >= c->cost)))) return;
+    c->best = what;
+    c->taken = taken;
+    c->cost = cost;
+}
+
+void serve_fair_take(struct serve_fair *fair, const struct serve_client *client)
+{
+    fair->last[fair->n_taken++ % SERVE_FAIR_MEMORY] = *client;
+}
+
+struct serve_job *serve_fair_next(struct serve_fair *fair, struct serve_job **list,
+                                  uint64_t (*cost)(const struct serve_job *job, const void *user), const void *user)
+{
+    struct serve_fair_choice choice = serve_fair_begin(fair);
+    for (struct serve_job *job = *list; job; job = job->next)
+        serve_fair_offer(&choice, job, &job->client, cost(job, user));
+    struct serve_job *job = choice.best, **at = list;
+    if (!job) return NULL;
+    while (*at != job) at = &(*at)->next;
+    *at = job->next;
+    job->next = NULL;
+    serve_fair_take(fair, &job->client);
+    return job;
+}
+
+void serve_fair_add(struct serve_job **list, struct serve_job *job)
+{
+    while (*list) list = &(*list)->next;
+    job->next = NULL;
+    *list = job;
+}
+
+/* ---- pings ---- */
+
+/* Streams that have nothing to say, as their prompts wait or are read, say that: clients and what is between give up a
+ * connection that is silent for long. */
+
+void serve_pings_add(struct serve_pings *p, struct serve_job *job)
+{
+    if (!job->api->ping || job->ping_s <= 0) return;
+    pthread_mutex_lock(&p->lock);
+    job->at_ping = &p->first;
+    job->next_ping = p->first;
+    if (p->first) p->first->at_ping = &job->next_ping;
+    p->first = job;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void serve_pings_remove(struct serve_pings *p, struct serve_job *job)
+{
+    pthread_mutex_lock(&p->lock);
+    if (job->at_ping) {
+        *job->at_ping = job->next_ping;
+        if (job->next_ping) job->next_ping->at_ping = job->at_ping;
+    }
+    job->at_ping = NULL;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void serve_pings_tend(struct serve_pings *p, void (*ping)(struct serve_job *job, double now))
+{
+    const double now = cmd_now();
+    pthread_mutex_lock(&p->lock);
+    for (struct serve_job *job = p->first; job; job = job->next_ping) ping(job, now);
+    pthread_mutex_unlock(&p->lock);
+}

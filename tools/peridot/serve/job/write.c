@@ -1,0 +1,82 @@
+#include "job.h"
+
+/* The prompt comes before the reply. */
+static void put_echo(struct serve_job *job)
+{
+    for (size_t i = 0; i < job->n_tasks; i++) {
+        struct serve_task *task = &job->tasks[i];
+        char *text;
+        size_t size;
+        if (peridot_decode(&text, &size, job->vocab, task->tokens, task->n_prompt) != PERIDOT_OK) continue;
+        serve_put(&task->text, text, size);
+        peridot_free(text);
+    }
+}
+
+static void send_thought(struct serve_task *task)
+{
+    size_t sent = task->n_thought_sent, size = task->thought.size - sent;
+    task->n_thought_sent = task->thought.size;
+    const struct serve_interface *api = task->job->api;
+    if (size && api->thought) api->thought(task, task->thought.data + sent, size);
+}
+
+static void send_rest(struct serve_task *task)
+{
+    size_t size = task->text.size - task->n_sent;
+    const char *text = task->text.data ? task->text.data + task->n_sent : "";
+    task->n_sent = task->text.size;
+    task->job->api->piece(task, text, size);
+}
+
+/* Once the calls have begun there is no more text. */
+static void send_calls(struct serve_task *task)
+{
+    const struct serve_interface *api = task->job->api;
+    for (size_t i = 0; i < task->n_calls; i++) {
+        struct serve_call *call = &task->calls[i];
+        size_t sent = call->n_sent, size = call->arguments.size - sent;
+        call->n_sent = call->arguments.size;
+        if (api->call && (size || !call->begun || (call->complete && !call->ended)))
+            api->call(task, i, size ? call->arguments.data + sent : "", size);
+        call->begun = true;
+        call->ended = call->complete;
+    }
+}
+
+void serve_write_begin(struct serve_job *job)
+{
+    if (job->answered) return;
+    job->answered = true;
+    if (job->echo) put_echo(job);
+    if (!job->stream) return;
+    const struct serve_interface *api = job->api;
+    serve_job_begin(job, 200);
+    if (api->begin) api->begin(job);
+    serve_pings_add(&job->server->pings, job);
+}
+
+void serve_write_piece(struct serve_task *task)
+{
+    if (!task->job->stream) return;
+    send_thought(task);
+    if (task->text.size > task->n_sent) send_rest(task);
+    send_calls(task);
+}
+
+void serve_write_task_end(struct serve_task *task)
+{
+    if (!task->job->stream) return;
+    send_thought(task);
+    send_rest(task);
+}
+
+void serve_write_end(struct serve_job *job)
+{
+    struct serve_buffer b = {0};
+    if (job->stream) job->api->end(job);
+    else serve_put_json(&b, job->api->body(job));
+    serve_job_begin(job, 200);
+    serve_job_write(job, &b, true);
+    serve_buffer_free(&b);
+}

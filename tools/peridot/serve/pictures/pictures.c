@@ -1,0 +1,330 @@
+#define _POSIX_C_SOURCE 200809L
+#include "pictures.h"
+#include "pictures_.h"
+#include "../job/job.h"
+
+#include <stdlib.h>
+
+enum { N_THREADS = 4 };        /* of which some may wait for a slow host */
+
+struct serve_images {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    const peridot_model *model;   /* NULL: it is closed */
+    unsigned n_holds;          /* threads that read or use images: it stays open */
+    struct serve_job *jobs;    /* that have images */
+};
+
+struct serve_pictures {
+    struct serve_server *server;
+    struct serve_workers workers;   /* their lock is of what follows */
+    struct serve_job *first;
+    struct serve_fair fair;
+    size_t n_places;           /* jobs whose pictures are in memory, where each takes 10 MB and more */
+};
+
+/* ---- the images of a model ---- */
+
+peridot_status serve_images_create(struct serve_images **out)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out) return cmd_fail_alloc(sizeof **out, "images");
+    pthread_mutex_init(&(*out)->lock, NULL);
+    pthread_cond_init(&(*out)->changed, NULL);
+    return PERIDOT_OK;
+}
+
+void serve_images_free(struct serve_images *images)
+{
+    if (!images) return;
+    pthread_mutex_destroy(&images->lock);
+    pthread_cond_destroy(&images->changed);
+    free(images);
+}
+
+/* As the request says, or the server's own. What is not a request's to say, or no bool, is refused later. */
+static bool is_cropped(const struct serve_job *job)
+{
+    yyjson_val *given = yyjson_obj_get(yyjson_doc_get_root(job->document), "mm_processor_kwargs");
+    given = yyjson_obj_get(given, "do_pan_and_scan");
+    return yyjson_is_bool(given) ? yyjson_get_bool(given) : job->server->args->model.pan_and_scan;
+}
+
+/* What is wrong with it is the request's fault, but for memory. A model that does not see says so of anything. */
+static bool read_image(struct serve_job *job, size_t i, const peridot_model *model)
+{
+    struct serve_picture *p = &job->pictures[i];
+    struct serve_buffer decoded = {0};
+    const struct serve_buffer *data = p->fetched.size ? &p->fetched : &decoded;
+    char name[32];
+    snprintf(name, sizeof name, "image %zu", i + 1);
+    if (job->model->sees && data == &decoded && !serve_picture_data(&decoded, job, name, p->part)) {
+        serve_buffer_free(&decoded);
+        return false;
+    }
+    const peridot_image_params params = {.size = sizeof params, .pan_and_scan = is_cropped(job)};
+    peridot_status status = peridot_image_read(&p->image, model, data->data ? data->data : "", data->size, name,
+                                               &params);
+    serve_buffer_free(&decoded);
+    return status == PERIDOT_OK
+        || serve_refuse(&job->error, status == PERIDOT_ERROR_MEMORY ? 500 : 400,
+                        status == PERIDOT_ERROR_MEMORY ? NULL : "invalid_value", job->api->input, "%s",
+                        peridot_last_error());
+}
+
+static void drop_images(struct serve_job *job)
+{
+    for (size_t i = 0; i < job->n_pictures; i++) {
+        struct serve_picture *p = &job->pictures[i];
+        p->lost = p->lost || p->image;
+        peridot_image_free(p->image);
+        p->image = NULL;
+    }
+}
+
+/* Another thread has the job, and its error. That an image is missing is found when it is held. */
+static void read_again(const struct serve_job *job, const peridot_model *model)
+{
+    struct serve_job reading = {.server = job->server, .model = job->model, .api = job->api, .pictures = job->pictures};
+    for (size_t i = 0; i < job->n_pictures; i++)
+        if (job->pictures[i].lost) job->pictures[i].lost = !read_image(&reading, i, model);
+}
+
+void serve_images_open(struct serve_images *images, const peridot_model *model)
+{
+    pthread_mutex_lock(&images->lock);
+    images->model = model;
+    for (const struct serve_job *job = images->jobs; job; job = job->next_seeing)   /* the device was lost */
+        read_again(job, model);
+    pthread_mutex_unlock(&images->lock);
+}
+
+void serve_images_close(struct serve_images *images)
+{
+    if (!images) return;
+    pthread_mutex_lock(&images->lock);
+    images->model = NULL;
+    while (images->n_holds) pthread_cond_wait(&images->changed, &images->lock);
+    for (struct serve_job *job = images->jobs; job; job = job->next_seeing) drop_images(job);
+    pthread_mutex_unlock(&images->lock);
+}
+
+bool serve_images_used(struct serve_images *images)
+{
+    pthread_mutex_lock(&images->lock);
+    bool used = images->jobs || images->n_holds;
+    pthread_mutex_unlock(&images->lock);
+    return used;
+}
+
+/* The model, which stays open until it is released; NULL: it is closed. */
+static const peridot_model *hold(struct serve_images *images)
+{
+    pthread_mutex_lock(&images->lock);
+    const peridot_model *model = images->model;
+    if (model) images->n_holds++;
+    pthread_mutex_unlock(&images->lock);
+    return model;
+}
+
+/* `job` not NULL: it has images from now on. */
+static void release(struct serve_images *images, struct serve_job *job)
+{
+    pthread_mutex_lock(&images->lock);
+    images->n_holds--;
+    if (job) {
+        job->next_seeing = images->jobs;
+        images->jobs = job;
+    }
+    pthread_cond_broadcast(&images->changed);
+    pthread_mutex_unlock(&images->lock);
+}
+
+/* ---- of a job ---- */
+
+static void free_pictures(struct serve_job *job)
+{
+    if (job->has_images) {
+        pthread_mutex_lock(&job->model->images->lock);
+        struct serve_job **at = &job->model->images->jobs;
+        while (*at != job) at = &(*at)->next_seeing;
+        *at = job->next_seeing;
+        drop_images(job);
+        pthread_mutex_unlock(&job->model->images->lock);
+    }
+    for (size_t i = 0; i < job->n_pictures; i++) serve_buffer_free(&job->pictures[i].fetched);
+    free(job->pictures);
+    job->pictures = NULL;
+    job->n_pictures = 0;
+    struct serve_pictures *t = job->has_place ? job->server->pictures : NULL;   /* NULL at the server's end, too */
+    if (!t) return;
+    pthread_mutex_lock(&t->workers.lock);
+    t->n_places--;
+    pthread_cond_signal(&t->workers.changed);
+    pthread_mutex_unlock(&t->workers.lock);
+}
+
+static bool add_picture(struct serve_job *job, yyjson_val *part)
+{
+    const char *name = job->api->input;
+    if (!job->pictures) job->pictures = calloc(SERVE_MAX_PICTURES, sizeof *job->pictures);
+    if (!job->pictures) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory for images");
+    job->free_pictures = free_pictures;
+    if (job->n_pictures == SERVE_MAX_PICTURES)
+        return serve_refuse(&job->error, 400, "invalid_value", name, "%s has more than %d images", name,
+                            SERVE_MAX_PICTURES);
+    job->pictures[job->n_pictures++].part = part;
+    return true;
+}
+
+/* Those parts of a list that are pictures, or a result with some. */
+static bool find_in(struct serve_job *job, yyjson_val *list)
+{
+    size_t i, n, k, n_parts;
+    yyjson_val *each, *part;
+    yyjson_arr_foreach(list, i, n, each) {
+        if (serve_is_picture(each) && !add_picture(job, each)) return false;
+        if (!yyjson_equals_str(yyjson_obj_get(each, "type"), "tool_result")) continue;
+        yyjson_arr_foreach(yyjson_obj_get(each, "content"), k, n_parts, part) {
+            if (serve_is_picture(part) && !add_picture(job, part)) return false;
+        }
+    }
+    return true;
+}
+
+/* Ollama's list beside a message's text. */
+static bool find_texts(struct serve_job *job, yyjson_val *list)
+{
+    size_t i, n;
+    yyjson_val *each;
+    bool good = !list || yyjson_is_null(list) || yyjson_is_arr(list);
+    yyjson_arr_foreach(list, i, n, each) {
+        good = good && yyjson_is_str(each);
+        if (good && !add_picture(job, each)) return false;
+    }
+    return good || serve_refuse_type(&job->error, "images", "must be a list of base64 texts");
+}
+
+bool serve_job_find_pictures(struct serve_job *job)
+{
+    yyjson_val *root = yyjson_doc_get_root(job->document), *messages, *each;
+    size_t i, n;
+    if (!job->api->read_messages || job->pictures) return true;
+    if (job->api->id == SERVE_GENERATE) return find_texts(job, yyjson_obj_get(root, "images"));
+    if (!find_in(job, yyjson_obj_get(root, "system"))) return false;
+    messages = yyjson_obj_get(root, job->api->input);
+    yyjson_arr_foreach(messages, i, n, each) {
+        if (job->api->id == SERVE_OLLAMA_CHAT && !find_texts(job, yyjson_obj_get(each, "images"))) return false;
+        if (!find_in(job, yyjson_obj_get(each, "content")) || !find_in(job, yyjson_obj_get(each, "output")))
+            return false;
+    }
+    return true;
+}
+
+bool serve_job_hold_images(struct serve_job *job)
+{
+    if (!job->n_pictures) return true;
+    const peridot_model *model = hold(job->model->images);
+    bool all = model != NULL;
+    for (size_t i = 0; i < job->n_pictures && all; i++) all = job->pictures[i].image;
+    if (all) return true;
+    if (model) release(job->model->images, NULL);
+    return serve_refuse(&job->error, 503, NULL, NULL, "the model was closed meanwhile: try again");
+}
+
+void serve_job_release_images(struct serve_job *job)
+{
+    if (job->n_pictures) release(job->model->images, NULL);
+}
+
+/* ---- the threads ---- */
+
+/* The picture itself, where it is elsewhere. */
+static bool fetch(struct serve_job *job, size_t i)
+{
+    char name[32];
+    struct serve_picture *p = &job->pictures[i];
+    if (p->fetched.size || !job->model->sees || !serve_picture_is_remote(p->part)) return true;
+    snprintf(name, sizeof name, "image %zu", i + 1);
+    return serve_picture_data(&p->fetched, job, name, p->part);
+}
+
+/* Reads one picture. False: there is nothing left to do, as all are read, one is wrong, or the model was closed
+ * meanwhile, which the reader finds. */
+static bool read_next(struct serve_job *job)
+{
+    size_t i = job->n_read;
+    if (!serve_job_is_awaited(job) || !fetch(job, i)) return false;
+    const peridot_model *model = hold(job->model->images);
+    if (!model) return false;
+    bool good = read_image(job, i, model);
+    release(job->model->images, good && !job->has_images ? job : NULL);
+    job->has_images = job->has_images || good;
+    job->n_read += good;
+    return good && job->n_read < job->n_pictures;
+}
+
+static bool is_small(const struct serve_job *job) { return job->n_pictures == 1; }
+
+/* A job with its first picture needs a place: there are some for twice as many as may be at work, of which half are for
+ * those of one picture alone. It costs the pictures that are left. */
+static uint64_t cost_of(const struct serve_job *job, const void *user)
+{
+    const struct serve_pictures *t = user;
+    size_t n_parallel = t->server->args->n_parallel, most = is_small(job) ? 2 * n_parallel : n_parallel;
+    if (!job->has_place && t->n_places >= most && !t->server->stopping) return SERVE_FAIR_NEVER;
+    return job->size + (uint64_t)(job->n_pictures - job->n_read) * SERVE_BODY_MAX;
+}
+
+/* A picture, and no more: so jobs take turns, and one with many keeps no other waiting for long. */
+static bool read_one(void *user)
+{
+    struct serve_pictures *t = user;
+    struct serve_job *job = serve_fair_next(&t->fair, &t->first, cost_of, t);
+    if (!job) return false;
+    t->n_places += !job->has_place;
+    job->has_place = true;
+    pthread_mutex_unlock(&t->workers.lock);
+    bool goes_on = read_next(job);
+    if (!goes_on) t->server->give_back(t->server->reader, job);
+    pthread_mutex_lock(&t->workers.lock);
+    if (goes_on) serve_fair_add(&t->first, job);
+    return true;
+}
+
+peridot_status serve_pictures_create(struct serve_pictures **out, struct serve_server *server)
+{
+    struct serve_pictures *t = *out = calloc(1, sizeof *t);
+    if (!t) return cmd_fail_alloc(sizeof *t, "pictures");
+    t->server = server;
+    peridot_status status = serve_workers_start(&t->workers, N_THREADS, read_one, t);
+    if (status == PERIDOT_OK) server->pictures = t;
+    else {
+        serve_pictures_free(t);
+        *out = NULL;
+    }
+    return status;
+}
+
+void serve_pictures_free(struct serve_pictures *t)
+{
+    if (!t) return;
+    serve_workers_stop(&t->workers);
+    for (struct serve_job *job = t->first, *next; job; job = next) {
+        next = job->next;
+        t->server->give_back(t->server->reader, job);
+    }
+    t->server->pictures = NULL;
+    serve_workers_free(&t->workers);
+    free(t);
+}
+
+bool serve_pictures_find(struct serve_pictures *t, struct serve_job *job)
+{
+    if (job->n_read == job->n_pictures || job->error.status) return true;
+    pthread_mutex_lock(&t->workers.lock);
+    serve_fair_add(&t->first, job);
+    pthread_cond_signal(&t->workers.changed);
+    pthread_mutex_unlock(&t->workers.lock);
+    return false;
+}

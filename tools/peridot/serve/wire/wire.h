@@ -1,0 +1,77 @@
+/* What bodies of requests say, by interface, and answers in the words of each: OpenAI's, Anthropic's, Ollama's and
+ * llama-server's. */
+#ifndef PERIDOT_COMMAND_SERVE_WIRE_WIRE_H
+#define PERIDOT_COMMAND_SERVE_WIRE_WIRE_H
+
+#include "../job/job.h"
+
+/* ---- wire ollama models ---- */
+
+/* The pages of Ollama's interface: what GET answers, as http.c calls them. */
+
+int serve_get_tags(struct serve_buffer *out, struct serve_server *server, const char *path);
+int serve_get_ps(struct serve_buffer *out, struct serve_server *server, const char *path);
+int serve_get_version(struct serve_buffer *out, struct serve_server *server, const char *path);
+/* Whatever would change which models there are. */
+int serve_refuse_models(struct serve_buffer *out, struct serve_server *server, const char *path);
+
+/* ---- wire llama ---- */
+
+/* What GET answers as llama.cpp's server does. */
+
+/* As pages.c calls them. */
+int serve_get_props(struct serve_buffer *out, struct serve_server *server, const char *path);
+int serve_get_slots(struct serve_buffer *out, struct serve_server *server, const char *path);
+
+/* ---- params ---- */
+
+/* The parameters of requests: a table of their names, the interfaces that have them, and how each is read. What is
+ * neither in it nor in that of neutral.c, and is no parameter of another interface, is ignored, and named in a
+ * header. */
+
+/* Puts what the body says into the job, but for texts; false: the job's error says what is wrong. */
+bool serve_params_read(struct serve_job *job, yyjson_val *root);
+/* A string without a NUL in it, or NULL and the error. */
+const char *serve_param_text(struct serve_job *job, const char *name, yyjson_val *value);
+
+/* Interfaces, each in its file; serve_interface_get of work.h lists them all. */
+extern const struct serve_interface serve_wire_chat, serve_wire_completions, serve_wire_responses,
+    serve_wire_embeddings, serve_wire_tokenize, serve_wire_detokenize, serve_wire_messages, serve_wire_count_tokens,
+    serve_wire_ollama_chat, serve_wire_generate, serve_wire_embed, serve_wire_embed_one, serve_wire_show,
+    serve_wire_rerank, serve_wire_completion, serve_wire_infill, serve_wire_apply_template;
+
+/* ---- thoughts ---- */
+
+/* Thoughts that go round: a client gives back, with the history, what a reply thought, and the chat template may read
+ * it. What the server says of a thought is sealed, so that it is known again: its mark is a MAC (HMAC-SHA256) by a key
+ * of this process, and the text stands behind it where the client is not shown it. A seal of another server, or of this
+ * one before it was started anew, says nothing: a thought that comes without its text is left out then, and one that
+ * comes with it is taken as it is, as other servers do that sign nothing. A thought whose seal is this process's and
+ * does not fit is not what the model thought: it is left out. None of these is an error, as an agent's conversation
+ * could never go on after it. A seal proves and does not hide. */
+
+struct serve_thoughts {
+    unsigned char key[32];
+    unsigned char name[8];     /* of the key, in each mark */
+};
+
+void serve_thoughts_init(struct serve_thoughts *thoughts);
+
+/* Puts the seal of a text: its mark, and where `whole` the text: all of it is base64. Nothing where memory is short. */
+void serve_thought_seal(struct serve_buffer *out, const struct serve_thoughts *thoughts, yyjson_mut_val *text,
+                        bool whole);
+
+/* The reply ended, for its length, before there was more than a thought. */
+bool serve_thought_is_cut(const struct serve_task *task);
+
+/* What clients give back, put behind what `out` has, with a line between them; nothing of what is left out. False: the
+ * job's error says what is wrong with it. */
+
+/* Anthropic's: {"type": "thinking", "thinking": ..., "signature": ...}, whose text may be empty. */
+bool serve_thought_read_block(struct serve_buffer *out, struct serve_job *job, yyjson_val *block);
+/* Responses': {"type": "reasoning", "summary": [...], "content": [...], "encrypted_content": ...}. */
+bool serve_thought_read_item(struct serve_buffer *out, struct serve_job *job, yyjson_val *item);
+/* OpenRouter's: a list of {"type": "reasoning.text", "text": ...}, summaries, and seals as "data". */
+bool serve_thought_read_details(struct serve_buffer *out, struct serve_job *job, yyjson_val *list);
+
+#endif

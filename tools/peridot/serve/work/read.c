@@ -1,0 +1,236 @@
+#include "../../base/base.h"
+#include "../job/job.h"
+#include "../pictures/pictures.h"
+#include "../wire/wire.h"
+#include "work.h"
+#include "work_.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A long body takes its time, where its client means it badly a second or more: long ones leave threads to others. */
+enum { N_THREADS = 4, MOST_LONG = 2, LONG = 64 << 10 };
+
+struct serve_reader {
+    struct serve_server *server;
+    struct serve_grammars *grammars;
+    struct serve_pictures *pictures;
+    struct serve_workers workers;   /* their lock is of what follows */
+    struct serve_job *first;
+    struct serve_fair fair;
+    unsigned n_long;           /* long bodies at work */
+};
+
+/* ---- a job ---- */
+
+static void set_defaults(struct serve_job *job)
+{
+    const char *prefix = job->api->id_prefix;
+    uint64_t random;
+    cmd_random_bytes(&random, sizeof random);
+    snprintf(job->id, sizeof job->id, "%s%016" PRIx64, prefix ? prefix : "", random);
+    job->n = 1;
+    job->stream = job->api->streams;
+    job->truncates = job->api->truncates;
+    job->think = job->server->args->think;
+    job->stores = true;
+}
+
+/* An adapter of the first model is as good as a model; that answers, without any, where the name is that of none. */
+static void choose_model(struct serve_job *job)
+{
+    yyjson_val *root = yyjson_doc_get_root(job->document), *name = yyjson_obj_get(root, "model");
+    if (!name && job->api->id == SERVE_SHOW) name = yyjson_obj_get(root, "name");
+    const char *text = yyjson_is_str(name) ? yyjson_get_str(name) : "";
+    const struct serve_model *m = serve_models_get(job->server, text);
+    const peridot_adapter *adapter = m ? NULL : serve_models_get_adapter(job->server, text);
+    if (m) job->model = m;
+    if (!adapter) return;
+    job->adapter = adapter->name;
+    job->adapters[job->n_adapters++] = *adapter;
+}
+
+/* /completions is llama.cpp's own where it is asked for by that server's name of the length, and OpenAI's else, whose
+ * clients are often given a base URL without its /v1. */
+static void choose_interface(struct serve_job *job)
+{
+    yyjson_val *root = yyjson_doc_get_root(job->document);
+    if (job->bare && job->api->id == SERVE_COMPLETIONS && yyjson_obj_get(root, "n_predict")
+        && !yyjson_obj_get(root, "max_tokens"))
+        job->api = serve_interface_get(SERVE_COMPLETION);
+}
+
+static bool parse(struct serve_job *job)
+{
+    yyjson_read_err error;
+    if (job->document) return true;
+    job->document = yyjson_read_opts(job->body.data ? job->body.data : (char *)"", job->body.size, 0, NULL, &error);
+    if (!job->document)
+        return serve_refuse(&job->error, 400, "invalid_json", NULL, "the body is not JSON: %s at byte %zu", error.msg,
+                            error.pos);
+    choose_interface(job);
+    set_defaults(job);
+    choose_model(job);
+    return serve_stored_continue(job);
+}
+
+bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab)
+{
+    if (!parse(job)) return false;
+    yyjson_val *root = yyjson_doc_get_root(job->document);
+    uint64_t random;
+    cmd_random_bytes(&random, sizeof random);
+    job->sampling = job->model->sampling;
+    job->sampling.size = sizeof job->sampling;
+    job->sampling.seed = random & UINT32_MAX;
+    if (!serve_params_read(job, root)) return false;
+    bool needs_head = serve_kind_writes(job->kind) || job->kind == SERVE_SCORES;
+    if (needs_head && job->model->only_embeds)
+        return serve_refuse(&job->error, 400, "unsupported_parameter", "model",
+                            "%s is an embedding model: it writes no text, and has /v1/embeddings",
+                            job->model->id);
+    return job->api->read(out, job, vocab, root);
+}
+
+static void answer(struct serve_job *job, const struct serve_buffer *out)
+{
+    serve_job_begin(job, 200);
+    serve_job_write(job, out, true);
+}
+
+/* The job goes to the engine; one that needs no device, or has failed, ends here. A stream that has begun can have no
+ * status of an error any more: where there may be too many jobs, the engine begins it. */
+static void pass_on(struct serve_server *s, struct serve_job *job, const struct serve_buffer *out)
+{
+    if (!job->error.status && !out->size) {
+        if (s->n_jobs <= s->args->n_parallel + s->args->n_queue) serve_write_begin(job);
+        serve_engine_add(job->model->engine, job);
+        return;
+    }
+    if (job->error.status) serve_job_fail(job);
+    else answer(job, out);
+    s->n_jobs--;
+    serve_job_drop(job);
+}
+
+static void pass_compiled(void *user, struct serve_job *job) { pass_on(user, job, &(struct serve_buffer){0}); }
+
+static void take(struct serve_reader *r, struct serve_job *job)
+{
+    struct serve_buffer out = {0};
+    if (!job->document) serve_log_prompt(job);   /* not when it comes back */
+    bool awaited = !job->is_long || serve_job_is_awaited(job);   /* others are read as fast as that is looked up */
+    bool good = !job->error.status && awaited && parse(job) && serve_job_find_pictures(job);
+    serve_buffer_free(&job->body);
+    if (good && !serve_engine_set_vocab(job->model->engine, job)) return;
+    if (good && !serve_pictures_find(r->pictures, job)) return;
+    good = good && serve_read_body(&out, job, job->vocab);
+    if (!good || out.size || serve_grammars_find(r->grammars, job)) pass_on(r->server, job, &out);
+    serve_buffer_free(&out);
+}
+
+/* ---- the threads ---- */
+
+static uint64_t cost_of(const struct serve_job *job, const void *user)
+{
+    const struct serve_reader *r = user;
+    return job->is_long && r->n_long == MOST_LONG ? SERVE_FAIR_NEVER : job->size;
+}
+
+static bool take_one(void *user)
+{
+    struct serve_reader *r = user;
+    struct serve_job *job = serve_fair_next(&r->fair, &r->first, cost_of, r);
+    if (!job) return false;
+    bool took_long = job->is_long;   /* the job may be gone later */
+    r->n_long += took_long;
+    pthread_mutex_unlock(&r->workers.lock);
+    take(r, job);
+    pthread_mutex_lock(&r->workers.lock);
+    r->n_long -= took_long;
+    if (took_long) pthread_cond_signal(&r->workers.changed);
+    return true;
+}
+
+peridot_status serve_reader_create(struct serve_reader **out, struct serve_server *server)
+{
+    struct serve_reader *r = calloc(1, sizeof *r);
+    *out = NULL;
+    if (!r) return cmd_fail_alloc(sizeof *r, "reader");
+    r->server = server;
+    server->give_back = serve_reader_return;
+    peridot_status status = serve_grammars_create(&r->grammars, pass_compiled, server);
+    if (status == PERIDOT_OK) status = serve_pictures_create(&r->pictures, server);
+    if (status == PERIDOT_OK) status = serve_workers_start(&r->workers, N_THREADS, take_one, r);
+    if (status == PERIDOT_OK) {
+        *out = r;
+        return status;
+    }
+    serve_pictures_free(r->pictures);
+    serve_grammars_free(r->grammars);
+    free(r);
+    return status;
+}
+
+void serve_reader_free(struct serve_reader *r)
+{
+    if (!r) return;
+    serve_workers_stop(&r->workers);
+    serve_grammars_free(r->grammars);
+    serve_pictures_free(r->pictures);   /* which gives jobs back */
+    while (r->first) {
+        struct serve_job *job = r->first;
+        r->first = job->next;
+        serve_refuse(&job->error, 503, NULL, NULL, "the server is shutting down");
+        serve_job_fail(job);
+        r->server->n_jobs--;
+        serve_job_drop(job);
+    }
+    serve_workers_free(&r->workers);
+    free(r);
+}
+
+void serve_reader_return(struct serve_reader *r, struct serve_job *job)
+{
+    pthread_mutex_lock(&r->workers.lock);
+    serve_fair_add(&r->first, job);
+    pthread_cond_signal(&r->workers.changed);
+    pthread_mutex_unlock(&r->workers.lock);
+}
+
+bool serve_reader_add(struct serve_reader *r, struct serve_job *job)
+{
+    const struct serve_args *args = r->server->args;
+    job->size = job->body.size;
+    pthread_mutex_lock(&r->workers.lock);
+    bool is_long = job->size > LONG;   /* others are read first, and the engine refuses those that are too many */
+    bool room = !is_long || r->server->n_long < args->n_parallel + args->n_queue;
+    if (room) {
+        job->is_long = is_long;
+        r->server->n_long += is_long;
+        r->server->n_jobs++;
+        serve_fair_add(&r->first, job);
+        pthread_cond_signal(&r->workers.changed);
+    }
+    pthread_mutex_unlock(&r->workers.lock);
+    return room;
+}
+
+/* ---- interfaces ---- */
+
+const struct serve_interface *serve_interface_get(enum serve_api id)
+{
+    static const struct serve_interface *const all[SERVE_N_APIS] = {
+        [SERVE_CHAT] = &serve_wire_chat, [SERVE_COMPLETIONS] = &serve_wire_completions,
+        [SERVE_RESPONSES] = &serve_wire_responses, [SERVE_EMBEDDINGS] = &serve_wire_embeddings,
+        [SERVE_TOKENIZE] = &serve_wire_tokenize, [SERVE_DETOKENIZE] = &serve_wire_detokenize,
+        [SERVE_MESSAGES] = &serve_wire_messages, [SERVE_COUNT_TOKENS] = &serve_wire_count_tokens,
+        [SERVE_OLLAMA_CHAT] = &serve_wire_ollama_chat, [SERVE_GENERATE] = &serve_wire_generate,
+        [SERVE_EMBED] = &serve_wire_embed, [SERVE_EMBED_ONE] = &serve_wire_embed_one, [SERVE_SHOW] = &serve_wire_show,
+        [SERVE_RERANK] = &serve_wire_rerank, [SERVE_COMPLETION] = &serve_wire_completion,
+        [SERVE_INFILL] = &serve_wire_infill, [SERVE_APPLY_TEMPLATE] = &serve_wire_apply_template,
+        [SERVE_LIST_TOOLS] = &serve_wire_list_tools, [SERVE_CALL_TOOL] = &serve_wire_call_tool,
+    };
+    return all[id];
+}

@@ -1,0 +1,84 @@
+/* The threads that do jobs: readers, those that compile grammars, the engine, which alone uses the
+ * models, and those that call tools. */
+#ifndef PERIDOT_COMMAND_SERVE_WORK_WORK_H
+#define PERIDOT_COMMAND_SERVE_WORK_WORK_H
+
+#include "../job/job.h"
+
+/* ---- engine ---- */
+
+/* The engine: one thread that owns the model and its session, submits the tasks as requests, by turns of their clients
+ * (work_.h), and runs the session. Who shares a prefix and who makes room in the cache is the session's business.
+ * When the device is lost, the model is opened again and all tasks are submitted anew, with what they have written. The
+ * model is opened when its first job comes, and closed after --idle or when another one needs the memory. */
+
+/* Begins; opens the first model at once, and others when they are needed. */
+peridot_status serve_engine_create(struct serve_engine **out, struct serve_server *server,
+                                   struct serve_model *served);
+/* Ends what is at work after the present step, with status 503. */
+void serve_engine_stop(struct serve_engine *engine);
+/* The same, and waits for the thread. NULL is allowed. */
+void serve_engine_join(struct serve_engine *engine);
+/* Closes the model, when the threads that use the engine have ended. NULL is allowed. */
+void serve_engine_free(struct serve_engine *engine);
+
+/* Takes over an ownership of a job that has tasks. */
+void serve_engine_add(struct serve_engine *engine, struct serve_job *job);
+/* Seconds that the present step has taken so far. */
+double serve_engine_step_s(const struct serve_engine *engine);
+
+/* Gives a job the tokenizer that its body is read by: that stays when the model is unloaded. False: the model was never
+ * open, or is not while the job has pictures; the engine takes the job over, opens the model and gives the job back to
+ * the reader. */
+bool serve_engine_set_vocab(struct serve_engine *engine, struct serve_job *job);
+
+/* Seconds without a task; -1: it has one, or no model. */
+double serve_engine_idle_s(struct serve_engine *engine);
+/* Waits until the model is closed; false: it has become busy. */
+bool serve_engine_unload(struct serve_engine *engine);
+
+/* ---- tools ---- */
+
+/* The tools of --tools, which the page lets a model call. A tool may take long, so calls have threads of their own:
+ * neither HTTP nor replies wait for them. Calls at one server come one after another, others run at the same time. A
+ * call ends early when its connection is closed, or the server ends. */
+
+enum { SERVE_CALL_MAX = 1 << 20 };   /* bytes of a request */
+
+/* With the toolbox of the server. */
+peridot_status serve_tools_create(struct serve_tools **out, struct serve_server *server);
+/* Ends the calls, with status 503. NULL is allowed, here and below. */
+void serve_tools_stop(struct serve_tools *tools);
+void serve_tools_free(struct serve_tools *tools);
+
+/* Takes over an ownership of a job whose interface is of the kind SERVE_TOOLS; false: it does not, and the job's error
+ * says why. */
+bool serve_tools_add(struct serve_tools *tools, struct serve_job *job);
+/* Whether a call is to end early; asked by its thread. */
+bool serve_tools_ends(const struct serve_tools *tools, struct serve_job *job);
+
+/* Their interfaces. */
+extern const struct serve_interface serve_wire_list_tools, serve_wire_call_tool;
+
+/* ---- read ---- */
+
+/* The reader: threads that make tasks of bodies, so that neither connections nor the device wait for JSON and
+ * tokenizing. Bodies go by turns (job.h), and long ones leave threads to others. It answers what needs no device, and
+ * hands pictures and schemas to threads of their own (pictures.h, work_.h). */
+
+peridot_status serve_reader_create(struct serve_reader **out, struct serve_server *server);
+/* Refuses what is still waiting. NULL is allowed. */
+void serve_reader_free(struct serve_reader *reader);
+/* Takes over an ownership of the job, whose body is complete; false: too many wait already. */
+bool serve_reader_add(struct serve_reader *reader, struct serve_job *job);
+/* The same for a job that waited for its model to be loaded, for which there is always room. */
+void serve_reader_return(struct serve_reader *reader, struct serve_job *job);
+
+/* Makes the tasks of a job from its body, or puts the answer into `out` where no device is needed for it. False: the
+ * job's error says why. */
+bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab);
+
+/* The one table of interfaces. */
+const struct serve_interface *serve_interface_get(enum serve_api id);
+
+#endif

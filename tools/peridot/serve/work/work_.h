@@ -1,0 +1,79 @@
+
+#ifndef PERIDOT_COMMAND_SERVE_WORK_WORK_PRIVATE_H
+#define PERIDOT_COMMAND_SERVE_WORK_WORK_PRIVATE_H
+
+#include "../job/job.h"
+#include "work.h"
+
+/* ---- requests ---- */
+
+/* A task as a request of the library: what it asks for, and what comes out of it, token by token, on the thread of the
+ * engine. */
+
+/* From the task's tokens, which are a prompt and what was written before a device was lost. */
+peridot_status serve_request_submit(struct serve_task *task, peridot_session *session, peridot_session *draft_session);
+/* Frees the request, if there is one, and counts what it did. */
+void serve_request_end(struct serve_task *task);
+/* The stop text that ended it; NULL: none. A reply of the greatest length may end with one, too. */
+const char *serve_request_find_stop(const struct serve_task *task);
+
+/* ---- rows ---- */
+
+/* Rows that the model hands out: logits, from which probabilities of tokens and scores of documents come, and hidden
+ * states, which are pooled to vectors. */
+
+/* Each is a peridot_row for a request whose `user` is the task. */
+
+/* Of an embedding: pools the hidden states of the prompt to the task's vector. */
+bool serve_take_hidden(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);
+/* How a job's vectors are pooled: MEAN, LAST or CLS. */
+peridot_pool serve_pool_of(const struct serve_job *job);
+/* After the last row: what was pooled becomes the task's vector. False, with the job's error: memory is short. */
+bool serve_finish_vector(struct serve_task *task, const peridot_model *model);
+/* The score of the task's document. */
+bool serve_take_score(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);
+/* Of a prompt with echo: adds the probabilities of its tokens. */
+bool serve_take_prompt_logits(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);
+/* Keeps the row for the token that is drawn next. */
+bool serve_take_logits(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);
+/* That token: its probability in the row, and the likeliest ones'. */
+void serve_take_token(struct serve_task *task, int32_t token);
+
+/* ---- admission ---- */
+
+/* Which of an engine's tasks are at work. The others wait here and not in the session, whose order is that of arrival:
+ * so clients take turns (job.h), whoever sends a thousand requests has his own wait, and where too many do, those that
+ * are refused are of the client who has most. A short text need not wait until a long one is written: one gives way and
+ * goes on later from its tokens, to the same text, as it does where a device was lost. The engine's thread calls all of
+ * these. */
+
+struct serve_admission {
+    struct serve_fair fair;
+    uint32_t n_parallel;       /* tasks at work, at most */
+};
+
+/* Refuses the dearest waiting jobs of the clients who have most, as far as there are more than n_most. */
+void serve_admission_limit(const struct serve_task *tasks, size_t n_most);
+/* The task that is to be submitted next; NULL: none. Another one may have to give way, and waits again. */
+struct serve_task *serve_admission_next(struct serve_admission *a, struct serve_task *tasks);
+
+/* ---- grammars ---- */
+
+/* The grammars of requests. A schema may take half a second to compile, so that is done on threads of its own: neither
+ * the reader nor the engine waits for it. How long one takes is not to be seen in its text. So each is tried with a
+ * little of the work that it may take, which is enough for most; those that need more wait for each other, and leave a
+ * thread to tries. In both lines it goes by turns (job.h). Clients send the same schema again and again: the last ones
+ * are kept, those that were refused as well. */
+
+struct serve_grammars;
+
+/* Hands a job on, which has its grammar now, or an error; on one of the threads. */
+typedef void (*serve_grammar_done)(void *user, struct serve_job *job);
+
+peridot_status serve_grammars_create(struct serve_grammars **out, serve_grammar_done done, void *user);
+/* What still waits gets an error. NULL is allowed. */
+void serve_grammars_free(struct serve_grammars *grammars);
+/* True: the job has its grammar, or an error, or needs none. False: `done` will get it. Its vocab is set. */
+bool serve_grammars_find(struct serve_grammars *grammars, struct serve_job *job);
+
+#endif
