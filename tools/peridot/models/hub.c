@@ -171,7 +171,7 @@ static void encode_address(char out[URL_SIZE], const char *text, bool slashes)
 struct answer {
     struct hub *hub;
     char *text;
-    size_t size;
+    size_t size, capacity;
 };
 
 static peridot_status take_answer(void *user, const void *data, size_t size, bool from_begin)
@@ -181,10 +181,9 @@ static peridot_status take_answer(void *user, const void *data, size_t size, boo
     if (size > MAX_LIST - a->hub->n_listed)
         return cmd_fail(PERIDOT_ERROR_IO, "%s: the list of the files of %s has more than %d bytes", a->hub->endpoint,
                         a->hub->repo, MAX_LIST);
-    char *longer = realloc(a->text, a->size + size);
-    if (!longer) return cmd_fail_alloc(a->size + size, "answer");
-    memcpy(longer + a->size, data, size);
-    a->text = longer, a->size += size, a->hub->n_listed += size;
+    CMD_TRY(cmd_array_reserve(&a->text, &a->capacity, a->size, size, 1, "answer"));
+    if (size) memcpy(a->text + a->size, data, size);
+    a->size += size, a->hub->n_listed += size;
     return PERIDOT_OK;
 }
 
@@ -235,12 +234,7 @@ static peridot_status add_file(struct hub *hub, yyjson_val *row)
     if (!type || strcmp(type, "file") != 0) return PERIDOT_OK;
     if (!is_safe_path(path) || !is_hash(hash, lfs ? 64 : 40) || !yyjson_is_uint(size)) return PERIDOT_OK;
     if (hub->n == MAX_FILES) return cmd_fail(PERIDOT_ERROR_FORMAT, "%s has more than %d files", hub->repo, MAX_FILES);
-    if (hub->n == hub->capacity) {
-        size_t capacity = 2 * hub->capacity + 64;
-        struct hub_file *files = realloc(hub->files, capacity * sizeof *files);
-        if (!files) return cmd_fail_alloc(capacity * sizeof *files, "list of files");
-        hub->files = files, hub->capacity = capacity;
-    }
+    CMD_TRY(cmd_array_reserve(&hub->files, &hub->capacity, hub->n, 1, sizeof *hub->files, "list of files"));
     struct hub_file *file = &hub->files[hub->n];
     *file = (struct hub_file){.path = strdup(path), .size = yyjson_get_uint(size), .is_large = lfs != NULL};
     if (!file->path) return cmd_fail_alloc(strlen(path), "list of files");

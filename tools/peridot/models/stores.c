@@ -99,13 +99,7 @@ bool cmd_vision_is_named(const char *path)
 static peridot_status add_model(struct cmd_model_list *list, const char *store, const char *name, const char *path,
                                 uint64_t size)
 {
-    if (list->n == list->capacity) {
-        size_t capacity = 2 * list->capacity + 16;
-        struct cmd_model_file *items = realloc(list->items, capacity * sizeof *items);
-        if (!items) return cmd_fail_alloc(capacity * sizeof *items, "list of models");
-        list->items = items;
-        list->capacity = capacity;
-    }
+    CMD_TRY(cmd_array_reserve(&list->items, &list->capacity, list->n, 1, sizeof *list->items, "list of models"));
     struct cmd_model_file file = {strdup(name), strdup(path), store, size};
     list->items[list->n++] = file;
     return file.name && file.path ? PERIDOT_OK : cmd_fail_alloc(strlen(name) + strlen(path), "list of models");
