@@ -383,7 +383,7 @@ peridot_status reports_add_file(struct reports *list, const char *path)
 
 struct names {
     char **at;
-    size_t n;
+    size_t n, capacity;
 };
 
 static int by_name(const void *left, const void *right)
@@ -394,12 +394,11 @@ static int by_name(const void *left, const void *right)
 static peridot_status add_name(struct names *names, const char *folder, const char *name)
 {
     size_t size = strlen(folder) + strlen(name) + 2;
-    char **at = realloc(names->at, (names->n + 1) * sizeof *at);
-    if (!at) return cmd_fail_alloc((names->n + 1) * sizeof *at, "names of reports");
-    names->at = at;
-    at[names->n] = malloc(size);
-    if (!at[names->n]) return cmd_fail_alloc(size, "name of a report");
-    snprintf(at[names->n++], size, "%s/%s", folder, name);
+    CMD_TRY(cmd_array_reserve(&names->at, &names->capacity, names->n, 1, sizeof *names->at, "names of reports"));
+    char *path = names->at[names->n] = malloc(size);
+    if (!path) return cmd_fail_alloc(size, "name of a report");
+    snprintf(path, size, "%s/%s", folder, name);
+    names->n++;
     return PERIDOT_OK;
 }
 
@@ -443,10 +442,8 @@ peridot_status reports_create(struct reports **out)
 peridot_status reports_append(struct report **out, struct reports *list)
 {
     *out = NULL;
-    struct report **at = realloc(list->at, (list->n + 1) * sizeof *at);
-    if (!at) return cmd_fail_alloc((list->n + 1) * sizeof *at, "reports");
-    list->at = at;
-    *out = list->at[list->n] = calloc(1, sizeof **at);
+    CMD_TRY(cmd_array_reserve(&list->at, &list->capacity, list->n, 1, sizeof *list->at, "reports"));
+    *out = list->at[list->n] = calloc(1, sizeof **out);
     if (!*out) return cmd_fail_alloc(sizeof **out, "report");
     list->n++;
     return PERIDOT_OK;

@@ -108,7 +108,7 @@ struct report {
 
 struct reports {
     struct report **at;          /* [n] */
-    size_t n;
+    size_t n, capacity;
 };
 
 /* read.c: a new report at the end, all zero. */
