@@ -72,6 +72,15 @@ class Hub(http.server.BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
+    def answer_in_pieces(self, body, **headers):
+        """The client sees each chunk by itself."""
+        self.send_response(200)
+        for name, value in {"Transfer-Encoding": "chunked", **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        for piece in (body[:len(body) // 2], body[len(body) // 2:], b""):
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+
     def answer_for_ever(self, status, **headers):
         """Until the client has enough."""
         self.send_response(status)
@@ -151,7 +160,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
         if repo.endswith("/circular"):
             headers["Link"] = '<http://127.0.0.1:%d%s>; rel="next"' % (ports["hub"], self.path)
             rows = []
-        self.answer(200, json.dumps(rows[begin:begin + 4]).encode(), **headers)
+        self.answer_in_pieces(json.dumps(rows[begin:begin + 4]).encode(), **headers)
 
     def resolve(self, repo, revision, path):
         if not self.may(repo, True):
