@@ -14,7 +14,10 @@
 #include "serve/job/job.h"
 
 #include <pthread.h>   /* ThreadSanitizer knows no threads.h */
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { N_THREADS = 4, N_PICTURES = 3, N_ROUNDS = 200, SIDE = 24, N_JOBS = 200, N_PARALLEL = 2 };
@@ -127,71 +130,87 @@ static void test_session(void **state)
 
 /* ---- peridot serve ---- */
 
-/* Jobs that the threads of pictures gave back. */
-struct serve_reader {
+/* The threads that jobs come to from those that this is about, and the engine's, which opens the model again. */
+static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct serve_job *first;
+    struct serve_queue queue;
     size_t n_left, n_seen;         /* jobs that have no answer yet; answers that saw all images */
-};
+} reader = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static const struct serve_args args = {.n_parallel = N_PARALLEL};
-static struct serve_server server = {.args = &args};
-static struct serve_reader reader = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+static struct serve_stage_row stages[SERVE_N_STAGES];
+static struct serve_server server = {.args = &args, .stages = stages};
 
-static void give_back(struct serve_reader *r, struct serve_job *job)
+static struct serve_queue *reader_queue(const struct serve_job *job)
 {
-    pthread_mutex_lock(&r->lock);
-    job->next = r->first;
-    r->first = job;
-    pthread_cond_signal(&r->changed);
-    pthread_mutex_unlock(&r->lock);
+    (void)job;
+    return &reader.queue;
 }
 
-static struct serve_job *take(struct serve_reader *r)
+static struct serve_job *take(void)
 {
-    pthread_mutex_lock(&r->lock);
-    while (!r->first && r->n_left) pthread_cond_wait(&r->changed, &r->lock);
-    struct serve_job *job = r->first;
-    if (job) r->first = job->next;
-    pthread_mutex_unlock(&r->lock);
+    struct serve_job *job = NULL;
+    pthread_mutex_lock(&reader.lock);
+    while (reader.n_left && !(job = reader.queue.first)) pthread_cond_wait(&reader.changed, &reader.lock);
+    if (job) reader.queue.first = job->next;
+    pthread_mutex_unlock(&reader.lock);
     return job;
 }
 
+static void end_job(struct serve_job *job, bool sees)
+{
+    assert_true(sees || job->error.status == 503 || job->error.status == 400);
+    serve_job_drop(job);
+    pthread_mutex_lock(&reader.lock);
+    reader.n_left--;
+    reader.n_seen += sees;
+    pthread_cond_broadcast(&reader.changed);
+    pthread_mutex_unlock(&reader.lock);
+}
+
+static void fail_job(struct serve_job *job) { end_job(job, false); }
+
 /* The prompt is made, and the answer sent: whoever comes last frees the images. */
-static void answer(struct serve_reader *r, struct serve_job *job)
+static void answer(struct serve_job *job)
 {
     size_t n;
+    usleep(200);
     bool sees = !job->error.status && serve_job_hold_images(job);
     if (sees) usleep(200);
     for (size_t i = 0; sees && i < job->n_pictures; i++)
         assert_true(peridot_image_ids(job->pictures[i].image, &n)[0] < -1 && n > 0);
     if (sees) serve_job_release_images(job);
-    else assert_true(job->error.status == 503 || job->error.status == 400);
-    serve_job_drop(job);
-    pthread_mutex_lock(&r->lock);
-    r->n_left--;
-    r->n_seen += sees;
-    pthread_cond_broadcast(&r->changed);
-    pthread_mutex_unlock(&r->lock);
+    end_job(job, sees);
 }
 
 /* Where the model was closed meanwhile, pictures are read once more. */
 static void *read_jobs(void *user)
 {
-    struct serve_reader *r = user;
-    for (struct serve_job *job; (job = take(r));) {
-        if (job->has_images) usleep(200);
-        if (serve_pictures_find(server.pictures, job)) answer(r, job);
+    (void)user;
+    for (struct serve_job *job; (job = take());) {
+        serve_act_as(stages[job->stage].owner);
+        serve_job_step(job);
     }
     return NULL;
 }
 
-static bool has_jobs(struct serve_reader *r)
+static void use_stages(void)
 {
-    pthread_mutex_lock(&r->lock);
-    bool has = r->n_left > 0;
-    pthread_mutex_unlock(&r->lock);
+    memcpy(stages, serve_stages, sizeof stages);
+    stages[SERVE_READING] = (struct serve_stage_row){SERVE_READER, reader_queue, serve_engine_pass,
+                                                     1 << SERVE_PICTURES | 1 << SERVE_DONE};
+    stages[SERVE_RETURNED] = (struct serve_stage_row){SERVE_READER, reader_queue, answer, 0};
+    stages[SERVE_LOADING].queue = reader_queue;
+    stages[SERVE_DONE].step = fail_job;
+    serve_queue_init(&reader.queue, &reader.lock, &reader.changed);
+}
+
+static bool has_jobs(void)
+{
+    pthread_mutex_lock(&reader.lock);
+    bool has = reader.n_left > 0;
+    pthread_mutex_unlock(&reader.lock);
     return has;
 }
 
@@ -200,7 +219,7 @@ static void *reopen(void *user)
 {
     static const peridot_model blind = {.tower_error = "it does not see"};
     struct serve_images *images = user;
-    for (int i = 0; has_jobs(&reader); i++) {
+    for (int i = 0; has_jobs(); i++) {
         serve_images_close(images);
         serve_images_open(images, i % 2 ? &model : &blind);
         serve_images_used(images);
@@ -251,9 +270,10 @@ static void answer_jobs(struct serve_images *images, bool reopens)
     reader.n_seen = 0;
     serve_images_open(images, &model);
     for (size_t i = 0; i < N_THREADS; i++)
-        assert_int_equal(pthread_create(&readers[i], NULL, read_jobs, &reader), 0);
+        assert_int_equal(pthread_create(&readers[i], NULL, read_jobs, NULL), 0);
     if (reopens) assert_int_equal(pthread_create(&engine, NULL, reopen, images), 0);
-    for (size_t i = 0; i < N_JOBS; i++) give_back(&reader, make_job(i));
+    serve_act_as(SERVE_CONNECTION);
+    for (size_t i = 0; i < N_JOBS; i++) serve_job_to(make_job(i), SERVE_READING);
     for (size_t i = 0; i < N_THREADS; i++) pthread_join(readers[i], NULL);
     if (reopens) pthread_join(engine, NULL);
     serve_images_close(images);
@@ -270,8 +290,7 @@ static void test_serve(void **state)
     assert_int_equal(serve_images_create(&images), PERIDOT_OK);
     server.models[0].sees = true;
     server.models[0].images = images;
-    server.reader = &reader;
-    server.give_back = give_back;
+    use_stages();
     assert_int_equal(serve_pictures_create(&pictures, &server), PERIDOT_OK);
     answer_jobs(images, false);
     answer_jobs(images, true);
@@ -343,32 +362,25 @@ static void test_limit(void **state)
 
 /* ---- grammars that are kept ---- */
 
-static struct serve_job *compiled;
-static pthread_mutex_t compiled_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t compiled_one = PTHREAD_COND_INITIALIZER;
-
-static void take_compiled(void *user, struct serve_job *job)
+static struct serve_job *take_compiled(void)
 {
-    (void)user;
-    pthread_mutex_lock(&compiled_lock);
-    compiled = job;
-    pthread_cond_signal(&compiled_one);
-    pthread_mutex_unlock(&compiled_lock);
+    reader.n_left = 1;
+    return take();
 }
 
 /* Whether it was kept; else it is compiled now. */
-static bool is_kept(struct serve_grammars *g, size_t model_index, const peridot_vocab *vocab, const char *schema)
+static bool is_kept(size_t model_index, const peridot_vocab *vocab, const char *schema)
 {
     struct serve_job *job = serve_job_new(&server, serve_interface_get(SERVE_CHAT));
     assert_non_null(job);
     job->model = &server.models[model_index];
     job->vocab = peridot_vocab_ref(vocab);
     job->schema = pd_string_copy(schema);
-    bool kept = serve_grammars_find(g, job);
-    pthread_mutex_lock(&compiled_lock);
-    while (!kept && !compiled) pthread_cond_wait(&compiled_one, &compiled_lock);
-    compiled = NULL;
-    pthread_mutex_unlock(&compiled_lock);
+    job->stage = SERVE_ENCODING;
+    job->answered = true;   /* it has no tasks to begin an answer with */
+    bool kept = serve_grammars_find(job);
+    if (!kept) serve_job_to(job, SERVE_TRYING);
+    if (!kept) assert_ptr_equal(take_compiled(), job);
     assert_true(job->grammar != NULL || job->error.status == 400);
     serve_job_drop(job);
     return kept;
@@ -383,23 +395,116 @@ static void test_kept(void **state)
     (void)state;
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(peridot_vocab_open(&vocabs[i], PERIDOT_MODELS "/stories.gguf"), PERIDOT_OK);
-    assert_int_equal(serve_grammars_create(&g, take_compiled, NULL), PERIDOT_OK);
-    assert_false(is_kept(g, 0, vocabs[0], text));
-    assert_false(is_kept(g, 1, vocabs[1], text));
-    assert_false(is_kept(g, 0, vocabs[0], wrong));
-    assert_true(is_kept(g, 0, vocabs[0], text));
-    assert_true(is_kept(g, 1, vocabs[1], text));
-    assert_true(is_kept(g, 0, vocabs[0], wrong));
-    assert_false(is_kept(g, 0, vocabs[2], text));
-    assert_true(is_kept(g, 1, vocabs[1], text));
+    use_stages();
+    stages[SERVE_QUEUED].queue = reader_queue;
+    stages[SERVE_DONE].queue = reader_queue;
+    serve_act_as(SERVE_READER);
+    assert_int_equal(serve_grammars_create(&g, &server), PERIDOT_OK);
+    assert_false(is_kept(0, vocabs[0], text));
+    assert_false(is_kept(1, vocabs[1], text));
+    assert_false(is_kept(0, vocabs[0], wrong));
+    assert_true(is_kept(0, vocabs[0], text));
+    assert_true(is_kept(1, vocabs[1], text));
+    assert_true(is_kept(0, vocabs[0], wrong));
+    assert_false(is_kept(0, vocabs[2], text));
+    assert_true(is_kept(1, vocabs[1], text));
     serve_grammars_free(g);
     for (size_t i = 0; i < 3; i++) peridot_vocab_close(vocabs[i]);
+}
+
+/* ---- stages ---- */
+
+/* Who may move a job where: the whole table, as letters of stages. */
+static void test_stages(void **state)
+{
+    static const struct { enum serve_owner owner; const char *next; } want[SERVE_N_STAGES] = {
+        [SERVE_RECEIVED] = {SERVE_CONNECTION, "bkl"},
+        [SERVE_READING] = {SERVE_READER, "cdfl"},
+        [SERVE_LOADING] = {SERVE_ENGINE, "del"},
+        [SERVE_PICTURES] = {SERVE_PICTURE_READER, "cdel"},
+        [SERVE_RETURNED] = {SERVE_READER, "cfl"},
+        [SERVE_ENCODING] = {SERVE_READER, "gil"},
+        [SERVE_TRYING] = {SERVE_COMPILER, "hil"},
+        [SERVE_COMPILING] = {SERVE_COMPILER, "il"},
+        [SERVE_QUEUED] = {SERVE_ENGINE, "jl"},
+        [SERVE_AT_WORK] = {SERVE_ENGINE, "l"},
+        [SERVE_CALLING] = {SERVE_TOOL_CALLER, "l"},
+        [SERVE_DONE] = {SERVE_CONNECTION, ""},
+    };
+    (void)state;
+    for (int from = 0; from < SERVE_N_STAGES; from++)
+        for (int to = 0; to < SERVE_N_STAGES; to++)
+            for (int who = SERVE_NOBODY; who <= SERVE_TOOL_CALLER; who++) {
+                bool may = (int)want[from].owner == who && strchr(want[from].next, 'a' + to);
+                if (serve_stage_may_follow(serve_stages, (enum serve_stage)from, (enum serve_stage)to,
+                                           (enum serve_owner)who) != may)
+                    fail_msg("from stage %d to %d by owner %d", from, to, who);
+            }
+}
+
+static void count_end(struct serve_job *job) { serve_job_drop(job); }
+
+/* Moves a job from `from` as `who`. */
+static void move(enum serve_owner who, enum serve_stage from, enum serve_stage to)
+{
+    struct serve_job *job = serve_job_new(&server, serve_interface_get(SERVE_CHAT));
+    assert_non_null(job);
+    job->stage = from;
+    serve_act_as(who);
+    serve_job_to(job, to);
+}
+
+/* A wrong move ends the program, where it is built with assertions. */
+static void test_wrong_move(void **state)
+{
+    static const struct { enum serve_owner who; enum serve_stage from, to; } wrong[] = {
+        {SERVE_ENGINE, SERVE_READING, SERVE_DONE},     /* it is a reader's */
+        {SERVE_NOBODY, SERVE_RECEIVED, SERVE_DONE},
+        {SERVE_READER, SERVE_READING, SERVE_AT_WORK},
+        {SERVE_CONNECTION, SERVE_DONE, SERVE_DONE},    /* twice */
+    };
+    (void)state;
+    use_stages();
+    stages[SERVE_DONE].step = count_end;
+    move(SERVE_READER, SERVE_READING, SERVE_DONE);
+#ifndef NDEBUG
+    for (size_t i = 0; i < PD_COUNT(wrong); i++) {
+        int status;
+        pid_t child = fork();
+        if (child == 0) {
+            freopen("/dev/null", "w", stderr);
+            signal(SIGABRT, SIG_DFL);
+            move(wrong[i].who, wrong[i].from, wrong[i].to);
+            _exit(0);
+        }
+        assert_true(child > 0 && waitpid(child, &status, 0) == child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    }
+#else
+    (void)wrong;
+#endif
+}
+
+/* What waits when a queue is closed is refused, and what comes then. */
+static void test_closed(void **state)
+{
+    (void)state;
+    use_stages();
+    reader.n_left = 3;
+    move(SERVE_CONNECTION, SERVE_RECEIVED, SERVE_READING);
+    move(SERVE_CONNECTION, SERVE_RECEIVED, SERVE_READING);
+    serve_queue_close(&reader.queue);
+    assert_int_equal(reader.n_left, 1);
+    move(SERVE_CONNECTION, SERVE_RECEIVED, SERVE_READING);
+    assert_int_equal(reader.n_left, 0);
+    assert_null(reader.queue.first);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_session), cmocka_unit_test(test_serve),
                                        cmocka_unit_test(test_fair), cmocka_unit_test(test_limit),
-                                       cmocka_unit_test(test_kept)};
+                                       cmocka_unit_test(test_kept), cmocka_unit_test(test_stages),
+                                       cmocka_unit_test(test_wrong_move), cmocka_unit_test(test_closed)};
     return cmocka_run_group_tests_name("threads_images", tests, open_model, close_model);
 }

@@ -379,19 +379,20 @@ static void wait_for(struct serve_job *job, struct MHD_Connection *c)
 static void submit(struct serve_http *http, struct exchange *x, struct MHD_Connection *c)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    serve_act_as(SERVE_CONNECTION);
     x->submitted = true;
     x->job->connection = c;
     x->job->socket = info ? (int)info->connect_fd : -1;
     x->job->client = get_client(http->server, c);   /* another question to MHD, whose answer is in the same place */
     set_waiting(http, c, true);
     serve_job_own(x->job);
+    http->server->n_jobs++;
     bool taken = x->api->kind == SERVE_TOOLS ? serve_tools_add(http->server->tools, x->job)
                                              : serve_reader_add(http->server->reader, x->job);
     if (!taken) {
         serve_refuse(&x->job->error, 429, "rate_limit_exceeded", NULL,
                      "%u requests are waiting already: try again later", http->server->args->n_queue);
-        serve_job_fail(x->job);
-        serve_job_drop(x->job);
+        serve_job_to(x->job, SERVE_DONE);
     }
     wait_for(x->job, c);
 }

@@ -183,7 +183,7 @@ static peridot_status serve(struct serve_server *s)
 static int run(const struct cmd_command *command, const void *arguments)
 {
     struct serve_thoughts thoughts;
-    struct serve_server s = {.args = arguments, .thoughts = &thoughts};
+    struct serve_server s = {.args = arguments, .stages = serve_stages, .thoughts = &thoughts};
     if (s.args->key && !*s.args->key) return cmd_usage(command, "--api-key must not be empty");
     if (s.args->cors && strcmp(s.args->cors, "*") == 0)
         return cmd_usage(command, "--cors takes one origin, such as https://chat.example.org");

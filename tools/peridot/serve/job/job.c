@@ -174,3 +174,9 @@ void serve_job_fail(struct serve_job *job)
     serve_job_write(job, &text, true);
     serve_buffer_free(&text);
 }
+
+void serve_job_answer(struct serve_job *job, const struct serve_buffer *body)
+{
+    serve_job_begin(job, 200);
+    serve_job_write(job, body, true);
+}

@@ -21,19 +21,26 @@
 
 enum { SERVE_MAX_WORKERS = 4 };
 
+/* Who has a job; see `stages`. */
+enum serve_owner {
+    SERVE_NOBODY, SERVE_CONNECTION, SERVE_READER, SERVE_PICTURE_READER, SERVE_COMPILER, SERVE_ENGINE, SERVE_TOOL_CALLER
+};
+
 struct serve_workers {
     pthread_mutex_t lock;      /* of the list */
     pthread_cond_t changed;    /* signalled, with the lock, when there is work */
     pthread_t threads[SERVE_MAX_WORKERS];
     size_t n_threads;
     bool stop;
+    enum serve_owner owner;    /* of the jobs that they take */
     bool (*work)(void *user);
     void *user;
 };
 
 /* As many as n threads, at most SERVE_MAX_WORKERS, or fewer, but one. `work` is called with the lock, and unlocks it
  * while it does what it took; false: there is nothing to do. */
-peridot_status serve_workers_start(struct serve_workers *workers, size_t n, bool (*work)(void *user), void *user);
+peridot_status serve_workers_start(struct serve_workers *workers, size_t n, enum serve_owner owner,
+                                   bool (*work)(void *user), void *user);
 /* Returns when each has done what it had taken. What nobody took is the caller's, and the lock is still there. */
 void serve_workers_stop(struct serve_workers *workers);
 /* After they have stopped, or did not start. */
@@ -87,6 +94,66 @@ void serve_fair_take(struct serve_fair *fair, const struct serve_client *client)
 struct serve_job *serve_fair_next(struct serve_fair *fair, struct serve_job **list,
                                   uint64_t (*cost)(const struct serve_job *job, const void *user), const void *user);
 void serve_fair_add(struct serve_job **list, struct serve_job *job);
+
+/* ---- stages ---- */
+
+/* A job has a stage, and at each stage an owner: the threads of one kind, which alone move it on, and alone touch it but
+ * for what the structs of a job say. It goes to a stage by serve_job_to, and from then on is the next owner's: whoever
+ * moved it does not look at it again, but for the connection, which has what is under the job's lock. */
+
+enum serve_stage {
+    SERVE_RECEIVED,            /* its body comes in */
+    SERVE_READING,             /* its body is parsed, and its pictures are found */
+    SERVE_LOADING,             /* its model is to be opened */
+    SERVE_PICTURES,            /* its pictures are read, one at a turn */
+    SERVE_RETURNED,            /* it has what it lacked, and a reader is to go on with it */
+    SERVE_ENCODING,            /* its body becomes tasks, or is answered */
+    SERVE_TRYING,              /* what its reply must keep to is compiled: with a little work, */
+    SERVE_COMPILING,           /* or with all that it may take */
+    SERVE_QUEUED,              /* its tasks wait for the device */
+    SERVE_AT_WORK,             /* one of them was begun */
+    SERVE_CALLING,             /* a tool is called, or all are listed */
+    SERVE_DONE,                /* the answer is complete */
+    SERVE_N_STAGES
+};
+
+/* Jobs that wait for a kind of threads, in the order in which they came. */
+struct serve_queue {
+    pthread_mutex_t *lock;     /* these threads', of what follows */
+    pthread_cond_t *changed;
+    struct serve_job *first;
+    struct serve_fair fair;
+    bool closed;               /* what comes is refused, as the server ends */
+};
+
+/* A row of the table (serve_stages of work.h). */
+struct serve_stage_row {
+    enum serve_owner owner;
+    struct serve_queue *(*queue)(const struct serve_job *job);   /* where it waits; NULL: the step follows at once */
+    void (*step)(struct serve_job *job);   /* does what the stage is for, and moves the job on; NULL: the engine's
+                                              rounds do, for several jobs at a time */
+    unsigned next;             /* the set of stages that may follow */
+};
+
+/* What this thread is to jobs: once, when it begins. */
+void serve_act_as(enum serve_owner owner);
+/* Whether such a thread may move a job so. */
+bool serve_stage_may_follow(const struct serve_stage_row *rows, enum serve_stage from, enum serve_stage to,
+                            enum serve_owner owner);
+/* Moves the job: into the stage's queue, or through its step. A job that comes to a closed queue is refused. */
+void serve_job_to(struct serve_job *job, enum serve_stage stage);
+/* By whoever took it out of a queue, without the lock. */
+void serve_job_step(struct serve_job *job);
+/* The step of SERVE_DONE: gives the error, if there is one, and lets go of the job. */
+void serve_job_finish(struct serve_job *job);
+
+void serve_queue_init(struct serve_queue *queue, pthread_mutex_t *lock, pthread_cond_t *changed);
+/* Under the lock: takes out the one whose turn it is, or NULL: there is none that can be taken now; or all. */
+struct serve_job *serve_queue_next(struct serve_queue *queue,
+                                   uint64_t (*cost)(const struct serve_job *job, const void *user), const void *user);
+struct serve_job *serve_queue_take_all(struct serve_queue *queue);
+/* Refuses what waits, and what comes. */
+void serve_queue_close(struct serve_queue *queue);
 
 /* ---- buffer ---- */
 
@@ -264,7 +331,8 @@ struct serve_job {
     const struct serve_model *model;
     const struct serve_interface *api;
     enum serve_kind kind;
-    atomic_int n_owners;
+    enum serve_stage stage;
+    atomic_int n_owners;       /* its connection, and whoever has it at its stage */
     struct serve_client client;   /* who asks */
     double begun_s;
     int64_t created;           /* seconds since 1970 */
@@ -385,6 +453,8 @@ void serve_job_fail(struct serve_job *job);
 void serve_job_ping(struct serve_job *job, double now);
 /* More of the body; `end`: it is complete. */
 void serve_job_write(struct serve_job *job, const struct serve_buffer *more, bool end);
+/* All of it, with status 200. */
+void serve_job_answer(struct serve_job *job, const struct serve_buffer *body);
 
 /* ---- metrics ---- */
 
@@ -562,7 +632,7 @@ struct serve_server {
     atomic_bool stopping;              /* what waits is refused */
     char failure[512];                 /* why the server ends; set before `failed` */
     atomic_bool failed;
-    atomic_uint n_jobs;                /* that the reader was given and that have not ended, */
+    atomic_uint n_jobs;                /* whose bodies are here, and that are not done, */
     atomic_uint n_long;                /* and those with a long body that are not freed yet */
     struct serve_metrics metrics;
     struct serve_pings pings;          /* streams */
@@ -570,10 +640,11 @@ struct serve_server {
     struct serve_stored stored;        /* responses */
     struct serve_http *http;
     struct serve_reader *reader;
-    struct serve_pictures *pictures;   /* the reader's */
+    const struct serve_stage_row *stages;   /* [SERVE_N_STAGES] */
+    struct serve_grammars *grammars;   /* the reader's, as are */
+    struct serve_pictures *pictures;
     struct cmd_toolbox *toolbox;       /* of --tools; NULL: none, as are */
     struct serve_tools *tools;
-    void (*give_back)(struct serve_reader *reader, struct serve_job *job);   /* whose model is loaded now */
 };
 
 /* ---- write ---- */

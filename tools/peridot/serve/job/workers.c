@@ -5,6 +5,7 @@
 static void *run(void *user)
 {
     struct serve_workers *w = user;
+    serve_act_as(w->owner);
     pthread_mutex_lock(&w->lock);
     while (!w->stop)
         if (!w->work(w->user)) pthread_cond_wait(&w->changed, &w->lock);
@@ -12,9 +13,10 @@ static void *run(void *user)
     return NULL;
 }
 
-peridot_status serve_workers_start(struct serve_workers *w, size_t n, bool (*work)(void *user), void *user)
+peridot_status serve_workers_start(struct serve_workers *w, size_t n, enum serve_owner owner,
+                                   bool (*work)(void *user), void *user)
 {
-    *w = (struct serve_workers){.work = work, .user = user};
+    *w = (struct serve_workers){.owner = owner, .work = work, .user = user};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
     while (w->n_threads < n && pthread_create(&w->threads[w->n_threads], NULL, run, w) == 0) w->n_threads++;

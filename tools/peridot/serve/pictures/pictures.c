@@ -18,8 +18,7 @@ struct serve_images {
 struct serve_pictures {
     struct serve_server *server;
     struct serve_workers workers;   /* their lock is of what follows */
-    struct serve_job *first;
-    struct serve_fair fair;
+    struct serve_queue queue;
     size_t n_places;           /* jobs whose pictures are in memory, where each takes 10 MB and more */
 };
 
@@ -249,20 +248,23 @@ static bool fetch(struct serve_job *job, size_t i)
     return serve_picture_data(&p->fetched, job, name, p->part);
 }
 
-/* Reads one picture. False: there is nothing left to do, as all are read, one is wrong, or the model was closed
- * meanwhile, which the reader finds. */
-static bool read_next(struct serve_job *job)
+/* Reads one picture, and says what follows: the next one, if none is wrong; where the model was closed meanwhile, it has
+ * to be opened again. */
+static enum serve_stage read_next(struct serve_job *job)
 {
     size_t i = job->n_read;
-    if (!serve_job_is_awaited(job) || !fetch(job, i)) return false;
+    if (!serve_job_is_awaited(job) || !fetch(job, i)) return SERVE_DONE;
     const peridot_model *model = hold(job->model->images);
-    if (!model) return false;
+    if (!model) return SERVE_LOADING;
     bool good = read_image(job, i, model);
     release(job->model->images, good && !job->has_images ? job : NULL);
     job->has_images = job->has_images || good;
     job->n_read += good;
-    return good && job->n_read < job->n_pictures;
+    return !good ? SERVE_DONE : job->n_read < job->n_pictures ? SERVE_PICTURES : SERVE_RETURNED;
 }
+
+/* A picture, and no more: so jobs take turns, and one with many keeps no other waiting for long. */
+void serve_pictures_step(struct serve_job *job) { serve_job_to(job, read_next(job)); }
 
 static bool is_small(const struct serve_job *job) { return job->n_pictures == 1; }
 
@@ -276,19 +278,16 @@ static uint64_t cost_of(const struct serve_job *job, const void *user)
     return job->size + (uint64_t)(job->n_pictures - job->n_read) * SERVE_BODY_MAX;
 }
 
-/* A picture, and no more: so jobs take turns, and one with many keeps no other waiting for long. */
 static bool read_one(void *user)
 {
     struct serve_pictures *t = user;
-    struct serve_job *job = serve_fair_next(&t->fair, &t->first, cost_of, t);
+    struct serve_job *job = serve_queue_next(&t->queue, cost_of, t);
     if (!job) return false;
     t->n_places += !job->has_place;
     job->has_place = true;
     pthread_mutex_unlock(&t->workers.lock);
-    bool goes_on = read_next(job);
-    if (!goes_on) t->server->give_back(t->server->reader, job);
+    serve_job_step(job);
     pthread_mutex_lock(&t->workers.lock);
-    if (goes_on) serve_fair_add(&t->first, job);
     return true;
 }
 
@@ -297,7 +296,8 @@ peridot_status serve_pictures_create(struct serve_pictures **out, struct serve_s
     struct serve_pictures *t = *out = calloc(1, sizeof *t);
     if (!t) return cmd_fail_alloc(sizeof *t, "pictures");
     t->server = server;
-    peridot_status status = serve_workers_start(&t->workers, N_THREADS, read_one, t);
+    serve_queue_init(&t->queue, &t->workers.lock, &t->workers.changed);
+    peridot_status status = serve_workers_start(&t->workers, N_THREADS, SERVE_PICTURE_READER, read_one, t);
     if (status == PERIDOT_OK) server->pictures = t;
     else {
         serve_pictures_free(t);
@@ -310,21 +310,10 @@ void serve_pictures_free(struct serve_pictures *t)
 {
     if (!t) return;
     serve_workers_stop(&t->workers);
-    for (struct serve_job *job = t->first, *next; job; job = next) {
-        next = job->next;
-        t->server->give_back(t->server->reader, job);
-    }
+    serve_queue_close(&t->queue);
     t->server->pictures = NULL;
     serve_workers_free(&t->workers);
     free(t);
 }
 
-bool serve_pictures_find(struct serve_pictures *t, struct serve_job *job)
-{
-    if (job->n_read == job->n_pictures || job->error.status) return true;
-    pthread_mutex_lock(&t->workers.lock);
-    serve_fair_add(&t->first, job);
-    pthread_cond_signal(&t->workers.changed);
-    pthread_mutex_unlock(&t->workers.lock);
-    return false;
-}
+struct serve_queue *serve_pictures_queue(const struct serve_job *job) { return &job->server->pictures->queue; }

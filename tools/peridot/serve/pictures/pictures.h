@@ -65,10 +65,11 @@ void serve_job_release_images(struct serve_job *job);
 struct serve_pictures;
 
 peridot_status serve_pictures_create(struct serve_pictures **out, struct serve_server *server);
-/* What still waits gets an error, and goes back to the reader. NULL is allowed. */
+/* What still waits gets an error. NULL is allowed. */
 void serve_pictures_free(struct serve_pictures *pictures);
-/* True: the job has its images, or an error, or needs none. False: it is given back to the reader later, when it has
- * them, or an error, or must wait for its model once more. */
-bool serve_pictures_find(struct serve_pictures *pictures, struct serve_job *job);
+/* Of SERVE_PICTURES: a picture is read, and then the next one's turn comes; the reader gets the job back once it has
+ * all of them. */
+struct serve_queue *serve_pictures_queue(const struct serve_job *job);
+void serve_pictures_step(struct serve_job *job);
 
 #endif

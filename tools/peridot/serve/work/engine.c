@@ -21,8 +21,8 @@ struct serve_engine {
     /* shared, under the lock */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct serve_task *added, **last_added;
-    struct serve_job *unread, **last_unread;   /* that wait for the vocabulary, or for the model */
+    struct serve_queue queued;     /* jobs with tasks, that came lately, */
+    struct serve_queue unread;     /* and those that wait for the vocabulary, or for the model */
     bool busy;                     /* there are tasks or unread jobs, or soon were */
     bool unload;                   /* the model is to be closed, if the engine is not busy */
     bool stop;
@@ -44,23 +44,21 @@ struct serve_engine {
 
 /* ---- the end of tasks ---- */
 
-static void end_task(struct serve_engine *e, struct serve_task *task)
+static void end_task(struct serve_task *task)
 {
     struct serve_job *job = task->job;
     serve_request_end(task);
     if (!job->error.status && !job->closed) serve_write_task_end(task);
     if (++job->n_ended < job->n_tasks) return;
-    if (job->error.status) serve_job_fail(job);
-    else if (!job->closed) serve_write_end(job);
-    else serve_job_write(job, NULL, true);
-    e->server->n_jobs--;
-    serve_job_drop(job);
+    if (!job->error.status && !job->closed) serve_write_end(job);
+    else if (!job->error.status) serve_job_write(job, NULL, true);
+    serve_job_to(job, SERVE_DONE);
 }
 
-static void fail_task(struct serve_engine *e, struct serve_task *task, peridot_status status)
+static void fail_task(struct serve_task *task, peridot_status status)
 {
     serve_refuse_status(&task->job->error, status);
-    end_task(e, task);
+    end_task(task);
 }
 
 static void refuse_all(struct serve_engine *e, int status, const char *why)
@@ -69,7 +67,7 @@ static void refuse_all(struct serve_engine *e, int status, const char *why)
         struct serve_task *task = e->tasks;
         e->tasks = task->next;
         serve_refuse(&task->job->error, status, NULL, NULL, "%s", why);
-        end_task(e, task);
+        end_task(task);
     }
 }
 
@@ -80,11 +78,12 @@ static void submit_some(struct serve_engine *e)
     struct serve_task *task;
     while ((task = serve_admission_next(&e->admission, e->tasks)) != NULL) {
         peridot_status status = serve_request_submit(task, e->session, e->draft.session);
+        if (status == PERIDOT_OK && task->job->stage == SERVE_QUEUED) serve_job_to(task->job, SERVE_AT_WORK);
         if (status == PERIDOT_OK) continue;
         struct serve_task **at = &e->tasks;
         while (*at != task) at = &(*at)->next;
         *at = task->next;
-        fail_task(e, task, status);
+        fail_task(task, status);
     }
 }
 
@@ -99,7 +98,7 @@ static void sweep(struct serve_engine *e)
         bool gone = (look || task->counted) && serve_job_is_gone(task->job);
         if (gone || task->job->closed || task->job->error.status) {
             *at = task->next;
-            end_task(e, task);
+            end_task(task);
         } else at = &task->next;
     }
 }
@@ -113,8 +112,8 @@ static void take_end(struct serve_engine *e, struct serve_task *task, peridot_st
     task->finish = full ? SERVE_FINISH_LENGTH : called ? SERVE_FINISH_CALLS : SERVE_FINISH_STOP;
     if (status == PERIDOT_OK && task->job->kind == SERVE_VECTORS && !serve_finish_vector(task, e->model))
         status = PERIDOT_ERROR_MEMORY;
-    if (status == PERIDOT_OK) end_task(e, task);
-    else fail_task(e, task, status);
+    if (status == PERIDOT_OK) end_task(task);
+    else fail_task(task, status);
 }
 
 /* Another rank has failed: those at work are told, and the server ends. */
@@ -259,27 +258,23 @@ static peridot_status open_model(struct serve_engine *e)
     return status;
 }
 
-static void refuse_job(struct serve_engine *e, struct serve_job *job, int status, const char *why)
-{
-    serve_refuse(&job->error, status, NULL, NULL, "%s", why);
-    serve_job_fail(job);
-    e->server->n_jobs--;
-    serve_job_drop(job);
-}
-
-/* Jobs whose bodies are not read yet go back to the reader; `why` not NULL: they are refused. */
+/* Jobs whose bodies are not read yet go on; `why` not NULL: they are refused. */
 static void pass_unread(struct serve_engine *e, int status, const char *why)
 {
     pthread_mutex_lock(&e->lock);
-    struct serve_job *job = e->unread;
-    e->unread = NULL;
-    e->last_unread = &e->unread;
+    struct serve_job *job = serve_queue_take_all(&e->unread);
     pthread_mutex_unlock(&e->lock);
     for (struct serve_job *next; job; job = next) {
         next = job->next;
-        if (why) refuse_job(e, job, status, why);
-        else e->server->give_back(e->server->reader, job);
+        if (why) serve_refuse(&job->error, status, NULL, NULL, "%s", why);
+        serve_job_step(job);
     }
+}
+
+void serve_engine_pass(struct serve_job *job)
+{
+    bool needs_pictures = job->n_read < job->n_pictures;
+    serve_job_to(job, job->error.status ? SERVE_DONE : needs_pictures ? SERVE_PICTURES : SERVE_RETURNED);
 }
 
 /* The device is lost: the model is opened again, and what was at work goes on from its tokens. Where that fails, those
@@ -370,26 +365,33 @@ static void wait_for_work(struct serve_engine *e)
     until.tv_sec += seconds;
     e->idle_begun_s = cmd_now();
     e->busy = false;
-    while (!e->added && !e->unread && !e->unload && !e->stop) {
+    while (!e->queued.first && !e->unread.first && !e->unload && !e->stop) {
         if (!seconds) pthread_cond_wait(&e->changed, &e->lock);
         else if (pthread_cond_timedwait(&e->changed, &e->lock, &until) == ETIMEDOUT) {
             e->unload = !e->lost;
             break;
         }
     }
-    e->busy = e->added || e->unread;
+    e->busy = e->queued.first || e->unread.first;
+}
+
+/* Behind the others, as admission goes by the order in which they came. */
+static void add_tasks(struct serve_engine *e, struct serve_job *job)
+{
+    struct serve_task **end = &e->tasks;
+    while (*end) end = &(*end)->next;
+    for (struct serve_job *next; job; job = next) {
+        next = job->next;
+        for (size_t i = 0; i < job->n_tasks; i++, end = &(*end)->next) *end = &job->tasks[i];
+    }
 }
 
 /* Takes in what was added, and waits where there is nothing to do. False: it is over. */
 static bool take_in(struct serve_engine *e)
 {
-    struct serve_task **end = &e->tasks;
     pthread_mutex_lock(&e->lock);
     if (!e->tasks) wait_for_work(e);
-    while (*end) end = &(*end)->next;
-    *end = e->added;
-    e->added = NULL;
-    e->last_added = &e->added;
+    add_tasks(e, serve_queue_take_all(&e->queued));
     bool go_on = !e->stop;
     pthread_mutex_unlock(&e->lock);
     return go_on;
@@ -437,6 +439,7 @@ static void work(struct serve_engine *e)
 static void *run(void *user)
 {
     struct serve_engine *e = user;
+    serve_act_as(SERVE_ENGINE);
     while (take_in(e)) {
         take_unload(e);
         e->step_begun_s = cmd_now();
@@ -445,7 +448,8 @@ static void *run(void *user)
     }
     take_unload(e);
     refuse_all(e, 503, "the server is shutting down");
-    pass_unread(e, 503, "the server is shutting down");
+    serve_queue_close(&e->queued);
+    serve_queue_close(&e->unread);
     return NULL;
 }
 
@@ -458,8 +462,8 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
     e->server = server;
     e->served = served;
     e->admission.n_parallel = server->args->n_parallel;
-    e->last_added = &e->added;
-    e->last_unread = &e->unread;
+    serve_queue_init(&e->queued, &e->lock, &e->changed);
+    serve_queue_init(&e->unread, &e->lock, &e->changed);
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->changed, NULL);
     peridot_status status = serve_images_create(&served->images);
@@ -474,7 +478,7 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
 void serve_engine_stop(struct serve_engine *e)
 {
     pthread_mutex_lock(&e->lock);
-    e->stop = true;
+    e->stop = e->queued.closed = e->unread.closed = true;
     pthread_cond_broadcast(&e->changed);
     pthread_mutex_unlock(&e->lock);
 }
@@ -498,18 +502,9 @@ void serve_engine_free(struct serve_engine *e)
     free(e);
 }
 
-void serve_engine_add(struct serve_engine *e, struct serve_job *job)
-{
-    pthread_mutex_lock(&e->lock);
-    bool stopped = e->stop;
-    for (size_t i = 0; i < job->n_tasks && !stopped; i++) {
-        *e->last_added = &job->tasks[i];
-        e->last_added = &job->tasks[i].next;
-    }
-    pthread_cond_broadcast(&e->changed);
-    pthread_mutex_unlock(&e->lock);
-    if (stopped) refuse_job(e, job, 503, "the server is shutting down");
-}
+struct serve_queue *serve_engine_queue(const struct serve_job *job) { return &job->model->engine->queued; }
+
+struct serve_queue *serve_engine_unread(const struct serve_job *job) { return &job->model->engine->unread; }
 
 double serve_engine_step_s(const struct serve_engine *e)
 {
@@ -517,27 +512,20 @@ double serve_engine_step_s(const struct serve_engine *e)
     return begun > 0 ? cmd_now() - begun : 0;
 }
 
-bool serve_engine_set_vocab(struct serve_engine *e, struct serve_job *job)
+bool serve_engine_set_vocab(struct serve_job *job)
 {
+    struct serve_engine *e = job->model->engine;
     pthread_mutex_lock(&e->lock);
-    bool stopped = e->stop;
     bool ready = e->vocab && (!job->n_pictures || e->served->loaded);
     if (ready && !job->vocab) job->vocab = peridot_vocab_ref(e->vocab);
-    if (!ready && !stopped) {
-        job->next = NULL;
-        *e->last_unread = job;
-        e->last_unread = &job->next;
-        pthread_cond_broadcast(&e->changed);
-    }
     pthread_mutex_unlock(&e->lock);
-    if (!ready && stopped) refuse_job(e, job, 503, "the server is shutting down");
     return ready;
 }
 
 double serve_engine_idle_s(struct serve_engine *e)
 {
     pthread_mutex_lock(&e->lock);
-    bool busy = e->busy || e->added || e->stop || !e->served->loaded || serve_images_used(e->served->images);
+    bool busy = e->busy || e->queued.first || e->stop || !e->served->loaded || serve_images_used(e->served->images);
     double seconds = busy ? -1 : cmd_now() - e->idle_begun_s;
     pthread_mutex_unlock(&e->lock);
     return seconds;
@@ -546,7 +534,7 @@ double serve_engine_idle_s(struct serve_engine *e)
 bool serve_engine_unload(struct serve_engine *e)
 {
     pthread_mutex_lock(&e->lock);
-    e->unload = !e->stop && !e->busy && !e->added && e->served->loaded;   /* then it looks at this before it works */
+    e->unload = !e->stop && !e->busy && !e->queued.first && e->served->loaded;   /* then it looks at this before it works */
     pthread_cond_broadcast(&e->changed);
     while (e->unload) pthread_cond_wait(&e->changed, &e->lock);
     pthread_mutex_unlock(&e->lock);

@@ -22,13 +22,8 @@ struct kept {
 };
 
 struct serve_grammars {
-    serve_grammar_done done;
-    void *user;
     struct serve_workers workers;   /* their lock is of what follows */
-    struct line {
-        struct serve_job *first;
-        struct serve_fair fair;
-    } tries, rest;             /* those that were not tried yet, and those for which that was not enough */
+    struct serve_queue tries, rest; /* jobs that were not tried yet, and those for which that was not enough */
     unsigned n_long;           /* of the latter, at work */
     struct kept kept[N_KEPT];
     uint64_t n_uses;
@@ -111,89 +106,94 @@ static uint64_t cost_of(const struct serve_job *job, const void *user)
     return strlen(source_of(job));
 }
 
-/* The next one that is tried, or else of those that need more. *is_long: which of the two. */
-static struct serve_job *take(bool *is_long, struct serve_grammars *g)
+/* The next one that is tried, or else of those that need more. */
+static struct serve_job *take(struct serve_grammars *g)
 {
-    struct serve_job *job = serve_fair_next(&g->tries.fair, &g->tries.first, cost_of, NULL);
-    *is_long = !job && g->n_long < MOST_LONG;
-    return *is_long ? serve_fair_next(&g->rest.fair, &g->rest.first, cost_of, NULL) : job;
+    struct serve_job *job = serve_queue_next(&g->tries, cost_of, NULL);
+    return job || g->n_long == MOST_LONG ? job : serve_queue_next(&g->rest, cost_of, NULL);
 }
 
-/* Without the lock. False: the try was not enough. */
-static bool compile(struct serve_job *job, bool is_long)
+/* False: so much effort was not enough. */
+static bool compile(struct serve_job *job, uint32_t effort)
 {
-    if (!serve_job_is_awaited(job)) return true;
-    peridot_status status = serve_job_compile(job, job->vocab, is_long ? 0 : TRY);
-    if (is_long || status != PERIDOT_ERROR_UNSUPPORTED) return true;
-    job->error = (struct serve_error){0};
-    return false;
+    struct serve_grammars *g = job->server->grammars;
+    pthread_mutex_lock(&g->workers.lock);
+    bool kept = take_kept(g, job);
+    pthread_mutex_unlock(&g->workers.lock);
+    if (kept || !serve_job_is_awaited(job)) return true;
+    peridot_status status = serve_job_compile(job, job->vocab, effort);
+    if (effort && status == PERIDOT_ERROR_UNSUPPORTED) {
+        job->error = (struct serve_error){0};
+        return false;
+    }
+    pthread_mutex_lock(&g->workers.lock);
+    keep(g, job);
+    pthread_mutex_unlock(&g->workers.lock);
+    return true;
+}
+
+void serve_grammars_try(struct serve_job *job)
+{
+    if (compile(job, TRY)) serve_reader_pass_on(job);
+    else serve_job_to(job, SERVE_COMPILING);
+}
+
+void serve_grammars_compile(struct serve_job *job)
+{
+    compile(job, 0);
+    serve_reader_pass_on(job);
 }
 
 static bool compile_one(void *user)
 {
     struct serve_grammars *g = user;
-    bool is_long, whole = true;
-    struct serve_job *job = take(&is_long, g);
+    struct serve_job *job = take(g);
     if (!job) return false;
+    bool is_long = job->stage == SERVE_COMPILING;   /* the job may be gone later */
     g->n_long += is_long;
-    if (!take_kept(g, job)) {
-        pthread_mutex_unlock(&g->workers.lock);
-        whole = compile(job, is_long);
-        pthread_mutex_lock(&g->workers.lock);
-        if (!whole) serve_fair_add(&g->rest.first, job);
-        else if (job->error.status != 503) keep(g, job);
-    }
-    g->n_long -= is_long;
-    pthread_cond_signal(&g->workers.changed);
-    if (!whole) return true;
     pthread_mutex_unlock(&g->workers.lock);
-    g->done(g->user, job);
+    serve_job_step(job);
     pthread_mutex_lock(&g->workers.lock);
+    g->n_long -= is_long;
+    if (is_long) pthread_cond_signal(&g->workers.changed);
     return true;
 }
 
-peridot_status serve_grammars_create(struct serve_grammars **out, serve_grammar_done done, void *user)
+peridot_status serve_grammars_create(struct serve_grammars **out, struct serve_server *server)
 {
     struct serve_grammars *g = *out = calloc(1, sizeof *g);
     if (!g) return cmd_fail_alloc(sizeof *g, "grammars");
-    g->done = done;
-    g->user = user;
-    peridot_status status = serve_workers_start(&g->workers, N_THREADS, compile_one, g);
+    server->grammars = g;
+    serve_queue_init(&g->tries, &g->workers.lock, &g->workers.changed);
+    serve_queue_init(&g->rest, &g->workers.lock, &g->workers.changed);
+    peridot_status status = serve_workers_start(&g->workers, N_THREADS, SERVE_COMPILER, compile_one, g);
     if (status == PERIDOT_OK) return PERIDOT_OK;
     serve_grammars_free(g);
     *out = NULL;
     return status;
 }
 
-static void refuse_all(const struct serve_grammars *g, struct serve_job *job)
-{
-    for (struct serve_job *next; job; job = next) {
-        next = job->next;
-        serve_refuse(&job->error, 503, NULL, NULL, "the server is shutting down");
-        g->done(g->user, job);
-    }
-}
-
 void serve_grammars_free(struct serve_grammars *g)
 {
     if (!g) return;
     serve_workers_stop(&g->workers);
-    refuse_all(g, g->tries.first);
-    refuse_all(g, g->rest.first);
+    serve_queue_close(&g->tries);
+    serve_queue_close(&g->rest);
     for (size_t i = 0; i < N_KEPT; i++) clear(&g->kept[i]);
     serve_workers_free(&g->workers);
     free(g);
 }
 
-bool serve_grammars_find(struct serve_grammars *g, struct serve_job *job)
+struct serve_queue *serve_grammars_tries(const struct serve_job *job) { return &job->server->grammars->tries; }
+
+struct serve_queue *serve_grammars_rest(const struct serve_job *job) { return &job->server->grammars->rest; }
+
+bool serve_grammars_find(struct serve_job *job)
 {
+    struct serve_grammars *g = job->server->grammars;
     if (!needs_grammar(job)) return true;
     pthread_mutex_lock(&g->workers.lock);
     bool found = take_kept(g, job);
-    if (!found) {
-        serve_fair_add(&g->tries.first, job);
-        pthread_cond_signal(&g->workers.changed);
-    }
     pthread_mutex_unlock(&g->workers.lock);
     return found;
 }

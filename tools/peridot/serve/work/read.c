@@ -17,8 +17,7 @@ struct serve_reader {
     struct serve_grammars *grammars;
     struct serve_pictures *pictures;
     struct serve_workers workers;   /* their lock is of what follows */
-    struct serve_job *first;
-    struct serve_fair fair;
+    struct serve_queue queue;
     unsigned n_long;           /* long bodies at work */
 };
 
@@ -93,41 +92,44 @@ bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peri
     return job->api->read(out, job, vocab, root);
 }
 
-static void answer(struct serve_job *job, const struct serve_buffer *out)
+/* A stream that has begun can have no status of an error any more: where there may be too many jobs, the engine begins
+ * it. */
+void serve_reader_pass_on(struct serve_job *job)
 {
-    serve_job_begin(job, 200);
-    serve_job_write(job, out, true);
+    const struct serve_server *s = job->server;
+    bool few = s->n_jobs <= s->args->n_parallel + s->args->n_queue;
+    if (!job->error.status && few) serve_write_begin(job);
+    serve_job_to(job, job->error.status ? SERVE_DONE : SERVE_QUEUED);
 }
 
-/* The job goes to the engine; one that needs no device, or has failed, ends here. A stream that has begun can have no
- * status of an error any more: where there may be too many jobs, the engine begins it. */
-static void pass_on(struct serve_server *s, struct serve_job *job, const struct serve_buffer *out)
+/* Others are read as fast as it is looked up whether they are awaited. */
+static bool is_worth_it(struct serve_job *job) { return !job->is_long || serve_job_is_awaited(job); }
+
+void serve_reader_read(struct serve_job *job)
 {
-    if (!job->error.status && !out->size) {
-        if (s->n_jobs <= s->args->n_parallel + s->args->n_queue) serve_write_begin(job);
-        serve_engine_add(job->model->engine, job);
-        return;
-    }
-    if (job->error.status) serve_job_fail(job);
-    else answer(job, out);
-    s->n_jobs--;
-    serve_job_drop(job);
+    serve_log_prompt(job);
+    bool good = is_worth_it(job) && parse(job) && serve_job_find_pictures(job);
+    serve_buffer_free(&job->body);
+    if (!good) serve_job_to(job, SERVE_DONE);
+    else if (!serve_engine_set_vocab(job)) serve_job_to(job, SERVE_LOADING);
+    else serve_job_to(job, job->n_pictures ? SERVE_PICTURES : SERVE_ENCODING);
 }
 
-static void pass_compiled(void *user, struct serve_job *job) { pass_on(user, job, &(struct serve_buffer){0}); }
+void serve_reader_go_on(struct serve_job *job)
+{
+    if (!is_worth_it(job)) serve_job_to(job, SERVE_DONE);
+    else serve_job_to(job, serve_engine_set_vocab(job) ? SERVE_ENCODING : SERVE_LOADING);
+}
 
-static void take(struct serve_reader *r, struct serve_job *job)
+void serve_reader_encode(struct serve_job *job)
 {
     struct serve_buffer out = {0};
-    if (!job->document) serve_log_prompt(job);   /* not when it comes back */
-    bool awaited = !job->is_long || serve_job_is_awaited(job);   /* others are read as fast as that is looked up */
-    bool good = !job->error.status && awaited && parse(job) && serve_job_find_pictures(job);
-    serve_buffer_free(&job->body);
-    if (good && !serve_engine_set_vocab(job->model->engine, job)) return;
-    if (good && !serve_pictures_find(r->pictures, job)) return;
-    good = good && serve_read_body(&out, job, job->vocab);
-    if (!good || out.size || serve_grammars_find(r->grammars, job)) pass_on(r->server, job, &out);
+    bool good = serve_read_body(&out, job, job->vocab), whole = good && out.size;   /* no device is needed for it */
+    if (whole) serve_job_answer(job, &out);
     serve_buffer_free(&out);
+    if (!good || whole) serve_job_to(job, SERVE_DONE);
+    else if (serve_grammars_find(job)) serve_reader_pass_on(job);
+    else serve_job_to(job, SERVE_TRYING);
 }
 
 /* ---- the threads ---- */
@@ -141,12 +143,12 @@ static uint64_t cost_of(const struct serve_job *job, const void *user)
 static bool take_one(void *user)
 {
     struct serve_reader *r = user;
-    struct serve_job *job = serve_fair_next(&r->fair, &r->first, cost_of, r);
+    struct serve_job *job = serve_queue_next(&r->queue, cost_of, r);
     if (!job) return false;
     bool took_long = job->is_long;   /* the job may be gone later */
     r->n_long += took_long;
     pthread_mutex_unlock(&r->workers.lock);
-    take(r, job);
+    serve_job_step(job);
     pthread_mutex_lock(&r->workers.lock);
     r->n_long -= took_long;
     if (took_long) pthread_cond_signal(&r->workers.changed);
@@ -159,10 +161,10 @@ peridot_status serve_reader_create(struct serve_reader **out, struct serve_serve
     *out = NULL;
     if (!r) return cmd_fail_alloc(sizeof *r, "reader");
     r->server = server;
-    server->give_back = serve_reader_return;
-    peridot_status status = serve_grammars_create(&r->grammars, pass_compiled, server);
+    serve_queue_init(&r->queue, &r->workers.lock, &r->workers.changed);
+    peridot_status status = serve_grammars_create(&r->grammars, server);
     if (status == PERIDOT_OK) status = serve_pictures_create(&r->pictures, server);
-    if (status == PERIDOT_OK) status = serve_workers_start(&r->workers, N_THREADS, take_one, r);
+    if (status == PERIDOT_OK) status = serve_workers_start(&r->workers, N_THREADS, SERVE_READER, take_one, r);
     if (status == PERIDOT_OK) {
         *out = r;
         return status;
@@ -177,44 +179,25 @@ void serve_reader_free(struct serve_reader *r)
 {
     if (!r) return;
     serve_workers_stop(&r->workers);
+    serve_queue_close(&r->queue);
     serve_grammars_free(r->grammars);
-    serve_pictures_free(r->pictures);   /* which gives jobs back */
-    while (r->first) {
-        struct serve_job *job = r->first;
-        r->first = job->next;
-        serve_refuse(&job->error, 503, NULL, NULL, "the server is shutting down");
-        serve_job_fail(job);
-        r->server->n_jobs--;
-        serve_job_drop(job);
-    }
+    serve_pictures_free(r->pictures);
     serve_workers_free(&r->workers);
     free(r);
 }
 
-void serve_reader_return(struct serve_reader *r, struct serve_job *job)
-{
-    pthread_mutex_lock(&r->workers.lock);
-    serve_fair_add(&r->first, job);
-    pthread_cond_signal(&r->workers.changed);
-    pthread_mutex_unlock(&r->workers.lock);
-}
+struct serve_queue *serve_reader_queue(const struct serve_job *job) { return &job->server->reader->queue; }
 
 bool serve_reader_add(struct serve_reader *r, struct serve_job *job)
 {
     const struct serve_args *args = r->server->args;
     job->size = job->body.size;
-    pthread_mutex_lock(&r->workers.lock);
     bool is_long = job->size > LONG;   /* others are read first, and the engine refuses those that are too many */
-    bool room = !is_long || r->server->n_long < args->n_parallel + args->n_queue;
-    if (room) {
-        job->is_long = is_long;
-        r->server->n_long += is_long;
-        r->server->n_jobs++;
-        serve_fair_add(&r->first, job);
-        pthread_cond_signal(&r->workers.changed);
-    }
-    pthread_mutex_unlock(&r->workers.lock);
-    return room;
+    if (is_long && r->server->n_long >= args->n_parallel + args->n_queue) return false;
+    job->is_long = is_long;
+    r->server->n_long += is_long;
+    serve_job_to(job, SERVE_READING);
+    return true;
 }
 
 /* ---- interfaces ---- */

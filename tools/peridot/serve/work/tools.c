@@ -21,7 +21,7 @@ struct serve_tools {
     pthread_cond_t changed;
     struct worker workers[N_THREADS];
     size_t n_workers, n_running, n_waiting;
-    struct serve_job *first, **last;
+    struct serve_queue queue;
     bool refreshes;            /* the toolbox changes: no job begins */
     atomic_bool stop;
 };
@@ -46,13 +46,12 @@ static bool is_busy(const struct serve_tools *t, const void *server)
 static bool take(struct worker *w)
 {
     struct serve_tools *t = w->tools;
-    struct serve_job **at = &t->first;
+    struct serve_job **at = &t->queue.first;
     if (t->refreshes) return false;
     while (*at && is_busy(t, server_of(t, *at))) at = &(*at)->next;
     struct serve_job *job = *at;
     if (!job) return false;
     *at = job->next;
-    if (!*at) t->last = at;
     w->job = job;
     w->server = server_of(t, job);
     t->n_waiting--;
@@ -61,21 +60,15 @@ static bool take(struct worker *w)
 
 /* ---- a job ---- */
 
-static void answer(struct serve_job *job)
+void serve_tools_step(struct serve_job *job)
 {
     struct serve_buffer out = {0};
     if (!serve_tools_ends(job->server->tools, job))
         job->api->read(&out, job, NULL, yyjson_doc_get_root(job->document));
     else serve_refuse(&job->error, 503, NULL, NULL, "nobody waits for the answer, or the server is shutting down");
-    if (job->error.status) {
-        serve_job_fail(job);
-    } else {
-        serve_job_begin(job, 200);
-        serve_job_write(job, &out, true);
-    }
+    if (!job->error.status) serve_job_answer(job, &out);
     serve_buffer_free(&out);
-    job->server->n_jobs--;
-    serve_job_drop(job);
+    serve_job_to(job, SERVE_DONE);
 }
 
 /* Who asks for the list gets it anew, unless a call runs: that may take long. */
@@ -87,7 +80,7 @@ static void run_job(struct worker *w)
     t->n_running++;
     pthread_mutex_unlock(&t->lock);
     if (t->refreshes) cmd_toolbox_refresh(&unused, t->server->toolbox);
-    answer(w->job);
+    serve_job_step(w->job);
     pthread_mutex_lock(&t->lock);
     t->refreshes = false;
     t->n_running--;
@@ -100,6 +93,7 @@ static void *run(void *user)
 {
     struct worker *w = user;
     struct serve_tools *t = w->tools;
+    serve_act_as(SERVE_TOOL_CALLER);
     pthread_mutex_lock(&t->lock);
     for (;;) {   /* at the end those that wait are refused */
         if (take(w)) run_job(w);
@@ -119,7 +113,7 @@ peridot_status serve_tools_create(struct serve_tools **out, struct serve_server 
     struct serve_tools *t = *out = calloc(1, sizeof *t);
     if (!t) return cmd_fail_alloc(sizeof *t, "tools");
     t->server = server;
-    t->last = &t->first;
+    serve_queue_init(&t->queue, &t->lock, &t->changed);
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->changed, NULL);
     for (size_t i = 0; i < N_THREADS; i++) {
@@ -135,7 +129,7 @@ void serve_tools_stop(struct serve_tools *t)
 {
     if (!t) return;
     pthread_mutex_lock(&t->lock);
-    t->stop = true;
+    t->stop = t->queue.closed = true;
     pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->lock);
 }
@@ -163,19 +157,15 @@ bool serve_tools_add(struct serve_tools *t, struct serve_job *job)
     serve_log_prompt(job);
     if (!parse(job)) return false;
     pthread_mutex_lock(&t->lock);
-    bool room = t->n_waiting < MAX_WAITING && !t->stop;
-    if (room) {
-        t->n_waiting++;
-        t->server->n_jobs++;
-        job->next = NULL;
-        *t->last = job;
-        t->last = &job->next;
-        pthread_cond_signal(&t->changed);
-    }
+    bool room = t->n_waiting < MAX_WAITING;   /* which only this thread adds to */
+    t->n_waiting += room;
     pthread_mutex_unlock(&t->lock);
+    if (room) serve_job_to(job, SERVE_CALLING);
     return room || serve_refuse(&job->error, 429, "rate_limit_exceeded", NULL, "%d calls are waiting already: try "
                                 "again later", MAX_WAITING);
 }
+
+struct serve_queue *serve_tools_queue(const struct serve_job *job) { return &job->server->tools->queue; }
 
 /* ---- wire tools ---- */
 

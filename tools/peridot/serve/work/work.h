@@ -22,15 +22,17 @@ void serve_engine_join(struct serve_engine *engine);
 /* Closes the model, when the threads that use the engine have ended. NULL is allowed. */
 void serve_engine_free(struct serve_engine *engine);
 
-/* Takes over an ownership of a job that has tasks. */
-void serve_engine_add(struct serve_engine *engine, struct serve_job *job);
+/* Of SERVE_QUEUED: jobs that have tasks. */
+struct serve_queue *serve_engine_queue(const struct serve_job *job);
+/* Of SERVE_LOADING: the model is opened if it is not, and the job goes on: its error says where it cannot be. */
+struct serve_queue *serve_engine_unread(const struct serve_job *job);
+void serve_engine_pass(struct serve_job *job);
 /* Seconds that the present step has taken so far. */
 double serve_engine_step_s(const struct serve_engine *engine);
 
 /* Gives a job the tokenizer that its body is read by: that stays when the model is unloaded. False: the model was never
- * open, or is not while the job has pictures; the engine takes the job over, opens the model and gives the job back to
- * the reader. */
-bool serve_engine_set_vocab(struct serve_engine *engine, struct serve_job *job);
+ * open, or is not while the job has pictures: the job has to wait for that. */
+bool serve_engine_set_vocab(struct serve_job *job);
 
 /* Seconds without a task; -1: it has one, or no model. */
 double serve_engine_idle_s(struct serve_engine *engine);
@@ -51,9 +53,11 @@ peridot_status serve_tools_create(struct serve_tools **out, struct serve_server 
 void serve_tools_stop(struct serve_tools *tools);
 void serve_tools_free(struct serve_tools *tools);
 
-/* Takes over an ownership of a job whose interface is of the kind SERVE_TOOLS; false: it does not, and the job's error
- * says why. */
+/* Hands on a job whose interface is of the kind SERVE_TOOLS; false: it does not, and the job's error says why. */
 bool serve_tools_add(struct serve_tools *tools, struct serve_job *job);
+/* Of SERVE_CALLING. */
+struct serve_queue *serve_tools_queue(const struct serve_job *job);
+void serve_tools_step(struct serve_job *job);
 /* Whether a call is to end early; asked by its thread. */
 bool serve_tools_ends(const struct serve_tools *tools, struct serve_job *job);
 
@@ -69,14 +73,17 @@ extern const struct serve_interface serve_wire_list_tools, serve_wire_call_tool;
 peridot_status serve_reader_create(struct serve_reader **out, struct serve_server *server);
 /* Refuses what is still waiting. NULL is allowed. */
 void serve_reader_free(struct serve_reader *reader);
-/* Takes over an ownership of the job, whose body is complete; false: too many wait already. */
+/* Hands on a job, whose body is complete; false: too many wait already. */
 bool serve_reader_add(struct serve_reader *reader, struct serve_job *job);
-/* The same for a job that waited for its model to be loaded, for which there is always room. */
-void serve_reader_return(struct serve_reader *reader, struct serve_job *job);
 
 /* Makes the tasks of a job from its body, or puts the answer into `out` where no device is needed for it. False: the
  * job's error says why. */
 bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab);
+
+/* ---- stages ---- */
+
+/* [SERVE_N_STAGES]: the one table of stages. */
+extern const struct serve_stage_row serve_stages[];
 
 /* The one table of interfaces. */
 const struct serve_interface *serve_interface_get(enum serve_api id);

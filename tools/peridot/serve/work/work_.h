@@ -67,13 +67,25 @@ struct serve_task *serve_admission_next(struct serve_admission *a, struct serve_
 
 struct serve_grammars;
 
-/* Hands a job on, which has its grammar now, or an error; on one of the threads. */
-typedef void (*serve_grammar_done)(void *user, struct serve_job *job);
-
-peridot_status serve_grammars_create(struct serve_grammars **out, serve_grammar_done done, void *user);
+peridot_status serve_grammars_create(struct serve_grammars **out, struct serve_server *server);
 /* What still waits gets an error. NULL is allowed. */
 void serve_grammars_free(struct serve_grammars *grammars);
-/* True: the job has its grammar, or an error, or needs none. False: `done` will get it. Its vocab is set. */
-bool serve_grammars_find(struct serve_grammars *grammars, struct serve_job *job);
+/* False: the job needs a grammar that has to be compiled. Its vocab is set. */
+bool serve_grammars_find(struct serve_job *job);
+/* Of SERVE_TRYING and of SERVE_COMPILING. */
+struct serve_queue *serve_grammars_tries(const struct serve_job *job);
+struct serve_queue *serve_grammars_rest(const struct serve_job *job);
+void serve_grammars_try(struct serve_job *job);
+void serve_grammars_compile(struct serve_job *job);
+
+/* ---- read ---- */
+
+/* The reader's stages. */
+struct serve_queue *serve_reader_queue(const struct serve_job *job);
+void serve_reader_read(struct serve_job *job);
+void serve_reader_go_on(struct serve_job *job);
+void serve_reader_encode(struct serve_job *job);
+/* A job that has all that the engine needs, or an error. */
+void serve_reader_pass_on(struct serve_job *job);
 
 #endif
