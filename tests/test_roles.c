@@ -86,8 +86,8 @@ static void check_order(const peridot_vocab *v, const char *name, const char *or
     yyjson_val *root = yyjson_doc_get_root(doc);
     bool calls = strpbrk(order, "At"), late = false;
     struct serve_model model = {.ctx = 65536};
-    struct serve_job job = {.model = &model, .api = &serve_wire_chat, .document = doc, .n = 1,
-                            .tools = calls ? (char *)(uintptr_t)tools : NULL};
+    struct serve_job job = {.model = &model, .api = &serve_wire_chat,
+        .asks = {.document = doc, .n = 1, .tools = calls ? (char *)(uintptr_t)tools : NULL}};
     int32_t *ids, *same = NULL;
     size_t n, n_same, size;
     char *text;

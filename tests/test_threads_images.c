@@ -178,8 +178,8 @@ static void answer(struct serve_job *job)
     usleep(200);
     bool sees = !job->error.status && serve_job_hold_images(job);
     if (sees) usleep(200);
-    for (size_t i = 0; sees && i < job->n_pictures; i++)
-        assert_true(peridot_image_ids(job->pictures[i].image, &n)[0] < -1 && n > 0);
+    for (size_t i = 0; sees && i < job->pictures.n; i++)
+        assert_true(peridot_image_ids(job->pictures.list[i].image, &n)[0] < -1 && n > 0);
     if (sees) serve_job_release_images(job);
     end_job(job, sees);
 }
@@ -258,8 +258,8 @@ static struct serve_job *make_job(size_t i)
     int n = snprintf(body, sizeof body, "{\"messages\": [{\"role\": \"user\", \"content\": ["
         "{\"type\": \"image_url\", \"image_url\": {\"url\": \"data:image/png;base64,%s\"}}, "
         "{\"type\": \"input_image\", \"image_url\": \"data:image/png;base64,%s\"}]}]}", base64[0], base64[1]);
-    job->document = yyjson_read(body, (size_t)n, 0);
-    assert_true(job->document && serve_job_find_pictures(job) && job->n_pictures == 2);
+    job->asks.document = yyjson_read(body, (size_t)n, 0);
+    assert_true(job->asks.document && serve_job_find_pictures(job) && job->pictures.n == 2);
     return job;
 }
 
@@ -308,7 +308,7 @@ static struct serve_job *wait_in(struct serve_job **list, uint64_t client, size_
     struct serve_job *job = serve_job_new(&server, serve_interface_get(SERVE_CHAT));
     assert_non_null(job);
     job->client.address = client;
-    job->size = size;
+    job->body.size = size;
     serve_fair_add(list, job);
     return job;
 }
@@ -316,7 +316,7 @@ static struct serve_job *wait_in(struct serve_job **list, uint64_t client, size_
 static uint64_t size_of(const struct serve_job *job, const void *user)
 {
     const size_t *most = user;
-    return job->size > *most ? SERVE_FAIR_NEVER : job->size;
+    return job->body.size > *most ? SERVE_FAIR_NEVER : job->body.size;
 }
 
 /* By turns the cheapest and the oldest, of the client who had fewest. */
@@ -334,7 +334,7 @@ static void test_fair(void **state)
         struct serve_job *job = serve_fair_next(&fair, &list, size_of, &most);
         assert_non_null(job);
         assert_int_equal(job->client.address, order[i].client);
-        assert_int_equal(job->size, order[i].size);
+        assert_int_equal(job->body.size, order[i].size);
         serve_job_drop(job);
     }
     assert_null(serve_fair_next(&fair, &list, size_of, &most));   /* it costs more than may be now */
@@ -374,14 +374,14 @@ static bool is_kept(size_t model_index, const peridot_vocab *vocab, const char *
     struct serve_job *job = serve_job_new(&server, serve_interface_get(SERVE_CHAT));
     assert_non_null(job);
     job->model = &server.models[model_index];
-    job->vocab = peridot_vocab_ref(vocab);
-    job->schema = pd_string_copy(schema);
+    job->work.vocab = peridot_vocab_ref(vocab);
+    job->asks.schema = pd_string_copy(schema);
     job->stage = SERVE_ENCODING;
-    job->answered = true;   /* it has no tasks to begin an answer with */
+    job->events.begun = true;   /* it has no tasks to begin an answer with */
     bool kept = serve_grammars_find(job);
     if (!kept) serve_job_to(job, SERVE_TRYING);
     if (!kept) assert_ptr_equal(take_compiled(), job);
-    assert_true(job->grammar != NULL || job->error.status == 400);
+    assert_true(job->work.grammar != NULL || job->error.status == 400);
     serve_job_drop(job);
     return kept;
 }

@@ -39,9 +39,9 @@ static void check_error(const struct serve_job *job)
 /* A text and its reply fit the context, whatever was left out for that. */
 static void check_tasks(const struct serve_job *job)
 {
-    for (size_t i = 0; i < job->n_tasks; i++)
-        FUZZ_CHECK(job->tasks[i].n_prompt + job->tasks[i].n_max <= job->model->ctx);
-    FUZZ_CHECK(job->n_dropped == 0 || job->drops);
+    for (size_t i = 0; i < job->work.n_tasks; i++)
+        FUZZ_CHECK(job->work.tasks[i].n_prompt + job->work.tasks[i].n_max <= job->model->ctx);
+    FUZZ_CHECK(job->work.n_dropped == 0 || job->asks.drops);
 }
 
 /* ---- its pictures ---- */
@@ -51,16 +51,16 @@ static void read_pictures(const struct serve_job *job)
 {
     struct serve_job *seeing = serve_job_new(job->server, job->api);
     FUZZ_CHECK(seeing);
-    seeing->document = job->document;
+    seeing->asks.document = job->asks.document;
     if (!serve_job_find_pictures(seeing)) check_error(seeing);
-    for (size_t i = 0; i < seeing->n_pictures; i++) {
+    for (size_t i = 0; i < seeing->pictures.n; i++) {
         struct serve_buffer file = {0};
         seeing->error = (struct serve_error){0};
-        if (!serve_picture_data(&file, seeing, "image 1", seeing->pictures[i].part)) check_error(seeing);
-        else FUZZ_CHECK(file.size <= SERVE_PICTURE_MAX && !serve_picture_is_remote(seeing->pictures[i].part));
+        if (!serve_picture_data(&file, seeing, "image 1", seeing->pictures.list[i].part)) check_error(seeing);
+        else FUZZ_CHECK(file.size <= SERVE_PICTURE_MAX && !serve_picture_is_remote(seeing->pictures.list[i].part));
         serve_buffer_free(&file);
     }
-    seeing->document = NULL;
+    seeing->asks.document = NULL;
     serve_job_drop(seeing);
 }
 
@@ -77,7 +77,7 @@ static void end_call(struct serve_call *call)
 static void write_call(struct serve_task *task, char kind, const struct fuzz_part *part)
 {
     struct serve_call *calls = task->calls, *last = calls ? &calls[task->n_calls - 1] : NULL;
-    if (!task->job->tools || !task->job->api->call) return;
+    if (!task->job->asks.tools || !task->job->api->call) return;
     if (kind == 'n' && (!last || last->complete)) {
         task->calls = realloc(calls, (task->n_calls + 1) * sizeof *calls);
         FUZZ_CHECK(task->calls);
@@ -104,7 +104,7 @@ static bool write_piece(struct serve_task *task, struct fuzz_part part)
         task->n_thought++;
         serve_put(&task->thought, part.data, part.size);
     } else if (kind == 't' && !task->n_calls) {
-        if (task->job->logprobs) {
+        if (task->job->asks.logprobs) {
             FUZZ_CHECK(serve_take_logits(task, NULL, 0, row, 300));
             serve_take_token(task, token);
         }
@@ -117,7 +117,7 @@ static bool write_piece(struct serve_task *task, struct fuzz_part part)
 static void finish(struct serve_task *task)
 {
     bool called = task->n_calls && task->calls[task->n_calls - 1].complete, full = task->n_reply == task->n_max;
-    size_t n = task->job->dimensions ? task->job->dimensions : task->job->model->embedding_size;
+    size_t n = task->job->asks.dimensions ? task->job->asks.dimensions : task->job->model->embedding_size;
     task->finish = called ? SERVE_FINISH_CALLS : full ? SERVE_FINISH_LENGTH : SERVE_FINISH_STOP;
     if (task->job->kind == SERVE_VECTORS) {
         task->vector = calloc(n, sizeof *task->vector);
@@ -132,7 +132,7 @@ static void check_stream(const struct serve_job *job)
 {
     static const char data[] = "data: ", done[] = "[DONE]";
     bool events = strcmp(job->api->stream_type, SERVE_EVENTS) == 0;
-    const char *at = job->out.data, *end = at + job->out.size;
+    const char *at = job->answer.out.data, *end = at + job->answer.out.size;
     for (const char *next; at < end; at = next + 1) {
         next = memchr(at, '\n', (size_t)(end - at));
         FUZZ_CHECK(next);
@@ -153,12 +153,12 @@ static void answer(struct serve_job *job, struct fuzz_part reply)
     size_t i = 0;
     serve_write_begin(job);
     while (serve_kind_writes(job->kind) && fuzz_next_part(&part, &reply)
-           && write_piece(&job->tasks[i++ % job->n_tasks], part)) {}
-    for (i = 0; i < job->n_tasks; i++) finish(&job->tasks[i]);
+           && write_piece(&job->work.tasks[i++ % job->work.n_tasks], part)) {}
+    for (i = 0; i < job->work.n_tasks; i++) finish(&job->work.tasks[i]);
     serve_write_end(job);
-    FUZZ_CHECK(job->done && !job->out.failed);
-    if (job->stream) check_stream(job);
-    else check_json(job->out.data, job->out.size);
+    FUZZ_CHECK(job->answer.done && !job->answer.out.failed);
+    if (job->asks.stream) check_stream(job);
+    else check_json(job->answer.out.data, job->answer.out.size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -179,11 +179,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct serve_job *job = serve_job_new(&server, serve_interface_get(api));
     struct serve_buffer out = {0};
     FUZZ_CHECK(job && fuzz_next_part(&body, &input));
-    serve_put(&job->body, body.data, body.size);
+    serve_put(&job->body.text, body.data, body.size);
     const peridot_vocab *vocab = fuzz_vocab(runs ? FUZZ_VOCAB_PROGRAM : FUZZ_VOCAB_LLAMA3);
-    job->vocab = peridot_vocab_ref(vocab);
+    job->work.vocab = peridot_vocab_ref(vocab);
     bool good = serve_read_body(&out, job, vocab) && serve_job_compile(job, vocab, 0) == PERIDOT_OK;
-    if (job->document) read_pictures(job);
+    if (job->asks.document) read_pictures(job);
     if (!good) check_error(job);
     else if (out.size) check_json(out.data, out.size);
     else if (job->kind != SERVE_AT_ONCE) {

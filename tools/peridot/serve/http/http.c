@@ -207,14 +207,14 @@ static void add_warning(struct MHD_Response *response, const char *format, ...)
 static void add_warnings(struct MHD_Response *response, const struct serve_server *server, const struct serve_job *job)
 {
     const struct serve_model *m = job->model;
-    if (job->other_model)
+    if (job->asks.other_model)
         add_warning(response, "answered by %s, the %s model of this server", server->models->id,
                     server->n_models > 1 ? "first" : "only");
-    if (job->api->read_messages && !job->raw && m && m->known && m->template_note)
+    if (job->api->read_messages && !job->asks.raw && m && m->known && m->template_note)
         add_warning(response, "%s", m->template_note);
-    const char *loosened = peridot_tools_loosened(job->compiled);
+    const char *loosened = peridot_tools_loosened(job->work.compiled);
     if (*loosened) add_warning(response, "schemas were made looser, of %s", loosened);
-    if (*job->ignored) add_warning(response, "ignored: %s", job->ignored);
+    if (*job->asks.ignored) add_warning(response, "ignored: %s", job->asks.ignored);
 }
 
 /* Whether the page that asks is the one of --cors. */
@@ -289,21 +289,21 @@ static ssize_t read_more(void *user, uint64_t at, char *to, size_t size)
 {
     struct serve_job *job = user;
     (void)at;
-    pthread_mutex_lock(&job->lock);
-    ssize_t n = (ssize_t)cmd_min(size, job->out.size - job->n_taken);
+    pthread_mutex_lock(&job->answer.lock);
+    ssize_t n = (ssize_t)cmd_min(size, job->answer.out.size - job->answer.n_taken);
     if (n) {
-        memcpy(to, job->out.data + job->n_taken, (size_t)n);
-        job->n_taken += (size_t)n;
-        if (job->n_taken == job->out.size) job->out.size = job->n_taken = 0;
-    } else if (job->out.failed) {
+        memcpy(to, job->answer.out.data + job->answer.n_taken, (size_t)n);
+        job->answer.n_taken += (size_t)n;
+        if (job->answer.n_taken == job->answer.out.size) job->answer.out.size = job->answer.n_taken = 0;
+    } else if (job->answer.out.failed) {
         n = MHD_CONTENT_READER_END_WITH_ERROR;
-    } else if (job->done) {
+    } else if (job->answer.done) {
         n = MHD_CONTENT_READER_END_OF_STREAM;
     } else {
-        job->suspended = true;
-        MHD_suspend_connection(job->connection);
+        job->answer.suspended = true;
+        MHD_suspend_connection(job->answer.connection);
     }
-    pthread_mutex_unlock(&job->lock);
+    pthread_mutex_unlock(&job->answer.lock);
     return n;
 }
 
@@ -312,18 +312,18 @@ static void drop_job(void *user) { serve_job_drop(user); }
 static enum MHD_Result send_job(struct MHD_Connection *c, struct serve_server *server, struct exchange *x)
 {
     struct serve_job *job = x->job;
-    bool streams = job->stream && job->status == 200;
+    bool streams = job->asks.stream && job->answer.status == 200;
     if (!streams) {
-        struct serve_buffer body = job->out;   /* complete: nobody else touches it any more */
-        job->out = (struct serve_buffer){0};
-        return send_buffer(c, server, x, job->status, &body, "application/json");
+        struct serve_buffer body = job->answer.out;   /* complete: nobody else touches it any more */
+        job->answer.out = (struct serve_buffer){0};
+        return send_buffer(c, server, x, job->answer.status, &body, "application/json");
     }
     serve_job_own(job);
     struct MHD_Response *response =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, read_more, job, drop_job);
     if (!response) serve_job_drop(job);
     else MHD_add_response_header(response, "Content-Type", job->api->stream_type);
-    return respond(c, server, x, job->status, response);
+    return respond(c, server, x, job->answer.status, response);
 }
 
 /* ---- requests ---- */
@@ -345,7 +345,7 @@ static struct exchange *begin(struct serve_http *http, struct MHD_Connection *c,
     if (check(x, http->server, c) && x->api) {
         x->job = serve_job_new(http->server, x->api);
         if (!x->job) serve_refuse(&x->error, 500, NULL, NULL, "out of memory");
-        else x->job->bare = strncmp(url, "/v1/", 4) != 0;
+        else x->job->body.bare = strncmp(url, "/v1/", 4) != 0;
     }
     set_waiting(http, c, false);
     return x;
@@ -354,11 +354,11 @@ static struct exchange *begin(struct serve_http *http, struct MHD_Connection *c,
 /* What belongs to a request that is refused is passed over, as clients read no answer before they have sent it. */
 static enum MHD_Result take_body(struct exchange *x, const char *data, size_t size)
 {
-    if (!x->error.status && x->job && x->job->body.size + size > SERVE_BODY_MAX)
+    if (!x->error.status && x->job && x->job->body.text.size + size > SERVE_BODY_MAX)
         serve_refuse(&x->error, 413, NULL, NULL, "the body has more than %d bytes", SERVE_BODY_MAX);
     if (!x->error.status && x->job) {
-        serve_put(&x->job->body, data, size);
-        if (x->job->body.failed) serve_refuse(&x->error, 500, NULL, NULL, "out of memory");
+        serve_put(&x->job->body.text, data, size);
+        if (x->job->body.text.failed) serve_refuse(&x->error, 500, NULL, NULL, "out of memory");
         return MHD_YES;
     }
     x->n_discarded += size;
@@ -368,12 +368,12 @@ static enum MHD_Result take_body(struct exchange *x, const char *data, size_t si
 /* The connection sleeps until there is something to say. */
 static void wait_for(struct serve_job *job, struct MHD_Connection *c)
 {
-    pthread_mutex_lock(&job->lock);
+    pthread_mutex_lock(&job->answer.lock);
     if (!serve_job_is_ready(job)) {
-        job->suspended = true;
+        job->answer.suspended = true;
         MHD_suspend_connection(c);
     }
-    pthread_mutex_unlock(&job->lock);
+    pthread_mutex_unlock(&job->answer.lock);
 }
 
 static void submit(struct serve_http *http, struct exchange *x, struct MHD_Connection *c)
@@ -381,8 +381,8 @@ static void submit(struct serve_http *http, struct exchange *x, struct MHD_Conne
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     serve_act_as(SERVE_CONNECTION);
     x->submitted = true;
-    x->job->connection = c;
-    x->job->socket = info ? (int)info->connect_fd : -1;
+    x->job->answer.connection = c;
+    x->job->answer.socket = info ? (int)info->connect_fd : -1;
     x->job->client = get_client(http->server, c);   /* another question to MHD, whose answer is in the same place */
     set_waiting(http, c, true);
     serve_job_own(x->job);
@@ -467,9 +467,9 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
     if (x->asks) return answer_ask(http, x, c, url);
     if (!x->job) return get(http, x, c, url);
     if (!x->submitted) submit(http, x, c);
-    pthread_mutex_lock(&x->job->lock);
-    bool ready = !x->job->suspended && serve_job_is_ready(x->job);
-    pthread_mutex_unlock(&x->job->lock);
+    pthread_mutex_lock(&x->job->answer.lock);
+    bool ready = !x->job->answer.suspended && serve_job_is_ready(x->job);
+    pthread_mutex_unlock(&x->job->answer.lock);
     return ready ? send_job(c, http->server, x) : MHD_YES;
 }
 
@@ -481,11 +481,11 @@ static void completed(void *user, struct MHD_Connection *c, void **context, enum
     *context = NULL;
     set_waiting(http, c, false);
     if (x->job) {
-        pthread_mutex_lock(&x->job->lock);
-        x->job->connection = NULL;
-        x->job->suspended = false;
-        x->job->socket = -1;
-        pthread_mutex_unlock(&x->job->lock);
+        pthread_mutex_lock(&x->job->answer.lock);
+        x->job->answer.connection = NULL;
+        x->job->answer.suspended = false;
+        x->job->answer.socket = -1;
+        pthread_mutex_unlock(&x->job->answer.lock);
         if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK) x->job->closed = true;
     }
     serve_log_end(&x->line, http->server, x->job, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);

@@ -15,15 +15,18 @@ struct serve_job *serve_job_new(struct serve_server *server, const struct serve_
     job->api = api;
     job->kind = api->kind;
     job->n_owners = 1;
-    job->socket = -1;
-    job->begun_s = job->written_s = cmd_now();
-    job->ping_s = 10;
+    job->answer.socket = -1;
+    job->begun_s = job->answer.written_s = cmd_now();
+    job->asks.ping_s = 10;
     job->created = (int64_t)time(NULL);
-    pthread_mutex_init(&job->lock, NULL);
+    pthread_mutex_init(&job->answer.lock, NULL);
     return job;
 }
 
-const char *serve_job_model(const struct serve_job *job) { return job->adapter ? job->adapter : job->model->id; }
+const char *serve_job_model(const struct serve_job *job)
+{
+    return job->asks.adapter ? job->asks.adapter : job->model->id;
+}
 
 void serve_job_own(struct serve_job *job) { job->n_owners++; }
 
@@ -41,7 +44,8 @@ static void free_task(struct serve_task *task)
 
 bool serve_job_refuse_schema(struct serve_job *job, int status, const char *sentence)
 {
-    if (job->tools) return serve_refuse(&job->error, status, "invalid_function_parameters", "tools", "%s", sentence);
+    if (job->asks.tools)
+        return serve_refuse(&job->error, status, "invalid_function_parameters", "tools", "%s", sentence);
     return serve_refuse(&job->error, status, "invalid_json_schema", job->api->schema, "%s", sentence);
 }
 
@@ -57,21 +61,23 @@ bool serve_job_refuse_picture(struct serve_job *job, const char *name, const cha
 
 static peridot_status compile_tools(struct serve_job *job, const peridot_vocab *vocab, uint32_t effort)
 {
-    const char *answer = job->schema ? job->schema : job->json ? "{\"type\": \"object\"}" : NULL;
-    const peridot_tools_params params = {.size = sizeof params, .json = job->tools, .json_size = strlen(job->tools),
-        .choice = job->calls_required ? PERIDOT_TOOLS_REQUIRED : PERIDOT_TOOLS_AUTO, .name = job->tool_name,
-        .single = job->single_call, .template_name = job->model->template_name, .schema = answer,
+    const struct serve_asks *asks = &job->asks;
+    const char *answer = asks->schema ? asks->schema : asks->json ? "{\"type\": \"object\"}" : NULL;
+    const peridot_tools_params params = {.size = sizeof params, .json = asks->tools, .json_size = strlen(asks->tools),
+        .choice = asks->calls_required ? PERIDOT_TOOLS_REQUIRED : PERIDOT_TOOLS_AUTO, .name = asks->tool_name,
+        .single = asks->single_call, .template_name = job->model->template_name, .schema = answer,
         .schema_size = answer ? strlen(answer) : 0, .effort = effort, .loosen = true};
-    return peridot_tools_create(&job->compiled, vocab, &params);
+    return peridot_tools_create(&job->work.compiled, vocab, &params);
 }
 
 peridot_status serve_job_compile(struct serve_job *job, const peridot_vocab *vocab, uint32_t effort)
 {
+    const char *schema = job->asks.schema;
+    peridot_grammar **grammar = &job->work.grammar;
     peridot_status status = PERIDOT_OK;
-    if (job->tools) status = compile_tools(job, vocab, effort);
-    else if (job->schema)
-        status = peridot_grammar_json_schema_within(&job->grammar, vocab, job->schema, strlen(job->schema), effort);
-    else if (job->json) status = peridot_grammar_json(&job->grammar, vocab);
+    if (job->asks.tools) status = compile_tools(job, vocab, effort);
+    else if (schema) status = peridot_grammar_json_schema_within(grammar, vocab, schema, strlen(schema), effort);
+    else if (job->asks.json) status = peridot_grammar_json(grammar, vocab);
     if (status != PERIDOT_OK)
         serve_job_refuse_schema(job, status == PERIDOT_ERROR_MEMORY ? 500 : 400, peridot_last_error());
     return status;
@@ -79,47 +85,48 @@ peridot_status serve_job_compile(struct serve_job *job, const peridot_vocab *voc
 
 static void free_pictures(struct serve_job *job)
 {
-    if (job->free_pictures) job->free_pictures(job);
-    job->free_pictures = NULL;
+    if (job->pictures.free) job->pictures.free(job);
+    job->pictures.free = NULL;
 }
 
 void serve_job_drop(struct serve_job *job)
 {
     if (--job->n_owners > 0) return;
     serve_pings_remove(&job->server->pings, job);
-    if (job->is_long) job->server->n_long--;
+    if (job->body.is_long) job->server->n_long--;
     free_pictures(job);
     serve_stored_leave(job);
-    for (size_t i = 0; i < job->n_tasks; i++) free_task(&job->tasks[i]);
-    free(job->tasks);
-    free(job->bias);
-    free(job->schema);
-    free(job->variables);
-    free(job->tools);
-    free(job->shown);
-    peridot_grammar_free(job->grammar);
-    peridot_tools_free(job->compiled);
-    peridot_vocab_close(job->vocab);
-    yyjson_doc_free(job->document);
-    serve_buffer_free(&job->body);
-    serve_buffer_free(&job->out);
-    pthread_mutex_destroy(&job->lock);
+    for (size_t i = 0; i < job->work.n_tasks; i++) free_task(&job->work.tasks[i]);
+    free(job->work.tasks);
+    free(job->asks.bias);
+    free(job->asks.schema);
+    free(job->asks.variables);
+    free(job->asks.tools);
+    free(job->asks.shown);
+    peridot_grammar_free(job->work.grammar);
+    peridot_tools_free(job->work.compiled);
+    peridot_vocab_close(job->work.vocab);
+    yyjson_doc_free(job->asks.document);
+    serve_buffer_free(&job->body.text);
+    serve_buffer_free(&job->answer.out);
+    pthread_mutex_destroy(&job->answer.lock);
     free(job);
 }
 
 /* Under the lock. An answer that does not come piece by piece, as an error, begins when all of it is there. */
 static void wake(struct serve_job *job)
 {
-    if (!job->suspended || !serve_job_is_ready(job)) return;
-    job->suspended = false;
-    MHD_resume_connection(job->connection);
+    struct serve_answer *a = &job->answer;
+    if (!a->suspended || !serve_job_is_ready(job)) return;
+    a->suspended = false;
+    MHD_resume_connection(a->connection);
 }
 
 bool serve_job_is_gone(struct serve_job *job)
 {
-    pthread_mutex_lock(&job->lock);
-    if (job->socket >= 0 && cmd_socket_is_closed(job->socket)) job->closed = true;
-    pthread_mutex_unlock(&job->lock);
+    pthread_mutex_lock(&job->answer.lock);
+    if (job->answer.socket >= 0 && cmd_socket_is_closed(job->answer.socket)) job->closed = true;
+    pthread_mutex_unlock(&job->answer.lock);
     return job->closed;
 }
 
@@ -129,44 +136,49 @@ bool serve_job_is_awaited(struct serve_job *job)
     return !serve_job_is_gone(job) || serve_refuse(&job->error, 503, NULL, NULL, "nobody waits for the answer");
 }
 
-bool serve_job_is_ready(const struct serve_job *job) { return job->done || (job->status == 200 && job->stream); }
+bool serve_job_is_ready(const struct serve_job *job)
+{
+    return job->answer.done || (job->answer.status == 200 && job->asks.stream);
+}
 
 void serve_job_begin(struct serve_job *job, int status)
 {
-    pthread_mutex_lock(&job->lock);
-    if (!job->status) job->status = status;
+    pthread_mutex_lock(&job->answer.lock);
+    if (!job->answer.status) job->answer.status = status;
     wake(job);
-    pthread_mutex_unlock(&job->lock);
+    pthread_mutex_unlock(&job->answer.lock);
 }
 
 void serve_job_write(struct serve_job *job, const struct serve_buffer *more, bool end)
 {
+    struct serve_answer *a = &job->answer;
     if (end) free_pictures(job);   /* the client may take its time to read the answer */
-    pthread_mutex_lock(&job->lock);
-    if (more) serve_put(&job->out, more->data, more->size);
-    job->written_s = cmd_now();
-    job->out.failed = job->out.failed || (more && more->failed);
-    job->done = job->done || end;
+    pthread_mutex_lock(&a->lock);
+    if (more) serve_put(&a->out, more->data, more->size);
+    a->written_s = cmd_now();
+    a->out.failed = a->out.failed || (more && more->failed);
+    a->done = a->done || end;
     wake(job);
-    pthread_mutex_unlock(&job->lock);
+    pthread_mutex_unlock(&a->lock);
 }
 
 void serve_job_ping(struct serve_job *job, double now)
 {
+    struct serve_answer *a = &job->answer;
     const char *text = job->api->ping;
-    pthread_mutex_lock(&job->lock);
-    if (!job->done && job->out.size == job->n_taken && now - job->written_s > (double)job->ping_s) {
-        serve_put(&job->out, text, strlen(text));
-        job->written_s = now;
+    pthread_mutex_lock(&a->lock);
+    if (!a->done && a->out.size == a->n_taken && now - a->written_s > (double)job->asks.ping_s) {
+        serve_put(&a->out, text, strlen(text));
+        a->written_s = now;
         wake(job);
     }
-    pthread_mutex_unlock(&job->lock);
+    pthread_mutex_unlock(&a->lock);
 }
 
 void serve_job_fail(struct serve_job *job)
 {
     struct serve_buffer text = {0};
-    bool begun = job->status != 0;
+    bool begun = job->answer.status != 0;
     if (begun) serve_print(&text, "%s", job->api->errors->before);
     job->api->errors->put(&text, &job->error);
     if (begun) serve_print(&text, "%s", job->api->errors->after);

@@ -1,6 +1,5 @@
-/* A job is a request from its body to its answer; here are the job, its tasks and errors, the server that it belongs to,
- * the interface that it came by, and the threads, turns and counts that all of serve has. A job has one owner at a time:
- * its connection, the reader, a worker, or the engine. */
+/* A job is a request from its body to its answer. Here are the job, its stages, its tasks and its errors; the server
+ * that it belongs to and the interface that it came by; and the threads, queues and counts that all of serve has. */
 #ifndef PERIDOT_COMMAND_SERVE_JOB_JOB_H
 #define PERIDOT_COMMAND_SERVE_JOB_JOB_H
 
@@ -97,9 +96,9 @@ void serve_fair_add(struct serve_job **list, struct serve_job *job);
 
 /* ---- stages ---- */
 
-/* A job has a stage, and at each stage an owner: the threads of one kind, which alone move it on, and alone touch it but
- * for what the structs of a job say. It goes to a stage by serve_job_to, and from then on is the next owner's: whoever
- * moved it does not look at it again, but for the connection, which has what is under the job's lock. */
+/* A job has a stage, and at each stage an owner: the threads of one kind, which alone move it on, and alone touch it
+ * but for what the structs of a job say. It goes to a stage by serve_job_to, and from then on is the next owner's:
+ * whoever moved it does not look at it again, but for the connection, which has what is under the answer's lock. */
 
 enum serve_stage {
     SERVE_RECEIVED,            /* its body comes in */
@@ -237,9 +236,9 @@ void serve_tell_length(char *out, size_t size, const struct serve_length *length
 
 /* ---- job ---- */
 
-/* A job is a request of HTTP from its body to its answer. A connection, the reader (which makes tasks of the body) and
- * the engine (which does them) have it in turn; the connection may go away at any time. Tasks are what the model does:
- * one text that is written, or one that is read. */
+/* A job is a request of HTTP from its body to its answer. Its parts are structs, each with a sentence on who may touch
+ * it when; the connection may go away at any time. Tasks are what the model does: one text that is written, or one that
+ * is read. */
 
 struct MHD_Connection;
 struct serve_server;
@@ -326,21 +325,112 @@ struct serve_task {
     const char *stop;          /* the stop text that it ended with; NULL: none */
 };
 
-struct serve_job {
-    struct serve_server *server;
-    const struct serve_model *model;
-    const struct serve_interface *api;
-    enum serve_kind kind;
-    enum serve_stage stage;
-    atomic_int n_owners;       /* its connection, and whoever has it at its stage */
-    struct serve_client client;   /* who asks */
-    double begun_s;
-    int64_t created;           /* seconds since 1970 */
-    char id[40];
+/* What a request says. The reader writes it while the job is its, and from then on it is constant: any thread that has
+ * the job may read it, and the connection once the answer has begun. Texts are in the document or the job's own. */
+struct serve_asks {
+    yyjson_doc *document;
+    bool stream, include_usage, echo, base64, wants_pieces, token_ids;
+    bool special;              /* control tokens may stand in its texts */
     float ping_s;              /* seconds of silence after which a stream has a comment; 0: never */
-    struct serve_job *next_ping, **at_ping;   /* see workers.c; NULL: it is not there */
+    yyjson_val *fields;        /* of the answer: the only ones that are wanted; NULL: all */
+    bool other_model;          /* it names a model that is not here */
+    const char *adapter;       /* the model's that it names as its model; NULL: none */
+    peridot_adapter adapters[SERVE_MAX_ADAPTERS];   /* [n_adapters]: that it takes, and no others */
+    size_t n_adapters;
+    bool stores;               /* the response is kept: see `stored` */
+    char ignored[200];         /* what changes no answer: names with ", " between them */
 
-    /* the connection's and whoever writes: under the lock */
+    /* the prompt */
+    bool raw;                  /* it is a text, not a message */
+    bool truncates;            /* what does not fit is left out: a text's end, the oldest messages */
+    bool drops;                /* where the messages do not fit, the oldest are left out */
+    const char *suffix;        /* of the texts of a completion; NULL: none */
+    size_t suffix_size;
+    char *variables;           /* of the chat template, as JSON; NULL: none */
+    uint32_t think;
+    bool hides_thoughts;       /* where they were is said, but not what they were */
+    bool seals_thoughts;       /* as encrypted_content */
+    bool details_thoughts;     /* as reasoning_details */
+
+    /* the reply */
+    uint64_t n_max;            /* tokens, if max_given; more than fit are cut */
+    bool max_given;
+    bool leaves_room;          /* without max_given it ends where the next turn still fits */
+    float most_ms;             /* once it has a line; 0 or less: no limit */
+    uint32_t n_indent;         /* characters that its lines are indented by at least, after the first */
+    uint32_t n;                /* choices */
+    peridot_sampling sampling;
+    const char *stops[SERVE_MAX_STOPS], *breakers[SERVE_MAX_BREAKERS];
+    bool dry_off;              /* DRY looks at no tokens */
+    peridot_bias *bias;
+    bool logprobs;
+    uint32_t n_top;
+    char *schema;              /* of response_format, as JSON; NULL: none */
+    bool json;                 /* any JSON object */
+    char *tools;               /* functions that may be called, as JSON; NULL: none */
+    char *shown;               /* those of them that the prompt begins with, or that may not be called; NULL: all */
+    const char *tool_name;     /* the only one; NULL: any of them */
+    bool calls_required, calls_none, single_call;
+
+    /* vectors and scores */
+    uint32_t pool, dimensions; /* of vectors: enum peridot_pool; 0: all of them */
+    const char *prefix;        /* of their texts, the server's; NULL: none */
+    struct cmd_ranking ranking;   /* of documents */
+    uint32_t top_n;            /* of these the best; 0: all */
+    bool returns_documents;
+};
+
+/* What the model does for it. The reader makes it, but for the grammar, which may be a compiler's work; then it is the
+ * engine's. The log may read n_tasks and counts of tokens at any time. */
+struct serve_work {
+    peridot_vocab *vocab;      /* by which the body is read; shared with the model */
+    struct serve_task *tasks;  /* [n_tasks] */
+    atomic_size_t n_tasks;     /* each is whole before it is counted */
+    size_t n_ended;
+    bool cut;                  /* some of the texts was left out of the prompt */
+    size_t n_dropped;          /* messages that were */
+    peridot_grammar *grammar;  /* of a schema, or of any JSON; shared with other jobs, as are */
+    peridot_tools *compiled;   /* the functions that may be called */
+};
+
+/* The body: the connection's until it is complete, the reader's then. */
+struct serve_body {
+    struct serve_buffer text;  /* freed once it is parsed */
+    size_t size;
+    bool is_long;              /* it is counted in the server's n_long */
+    bool bare;                 /* its path lacks the /v1 that it could have */
+};
+
+/* The pictures of its messages, in their order (pictures.h). Whoever owns the job has them, but an engine that closes
+ * or opens its model takes images away and reads them again, under the lock of the model's images. */
+struct serve_job_pictures {
+    struct serve_picture *list;   /* [n] */
+    size_t n;
+    size_t n_read;             /* of these, which is all of them before the job goes on */
+    bool has_images;           /* some were read: the job is among those that have images */
+    bool has_place;            /* among the jobs whose pictures are in memory */
+    void (*free)(struct serve_job *job);   /* NULL: there are none */
+    struct serve_job *next;    /* of those that have images */
+};
+
+/* The response that it goes on from (`stored`): found by the reader, held until the job is freed. */
+struct serve_past {
+    struct serve_response *response;   /* NULL: none */
+    size_t n_items, size;      /* items of its input that are from there, and bytes that are lent for them */
+};
+
+/* Where a stream is: whoever has the job writes its events, one thread after the other. */
+struct serve_events {
+    bool begun;                /* serve_write_begin was called */
+    uint64_t n;                /* where they are numbered */
+    enum serve_item {          /* what they are about now: */
+        SERVE_ITEM_NONE, SERVE_ITEM_THOUGHT, SERVE_ITEM_MESSAGE, SERVE_ITEM_CALL
+    } item;
+    size_t n_items;            /* item n_items - 1 */
+};
+
+/* The answer, under its lock: whoever has the job adds to it, and the connection sends it. */
+struct serve_answer {
     pthread_mutex_t lock;
     struct MHD_Connection *connection;   /* NULL: it has gone */
     int socket;                /* -1: none */
@@ -350,80 +440,41 @@ struct serve_job {
     struct serve_buffer out;
     size_t n_taken;            /* bytes of it that were sent */
     double written_s;          /* when something was written last */
+};
 
+/* Among the streams that are sent pings, under the lock of those. */
+struct serve_ping {
+    struct serve_job *next, **at;   /* NULL: it is not there */
+};
+
+struct serve_job {
+    /* constant, but that the reader may choose another model, and an interface that has its path in common */
+    struct serve_server *server;
+    const struct serve_model *model;
+    const struct serve_interface *api;
+    enum serve_kind kind;
+    double begun_s;
+    int64_t created;           /* seconds since 1970 */
+    char id[40];
+    struct serve_client client;   /* who asks */
+
+    /* any thread's */
+    atomic_int n_owners;       /* its connection, and whoever has it at its stage */
     atomic_bool closed;        /* nobody waits for the answer */
+
+    /* the owner's: see `stages` */
+    enum serve_stage stage;
+    struct serve_job *next;    /* in its queue */
     struct serve_error error;
 
-    /* the reader's */
-    struct serve_job *next;
-    struct serve_buffer body;
-    size_t size;               /* of the body, which is freed once it is read */
-    bool is_long;              /* by its body; counted in the server's n_long */
-    yyjson_doc *document;      /* stop texts are in it */
-    bool bare;                 /* its path lacks the /v1 that it could have */
-    bool stream, include_usage, echo, base64, wants_pieces, token_ids;
-    bool special;              /* control tokens may stand in its texts */
-    float most_ms;             /* for a reply, once it has a line; 0 or less: no limit */
-    uint32_t n_indent;         /* characters that its lines are indented by at least, after the first */
-    yyjson_val *fields;        /* of the answer, in the document: the only ones that are wanted; NULL: all */
-    bool cut;                  /* some of the texts was left out of the prompt */
-    bool logprobs;
-    uint32_t n_top, n, think;
-    bool raw;                  /* the prompt is a text, not a message */
-    bool truncates;            /* what does not fit is left out: a text's end, the oldest messages */
-    bool hides_thoughts;       /* where they were is said, but not what they were */
-    bool seals_thoughts;       /* as encrypted_content */
-    bool details_thoughts;     /* as reasoning_details */
-    bool stores;               /* the response is kept: see job.h */
-    struct serve_response *previous;   /* that the request goes on from, held; NULL: none */
-    size_t n_past, past_size;  /* items of its input that are from there, and bytes that are lent for them */
-    uint32_t pool, dimensions; /* of vectors: enum peridot_pool; 0: all of them */
-    struct cmd_ranking ranking;   /* of documents; its texts are in the document */
-    uint32_t top_n;            /* of these the best; 0: all */
-    bool returns_documents;
-    const char *prefix;        /* of their texts, the server's; NULL: none */
-    uint64_t n_max;            /* tokens of a reply, if max_given; more than fit are cut */
-    bool max_given;
-    bool leaves_room;          /* a reply without max_given ends where the next turn still fits */
-    bool drops;                /* where the messages do not fit, the oldest are left out */
-    size_t n_dropped;          /* messages that were */
-    const char *suffix;        /* of the texts of a completion, in the document; NULL: none */
-    size_t suffix_size;
-    const char *adapter;       /* the model's that the request names as its model; NULL: none */
-    peridot_adapter adapters[SERVE_MAX_ADAPTERS];   /* [n_adapters]: that it takes, and no others */
-    size_t n_adapters;
-    bool other_model;          /* the request names a model that is not here */
-    peridot_sampling sampling;
-    const char *stops[SERVE_MAX_STOPS], *breakers[SERVE_MAX_BREAKERS];
-    bool dry_off;              /* DRY looks at no tokens */
-    peridot_bias *bias;
-    char *schema;              /* of response_format, as JSON; NULL: none */
-    bool json;                 /* any JSON object */
-    peridot_grammar *grammar;  /* of either, shared with other jobs */
-    char *variables;           /* of the chat template, as JSON; NULL: none */
-    char *tools;               /* functions that may be called, as JSON; NULL: none */
-    char *shown;               /* those of them that the prompt begins with, or that may not be called; NULL: all */
-    char ignored[200];         /* of the request, which changes no answer: names with ", " between them */
-    const char *tool_name;     /* the only one, in the document; NULL: any of them */
-    bool calls_required, calls_none, single_call;
-    peridot_tools *compiled;   /* of these, shared with other jobs */
-    struct serve_task *tasks;  /* [n_tasks] */
-    atomic_size_t n_tasks;     /* the log may read it while tasks are made: each is whole before it is counted */
-    size_t n_ended;
-    bool answered;             /* serve_write_begin was called */
-    uint64_t n_events;         /* in a stream whose events are numbered */
-    enum serve_item {          /* what events are about now: */
-        SERVE_ITEM_NONE, SERVE_ITEM_THOUGHT, SERVE_ITEM_MESSAGE, SERVE_ITEM_CALL
-    } item;
-    size_t n_items;            /* item n_items - 1 */
-    peridot_vocab *vocab;      /* by which the body was read; shared with the model */
-    struct serve_picture *pictures;   /* [n_pictures]: of its messages, in their order; see pictures.h */
-    size_t n_pictures;
-    size_t n_read;             /* of these, which is all of them before the job goes on */
-    bool has_images;           /* some were read: the job is among those that have images */
-    bool has_place;            /* among the jobs whose pictures are in memory */
-    void (*free_pictures)(struct serve_job *job);   /* NULL: there are none */
-    struct serve_job *next_seeing;    /* of those that have images */
+    struct serve_body body;
+    struct serve_asks asks;
+    struct serve_past past;
+    struct serve_job_pictures pictures;
+    struct serve_work work;
+    struct serve_events events;
+    struct serve_answer answer;
+    struct serve_ping ping;
 };
 
 struct serve_job *serve_job_new(struct serve_server *server, const struct serve_interface *api);

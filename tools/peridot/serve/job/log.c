@@ -27,10 +27,10 @@ void serve_log_begin(struct serve_log_line *line, const char *method, const char
 
 static void count_tokens(uint64_t tokens[3], const struct serve_job *job)
 {
-    for (size_t i = 0; job && i < job->n_tasks; i++) {
-        tokens[0] += i % job->n ? 0 : job->tasks[i].n_prompt;
-        tokens[1] += job->tasks[i].n_cached;
-        tokens[2] += job->tasks[i].n_reply;
+    for (size_t i = 0; job && i < job->work.n_tasks; i++) {
+        tokens[0] += i % job->asks.n ? 0 : job->work.tasks[i].n_prompt;
+        tokens[1] += job->work.tasks[i].n_cached;
+        tokens[2] += job->work.tasks[i].n_reply;
     }
 }
 
@@ -81,7 +81,7 @@ void serve_log_prompt(const struct serve_job *job)
     if (!job->server->args->log_prompts) return;
     pthread_mutex_lock(&whole_lines);
     fputs("body: ", stderr);
-    cmd_json_string(stderr, job->body.data, job->body.size);
+    cmd_json_string(stderr, job->body.text.data, job->body.text.size);
     fputc('\n', stderr);
     pthread_mutex_unlock(&whole_lines);
 }

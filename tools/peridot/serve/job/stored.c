@@ -152,10 +152,10 @@ static bool put_input(doc_t *doc, val_t *list, yyjson_val *input)
 /* The document with this input; by its text, as yyjson's own copy goes as deep as the document does. */
 static yyjson_doc *with_input(struct serve_job *job, yyjson_val *input)
 {
-    doc_t *doc = yyjson_doc_mut_copy(job->document, NULL);
+    doc_t *doc = yyjson_doc_mut_copy(job->asks.document, NULL);
     val_t *root = yyjson_mut_doc_get_root(doc), *list = yyjson_mut_arr(doc);
-    bool good = put_past(doc, list, job->previous);
-    job->n_past = yyjson_mut_arr_size(list);
+    bool good = put_past(doc, list, job->past.response);
+    job->past.n_items = yyjson_mut_arr_size(list);
     yyjson_mut_obj_remove_key(root, "input");
     good = good && put_input(doc, list, input) && yyjson_mut_obj_add_val(doc, root, "input", list);
     size_t size = 0;
@@ -170,39 +170,39 @@ static bool borrow(struct serve_job *job)
 {
     struct serve_stored *s = &job->server->stored;
     size_t size = 0;
-    for (const struct serve_response *r = job->previous; r; r = r->parent) size += size_of(r);
+    for (const struct serve_response *r = job->past.response; r; r = r->parent) size += size_of(r);
     if (size > SERVE_BODY_MAX)
         return serve_refuse(&job->error, 400, "context_length_exceeded", "previous_response_id",
                             "the responses before this one have more than %d bytes", SERVE_BODY_MAX);
-    job->past_size = size;
+    job->past.size = size;
     return (s->lent += size) <= LENT
         || serve_refuse(&job->error, 503, NULL, NULL, "too many requests go on from long responses: try again later");
 }
 
 bool serve_stored_continue(struct serve_job *job)
 {
-    yyjson_val *root = yyjson_doc_get_root(job->document), *id = yyjson_obj_get(root, "previous_response_id"),
+    yyjson_val *root = yyjson_doc_get_root(job->asks.document), *id = yyjson_obj_get(root, "previous_response_id"),
                *input = yyjson_obj_get(root, "input");
     if (job->api->id != SERVE_RESPONSES || !id || yyjson_is_null(id)) return true;
     if (!yyjson_is_str(id)) return serve_refuse_type(&job->error, "previous_response_id", "must be a string");
-    job->previous = hold(&job->server->stored, yyjson_get_str(id), job->client.key);
-    if (!job->previous)
+    job->past.response = hold(&job->server->stored, yyjson_get_str(id), job->client.key);
+    if (!job->past.response)
         return serve_refuse(&job->error, 400, "previous_response_not_found", "previous_response_id",
                             "Previous response with id '%.64s' not found.", yyjson_get_str(id));
     if (input && !yyjson_is_null(input) && !yyjson_is_str(input) && !yyjson_is_arr(input)) return true;   /* refused */
     yyjson_doc *whole = borrow(job) ? with_input(job, input) : NULL;
     if (!whole) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
-    yyjson_doc_free(job->document);
-    job->document = whole;
+    yyjson_doc_free(job->asks.document);
+    job->asks.document = whole;
     return true;
 }
 
 void serve_stored_leave(struct serve_job *job)
 {
-    job->server->stored.lent -= job->past_size;
-    job->past_size = 0;
-    if (job->previous) let_go(&job->server->stored, job->previous);
-    job->previous = NULL;
+    job->server->stored.lent -= job->past.size;
+    job->past.size = 0;
+    if (job->past.response) let_go(&job->server->stored, job->past.response);
+    job->past.response = NULL;
 }
 
 /* ---- keeping ---- */
@@ -243,9 +243,9 @@ static char *own_input(size_t *size, const struct serve_job *job)
 {
     doc_t *doc = yyjson_mut_doc_new(NULL);
     val_t *all = yyjson_mut_arr(doc), *list = yyjson_mut_arr(doc), *item;
-    bool good = put_input(doc, all, yyjson_obj_get(yyjson_doc_get_root(job->document), "input"));
+    bool good = put_input(doc, all, yyjson_obj_get(yyjson_doc_get_root(job->asks.document), "input"));
     for (size_t i = 0; (item = yyjson_mut_arr_remove_first(all)) != NULL; i++)
-        if (i >= job->n_past && yyjson_mut_is_obj(item)) good = good && add_item(doc, list, item);
+        if (i >= job->past.n_items && yyjson_mut_is_obj(item)) good = good && add_item(doc, list, item);
     char *text = good && list ? yyjson_mut_val_write(list, 0, size) : NULL;
     yyjson_mut_doc_free(doc);
     return text;
@@ -254,18 +254,18 @@ static char *own_input(size_t *size, const struct serve_job *job)
 void serve_stored_add(struct serve_job *job, yyjson_mut_val *response)
 {
     struct serve_stored *s = &job->server->stored;
-    struct serve_response *r = job->stores ? calloc(1, sizeof *r) : NULL;
+    struct serve_response *r = job->asks.stores ? calloc(1, sizeof *r) : NULL;
     if (!r) return;
     r->text = yyjson_mut_val_write(response, 0, &r->text_size);
     r->input = own_input(&r->input_size, job);
     memcpy(r->id, job->id, sizeof r->id);
     r->key = job->client.key;
-    r->parent = job->previous;
+    r->parent = job->past.response;
     r->n_refs = 1;
     bool good = r->text && r->input;
     pthread_mutex_lock(&s->lock);
     s->size += size_of(r);
-    job->previous = NULL;      /* it is the response's now, with what that takes */
+    job->past.response = NULL;      /* it is the response's now, with what that takes */
     if (good) put_first(s, r);
     else release(s, r);
     touch(s, good ? r : NULL);

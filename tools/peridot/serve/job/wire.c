@@ -10,9 +10,9 @@ val_t *serve_string(doc_t *doc, const char *text) { return serve_text(doc, text,
 struct serve_usage serve_usage_of(const struct serve_job *job)
 {
     struct serve_usage u = {0};
-    for (size_t i = 0; i < job->n_tasks; i++) {
-        const struct serve_task *task = &job->tasks[i];
-        if (i % job->n == 0) u.prompt += task->n_prompt, u.cached += task->n_cached;
+    for (size_t i = 0; i < job->work.n_tasks; i++) {
+        const struct serve_task *task = &job->work.tasks[i];
+        if (i % job->asks.n == 0) u.prompt += task->n_prompt, u.cached += task->n_cached;
         u.reply += task->n_reply;
         u.thought += task->n_thought;
     }

@@ -103,11 +103,11 @@ void serve_fair_add(struct serve_job **list, struct serve_job *job)
 
 void serve_pings_add(struct serve_pings *p, struct serve_job *job)
 {
-    if (!job->api->ping || job->ping_s <= 0) return;
+    if (!job->api->ping || job->asks.ping_s <= 0) return;
     pthread_mutex_lock(&p->lock);
-    job->at_ping = &p->first;
-    job->next_ping = p->first;
-    if (p->first) p->first->at_ping = &job->next_ping;
+    job->ping.at = &p->first;
+    job->ping.next = p->first;
+    if (p->first) p->first->ping.at = &job->ping.next;
     p->first = job;
     pthread_mutex_unlock(&p->lock);
 }
@@ -115,11 +115,11 @@ void serve_pings_add(struct serve_pings *p, struct serve_job *job)
 void serve_pings_remove(struct serve_pings *p, struct serve_job *job)
 {
     pthread_mutex_lock(&p->lock);
-    if (job->at_ping) {
-        *job->at_ping = job->next_ping;
-        if (job->next_ping) job->next_ping->at_ping = job->at_ping;
+    if (job->ping.at) {
+        *job->ping.at = job->ping.next;
+        if (job->ping.next) job->ping.next->ping.at = job->ping.at;
     }
-    job->at_ping = NULL;
+    job->ping.at = NULL;
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -127,6 +127,6 @@ void serve_pings_tend(struct serve_pings *p, void (*ping)(struct serve_job *job,
 {
     const double now = cmd_now();
     pthread_mutex_lock(&p->lock);
-    for (struct serve_job *job = p->first; job; job = job->next_ping) ping(job, now);
+    for (struct serve_job *job = p->first; job; job = job->ping.next) ping(job, now);
     pthread_mutex_unlock(&p->lock);
 }

@@ -3,11 +3,11 @@
 /* The prompt comes before the reply. */
 static void put_echo(struct serve_job *job)
 {
-    for (size_t i = 0; i < job->n_tasks; i++) {
-        struct serve_task *task = &job->tasks[i];
+    for (size_t i = 0; i < job->work.n_tasks; i++) {
+        struct serve_task *task = &job->work.tasks[i];
         char *text;
         size_t size;
-        if (peridot_decode(&text, &size, job->vocab, task->tokens, task->n_prompt) != PERIDOT_OK) continue;
+        if (peridot_decode(&text, &size, job->work.vocab, task->tokens, task->n_prompt) != PERIDOT_OK) continue;
         serve_put(&task->text, text, size);
         peridot_free(text);
     }
@@ -46,10 +46,10 @@ static void send_calls(struct serve_task *task)
 
 void serve_write_begin(struct serve_job *job)
 {
-    if (job->answered) return;
-    job->answered = true;
-    if (job->echo) put_echo(job);
-    if (!job->stream) return;
+    if (job->events.begun) return;
+    job->events.begun = true;
+    if (job->asks.echo) put_echo(job);
+    if (!job->asks.stream) return;
     const struct serve_interface *api = job->api;
     serve_job_begin(job, 200);
     if (api->begin) api->begin(job);
@@ -58,7 +58,7 @@ void serve_write_begin(struct serve_job *job)
 
 void serve_write_piece(struct serve_task *task)
 {
-    if (!task->job->stream) return;
+    if (!task->job->asks.stream) return;
     send_thought(task);
     if (task->text.size > task->n_sent) send_rest(task);
     send_calls(task);
@@ -66,7 +66,7 @@ void serve_write_piece(struct serve_task *task)
 
 void serve_write_task_end(struct serve_task *task)
 {
-    if (!task->job->stream) return;
+    if (!task->job->asks.stream) return;
     send_thought(task);
     send_rest(task);
 }
@@ -74,7 +74,7 @@ void serve_write_task_end(struct serve_task *task)
 void serve_write_end(struct serve_job *job)
 {
     struct serve_buffer b = {0};
-    if (job->stream) job->api->end(job);
+    if (job->asks.stream) job->api->end(job);
     else serve_put_json(&b, job->api->body(job));
     serve_job_begin(job, 200);
     serve_job_write(job, &b, true);

@@ -44,7 +44,7 @@ void serve_images_free(struct serve_images *images)
 /* As the request says, or the server's own. What is not a request's to say, or no bool, is refused later. */
 static bool is_cropped(const struct serve_job *job)
 {
-    yyjson_val *given = yyjson_obj_get(yyjson_doc_get_root(job->document), "mm_processor_kwargs");
+    yyjson_val *given = yyjson_obj_get(yyjson_doc_get_root(job->asks.document), "mm_processor_kwargs");
     given = yyjson_obj_get(given, "do_pan_and_scan");
     return yyjson_is_bool(given) ? yyjson_get_bool(given) : job->server->args->model.pan_and_scan;
 }
@@ -52,7 +52,7 @@ static bool is_cropped(const struct serve_job *job)
 /* What is wrong with it is the request's fault, but for memory. A model that does not see says so of anything. */
 static bool read_image(struct serve_job *job, size_t i, const peridot_model *model)
 {
-    struct serve_picture *p = &job->pictures[i];
+    struct serve_picture *p = &job->pictures.list[i];
     struct serve_buffer decoded = {0};
     const struct serve_buffer *data = p->fetched.size ? &p->fetched : &decoded;
     char name[32];
@@ -73,8 +73,8 @@ static bool read_image(struct serve_job *job, size_t i, const peridot_model *mod
 
 static void drop_images(struct serve_job *job)
 {
-    for (size_t i = 0; i < job->n_pictures; i++) {
-        struct serve_picture *p = &job->pictures[i];
+    for (size_t i = 0; i < job->pictures.n; i++) {
+        struct serve_picture *p = &job->pictures.list[i];
         p->lost = p->lost || p->image;
         peridot_image_free(p->image);
         p->image = NULL;
@@ -84,16 +84,17 @@ static void drop_images(struct serve_job *job)
 /* Another thread has the job, and its error. That an image is missing is found when it is held. */
 static void read_again(const struct serve_job *job, const peridot_model *model)
 {
-    struct serve_job reading = {.server = job->server, .model = job->model, .api = job->api, .pictures = job->pictures};
-    for (size_t i = 0; i < job->n_pictures; i++)
-        if (job->pictures[i].lost) job->pictures[i].lost = !read_image(&reading, i, model);
+    struct serve_job reading = {.server = job->server, .model = job->model, .api = job->api};
+    reading.pictures.list = job->pictures.list;
+    for (size_t i = 0; i < job->pictures.n; i++)
+        if (job->pictures.list[i].lost) job->pictures.list[i].lost = !read_image(&reading, i, model);
 }
 
 void serve_images_open(struct serve_images *images, const peridot_model *model)
 {
     pthread_mutex_lock(&images->lock);
     images->model = model;
-    for (const struct serve_job *job = images->jobs; job; job = job->next_seeing)   /* the device was lost */
+    for (const struct serve_job *job = images->jobs; job; job = job->pictures.next)   /* the device was lost */
         read_again(job, model);
     pthread_mutex_unlock(&images->lock);
 }
@@ -104,7 +105,7 @@ void serve_images_close(struct serve_images *images)
     pthread_mutex_lock(&images->lock);
     images->model = NULL;
     while (images->n_holds) pthread_cond_wait(&images->changed, &images->lock);
-    for (struct serve_job *job = images->jobs; job; job = job->next_seeing) drop_images(job);
+    for (struct serve_job *job = images->jobs; job; job = job->pictures.next) drop_images(job);
     pthread_mutex_unlock(&images->lock);
 }
 
@@ -132,7 +133,7 @@ static void release(struct serve_images *images, struct serve_job *job)
     pthread_mutex_lock(&images->lock);
     images->n_holds--;
     if (job) {
-        job->next_seeing = images->jobs;
+        job->pictures.next = images->jobs;
         images->jobs = job;
     }
     pthread_cond_broadcast(&images->changed);
@@ -143,19 +144,19 @@ static void release(struct serve_images *images, struct serve_job *job)
 
 static void free_pictures(struct serve_job *job)
 {
-    if (job->has_images) {
+    if (job->pictures.has_images) {
         pthread_mutex_lock(&job->model->images->lock);
         struct serve_job **at = &job->model->images->jobs;
-        while (*at != job) at = &(*at)->next_seeing;
-        *at = job->next_seeing;
+        while (*at != job) at = &(*at)->pictures.next;
+        *at = job->pictures.next;
         drop_images(job);
         pthread_mutex_unlock(&job->model->images->lock);
     }
-    for (size_t i = 0; i < job->n_pictures; i++) serve_buffer_free(&job->pictures[i].fetched);
-    free(job->pictures);
-    job->pictures = NULL;
-    job->n_pictures = 0;
-    struct serve_pictures *t = job->has_place ? job->server->pictures : NULL;   /* NULL at the server's end, too */
+    for (size_t i = 0; i < job->pictures.n; i++) serve_buffer_free(&job->pictures.list[i].fetched);
+    free(job->pictures.list);
+    job->pictures.list = NULL;
+    job->pictures.n = 0;
+    struct serve_pictures *t = job->pictures.has_place ? job->server->pictures : NULL;   /* NULL at the end, too */
     if (!t) return;
     pthread_mutex_lock(&t->workers.lock);
     t->n_places--;
@@ -166,13 +167,13 @@ static void free_pictures(struct serve_job *job)
 static bool add_picture(struct serve_job *job, yyjson_val *part)
 {
     const char *name = job->api->input;
-    if (!job->pictures) job->pictures = calloc(SERVE_MAX_PICTURES, sizeof *job->pictures);
-    if (!job->pictures) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory for images");
-    job->free_pictures = free_pictures;
-    if (job->n_pictures == SERVE_MAX_PICTURES)
+    if (!job->pictures.list) job->pictures.list = calloc(SERVE_MAX_PICTURES, sizeof *job->pictures.list);
+    if (!job->pictures.list) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory for images");
+    job->pictures.free = free_pictures;
+    if (job->pictures.n == SERVE_MAX_PICTURES)
         return serve_refuse(&job->error, 400, "invalid_value", name, "%s has more than %d images", name,
                             SERVE_MAX_PICTURES);
-    job->pictures[job->n_pictures++].part = part;
+    job->pictures.list[job->pictures.n++].part = part;
     return true;
 }
 
@@ -206,9 +207,9 @@ static bool find_texts(struct serve_job *job, yyjson_val *list)
 
 bool serve_job_find_pictures(struct serve_job *job)
 {
-    yyjson_val *root = yyjson_doc_get_root(job->document), *messages, *each;
+    yyjson_val *root = yyjson_doc_get_root(job->asks.document), *messages, *each;
     size_t i, n;
-    if (!job->api->read_messages || job->pictures) return true;
+    if (!job->api->read_messages || job->pictures.list) return true;
     if (job->api->id == SERVE_GENERATE) return find_texts(job, yyjson_obj_get(root, "images"));
     if (!find_in(job, yyjson_obj_get(root, "system"))) return false;
     messages = yyjson_obj_get(root, job->api->input);
@@ -222,10 +223,10 @@ bool serve_job_find_pictures(struct serve_job *job)
 
 bool serve_job_hold_images(struct serve_job *job)
 {
-    if (!job->n_pictures) return true;
+    if (!job->pictures.n) return true;
     const peridot_model *model = hold(job->model->images);
     bool all = model != NULL;
-    for (size_t i = 0; i < job->n_pictures && all; i++) all = job->pictures[i].image;
+    for (size_t i = 0; i < job->pictures.n && all; i++) all = job->pictures.list[i].image;
     if (all) return true;
     if (model) release(job->model->images, NULL);
     return serve_refuse(&job->error, 503, NULL, NULL, "the model was closed meanwhile: try again");
@@ -233,7 +234,7 @@ bool serve_job_hold_images(struct serve_job *job)
 
 void serve_job_release_images(struct serve_job *job)
 {
-    if (job->n_pictures) release(job->model->images, NULL);
+    if (job->pictures.n) release(job->model->images, NULL);
 }
 
 /* ---- the threads ---- */
@@ -242,31 +243,31 @@ void serve_job_release_images(struct serve_job *job)
 static bool fetch(struct serve_job *job, size_t i)
 {
     char name[32];
-    struct serve_picture *p = &job->pictures[i];
+    struct serve_picture *p = &job->pictures.list[i];
     if (p->fetched.size || !job->model->sees || !serve_picture_is_remote(p->part)) return true;
     snprintf(name, sizeof name, "image %zu", i + 1);
     return serve_picture_data(&p->fetched, job, name, p->part);
 }
 
-/* Reads one picture, and says what follows: the next one, if none is wrong; where the model was closed meanwhile, it has
- * to be opened again. */
+/* Reads one picture, and says what follows: the next one, if none is wrong; where the model was closed meanwhile, that
+ * has to be opened again. */
 static enum serve_stage read_next(struct serve_job *job)
 {
-    size_t i = job->n_read;
+    size_t i = job->pictures.n_read;
     if (!serve_job_is_awaited(job) || !fetch(job, i)) return SERVE_DONE;
     const peridot_model *model = hold(job->model->images);
     if (!model) return SERVE_LOADING;
     bool good = read_image(job, i, model);
-    release(job->model->images, good && !job->has_images ? job : NULL);
-    job->has_images = job->has_images || good;
-    job->n_read += good;
-    return !good ? SERVE_DONE : job->n_read < job->n_pictures ? SERVE_PICTURES : SERVE_RETURNED;
+    release(job->model->images, good && !job->pictures.has_images ? job : NULL);
+    job->pictures.has_images = job->pictures.has_images || good;
+    job->pictures.n_read += good;
+    return !good ? SERVE_DONE : job->pictures.n_read < job->pictures.n ? SERVE_PICTURES : SERVE_RETURNED;
 }
 
 /* A picture, and no more: so jobs take turns, and one with many keeps no other waiting for long. */
 void serve_pictures_step(struct serve_job *job) { serve_job_to(job, read_next(job)); }
 
-static bool is_small(const struct serve_job *job) { return job->n_pictures == 1; }
+static bool is_small(const struct serve_job *job) { return job->pictures.n == 1; }
 
 /* A job with its first picture needs a place: there are some for twice as many as may be at work, of which half are for
  * those of one picture alone. It costs the pictures that are left. */
@@ -274,8 +275,8 @@ static uint64_t cost_of(const struct serve_job *job, const void *user)
 {
     const struct serve_pictures *t = user;
     size_t n_parallel = t->server->args->n_parallel, most = is_small(job) ? 2 * n_parallel : n_parallel;
-    if (!job->has_place && t->n_places >= most && !t->server->stopping) return SERVE_FAIR_NEVER;
-    return job->size + (uint64_t)(job->n_pictures - job->n_read) * SERVE_BODY_MAX;
+    if (!job->pictures.has_place && t->n_places >= most && !t->server->stopping) return SERVE_FAIR_NEVER;
+    return job->body.size + (uint64_t)(job->pictures.n - job->pictures.n_read) * SERVE_BODY_MAX;
 }
 
 static bool read_one(void *user)
@@ -283,8 +284,8 @@ static bool read_one(void *user)
     struct serve_pictures *t = user;
     struct serve_job *job = serve_queue_next(&t->queue, cost_of, t);
     if (!job) return false;
-    t->n_places += !job->has_place;
-    job->has_place = true;
+    t->n_places += !job->pictures.has_place;
+    job->pictures.has_place = true;
     pthread_mutex_unlock(&t->workers.lock);
     serve_job_step(job);
     pthread_mutex_lock(&t->workers.lock);

@@ -21,7 +21,7 @@ static bool read_messages(struct serve_conversation *c, struct serve_job *job, y
 {
     size_t i, n;
     yyjson_val *each, *system = yyjson_obj_get(root, "system"), *messages = yyjson_obj_get(root, "messages");
-    if (job->api->id == SERVE_MESSAGES && !job->max_given)
+    if (job->api->id == SERVE_MESSAGES && !job->asks.max_given)
         return serve_refuse(&job->error, 400, "invalid_value", "max_tokens", "max_tokens is required");
     if (has(system) && !serve_conversation_add_content(c, job, "system", "system", system)) return false;
     if (!yyjson_is_arr(messages) || yyjson_arr_size(messages) == 0)
@@ -93,13 +93,13 @@ static val_t *signature(doc_t *doc, const struct serve_task *task)
     struct serve_buffer b = {0};
     serve_put(&b, job->id, strlen(job->id));
     serve_thought_seal(&b, job->server->thoughts, serve_text(doc, task->thought.data, task->thought.size),
-                       job->hides_thoughts);
+                       job->asks.hides_thoughts);
     return serve_buffer_text(doc, &b);
 }
 
 static val_t *block(doc_t *doc, const struct serve_task *task, enum serve_item item, bool whole)
 {
-    bool thought = item == SERVE_ITEM_THOUGHT, shown = whole && !(thought && task->job->hides_thoughts);
+    bool thought = item == SERVE_ITEM_THOUGHT, shown = whole && !(thought && task->job->asks.hides_thoughts);
     const struct serve_buffer *text = thought ? &task->thought : &task->text;
     const char *type = thought ? "thinking" : "text";
     val_t *o = yyjson_mut_obj(doc);
@@ -156,7 +156,7 @@ static void add_stop(doc_t *doc, val_t *o, const struct serve_task *task)
 
 static val_t *message(doc_t *doc, const struct serve_job *job, bool whole)
 {
-    const struct serve_task *task = &job->tasks[0];
+    const struct serve_task *task = &job->work.tasks[0];
     val_t *o = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc);
     if (whole && task->thought.size) yyjson_mut_arr_append(content, block(doc, task, SERVE_ITEM_THOUGHT, true));
     if (whole && has_text(task)) yyjson_mut_arr_append(content, block(doc, task, SERVE_ITEM_MESSAGE, true));
@@ -207,7 +207,7 @@ static void send_delta(struct serve_job *job, doc_t *doc, const char *type, cons
     val_t *root = yyjson_mut_obj(doc), *delta = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "type", "content_block_delta");
-    yyjson_mut_obj_add_uint(doc, root, "index", job->n_events);
+    yyjson_mut_obj_add_uint(doc, root, "index", job->events.n);
     yyjson_mut_obj_add_val(doc, root, "delta", delta);
     yyjson_mut_obj_add_str(doc, delta, "type", type);
     yyjson_mut_obj_add_val(doc, delta, member, value);
@@ -225,12 +225,12 @@ static void end_block(struct serve_task *task)
     struct serve_job *job = task->job;
     val_t *root;
     doc_t *doc;
-    if (job->item == SERVE_ITEM_THOUGHT) {
+    if (job->events.item == SERVE_ITEM_THOUGHT) {
         doc = cmd_json_new();
         send_delta(job, doc, "signature_delta", "signature", signature(doc, task));
     }
     doc = event(&root, "content_block_stop");
-    yyjson_mut_obj_add_uint(doc, root, "index", job->n_events++);
+    yyjson_mut_obj_add_uint(doc, root, "index", job->events.n++);
     serve_send_event(job, "content_block_stop", doc);
 }
 
@@ -239,10 +239,10 @@ static void begin_block(struct serve_task *task, enum serve_item item, const str
 {
     struct serve_job *job = task->job;
     val_t *root;
-    if (job->item != SERVE_ITEM_NONE) end_block(task);
-    job->item = item;
+    if (job->events.item != SERVE_ITEM_NONE) end_block(task);
+    job->events.item = item;
     doc_t *doc = event(&root, "content_block_start");
-    yyjson_mut_obj_add_uint(doc, root, "index", job->n_events);
+    yyjson_mut_obj_add_uint(doc, root, "index", job->events.n);
     yyjson_mut_obj_add_val(doc, root, "content_block",
                            call ? use_block(doc, call, false) : block(doc, task, item, false));
     serve_send_event(job, "content_block_start", doc);
@@ -251,13 +251,13 @@ static void begin_block(struct serve_task *task, enum serve_item item, const str
 /* The block of this kind is the present one from now on. */
 static void turn_to(struct serve_task *task, enum serve_item item)
 {
-    if (task->job->item != item) begin_block(task, item, NULL);
+    if (task->job->events.item != item) begin_block(task, item, NULL);
 }
 
 static void thought(struct serve_task *task, const char *text, size_t size)
 {
     turn_to(task, SERVE_ITEM_THOUGHT);
-    if (!task->job->hides_thoughts) send_text(task, "thinking_delta", "thinking", text, size);
+    if (!task->job->asks.hides_thoughts) send_text(task, "thinking_delta", "thinking", text, size);
 }
 
 static void piece(struct serve_task *task, const char *text, size_t size)
@@ -276,7 +276,7 @@ static void call(struct serve_task *task, size_t i, const char *text, size_t siz
 
 static void end(struct serve_job *job)
 {
-    struct serve_task *task = &job->tasks[0];
+    struct serve_task *task = &job->work.tasks[0];
     val_t *root;
     end_block(task);
     doc_t *doc = event(&root, "message_delta");

@@ -30,14 +30,14 @@ static void send_delta(struct serve_task *task, doc_t *doc, val_t *delta, size_t
     else serve_add_ids(doc, choice, task);
     if (first) serve_add_dropped(doc, root, job);
     yyjson_mut_obj_add_val(doc, choice, "finish_reason", serve_finish_reason(doc, task->finish));
-    if (job->include_usage) yyjson_mut_obj_add_null(doc, root, "usage");
+    if (job->asks.include_usage) yyjson_mut_obj_add_null(doc, root, "usage");
     serve_send_event(job, NULL, doc);
 }
 
 /* [{"type": "reasoning.text", "text": ..., "format": "unknown", "index": 0}] where the client knows that. */
 static void add_details(doc_t *doc, val_t *message, const struct serve_task *task, const char *text, size_t size)
 {
-    if (!task->job->details_thoughts) return;
+    if (!task->job->asks.details_thoughts) return;
     val_t *o = yyjson_mut_arr_add_obj(doc, yyjson_mut_obj_add_arr(doc, message, "reasoning_details"));
     yyjson_mut_obj_add_str(doc, o, "type", "reasoning.text");
     yyjson_mut_obj_add_val(doc, o, "text", serve_text(doc, text, size));
@@ -60,7 +60,7 @@ static void send(struct serve_task *task, const char *role, const char *member, 
 
 static void begin(struct serve_job *job)
 {
-    for (size_t i = 0; i < job->n_tasks; i++) send(&job->tasks[i], "assistant", "content", "", 0, 0);
+    for (size_t i = 0; i < job->work.n_tasks; i++) send(&job->work.tasks[i], "assistant", "content", "", 0, 0);
 }
 
 static void piece(struct serve_task *task, const char *text, size_t size)
@@ -71,7 +71,7 @@ static void piece(struct serve_task *task, const char *text, size_t size)
 static void thought(struct serve_task *task, const char *text, size_t size)
 {
     enum serve_finish finish = task->finish;
-    if (task->job->hides_thoughts) return;
+    if (task->job->asks.hides_thoughts) return;
     task->finish = SERVE_FINISH_NONE;   /* the answer's event tells it */
     send(task, NULL, "reasoning_content", text, size, task->n_logprobs_sent);
     task->finish = finish;
@@ -124,7 +124,7 @@ static void add_choice(doc_t *doc, val_t *choice, struct serve_task *task)
     yyjson_mut_obj_add_val(doc, message, "content",
                            no_text ? yyjson_mut_null(doc) : serve_text(doc, task->text.data, task->text.size));
     if (task->n_calls) add_calls(doc, message, task);
-    if (task->thought.size && !task->job->hides_thoughts) {
+    if (task->thought.size && !task->job->asks.hides_thoughts) {
         yyjson_mut_obj_add_val(doc, message, "reasoning_content",
                                serve_text(doc, task->thought.data, task->thought.size));
         add_details(doc, message, task, task->thought.data, task->thought.size);
@@ -140,7 +140,7 @@ static doc_t *body(struct serve_job *job)
 {
     val_t *root;
     doc_t *doc = serve_completion_whole(&root, job, "chat.completion", add_choice);
-    serve_add_prompt_ids(doc, root, &job->tasks[0]);
+    serve_add_prompt_ids(doc, root, &job->work.tasks[0]);
     serve_add_dropped(doc, root, job);
     yyjson_mut_obj_add_val(doc, root, "usage", serve_openai_usage(doc, job));
     return doc;

@@ -23,7 +23,7 @@ static void piece(struct serve_task *task, const char *text, size_t size)
     task->begun = true;
     serve_add_ids(doc, choice, task);
     yyjson_mut_obj_add_val(doc, choice, "finish_reason", serve_finish_reason(doc, task->finish));
-    if (job->include_usage) yyjson_mut_obj_add_null(doc, root, "usage");
+    if (job->asks.include_usage) yyjson_mut_obj_add_null(doc, root, "usage");
     serve_send_event(job, NULL, doc);
 }
 
@@ -66,12 +66,12 @@ static doc_t *embeddings_body(struct serve_job *job)
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "object", "list");
     yyjson_mut_obj_add_val(doc, root, "data", data);
-    for (size_t i = 0; i < job->n_tasks; i++) {
-        struct serve_task *task = &job->tasks[i];
+    for (size_t i = 0; i < job->work.n_tasks; i++) {
+        struct serve_task *task = &job->work.tasks[i];
         val_t *o = yyjson_mut_arr_add_obj(doc, data);
         yyjson_mut_obj_add_str(doc, o, "object", "embedding");
         yyjson_mut_obj_add_uint(doc, o, "index", i);
-        yyjson_mut_obj_add_val(doc, o, "embedding", (job->base64 ? serve_vector_base64 : serve_vector)(doc, task));
+        yyjson_mut_obj_add_val(doc, o, "embedding", (job->asks.base64 ? serve_vector_base64 : serve_vector)(doc, task));
     }
     yyjson_mut_obj_add_val(doc, root, "model", serve_string(doc, serve_job_model(job)));
     yyjson_mut_obj_add_val(doc, root, "usage", serve_openai_usage(doc, job));
@@ -103,9 +103,9 @@ static bool read_document(struct serve_job *job, yyjson_val *document)
     const char *text = serve_param_text(job, job->api->input, text_of(document));
     if (!text) return false;
     peridot_encode_limit limit = serve_limit(job);
-    job->ranking.limit = &limit;
-    peridot_status status = cmd_ranking_encode(&ids, &n, &job->ranking, text);
-    job->ranking.limit = NULL;
+    job->asks.ranking.limit = &limit;
+    peridot_status status = cmd_ranking_encode(&ids, &n, &job->asks.ranking, text);
+    job->asks.ranking.limit = NULL;
     if (status != PERIDOT_OK) return serve_refuse_encoding(job, &limit, status);
     bool good = serve_tasks_add(job, ids, n);
     free(ids);
@@ -124,7 +124,7 @@ static bool read_documents(struct serve_buffer *out, struct serve_job *job, cons
     if (!yyjson_is_arr(documents))
         return serve_refuse_type(&job->error, name, "must be a list of strings, or of objects with a text");
     const char *instruct = yyjson_get_str(yyjson_obj_get(root, "instruct"));
-    peridot_status status = cmd_ranking_begin(&job->ranking, vocab, job->model->rank_labels, instruct, query);
+    peridot_status status = cmd_ranking_begin(&job->asks.ranking, vocab, job->model->rank_labels, instruct, query);
     if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
     if (!serve_tasks_make(job, yyjson_arr_size(documents))) return false;
     yyjson_arr_foreach(documents, i, n, each)
@@ -141,19 +141,19 @@ static int by_score(const void *left, const void *right)
 
 static void add_results(doc_t *doc, val_t *results, const struct serve_job *job)
 {
-    const struct serve_task **best = malloc(job->n_tasks * sizeof *best);
-    yyjson_val *documents = yyjson_obj_get(yyjson_doc_get_root(job->document), job->api->input);
+    const struct serve_task **best = malloc(job->work.n_tasks * sizeof *best);
+    yyjson_val *documents = yyjson_obj_get(yyjson_doc_get_root(job->asks.document), job->api->input);
     if (!best) {
         cmd_json_fail();
         return;
     }
-    for (size_t i = 0; i < job->n_tasks; i++) best[i] = &job->tasks[i];
-    qsort(best, job->n_tasks, sizeof *best, by_score);
-    for (size_t i = 0; i < job->n_tasks && (job->top_n == 0 || i < job->top_n); i++) {
+    for (size_t i = 0; i < job->work.n_tasks; i++) best[i] = &job->work.tasks[i];
+    qsort(best, job->work.n_tasks, sizeof *best, by_score);
+    for (size_t i = 0; i < job->work.n_tasks && (job->asks.top_n == 0 || i < job->asks.top_n); i++) {
         val_t *o = yyjson_mut_arr_add_obj(doc, results);
         yyjson_mut_obj_add_uint(doc, o, "index", best[i]->index);
         yyjson_mut_obj_add_real(doc, o, "relevance_score", best[i]->score);
-        if (!job->returns_documents) continue;
+        if (!job->asks.returns_documents) continue;
         val_t *document = yyjson_mut_obj(doc);
         const char *text = yyjson_get_str(text_of(yyjson_arr_get(documents, best[i]->index)));
         yyjson_mut_obj_add_val(doc, document, "text", serve_string(doc, text));

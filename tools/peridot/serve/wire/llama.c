@@ -75,11 +75,12 @@ static val_t *settings(doc_t *doc, const struct serve_task *task)
     yyjson_mut_obj_add_uint(doc, o, "n_ctx", job->model->ctx);
     yyjson_mut_obj_add_uint(doc, o, "n_predict", task->n_max);
     add_settings(doc, o, &task->sampling);
-    for (size_t i = 0; i < job->sampling.n_stop; i++) yyjson_mut_arr_append(stop, serve_string(doc, job->stops[i]));
+    for (size_t i = 0; i < job->asks.sampling.n_stop; i++)
+        yyjson_mut_arr_append(stop, serve_string(doc, job->asks.stops[i]));
     yyjson_mut_obj_add_val(doc, o, "stop", stop);
-    yyjson_mut_obj_add_bool(doc, o, "stream", job->stream);
-    yyjson_mut_obj_add_uint(doc, o, "n_indent", job->n_indent);
-    add_real(doc, o, "t_max_predict_ms", (double)job->most_ms);
+    yyjson_mut_obj_add_bool(doc, o, "stream", job->asks.stream);
+    yyjson_mut_obj_add_uint(doc, o, "n_indent", job->asks.n_indent);
+    add_real(doc, o, "t_max_predict_ms", (double)job->asks.most_ms);
     return o;
 }
 
@@ -115,7 +116,7 @@ static val_t *prompt_text(doc_t *doc, const struct serve_task *task)
 {
     char *text;
     size_t size;
-    if (peridot_decode_special(&text, &size, task->job->vocab, task->tokens, task->n_prompt) != PERIDOT_OK) {
+    if (peridot_decode_special(&text, &size, task->job->work.vocab, task->tokens, task->n_prompt) != PERIDOT_OK) {
         cmd_json_fail();
         return NULL;
     }
@@ -129,7 +130,7 @@ static val_t *begin(doc_t *doc, struct serve_task *task, val_t *content, bool st
 {
     val_t *o = yyjson_mut_obj(doc), *tokens = yyjson_mut_arr(doc);
     size_t first = task->n_ids_sent;
-    if (task->job->token_ids) {
+    if (task->job->asks.token_ids) {
         tokens = serve_token_ids(doc, task->tokens + task->n_prompt + first, task->n_reply - first);
         task->n_ids_sent = task->n_reply;
     }
@@ -181,12 +182,12 @@ static val_t *whole(doc_t *doc, struct serve_task *task, val_t *content)
     yyjson_mut_obj_add_val(doc, o, "generation_settings", settings(doc, task));
     yyjson_mut_obj_add_val(doc, o, "prompt", prompt_text(doc, task));
     yyjson_mut_obj_add_bool(doc, o, "has_new_line", task->text.size && memchr(task->text.data, '\n', task->text.size));
-    yyjson_mut_obj_add_bool(doc, o, "truncated", job->cut);
+    yyjson_mut_obj_add_bool(doc, o, "truncated", job->work.cut);
     yyjson_mut_obj_add_str(doc, o, "stop_type", type);
     yyjson_mut_obj_add_val(doc, o, "stopping_word", serve_string(doc, task->stop ? task->stop : ""));
     yyjson_mut_obj_add_uint(doc, o, "tokens_cached", task->n_prompt + task->n_reply);
     yyjson_mut_obj_add_val(doc, o, "timings", timings(doc, task));
-    return choose_fields(doc, o, job->fields);
+    return choose_fields(doc, o, job->asks.fields);
 }
 
 static void piece(struct serve_task *task, const char *text, size_t size)
@@ -199,9 +200,9 @@ static void piece(struct serve_task *task, const char *text, size_t size)
 
 static void end(struct serve_job *job)
 {
-    for (size_t i = 0; i < job->n_tasks; i++) {
+    for (size_t i = 0; i < job->work.n_tasks; i++) {
         doc_t *doc = cmd_json_new();
-        yyjson_mut_doc_set_root(doc, whole(doc, &job->tasks[i], yyjson_mut_str(doc, "")));
+        yyjson_mut_doc_set_root(doc, whole(doc, &job->work.tasks[i], yyjson_mut_str(doc, "")));
         serve_send_event(job, NULL, doc);
     }
 }
@@ -211,11 +212,11 @@ static doc_t *body(struct serve_job *job)
 {
     doc_t *doc = cmd_json_new();
     val_t *list = yyjson_mut_arr(doc);
-    for (size_t i = 0; i < job->n_tasks; i++) {
-        struct serve_task *task = &job->tasks[i];
+    for (size_t i = 0; i < job->work.n_tasks; i++) {
+        struct serve_task *task = &job->work.tasks[i];
         yyjson_mut_arr_append(list, whole(doc, task, serve_text(doc, task->text.data, task->text.size)));
     }
-    yyjson_mut_doc_set_root(doc, job->n_tasks == 1 ? yyjson_mut_arr_remove_first(list) : list);
+    yyjson_mut_doc_set_root(doc, job->work.n_tasks == 1 ? yyjson_mut_arr_remove_first(list) : list);
     return doc;
 }
 
@@ -223,7 +224,7 @@ static doc_t *body(struct serve_job *job)
 static bool read_completion(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
                             yyjson_val *root)
 {
-    job->special = true;
+    job->asks.special = true;
     return serve_read_texts(out, job, vocab, root);
 }
 
@@ -263,7 +264,7 @@ static bool apply_template(struct serve_buffer *out, struct serve_job *job, cons
     int32_t *ids;
     size_t n, size;
     char *text = NULL;
-    job->stream = false;
+    job->asks.stream = false;
     bool good = serve_conversation_encode(&ids, &n, job, vocab, root);
     if (good) {
         size_t n_bos = count_bos(vocab, ids, n);
@@ -458,7 +459,7 @@ static bool put_file(struct ids *out, struct serve_job *job, const peridot_vocab
     const struct text given = name ? text_of(name) : (struct text){"tmp", 3},
                       text = text_of(yyjson_obj_get(file, "text"));
     size_t most = (size_t)BYTES * job->model->ctx;
-    job->cut = job->cut || text.size > most;
+    job->work.cut = job->work.cut || text.size > most;
     if (row == CMD_COUNT(marks)) {
         if (!put_text(out, job, vocab, (struct text){between, sizeof between - 1}, 0)) return false;
     } else if (!put_text(out, job, vocab, (struct text){marks[row][1], strlen(marks[row][1])}, PERIDOT_ENCODE_SPECIAL)
@@ -500,7 +501,7 @@ static bool put_files(struct ids *out, struct serve_job *job, const peridot_voca
         n_all += file.n;
         first--;
     }
-    job->cut = job->cut || first > 0;
+    job->work.cut = job->work.cut || first > 0;
     for (size_t i = first; i < n && good; i++) good = put_file(&all, job, vocab, row, yyjson_arr_get(files, i));
     if (good && first < n) good = put(out, job, all.at, all.n);
     free(all.at);
@@ -520,7 +521,7 @@ static bool encode_parts(struct parts *p, struct serve_job *job, const peridot_v
 {
     static const struct text none = {"", 0};
     size_t most = (size_t)BYTES * job->model->ctx;
-    job->cut = p->given[0].size > most || p->given[1].size > most;
+    job->work.cut = p->given[0].size > most || p->given[1].size > most;
     return encode(&p->frame, job, vocab, none, none) && encode(&p->prefix, job, vocab, last_of(p->given[0], most), none)
         && encode(&p->suffix, job, vocab, none, first_of(p->given[1], most));
 }
@@ -531,12 +532,12 @@ static bool compose(struct ids *out, struct serve_job *job, const peridot_vocab 
                     yyjson_val *files)
 {
     uint32_t ctx = job->model->ctx;
-    uint64_t reply = job->max_given ? cmd_min(job->n_max, ctx / 2) : serve_reserve(ctx);
+    uint64_t reply = job->asks.max_given ? cmd_min(job->asks.n_max, ctx / 2) : serve_reserve(ctx);
     size_t n_bos = p->frame.n - 3, n_prefix = p->prefix.n - p->frame.n, n_suffix = p->suffix.n - p->frame.n;
     uint64_t room = ctx > reply + p->frame.n + 1 ? ctx - reply - p->frame.n - 1 : 0;
     size_t most = (size_t)cmd_max(room - room / 4, room > n_suffix ? room - n_suffix : 0);
     size_t keep = (size_t)cmd_min(n_prefix, most), after = (size_t)cmd_min(n_suffix, room - keep);
-    job->cut = job->cut || keep < n_prefix || after < n_suffix;
+    job->work.cut = job->work.cut || keep < n_prefix || after < n_suffix;
     const int32_t *mark = p->frame.at + n_bos;
     return put(out, job, p->frame.at, n_bos) && put_files(out, job, vocab, files, room - keep - after)
         && put(out, job, mark, 1) && put(out, job, p->prefix.at + n_bos + 1 + n_prefix - keep, keep)

@@ -148,8 +148,8 @@ static bool put_image(struct content *to, yyjson_val *part)
 {
     struct serve_conversation *c = to->c;
     size_t i = 0;
-    while (i < to->job->n_pictures && to->job->pictures[i].part != part) i++;
-    if (i == to->job->n_pictures)
+    while (i < to->job->pictures.n && to->job->pictures.list[i].part != part) i++;
+    if (i == to->job->pictures.n)
         return serve_refuse_type(&to->job->error, to->name, "has an image in an unexpected place");
     if (!to->parts) to->parts = yyjson_mut_arr(c->doc);
     if (!to->parts) return refuse_memory(to->job);
@@ -190,7 +190,7 @@ static bool put_result(struct content *to, yyjson_val *part)
 static yyjson_val *find_tool(const struct serve_job *job, const char *name)
 {
     size_t i, n;
-    yyjson_val *each, *tools = yyjson_obj_get(yyjson_doc_get_root(job->document), "tools");
+    yyjson_val *each, *tools = yyjson_obj_get(yyjson_doc_get_root(job->asks.document), "tools");
     yyjson_arr_foreach(tools, i, n, each) {
         if (i == MAX_LOOKED_AT) break;
         if (yyjson_equals_str(yyjson_obj_get(each, "name"), name)) return each;
@@ -563,7 +563,7 @@ static size_t take_images(struct encoded *m, const struct serve_job *job, yyjson
     yyjson_mut_val *each;
     yyjson_mut_arr_foreach(yyjson_mut_obj_get(message, "content"), i, n, each) {
         yyjson_mut_val *picture = yyjson_mut_obj_get(each, "picture");
-        if (picture) m->images[m->n_all++] = job->pictures[yyjson_mut_get_uint(picture)].image;
+        if (picture) m->images[m->n_all++] = job->pictures.list[yyjson_mut_get_uint(picture)].image;
     }
     return m->n_all - before;
 }
@@ -574,19 +574,20 @@ static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, cons
 {
     uint64_t reply = serve_reserve(job->model->ctx);
     size_t n_left_out = 0, n_kept;
-    if (job->max_given) reply = cmd_min(reply, job->n_max);
+    if (job->asks.max_given) reply = cmd_min(reply, job->asks.n_max);
     peridot_encode_limit limit = serve_limit(job);
-    const struct cmd_turns turns = {.vocab = vocab, .template_name = job->model->template_name, .think = job->think,
-                                    .ctx = job->model->ctx, .reserve = (uint32_t)reply, .messages = m->at,
-                                    .n = m->n, .json = true, .images = m->images, .n_images = m->n_images,
-                                    .tools = job->shown ? job->shown : job->tools, .variables = job->variables,
+    const char *tools = job->asks.shown ? job->asks.shown : job->asks.tools;
+    const struct cmd_turns turns = {.vocab = vocab, .template_name = job->model->template_name,
+                                    .think = job->asks.think, .ctx = job->model->ctx, .reserve = (uint32_t)reply,
+                                    .messages = m->at, .n = m->n, .json = true, .images = m->images,
+                                    .n_images = m->n_images, .tools = tools, .variables = job->asks.variables,
                                     .limit = &limit};
-    peridot_status status = job->leaves_room ? cmd_turns_leave_out(&n_left_out, &turns, true) : PERIDOT_OK;
-    bool full = n_left_out > 0 && !job->drops;
+    peridot_status status = job->asks.leaves_room ? cmd_turns_leave_out(&n_left_out, &turns, true) : PERIDOT_OK;
+    bool full = n_left_out > 0 && !job->asks.drops;
     if (status == PERIDOT_OK) status = cmd_turns_encode(ids, n, &n_kept, &turns, full ? 0 : n_left_out);
     if (status != PERIDOT_OK && full && limit.n_least) *n = limit.n_least;
     else if (status != PERIDOT_OK) return serve_refuse_encoding(job, &limit, status);
-    job->n_dropped = m->n - n_kept;
+    job->work.n_dropped = m->n - n_kept;
     return !full
         || serve_refuse(&job->error, 400, "context_length_exceeded", job->api->input,
                         "The conversation no longer fits: its messages have %s%zu tokens, and a reply needs %" PRIu64

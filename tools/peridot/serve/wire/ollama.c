@@ -57,9 +57,9 @@ void serve_ollama_add_costs(doc_t *doc, val_t *root, const struct serve_job *job
 {
     const struct serve_usage u = serve_usage_of(job);
     double prompt_s = 0, reply_s = 0;
-    for (size_t i = 0; i < job->n_tasks; i++) {
-        prompt_s += job->tasks[i].prompt_s;
-        reply_s += job->tasks[i].reply_s;
+    for (size_t i = 0; i < job->work.n_tasks; i++) {
+        prompt_s += job->work.tasks[i].prompt_s;
+        reply_s += job->work.tasks[i].reply_s;
     }
     add_duration(doc, root, "total_duration", cmd_now() - job->begun_s);
     yyjson_mut_obj_add_uint(doc, root, "load_duration", 0);   /* the model is always there */

@@ -33,7 +33,7 @@ static void add_logprobs(doc_t *doc, val_t *root, struct serve_task *task)
 
 static void add_end(doc_t *doc, val_t *root, const struct serve_job *job)
 {
-    bool cut = job->tasks[0].finish == SERVE_FINISH_LENGTH;
+    bool cut = job->work.tasks[0].finish == SERVE_FINISH_LENGTH;
     yyjson_mut_obj_add_bool(doc, root, "done", true);
     yyjson_mut_obj_add_str(doc, root, "done_reason", cut ? "length" : "stop");
     serve_ollama_add_costs(doc, root, job);
@@ -105,7 +105,7 @@ static void end(struct serve_job *job)
 
 static doc_t *body(struct serve_job *job)
 {
-    struct serve_task *task = &job->tasks[0];
+    struct serve_task *task = &job->work.tasks[0];
     val_t *root;
     doc_t *doc = serve_ollama_new(&root, job);
     add_texts(doc, root, job, serve_text(doc, task->text.data, task->text.size),
@@ -141,7 +141,7 @@ static bool read_chat(struct serve_buffer *out, struct serve_job *job, const per
     yyjson_val *messages = yyjson_obj_get(root, "messages");
     bool none = !messages || yyjson_is_null(messages) || (yyjson_is_arr(messages) && yyjson_arr_size(messages) == 0);
     if (none) return answer_load(out, job);
-    job->leaves_room = job->drops = job->truncates && job->server->args->full == SERVE_FULL_DROP;
+    job->asks.leaves_room = job->asks.drops = job->asks.truncates && job->server->args->full == SERVE_FULL_DROP;
     return serve_read_conversation(out, job, vocab, root);
 }
 
@@ -158,12 +158,12 @@ static bool read_generate(struct serve_buffer *out, struct serve_job *job, const
 {
     yyjson_val *prompt = yyjson_obj_get(root, "prompt");
     bool none = !prompt || yyjson_is_null(prompt) || yyjson_equals_str(prompt, "");
-    if (none && !job->n_pictures) return answer_load(out, job);
+    if (none && !job->pictures.n) return answer_load(out, job);
     if (!yyjson_is_str(prompt)) return serve_refuse_type(&job->error, "prompt", "must be a string");
-    if (job->n_pictures && (job->raw || job->suffix))
+    if (job->pictures.n && (job->asks.raw || job->asks.suffix))
         return serve_refuse(&job->error, 400, "unsupported_parameter", "images", "images are not supported with raw or "
                             "suffix");
-    if (!job->raw && !job->suffix) return serve_read_conversation(out, job, vocab, root);
+    if (!job->asks.raw && !job->asks.suffix) return serve_read_conversation(out, job, vocab, root);
     job->kind = SERVE_TEXT;
     return serve_read_texts(out, job, vocab, root);
 }
@@ -194,7 +194,7 @@ static doc_t *embed_body(struct serve_job *job)
     doc_t *doc = serve_ollama_new(&root, job);
     val_t *list = yyjson_mut_arr(doc);
     yyjson_mut_obj_remove_key(root, "created_at");
-    for (size_t i = 0; i < job->n_tasks; i++) yyjson_mut_arr_append(list, serve_vector(doc, &job->tasks[i]));
+    for (size_t i = 0; i < job->work.n_tasks; i++) yyjson_mut_arr_append(list, serve_vector(doc, &job->work.tasks[i]));
     yyjson_mut_obj_add_val(doc, root, "embeddings", list);
     serve_ollama_add_costs(doc, root, job);
     return doc;
@@ -205,7 +205,7 @@ static doc_t *one_body(struct serve_job *job)
     doc_t *doc = cmd_json_new();
     val_t *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
-    yyjson_mut_obj_add_val(doc, root, "embedding", serve_vector(doc, &job->tasks[0]));
+    yyjson_mut_obj_add_val(doc, root, "embedding", serve_vector(doc, &job->work.tasks[0]));
     return doc;
 }
 

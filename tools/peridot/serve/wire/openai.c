@@ -53,8 +53,8 @@ doc_t *serve_completion_whole(val_t **root, struct serve_job *job, const char *o
 {
     val_t *choices;
     doc_t *doc = serve_completion_new(root, &choices, job, object);
-    for (size_t i = 0; i < job->n_tasks; i++) {
-        struct serve_task *task = &job->tasks[i];
+    for (size_t i = 0; i < job->work.n_tasks; i++) {
+        struct serve_task *task = &job->work.tasks[i];
         val_t *choice = yyjson_mut_arr_add_obj(doc, choices);
         yyjson_mut_obj_add_uint(doc, choice, "index", i);
         add(doc, choice, task);
@@ -68,7 +68,7 @@ void serve_completion_end(struct serve_job *job, const char *object)
 {
     static const char end[] = "data: [DONE]\n\n";
     struct serve_buffer b = {0};
-    if (job->include_usage) {
+    if (job->asks.include_usage) {
         val_t *root, *choices;
         doc_t *doc = serve_completion_new(&root, &choices, job, object);
         yyjson_mut_obj_add_val(doc, root, "usage", serve_openai_usage(doc, job));
@@ -82,7 +82,7 @@ void serve_completion_end(struct serve_job *job, const char *object)
 void serve_add_ids(doc_t *doc, val_t *choice, struct serve_task *task)
 {
     size_t first = task->n_ids_sent;
-    if (!task->job->token_ids) return;
+    if (!task->job->asks.token_ids) return;
     yyjson_mut_obj_add_val(doc, choice, "token_ids",
                            serve_token_ids(doc, task->tokens + task->n_prompt + first, task->n_reply - first));
     task->n_ids_sent = task->n_reply;
@@ -90,11 +90,11 @@ void serve_add_ids(doc_t *doc, val_t *choice, struct serve_task *task)
 
 void serve_add_prompt_ids(doc_t *doc, val_t *object, const struct serve_task *task)
 {
-    if (task->job->token_ids)
+    if (task->job->asks.token_ids)
         yyjson_mut_obj_add_val(doc, object, "prompt_token_ids", serve_token_ids(doc, task->tokens, task->n_prompt));
 }
 
 void serve_add_dropped(doc_t *doc, val_t *root, const struct serve_job *job)
 {
-    if (job->leaves_room) yyjson_mut_obj_add_uint(doc, root, "dropped_messages", job->n_dropped);
+    if (job->asks.leaves_room) yyjson_mut_obj_add_uint(doc, root, "dropped_messages", job->work.n_dropped);
 }

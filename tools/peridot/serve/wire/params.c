@@ -17,7 +17,7 @@ enum {
 
 /* ---- kinds ---- */
 
-static void *place(struct serve_job *job, const struct serve_param *p) { return (char *)job + p->offset; }
+static void *place(struct serve_job *job, const struct serve_param *p) { return (char *)&job->asks + p->offset; }
 
 static bool read_float(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
@@ -59,7 +59,7 @@ static bool read_model(struct serve_job *job, const struct serve_param *p, yyjso
 {
     const char *name = serve_param_text(job, p->name, value);
     if (!name) return false;
-    job->other_model = !job->adapter && !serve_models_get(job->server, name);
+    job->asks.other_model = !job->asks.adapter && !serve_models_get(job->server, name);
     return true;
 }
 
@@ -78,8 +78,8 @@ static bool add_adapter(struct serve_job *job, const struct serve_param *p, yyjs
     while (i < m->n_adapters && !(yyjson_is_uint(which) ? yyjson_get_uint(which) == i
                                                         : yyjson_equals_str(which, m->adapters[i].name))) i++;
     if (i == m->n_adapters) return serve_param_refuse(job, p, "has an adapter that the model does not have");
-    if (job->n_adapters == SERVE_MAX_ADAPTERS) return serve_param_refuse(job, p, "has more than 32 adapters");
-    job->adapters[job->n_adapters++] = (peridot_adapter){m->adapters[i].name, (float)x};
+    if (job->asks.n_adapters == SERVE_MAX_ADAPTERS) return serve_param_refuse(job, p, "has more than 32 adapters");
+    job->asks.adapters[job->asks.n_adapters++] = (peridot_adapter){m->adapters[i].name, (float)x};
     return true;
 }
 
@@ -88,7 +88,7 @@ static bool read_lora(struct serve_job *job, const struct serve_param *p, yyjson
     size_t i, n;
     yyjson_val *each;
     if (!yyjson_is_arr(value)) return serve_param_refuse(job, p, "must be a list");
-    if (job->adapter && yyjson_arr_size(value))
+    if (job->asks.adapter && yyjson_arr_size(value))
         return serve_param_refuse(job, p, "cannot be given where model names an adapter");
     yyjson_arr_foreach(value, i, n, each) {
         if (!add_adapter(job, p, each)) return false;
@@ -103,8 +103,8 @@ static bool read_max(struct serve_job *job, const struct serve_param *p, yyjson_
     if (!serve_param_whole(&x, p, value)) return serve_param_refuse_range(job, p);
     if (x == 0 && !texts && !(p->apis & OPTIONS))
         return serve_param_refuse(job, p, "must be at least 1, or -1 for no limit");
-    job->max_given = x > 0 || texts;   /* completions would be short without */
-    job->n_max = x < 0 ? UINT32_MAX : (uint64_t)x;
+    job->asks.max_given = x > 0 || texts;   /* completions would be short without */
+    job->asks.n_max = x < 0 ? UINT32_MAX : (uint64_t)x;
     return true;
 }
 
@@ -113,8 +113,8 @@ static bool read_full(struct serve_job *job, const struct serve_param *p, yyjson
 {
     bool drop = yyjson_equals_str(value, "drop");
     if (!drop && !yyjson_equals_str(value, "refuse")) return serve_param_refuse(job, p, "must be drop or refuse");
-    job->leaves_room = true;
-    job->drops = drop && job->server->args->full == SERVE_FULL_DROP;
+    job->asks.leaves_room = true;
+    job->asks.drops = drop && job->server->args->full == SERVE_FULL_DROP;
     return true;
 }
 
@@ -122,8 +122,8 @@ static bool read_seed(struct serve_job *job, const struct serve_param *p, yyjson
 {
     double x;
     if (yyjson_is_int(value))
-        job->sampling.seed = yyjson_is_uint(value) ? yyjson_get_uint(value) : (uint64_t)yyjson_get_sint(value);
-    else if (serve_param_whole(&x, p, value)) job->sampling.seed = (uint64_t)(int64_t)x;   /* as 1.0 */
+        job->asks.sampling.seed = yyjson_is_uint(value) ? yyjson_get_uint(value) : (uint64_t)yyjson_get_sint(value);
+    else if (serve_param_whole(&x, p, value)) job->asks.sampling.seed = (uint64_t)(int64_t)x;   /* as 1.0 */
     else return serve_param_refuse(job, p, "must be a 64-bit integer");
     return true;
 }
@@ -133,8 +133,8 @@ static bool add_stop(struct serve_job *job, const struct serve_param *p, yyjson_
     const char *text = serve_param_text(job, p->name, value);
     if (!text) return false;
     if (!*text) return serve_param_refuse(job, p, "must not be empty");
-    if (job->sampling.n_stop == SERVE_MAX_STOPS) return serve_param_refuse(job, p, "has more than 16 texts");
-    job->stops[job->sampling.n_stop++] = text;
+    if (job->asks.sampling.n_stop == SERVE_MAX_STOPS) return serve_param_refuse(job, p, "has more than 16 texts");
+    job->asks.stops[job->asks.sampling.n_stop++] = text;
     return true;
 }
 
@@ -154,8 +154,8 @@ static bool read_dry_last(struct serve_job *job, const struct serve_param *p, yy
 {
     double x;
     if (!serve_param_whole(&x, p, value)) return serve_param_refuse_range(job, p);
-    job->dry_off = x == 0;
-    job->sampling.dry_last_n = x > 0 ? (uint32_t)x : 0;
+    job->asks.dry_off = x == 0;
+    job->asks.sampling.dry_last_n = x > 0 ? (uint32_t)x : 0;
     return true;
 }
 
@@ -165,13 +165,13 @@ static bool read_breakers(struct serve_job *job, const struct serve_param *p, yy
     yyjson_val *each;
     if (!yyjson_is_arr(value)) return serve_param_refuse(job, p, "must be a list of strings");
     if (yyjson_arr_size(value) > SERVE_MAX_BREAKERS) return serve_param_refuse(job, p, "has more than 64 texts");
-    job->sampling.dry_breakers = job->breakers;
-    job->sampling.n_dry_breakers = 0;
+    job->asks.sampling.dry_breakers = job->asks.breakers;
+    job->asks.sampling.n_dry_breakers = 0;
     yyjson_arr_foreach(value, i, n, each) {
         const char *text = serve_param_text(job, p->name, each);
         if (!text) return false;
         if (strlen(text) > SERVE_MAX_BREAKER) return serve_param_refuse(job, p, "has a text of more than 64 bytes");
-        job->breakers[job->sampling.n_dry_breakers++] = text;
+        job->asks.breakers[job->asks.sampling.n_dry_breakers++] = text;
     }
     return true;
 }
@@ -182,8 +182,8 @@ static bool read_bias(struct serve_job *job, const struct serve_param *p, yyjson
     yyjson_val *key, *each;
     if (!yyjson_is_obj(value)) return serve_param_refuse(job, p, "must be an object of token ids and numbers");
     if (yyjson_obj_size(value) > 1024) return serve_param_refuse(job, p, "has more than 1024 tokens");
-    job->bias = calloc(yyjson_obj_size(value) + 1, sizeof *job->bias);
-    if (!job->bias) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    job->asks.bias = calloc(yyjson_obj_size(value) + 1, sizeof *job->asks.bias);
+    if (!job->asks.bias) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
     yyjson_obj_foreach(value, i, n, key, each) {
         char *end;
         const char *name = yyjson_get_str(key);
@@ -192,7 +192,7 @@ static bool read_bias(struct serve_job *job, const struct serve_param *p, yyjson
         if (id > INT32_MAX || end != name + yyjson_get_len(key))
             return serve_param_refuse(job, p, "has a key that is not a token id");
         if (!yyjson_is_num(each) || !(x >= -100 && x <= 100)) return serve_param_refuse_range(job, p);
-        job->bias[job->sampling.n_bias++] = (peridot_bias){(int32_t)id, x == -100 ? -INFINITY : (float)x};
+        job->asks.bias[job->asks.sampling.n_bias++] = (peridot_bias){(int32_t)id, x == -100 ? -INFINITY : (float)x};
     }
     return true;
 }
@@ -201,8 +201,8 @@ static bool read_logprobs(struct serve_job *job, const struct serve_param *p, yy
 {
     double x;
     if (!serve_param_whole(&x, p, value)) return serve_param_refuse_range(job, p);
-    job->logprobs = true;
-    job->n_top = (uint32_t)x;
+    job->asks.logprobs = true;
+    job->asks.n_top = (uint32_t)x;
     return true;
 }
 
@@ -230,15 +230,15 @@ static bool read_stream_options(struct serve_job *job, const struct serve_param 
         if (!yyjson_is_bool(each)) return serve_param_refuse(job, p, "has a value that is not true or false");
         if (often && yyjson_get_bool(each))
             return serve_param_refuse(job, p, "supports continuous_usage_stats only as false");
-        if (usage) job->include_usage = yyjson_get_bool(each);
+        if (usage) job->asks.include_usage = yyjson_get_bool(each);
     }
     return true;
 }
 
 static bool read_encoding(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
-    job->base64 = yyjson_equals_str(value, "base64");
-    return job->base64 || yyjson_equals_str(value, "float") || serve_param_refuse(job, p, "must be float or base64");
+    bool base64 = job->asks.base64 = yyjson_equals_str(value, "base64");
+    return base64 || yyjson_equals_str(value, "float") || serve_param_refuse(job, p, "must be float or base64");
 }
 
 static bool read_pooling(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
@@ -247,7 +247,7 @@ static bool read_pooling(struct serve_job *job, const struct serve_param *p, yyj
         [PERIDOT_POOL_MEAN] = "mean", [PERIDOT_POOL_LAST] = "last", [PERIDOT_POOL_CLS] = "cls"};
     for (uint32_t i = PERIDOT_POOL_MEAN; i < CMD_COUNT(names); i++) {
         if (!yyjson_equals_str(value, names[i])) continue;
-        job->pool = i;
+        job->asks.pool = i;
         return true;
     }
     return serve_param_refuse(job, p, "must be mean, last or cls");
@@ -256,8 +256,8 @@ static bool read_pooling(struct serve_job *job, const struct serve_param *p, yyj
 static bool read_dimensions(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     double n = yyjson_get_num(value);
-    job->dimensions = yyjson_is_num(value) && n >= 1 && n <= job->model->embedding_size ? (uint32_t)n : 0;
-    if (job->dimensions && job->dimensions == n) return true;
+    job->asks.dimensions = yyjson_is_num(value) && n >= 1 && n <= job->model->embedding_size ? (uint32_t)n : 0;
+    if (job->asks.dimensions && job->asks.dimensions == n) return true;
     return serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "this model's vectors have %u dimensions, "
                         "and less are a whole number", job->model->embedding_size);
 }
@@ -266,16 +266,16 @@ static bool read_dimensions(struct serve_job *job, const struct serve_param *p, 
 static bool read_task(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     const struct serve_model *m = job->model;
-    for (uint32_t i = 0; i < m->n_prefixes && !job->prefix; i++)
-        if (yyjson_equals_str(value, m->prefixes[i].task)) job->prefix = m->prefixes[i].prefix;
-    if (job->prefix) return true;
+    for (uint32_t i = 0; i < m->n_prefixes && !job->asks.prefix; i++)
+        if (yyjson_equals_str(value, m->prefixes[i].task)) job->asks.prefix = m->prefixes[i].prefix;
+    if (job->asks.prefix) return true;
     return m->n_prefixes ? serve_param_refuse(job, p, "is not one of the model's tasks, as query and document are")
                          : serve_param_refuse(job, p, "is not known: this model has no tasks");
 }
 
 static bool read_best_of(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
-    yyjson_val *n = yyjson_obj_get(yyjson_doc_get_root(job->document), "n");
+    yyjson_val *n = yyjson_obj_get(yyjson_doc_get_root(job->asks.document), "n");
     if (yyjson_is_num(value) && yyjson_get_num(value) == (yyjson_is_num(n) ? yyjson_get_num(n) : 1)) return true;
     return serve_refuse(&job->error, 400, "unsupported_parameter", p->name,
                         "best_of is supported only where it equals n");
@@ -285,8 +285,8 @@ static bool read_best_of(struct serve_job *job, const struct serve_param *p, yyj
 static bool read_suffix(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     if (!yyjson_is_str(value)) return serve_param_refuse(job, p, "must be a string");
-    job->suffix_size = yyjson_get_len(value);
-    if (job->suffix_size) job->suffix = yyjson_get_str(value);
+    job->asks.suffix_size = yyjson_get_len(value);
+    if (job->asks.suffix_size) job->asks.suffix = yyjson_get_str(value);
     return true;
 }
 
@@ -294,9 +294,9 @@ static bool read_suffix(struct serve_job *job, const struct serve_param *p, yyjs
 static bool read_schema(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     if (!yyjson_is_obj(value)) return serve_param_refuse(job, p, "must be an object");
-    free(job->schema);
-    job->schema = yyjson_val_write(value, 0, NULL);
-    return job->schema || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    free(job->asks.schema);
+    job->asks.schema = yyjson_val_write(value, 0, NULL);
+    return job->asks.schema || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
 }
 
 static bool read_fields(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
@@ -306,7 +306,7 @@ static bool read_fields(struct serve_job *job, const struct serve_param *p, yyjs
     bool good = yyjson_is_arr(value) && yyjson_arr_size(value) <= 256;
     yyjson_arr_foreach(value, i, n, each) good = good && yyjson_is_str(each);
     if (!good) return serve_param_refuse(job, p, "must be a list of at most 256 names");
-    job->fields = yyjson_arr_size(value) ? value : NULL;
+    job->asks.fields = yyjson_arr_size(value) ? value : NULL;
     return true;
 }
 
@@ -334,13 +334,13 @@ static bool read_include(struct serve_job *job, const struct serve_param *p, yyj
     yyjson_val *each;
     (void)p;
     yyjson_arr_foreach(value, i, n, each)
-        job->seals_thoughts = job->seals_thoughts || yyjson_equals_str(each, "reasoning.encrypted_content");
+        job->asks.seals_thoughts = job->asks.seals_thoughts || yyjson_equals_str(each, "reasoning.encrypted_content");
     return true;
 }
 
 static bool read_options(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
 
-#define AT(member) .offset = offsetof(struct serve_job, member)
+#define AT(member) .offset = offsetof(struct serve_asks, member)
 
 static const struct serve_param params[] = {
     {"model", OPENAI | ANTHROPIC | OLLAMA | SHOW | TOKENIZE | DETOKENIZE, .read = read_model},
@@ -495,12 +495,12 @@ bool serve_params_read(struct serve_job *job, yyjson_val *root)
         return serve_refuse(&job->error, 400, "invalid_type", NULL, "the body must be a JSON object");
     if (!read_all(job, 1u << job->api->id, root)) return false;
     if (!serve_check_tools(job)) return false;
-    if (job->sampling.top_p == 0) job->sampling.top_p = 1e-6f;   /* to the library 0 is all */
-    if (job->dry_off) job->sampling.dry_multiplier = 0;
-    if (job->suffix && job->echo)
+    if (job->asks.sampling.top_p == 0) job->asks.sampling.top_p = 1e-6f;   /* to the library 0 is all */
+    if (job->asks.dry_off) job->asks.sampling.dry_multiplier = 0;
+    if (job->asks.suffix && job->asks.echo)
         return serve_refuse(&job->error, 400, "unsupported_parameter", "echo", "echo is not supported with suffix: the "
                             "prompt would not be a text that the answer continues");
-    if (job->n_top && !job->logprobs)
+    if (job->asks.n_top && !job->asks.logprobs)
         return serve_refuse(&job->error, 400, "invalid_value", "top_logprobs", "top_logprobs needs logprobs: true");
     return true;
 }

@@ -33,7 +33,7 @@ bool serve_param_whole(double *out, const struct serve_param *p, yyjson_val *val
 void serve_param_ignore(struct serve_job *job, const char *name)
 {
     if (!*name) name = "?";   /* a name must be found below */
-    char text[64], *at = job->ignored;
+    char text[64], *at = job->asks.ignored;
     size_t size = strlen(at), n = strlen(name);
     if (n >= sizeof text) n = sizeof text - 1;
     for (size_t i = 0; i < n; i++)
@@ -41,12 +41,12 @@ void serve_param_ignore(struct serve_job *job, const char *name)
     text[n] = 0;
     serve_log_ignored(job->server, text);
     while ((at = strstr(at, text)) != NULL) {
-        bool whole = (at == job->ignored || at[-1] == ' ') && (at[n] == ',' || !at[n]);
+        bool whole = (at == job->asks.ignored || at[-1] == ' ') && (at[n] == ',' || !at[n]);
         if (whole) return;
         at++;
     }
-    if (size + n + 3 < sizeof job->ignored)
-        snprintf(job->ignored + size, sizeof job->ignored - size, "%s%s", size ? ", " : "", text);
+    if (size + n + 3 < sizeof job->asks.ignored)
+        snprintf(job->asks.ignored + size, sizeof job->asks.ignored - size, "%s%s", size ? ", " : "", text);
 }
 
 bool serve_param_member(struct serve_job *job, const struct serve_param *p, yyjson_val *value, const char *name,
@@ -69,9 +69,9 @@ bool serve_param_member(struct serve_job *job, const struct serve_param *p, yyjs
 /* It is compiled when the tasks are made. A body may have several: the last one counts. */
 static bool set_schema(struct serve_job *job, yyjson_val *schema)
 {
-    free(job->schema);
-    job->schema = yyjson_val_write(schema, 0, NULL);
-    return job->schema || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    free(job->asks.schema);
+    job->asks.schema = yyjson_val_write(schema, 0, NULL);
+    return job->asks.schema || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
 }
 
 /* The schema, wherever clients put it. */
@@ -81,13 +81,13 @@ bool serve_read_format(struct serve_job *job, const struct serve_param *p, yyjso
     if (nested && !yyjson_is_null(nested) && !yyjson_is_obj(nested))
         return serve_param_refuse(job, p, "has a json_schema that is not an object");
     if (yyjson_equals_str(type, "text")) return true;
-    if (yyjson_equals_str(type, "json_object")) job->json = true;
+    if (yyjson_equals_str(type, "json_object")) job->asks.json = true;
     else if (!yyjson_equals_str(type, "json_schema"))
         return serve_param_refuse(job, p, "must be of type text, json_object or json_schema");
     yyjson_val *schema = yyjson_obj_get(nested, "schema");
     if (!schema || yyjson_is_null(schema)) schema = yyjson_obj_get(value, "schema");
     if (!schema || yyjson_is_null(schema))
-        return job->json ? true : serve_param_refuse(job, p, "has the type json_schema but no schema");
+        return job->asks.json ? true : serve_param_refuse(job, p, "has the type json_schema but no schema");
     return set_schema(job, schema);
 }
 
@@ -114,8 +114,8 @@ bool serve_read_output_config(struct serve_job *job, const struct serve_param *p
 bool serve_read_ollama_format(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     if (yyjson_is_obj(value)) return set_schema(job, value);
-    job->json = yyjson_equals_str(value, "json");
-    return job->json || yyjson_equals_str(value, "") || serve_param_refuse(job, p, "must be json or a schema");
+    job->asks.json = yyjson_equals_str(value, "json");
+    return job->asks.json || yyjson_equals_str(value, "") || serve_param_refuse(job, p, "must be json or a schema");
 }
 
 /* ---- params think ---- */
@@ -127,7 +127,7 @@ static bool set_think(struct serve_job *job, const struct serve_param *p, bool o
         return serve_refuse(&job->error, 400, "unsupported_parameter", p->name,
                             "%s: this model cannot be told to think: its chat template has no thoughts", p->name);
     const uint32_t given = job->server->args->think;
-    job->think = !on ? PERIDOT_THINK_OFF : budget ? budget : given ? given : PERIDOT_THINK_ON;
+    job->asks.think = !on ? PERIDOT_THINK_OFF : budget ? budget : given ? given : PERIDOT_THINK_ON;
     return true;
 }
 
@@ -163,8 +163,8 @@ bool serve_read_kwargs(struct serve_job *job, const struct serve_param *p, yyjso
     yyjson_val *think = yyjson_obj_get(value, "enable_thinking");
     if (think && !yyjson_is_null(think) && !serve_read_think(job, p, think)) return false;
     if (yyjson_obj_size(value) == (think != NULL)) return true;
-    job->variables = yyjson_val_write(value, 0, NULL);
-    return job->variables || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    job->asks.variables = yyjson_val_write(value, 0, NULL);
+    return job->asks.variables || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
 }
 
 /* {"effort": "high"}; {"enabled": true}; {"max_tokens": 1024}; with "exclude": true thoughts are not shown. */
@@ -174,8 +174,8 @@ bool serve_read_reasoning(struct serve_job *job, const struct serve_param *p, yy
                *most = yyjson_obj_get(value, "max_tokens");
     double n = yyjson_get_num(most);
     if (!yyjson_is_obj(value)) return serve_param_refuse(job, p, "must be an object");
-    job->hides_thoughts = yyjson_is_true(yyjson_obj_get(value, "exclude"));
-    job->details_thoughts = true;   /* OpenRouter's clients, who say it so, know them as these */
+    job->asks.hides_thoughts = yyjson_is_true(yyjson_obj_get(value, "exclude"));
+    job->asks.details_thoughts = true;   /* OpenRouter's clients, who say it so, know them as these */
     if (yyjson_is_num(most) && n >= 1 && n <= 1e9) return set_effort(job, p, true, (uint32_t)n);
     if (effort && !yyjson_is_null(effort)) return serve_read_effort(job, p, effort);
     return !yyjson_is_bool(enabled) || set_effort(job, p, yyjson_get_bool(enabled), 0);
@@ -192,6 +192,6 @@ bool serve_read_thinking(struct serve_job *job, const struct serve_param *p, yyj
         return serve_param_refuse(job, p, "must be of type enabled, adaptive or disabled");
     if (budget && !yyjson_is_null(budget) && (!yyjson_is_num(budget) || !(n >= 0 && n <= 1e9) || floor(n) != n))
         return serve_param_refuse(job, p, "has budget_tokens that are no whole number from 0 to 1000000000");
-    job->hides_thoughts = yyjson_equals_str(display, "omitted");
+    job->asks.hides_thoughts = yyjson_equals_str(display, "omitted");
     return set_think(job, p, on || (adaptive && job->model->thinks), (uint32_t)n);
 }

@@ -109,8 +109,8 @@ bool serve_read_tools(struct serve_job *job, const struct serve_param *p, yyjson
     yyjson_mut_doc_set_root(l.doc, yyjson_mut_arr(l.doc));
     bool good = (l.doc || refuse_memory(job)) && add_all(&l, value);
     if (good && yyjson_mut_arr_size(yyjson_mut_doc_get_root(l.doc))) {
-        job->tools = yyjson_mut_write(l.doc, 0, NULL);
-        good = job->tools || refuse_memory(job);
+        job->asks.tools = yyjson_mut_write(l.doc, 0, NULL);
+        good = job->asks.tools || refuse_memory(job);
     }
     yyjson_mut_doc_free(l.doc);
     return good;
@@ -118,16 +118,16 @@ bool serve_read_tools(struct serve_job *job, const struct serve_param *p, yyjson
 
 static bool name_function(struct serve_job *job, const struct serve_param *p, yyjson_val *name)
 {
-    job->tool_name = serve_param_text(job, p->name, name);
-    job->calls_required = job->single_call = true;
-    return job->tool_name != NULL;
+    job->asks.tool_name = serve_param_text(job, p->name, name);
+    job->asks.calls_required = job->asks.single_call = true;
+    return job->asks.tool_name != NULL;
 }
 
 /* Whether a tool of the request is of that type. NULL is none. */
 static bool has_type(const struct serve_job *job, const char *type)
 {
     size_t i, n;
-    yyjson_val *each, *tools = yyjson_obj_get(yyjson_doc_get_root(job->document), "tools");
+    yyjson_val *each, *tools = yyjson_obj_get(yyjson_doc_get_root(job->asks.document), "tools");
     bool has = false;
     yyjson_arr_foreach(tools, i, n, each) has = has || (type && yyjson_equals_str(yyjson_obj_get(each, "type"), type));
     return has;
@@ -145,16 +145,16 @@ bool serve_read_tool_choice(struct serve_job *job, const struct serve_param *p, 
         serve_param_ignore(job, p->name);
         return true;
     }
-    job->calls_none = yyjson_equals_str(value, "none");
-    job->calls_required = yyjson_equals_str(value, "required");
-    return job->calls_none || job->calls_required || yyjson_equals_str(value, "auto")
+    job->asks.calls_none = yyjson_equals_str(value, "none");
+    job->asks.calls_required = yyjson_equals_str(value, "required");
+    return job->asks.calls_none || job->asks.calls_required || yyjson_equals_str(value, "auto")
         || serve_param_refuse(job, p, "must be none, auto, required or a function's name");
 }
 
 bool serve_read_parallel(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     if (!yyjson_is_bool(value)) return serve_param_refuse(job, p, "must be true or false");
-    job->single_call = job->single_call || !yyjson_get_bool(value);
+    job->asks.single_call = job->asks.single_call || !yyjson_get_bool(value);
     return true;
 }
 
@@ -210,7 +210,8 @@ bool serve_read_anthropic_tools(struct serve_job *job, const struct serve_param 
     bool defers = false;
     if (!yyjson_is_arr(value)) return serve_param_refuse(job, p, "must be a list of tools");
     yyjson_arr_foreach(value, i, n, each) defers = defers || yyjson_is_true(yyjson_obj_get(each, "defer_loading"));
-    return write_tools(&job->tools, job, value, true) && (!defers || write_tools(&job->shown, job, value, false));
+    if (!write_tools(&job->asks.tools, job, value, true)) return false;
+    return !defers || write_tools(&job->asks.shown, job, value, false);
 }
 
 bool serve_read_anthropic_choice(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
@@ -218,11 +219,11 @@ bool serve_read_anthropic_choice(struct serve_job *job, const struct serve_param
     yyjson_val *type = yyjson_obj_get(value, "type"), *single = yyjson_obj_get(value, "disable_parallel_tool_use");
     if (single && !yyjson_is_null(single) && !yyjson_is_bool(single))
         return serve_param_refuse(job, p, "has a disable_parallel_tool_use that is not true or false");
-    job->single_call = yyjson_is_true(single);
+    job->asks.single_call = yyjson_is_true(single);
     if (yyjson_equals_str(type, "tool")) return name_function(job, p, yyjson_obj_get(value, "name"));
-    job->calls_none = yyjson_equals_str(type, "none");
-    job->calls_required = yyjson_equals_str(type, "any");
-    return job->calls_none || job->calls_required || yyjson_equals_str(type, "auto")
+    job->asks.calls_none = yyjson_equals_str(type, "none");
+    job->asks.calls_required = yyjson_equals_str(type, "any");
+    return job->asks.calls_none || job->asks.calls_required || yyjson_equals_str(type, "auto")
         || serve_param_refuse(job, p, "must be of type none, auto, any or tool");
 }
 
@@ -232,30 +233,30 @@ bool serve_read_anthropic_choice(struct serve_job *job, const struct serve_param
 static bool wants_own(const struct serve_job *job)
 {
     size_t i, n;
-    yyjson_val *each, *tools = yyjson_obj_get(yyjson_doc_get_root(job->document), "tools");
+    yyjson_val *each, *tools = yyjson_obj_get(yyjson_doc_get_root(job->asks.document), "tools");
+    const char *name = job->asks.tool_name;
     bool wants = false;
     yyjson_arr_foreach(tools, i, n, each) {
         yyjson_val *type = yyjson_obj_get(each, "type");
         bool own = yyjson_is_str(type) && !yyjson_equals_str(type, "function") && !yyjson_equals_str(type, "custom");
-        wants = wants || (own && (job->tool_name ? yyjson_equals_str(yyjson_obj_get(each, "name"), job->tool_name)
-                                                 : !job->tools));
+        wants = wants || (own && (name ? yyjson_equals_str(yyjson_obj_get(each, "name"), name) : !job->asks.tools));
     }
     return wants;
 }
 
 bool serve_check_tools(struct serve_job *job)
 {
-    if (job->calls_required && wants_own(job)) {
-        job->calls_required = false;
-        job->tool_name = NULL;
+    if (job->asks.calls_required && wants_own(job)) {
+        job->asks.calls_required = false;
+        job->asks.tool_name = NULL;
         serve_param_ignore(job, "tool_choice");
     }
-    if (job->calls_required && !job->tools)
+    if (job->asks.calls_required && !job->asks.tools)
         return serve_refuse(&job->error, 400, "invalid_value", "tool_choice", "tool_choice needs tools");
-    if (job->calls_none) {
-        if (!job->shown) job->shown = job->tools;
-        else free(job->tools);
-        job->tools = NULL;
+    if (job->asks.calls_none) {
+        if (!job->asks.shown) job->asks.shown = job->asks.tools;
+        else free(job->asks.tools);
+        job->asks.tools = NULL;
     }
     return true;
 }

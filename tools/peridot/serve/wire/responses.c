@@ -94,7 +94,7 @@ static bool read_messages(struct serve_conversation *c, struct serve_job *job, y
 
 static const char *state_name(const struct serve_job *job)
 {
-    enum serve_finish finish = job->tasks[0].finish;
+    enum serve_finish finish = job->work.tasks[0].finish;
     return finish == SERVE_FINISH_NONE ? "in_progress" : finish == SERVE_FINISH_LENGTH ? "incomplete" : "completed";
 }
 
@@ -112,7 +112,7 @@ static val_t *response_part(doc_t *doc, const struct serve_task *task, bool whol
 /* Of the call that was made last, where it is a call's. */
 static val_t *item_id(doc_t *doc, const struct serve_job *job, enum serve_item item)
 {
-    const struct serve_task *task = &job->tasks[0];
+    const struct serve_task *task = &job->work.tasks[0];
     char id[48];
     if (item == SERVE_ITEM_CALL) snprintf(id, sizeof id, "fc_%s", task->calls[task->n_calls - 1].id + strlen("call_"));
     else snprintf(id, sizeof id, "%s_%s", item == SERVE_ITEM_THOUGHT ? "rs" : "msg", job->id + strlen("resp_"));
@@ -133,7 +133,7 @@ static yyjson_val *find_tool(yyjson_val *tools, const char *name)
 static yyjson_val *tool_of(yyjson_val **space, const struct serve_job *job, const struct serve_call *call)
 {
     size_t i, n;
-    yyjson_val *each, *all = yyjson_obj_get(yyjson_doc_get_root(job->document), "tools");
+    yyjson_val *each, *all = yyjson_obj_get(yyjson_doc_get_root(job->asks.document), "tools");
     *space = NULL;
     yyjson_arr_foreach(all, i, n, each) {
         bool nested = yyjson_equals_str(yyjson_obj_get(each, "type"), "namespace");
@@ -192,16 +192,17 @@ static val_t *thought_part(doc_t *doc, const struct serve_task *task, bool whole
 
 static val_t *thought_item(doc_t *doc, const struct serve_job *job, bool whole)
 {
-    val_t *item = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc), *part = thought_part(doc, &job->tasks[0], whole);
+    val_t *item = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc);
+    val_t *part = thought_part(doc, &job->work.tasks[0], whole);
     struct serve_buffer seal = {0};
     yyjson_mut_obj_add_val(doc, item, "id", item_id(doc, job, SERVE_ITEM_THOUGHT));
     yyjson_mut_obj_add_str(doc, item, "type", "reasoning");
-    yyjson_mut_obj_add_str(doc, item, "status", !whole ? "in_progress" : serve_thought_is_cut(&job->tasks[0])
+    yyjson_mut_obj_add_str(doc, item, "status", !whole ? "in_progress" : serve_thought_is_cut(&job->work.tasks[0])
                                                 ? "incomplete" : "completed");
     yyjson_mut_obj_add_val(doc, item, "summary", yyjson_mut_arr(doc));
     if (whole) yyjson_mut_arr_append(content, part);
     yyjson_mut_obj_add_val(doc, item, "content", content);
-    if (!job->seals_thoughts) return item;
+    if (!job->asks.seals_thoughts) return item;
     if (whole) serve_thought_seal(&seal, job->server->thoughts, yyjson_mut_obj_get(part, "text"), true);
     yyjson_mut_obj_add_val(doc, item, "encrypted_content", serve_buffer_text(doc, &seal));
     return item;
@@ -212,10 +213,10 @@ static val_t *response_item(doc_t *doc, const struct serve_job *job, bool whole)
     val_t *item = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc);
     yyjson_mut_obj_add_val(doc, item, "id", item_id(doc, job, SERVE_ITEM_MESSAGE));
     yyjson_mut_obj_add_str(doc, item, "type", "message");
-    yyjson_mut_obj_add_str(doc, item, "status", !whole ? "in_progress" : job->tasks[0].n_calls ? "completed"
+    yyjson_mut_obj_add_str(doc, item, "status", !whole ? "in_progress" : job->work.tasks[0].n_calls ? "completed"
                                                 : state_name(job));   /* before calls it is complete */
     yyjson_mut_obj_add_str(doc, item, "role", "assistant");
-    if (whole) yyjson_mut_arr_append(content, response_part(doc, &job->tasks[0], true));
+    if (whole) yyjson_mut_arr_append(content, response_part(doc, &job->work.tasks[0], true));
     yyjson_mut_obj_add_val(doc, item, "content", content);
     return item;
 }
@@ -238,7 +239,7 @@ static val_t *response_usage(doc_t *doc, const struct serve_job *job)
 /* What the request says; clients expect an object of metadata. */
 static val_t *echo(doc_t *doc, const struct serve_job *job, const char *name)
 {
-    yyjson_val *value = yyjson_obj_get(yyjson_doc_get_root(job->document), name);
+    yyjson_val *value = yyjson_obj_get(yyjson_doc_get_root(job->asks.document), name);
     if (value && !yyjson_is_null(value)) return yyjson_val_mut_copy(doc, value);
     return strcmp(name, "metadata") == 0 ? yyjson_mut_obj(doc) : yyjson_mut_null(doc);
 }
@@ -246,22 +247,22 @@ static val_t *echo(doc_t *doc, const struct serve_job *job, const char *name)
 /* An answer that only calls functions has none, and neither has one that ends within its thought. */
 static bool has_message(const struct serve_job *job)
 {
-    const struct serve_task *task = &job->tasks[0];
+    const struct serve_task *task = &job->work.tasks[0];
     return task->text.size || !(task->n_calls || serve_thought_is_cut(task));
 }
 
 /* The request's tools, as it had them. */
 static val_t *tools(doc_t *doc, const struct serve_job *job)
 {
-    yyjson_val *list = yyjson_obj_get(yyjson_doc_get_root(job->document), "tools");
-    return job->tools ? yyjson_val_mut_copy(doc, list) : yyjson_mut_arr(doc);
+    yyjson_val *list = yyjson_obj_get(yyjson_doc_get_root(job->asks.document), "tools");
+    return job->asks.tools ? yyjson_val_mut_copy(doc, list) : yyjson_mut_arr(doc);
 }
 
 static val_t *tool_choice(doc_t *doc, const struct serve_job *job)
 {
-    yyjson_val *choice = yyjson_obj_get(yyjson_doc_get_root(job->document), "tool_choice");
-    if (job->tools && choice && !yyjson_is_null(choice)) return yyjson_val_mut_copy(doc, choice);
-    return yyjson_mut_str(doc, job->tools ? "auto" : "none");
+    yyjson_val *choice = yyjson_obj_get(yyjson_doc_get_root(job->asks.document), "tool_choice");
+    if (job->asks.tools && choice && !yyjson_is_null(choice)) return yyjson_val_mut_copy(doc, choice);
+    return yyjson_mut_str(doc, job->asks.tools ? "auto" : "none");
 }
 
 static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
@@ -269,7 +270,7 @@ static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
     static const char *const echoed[] = {"instructions", "max_output_tokens", "metadata", "previous_response_id"};
     val_t *o = yyjson_mut_obj(doc), *output = yyjson_mut_arr(doc), *format = yyjson_mut_obj(doc),
           *text = yyjson_mut_obj(doc), *why = yyjson_mut_null(doc);
-    if (whole && job->tasks[0].finish == SERVE_FINISH_LENGTH) {
+    if (whole && job->work.tasks[0].finish == SERVE_FINISH_LENGTH) {
         why = yyjson_mut_obj(doc);
         yyjson_mut_obj_add_str(doc, why, "reason", "max_output_tokens");
     }
@@ -278,23 +279,24 @@ static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
     yyjson_mut_obj_add_sint(doc, o, "created_at", job->created);
     yyjson_mut_obj_add_str(doc, o, "status", whole ? state_name(job) : "in_progress");
     yyjson_mut_obj_add_val(doc, o, "model", serve_string(doc, serve_job_model(job)));
-    if (whole && job->tasks[0].thought.size) yyjson_mut_arr_append(output, thought_item(doc, job, true));
+    if (whole && job->work.tasks[0].thought.size) yyjson_mut_arr_append(output, thought_item(doc, job, true));
     if (whole && has_message(job)) yyjson_mut_arr_append(output, response_item(doc, job, true));
-    for (size_t i = 0; whole && i < job->tasks[0].n_calls; i++)
-        yyjson_mut_arr_append(output, call_item(doc, job, &job->tasks[0].calls[i], true));
+    for (size_t i = 0; whole && i < job->work.tasks[0].n_calls; i++)
+        yyjson_mut_arr_append(output, call_item(doc, job, &job->work.tasks[0].calls[i], true));
     yyjson_mut_obj_add_val(doc, o, "output", output);
     yyjson_mut_obj_add_val(doc, o, "incomplete_details", why);
     yyjson_mut_obj_add_null(doc, o, "error");
     for (size_t i = 0; i < CMD_COUNT(echoed); i++) yyjson_mut_obj_add_val(doc, o, echoed[i], echo(doc, job, echoed[i]));
     yyjson_mut_obj_add_bool(doc, o, "background", false);
-    yyjson_mut_obj_add_bool(doc, o, "parallel_tool_calls", job->tools && !job->single_call);
-    yyjson_mut_obj_add_bool(doc, o, "store", job->stores);
-    yyjson_mut_obj_add_real(doc, o, "temperature", (double)job->sampling.temperature);
-    yyjson_mut_obj_add_real(doc, o, "top_p", job->sampling.top_p > 0 ? (double)job->sampling.top_p : 1);
+    yyjson_mut_obj_add_bool(doc, o, "parallel_tool_calls", job->asks.tools && !job->asks.single_call);
+    yyjson_mut_obj_add_bool(doc, o, "store", job->asks.stores);
+    yyjson_mut_obj_add_real(doc, o, "temperature", (double)job->asks.sampling.temperature);
+    yyjson_mut_obj_add_real(doc, o, "top_p", job->asks.sampling.top_p > 0 ? (double)job->asks.sampling.top_p : 1);
     yyjson_mut_obj_add_val(doc, o, "tool_choice", tool_choice(doc, job));
     yyjson_mut_obj_add_val(doc, o, "tools", tools(doc, job));
     yyjson_mut_obj_add_str(doc, o, "truncation", "disabled");
-    yyjson_mut_obj_add_str(doc, format, "type", job->schema ? "json_schema" : job->json ? "json_object" : "text");
+    const char *type = job->asks.schema ? "json_schema" : job->asks.json ? "json_object" : "text";
+    yyjson_mut_obj_add_str(doc, format, "type", type);
     yyjson_mut_obj_add_val(doc, text, "format", format);
     yyjson_mut_obj_add_val(doc, o, "text", text);
     yyjson_mut_obj_add_val(doc, o, "usage", whole ? response_usage(doc, job) : yyjson_mut_null(doc));
@@ -308,10 +310,10 @@ static void send_response(struct serve_job *job, const char *type, doc_t *doc, c
     val_t *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "type", type);
-    yyjson_mut_obj_add_uint(doc, root, "sequence_number", job->n_events++);
-    if (place > 0) yyjson_mut_obj_add_uint(doc, root, "output_index", job->n_items - 1);
-    if (place > 1) yyjson_mut_obj_add_val(doc, root, "item_id", item_id(doc, job, job->item));
-    if (place > 1 && job->item != SERVE_ITEM_CALL) yyjson_mut_obj_add_uint(doc, root, "content_index", 0);
+    yyjson_mut_obj_add_uint(doc, root, "sequence_number", job->events.n++);
+    if (place > 0) yyjson_mut_obj_add_uint(doc, root, "output_index", job->events.n_items - 1);
+    if (place > 1) yyjson_mut_obj_add_val(doc, root, "item_id", item_id(doc, job, job->events.item));
+    if (place > 1 && job->events.item != SERVE_ITEM_CALL) yyjson_mut_obj_add_uint(doc, root, "content_index", 0);
     yyjson_mut_obj_add_val(doc, root, name, value);
     if (place > 2) yyjson_mut_obj_add_val(doc, root, "logprobs", yyjson_mut_arr(doc));
     serve_send_event(job, type, doc);
@@ -331,35 +333,35 @@ static void begin_item(struct serve_job *job, enum serve_item item)
 {
     bool thought = item == SERVE_ITEM_THOUGHT;
     doc_t *doc = cmd_json_new();
-    job->item = item;
-    job->n_items++;
+    job->events.item = item;
+    job->events.n_items++;
     send_response(job, "response.output_item.added", doc, "item",
                   (thought ? thought_item : response_item)(doc, job, false), 1);
     doc = cmd_json_new();
     send_response(job, "response.content_part.added", doc, "part",
-                  (thought ? thought_part : response_part)(doc, &job->tasks[0], false), 2);
+                  (thought ? thought_part : response_part)(doc, &job->work.tasks[0], false), 2);
 }
 
 static void end_item(struct serve_job *job)
 {
-    bool thought = job->item == SERVE_ITEM_THOUGHT;
-    const struct serve_buffer *text = thought ? &job->tasks[0].thought : &job->tasks[0].text;
-    if (job->item == SERVE_ITEM_NONE) return;
+    bool thought = job->events.item == SERVE_ITEM_THOUGHT;
+    const struct serve_buffer *text = thought ? &job->work.tasks[0].thought : &job->work.tasks[0].text;
+    if (job->events.item == SERVE_ITEM_NONE) return;
     doc_t *doc = cmd_json_new();
     send_response(job, thought ? "response.reasoning_text.done" : "response.output_text.done", doc, "text",
                   serve_text(doc, text->data, text->size), thought ? 2 : 3);
     doc = cmd_json_new();
     send_response(job, "response.content_part.done", doc, "part",
-                  (thought ? thought_part : response_part)(doc, &job->tasks[0], true), 2);
+                  (thought ? thought_part : response_part)(doc, &job->work.tasks[0], true), 2);
     doc = cmd_json_new();
     send_response(job, "response.output_item.done", doc, "item",
                   (thought ? thought_item : response_item)(doc, job, true), 1);
-    job->item = SERVE_ITEM_NONE;
+    job->events.item = SERVE_ITEM_NONE;
 }
 
 static void begin_message(struct serve_job *job)
 {
-    if (job->item == SERVE_ITEM_MESSAGE) return;
+    if (job->events.item == SERVE_ITEM_MESSAGE) return;
     end_item(job);
     begin_item(job, SERVE_ITEM_MESSAGE);
 }
@@ -367,7 +369,7 @@ static void begin_message(struct serve_job *job)
 /* It comes before the message. */
 static void response_thought(struct serve_task *task, const char *text, size_t size)
 {
-    if (task->job->item == SERVE_ITEM_NONE) begin_item(task->job, SERVE_ITEM_THOUGHT);
+    if (task->job->events.item == SERVE_ITEM_NONE) begin_item(task->job, SERVE_ITEM_THOUGHT);
     doc_t *doc = cmd_json_new();
     send_response(task->job, "response.reasoning_text.delta", doc, "delta", serve_text(doc, text, size), 2);
 }
@@ -392,7 +394,7 @@ static void end_call(struct serve_job *job, const struct serve_call *call)
                          serve_text(doc, call->arguments.data, call->arguments.size), 2);
     doc = cmd_json_new();
     send_response(job, "response.output_item.done", doc, "item", call_item(doc, job, call, true), 1);
-    job->item = SERVE_ITEM_NONE;
+    job->events.item = SERVE_ITEM_NONE;
 }
 
 static void response_call(struct serve_task *task, size_t i, const char *text, size_t size)
@@ -402,8 +404,8 @@ static void response_call(struct serve_task *task, size_t i, const char *text, s
     doc_t *doc = cmd_json_new();
     if (!call->begun) {
         end_item(job);
-        job->item = SERVE_ITEM_CALL;
-        job->n_items++;
+        job->events.item = SERVE_ITEM_CALL;
+        job->events.n_items++;
         send_response(job, "response.output_item.added", doc, "item", call_item(doc, job, call, false), 1);
         doc = cmd_json_new();
     }
@@ -415,9 +417,9 @@ static void response_call(struct serve_task *task, size_t i, const char *text, s
 
 static void response_end(struct serve_job *job)
 {
-    const struct serve_task *task = &job->tasks[0];
+    const struct serve_task *task = &job->work.tasks[0];
     bool cut = task->finish == SERVE_FINISH_LENGTH;
-    if (job->item == SERVE_ITEM_CALL) end_call(job, &task->calls[task->n_calls - 1]);
+    if (job->events.item == SERVE_ITEM_CALL) end_call(job, &task->calls[task->n_calls - 1]);
     if (has_message(job) && !task->n_calls) begin_message(job);
     end_item(job);
     doc_t *doc = cmd_json_new();

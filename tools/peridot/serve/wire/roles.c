@@ -226,7 +226,7 @@ static char *write_roles(size_t *size, struct serve_job *job, const peridot_voca
     int32_t *ids = NULL;
     char *text = NULL, (*numbers)[24] = calloc(yyjson_mut_arr_size(c->list), sizeof *numbers);
     peridot_message *messages = calloc(yyjson_mut_arr_size(c->list), sizeof *messages);
-    peridot_chat chat = {.template_name = job->model->template_name, .messages = messages, .think = job->think,
+    peridot_chat chat = {.template_name = job->model->template_name, .messages = messages, .think = job->asks.think,
                          .limit = &limit};
     yyjson_mut_arr_foreach(c->list, i, n, each) {
         if (!numbers || !messages || is(each, "tool")) continue;
@@ -249,7 +249,8 @@ bool serve_conversation_loses(const struct serve_conversation *c, struct serve_j
     yyjson_mut_val *each;
     bool *late = calloc(n, sizeof *late);   /* and not found yet */
     if (!late) return false;
-    yyjson_mut_arr_foreach(c->list, i, n, each) n_late += late[i] = i > 0 && (is(each, "system") || is(each, "developer"));
+    yyjson_mut_arr_foreach(c->list, i, n, each)
+        n_late += late[i] = i > 0 && (is(each, "system") || is(each, "developer"));
     char *text = n_late ? write_roles(&size, job, vocab, c) : NULL;
     for (char *at = text; at && (at = strchr(at, 'q')) != NULL; at++) {
         char *end;

@@ -17,7 +17,7 @@ bool serve_read_ids(struct serve_job *job, const peridot_vocab *vocab, const cha
         good = good && yyjson_is_num(each) && id >= 0 && id < peridot_vocab_size(vocab) && floor(id) == id;
         if (good) ids[i] = (int32_t)id;
     }
-    if (good && job->suffix)
+    if (good && job->asks.suffix)
         good = serve_refuse(&job->error, 400, "unsupported_parameter", "suffix",
                             "suffix needs a prompt that is text, not token ids");
     else if (good) good = serve_tasks_add(job, ids, n_ids);
@@ -26,13 +26,13 @@ bool serve_read_ids(struct serve_job *job, const peridot_vocab *vocab, const cha
     return good;
 }
 
-/* Of a text and job->suffix. */
+/* Of a text and job->asks.suffix. */
 static bool encode_infill(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
                           yyjson_val *value)
 {
     peridot_encode_limit limit = serve_limit(job);
     const peridot_infill infill = {.size = sizeof infill, .prefix = yyjson_get_str(value),
-        .prefix_size = yyjson_get_len(value), .suffix = job->suffix, .suffix_size = job->suffix_size,
+        .prefix_size = yyjson_get_len(value), .suffix = job->asks.suffix, .suffix_size = job->asks.suffix_size,
         .limit = &limit};
     if (!peridot_vocab_has_infill(vocab))
         return serve_refuse(&job->error, 400, "unsupported_parameter", "suffix",
@@ -48,8 +48,8 @@ static bool encode_text(int32_t **ids, size_t *n, struct serve_job *job, const p
     struct serve_buffer text = {0};
     peridot_encode_limit limit = serve_limit(job);
     unsigned flags = PERIDOT_ENCODE_BOS | (job->kind == SERVE_VECTORS ? PERIDOT_ENCODE_EOS : 0u)
-                   | (job->special ? PERIDOT_ENCODE_SPECIAL : 0u);
-    if (job->prefix) serve_put(&text, job->prefix, strlen(job->prefix));
+                   | (job->asks.special ? PERIDOT_ENCODE_SPECIAL : 0u);
+    if (job->asks.prefix) serve_put(&text, job->asks.prefix, strlen(job->asks.prefix));
     serve_put(&text, yyjson_get_str(value), yyjson_get_len(value));
     peridot_status status = text.failed ? PERIDOT_ERROR_MEMORY
                                         : peridot_encode_within(ids, n, vocab, text.data, text.size, flags, &limit);
@@ -63,7 +63,7 @@ static bool read_text(struct serve_job *job, const peridot_vocab *vocab, const c
     size_t n;
     if (!yyjson_is_str(value))
         return serve_refuse_type(&job->error, name, "must be a string, a list of token ids, or a list of these");
-    if (!(job->suffix ? encode_infill : encode_text)(&ids, &n, job, vocab, value)) return false;
+    if (!(job->asks.suffix ? encode_infill : encode_text)(&ids, &n, job, vocab, value)) return false;
     bool good = serve_tasks_add(job, ids, n);
     peridot_free(ids);
     return good;

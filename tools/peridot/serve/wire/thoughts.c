@@ -139,7 +139,7 @@ bool serve_thought_read_details(struct serve_buffer *out, struct serve_job *job,
 {
     size_t i, n;
     yyjson_val *each;
-    job->details_thoughts = job->details_thoughts || list;
+    job->asks.details_thoughts = job->asks.details_thoughts || list;
     yyjson_arr_foreach(list, i, n, each) {
         yyjson_val *text = yyjson_obj_get(each, "text"), *data = yyjson_obj_get(each, "data");
         if (!yyjson_is_str(text)) text = yyjson_obj_get(each, "summary");

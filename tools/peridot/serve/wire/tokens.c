@@ -45,12 +45,12 @@ static val_t *chat_token(doc_t *doc, const peridot_vocab *vocab, int32_t token, 
 val_t *serve_chat_logprobs(doc_t *doc, const struct serve_task *task, size_t first, size_t end)
 {
     val_t *o = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc);
-    if (!task->job->logprobs) return yyjson_mut_null(doc);
+    if (!task->job->asks.logprobs) return yyjson_mut_null(doc);
     for (size_t i = first; i < end; i++) {
         const struct serve_logprob *p = &task->logprobs[i];
-        val_t *token = chat_token(doc, task->job->vocab, p->token, p->value), *top = yyjson_mut_arr(doc);
+        val_t *token = chat_token(doc, task->job->work.vocab, p->token, p->value), *top = yyjson_mut_arr(doc);
         for (uint32_t k = 0; k < p->n_top; k++)
-            yyjson_mut_arr_append(top, chat_token(doc, task->job->vocab, p->top[k].token, p->top[k].value));
+            yyjson_mut_arr_append(top, chat_token(doc, task->job->work.vocab, p->top[k].token, p->top[k].value));
         yyjson_mut_obj_add_val(doc, token, "top_logprobs", top);
         yyjson_mut_arr_append(content, token);
     }
@@ -71,7 +71,7 @@ static val_t *top_of(doc_t *doc, const struct serve_task *task, const struct ser
 {
     val_t *o = yyjson_mut_obj(doc);
     for (uint32_t k = 0; k < p->n_top; k++)
-        yyjson_mut_obj_put(o, piece_value(doc, task->job->vocab, p->top[k].token, NULL),
+        yyjson_mut_obj_put(o, piece_value(doc, task->job->work.vocab, p->top[k].token, NULL),
                            yyjson_mut_real(doc, finite(p->top[k].value)));
     return o;
 }
@@ -80,17 +80,17 @@ val_t *serve_text_logprobs(doc_t *doc, struct serve_task *task, size_t first, si
 {
     val_t *o = yyjson_mut_obj(doc), *tokens = yyjson_mut_arr(doc), *values = yyjson_mut_arr(doc),
           *tops = yyjson_mut_arr(doc), *offsets = yyjson_mut_arr(doc);
-    if (!task->job->logprobs) return yyjson_mut_null(doc);
-    if (first == 0 && task->job->echo) {
+    if (!task->job->asks.logprobs) return yyjson_mut_null(doc);
+    if (first == 0 && task->job->asks.echo) {
         yyjson_mut_arr_add_uint(doc, offsets, task->logprob_offset);
-        yyjson_mut_arr_append(tokens, piece_value(doc, task->job->vocab, task->tokens[0], &task->logprob_offset));
+        yyjson_mut_arr_append(tokens, piece_value(doc, task->job->work.vocab, task->tokens[0], &task->logprob_offset));
         yyjson_mut_arr_add_null(doc, values);
         yyjson_mut_arr_add_null(doc, tops);
     }
     for (size_t i = first; i < end; i++) {
         const struct serve_logprob *p = &task->logprobs[i];
         yyjson_mut_arr_add_uint(doc, offsets, task->logprob_offset);
-        yyjson_mut_arr_append(tokens, piece_value(doc, task->job->vocab, p->token, &task->logprob_offset));
+        yyjson_mut_arr_append(tokens, piece_value(doc, task->job->work.vocab, p->token, &task->logprob_offset));
         yyjson_mut_arr_add_real(doc, values, finite(p->value));
         yyjson_mut_arr_append(tops, top_of(doc, task, p));
     }
@@ -120,15 +120,15 @@ static bool tokenize(struct serve_buffer *out, struct serve_job *job, const peri
     if (!yyjson_is_str(content)) return serve_refuse_type(&job->error, "content", "must be a string");
     peridot_encode_limit limit = serve_limit(job);
     peridot_status status = peridot_encode_within(&ids, &n, vocab, yyjson_get_str(content), yyjson_get_len(content),
-                                                  (job->echo ? PERIDOT_ENCODE_BOS : 0u)
-                                                  | (job->special ? PERIDOT_ENCODE_SPECIAL : 0u), &limit);
+                                                  (job->asks.echo ? PERIDOT_ENCODE_BOS : 0u)
+                                                  | (job->asks.special ? PERIDOT_ENCODE_SPECIAL : 0u), &limit);
     if (status != PERIDOT_OK) return serve_refuse_encoding(job, &limit, status);
     yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_val *root_out = yyjson_mut_obj(doc), *list = yyjson_mut_arr(doc);
     yyjson_mut_doc_set_root(doc, root_out);
     yyjson_mut_obj_add_val(doc, root_out, "tokens", list);
     for (size_t i = 0; i < n; i++) {
-        yyjson_mut_val *id = yyjson_mut_sint(doc, ids[i]), *both = job->wants_pieces ? yyjson_mut_obj(doc) : NULL;
+        yyjson_mut_val *id = yyjson_mut_sint(doc, ids[i]), *both = job->asks.wants_pieces ? yyjson_mut_obj(doc) : NULL;
         if (both) {
             struct serve_buffer piece = {0};
             serve_put_piece(&piece, vocab, ids[i]);
@@ -150,7 +150,8 @@ static bool detokenize(struct serve_buffer *out, struct serve_job *job, const pe
     if (!yyjson_is_arr(tokens)) return serve_refuse_type(&job->error, "tokens", "must be a list of token ids");
     if (yyjson_arr_size(tokens)) {
         if (!serve_tasks_make(job, 1) || !serve_read_ids(job, vocab, "tokens", tokens)) return false;
-        peridot_status status = peridot_decode(&text, &size, vocab, job->tasks[0].tokens, job->tasks[0].n_prompt);
+        const struct serve_task *task = job->work.tasks;
+        peridot_status status = peridot_decode(&text, &size, vocab, task->tokens, task->n_prompt);
         if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
     }
     serve_put_text(out, "content", text, size);

@@ -23,7 +23,7 @@ static uint64_t cost_of(const struct serve_task *task)
 /* Documents are read after the first, as their prompts begin like its. */
 static bool must_wait(const struct serve_task *task)
 {
-    return task->job->kind == SERVE_SCORES && task->index > 0 && task->job->n_ended == 0;
+    return task->job->kind == SERVE_SCORES && task->index > 0 && task->job->work.n_ended == 0;
 }
 
 /* ---- too many ---- */
@@ -52,7 +52,7 @@ static size_t find_waiting(struct waiting *out, size_t *n_jobs, const struct ser
     *n_jobs = 0;
     while (tasks) {
         struct serve_job *job = tasks->job;
-        bool begun = job->n_ended > 0 || job->error.status;
+        bool begun = job->work.n_ended > 0 || job->error.status;
         uint64_t cost = 0;
         for (; tasks && tasks->job == job; tasks = tasks->next) {
             begun = begun || is_at_work(tasks) || tasks->n_reply;

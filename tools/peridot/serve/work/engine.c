@@ -49,7 +49,7 @@ static void end_task(struct serve_task *task)
     struct serve_job *job = task->job;
     serve_request_end(task);
     if (!job->error.status && !job->closed) serve_write_task_end(task);
-    if (++job->n_ended < job->n_tasks) return;
+    if (++job->work.n_ended < job->work.n_tasks) return;
     if (!job->error.status && !job->closed) serve_write_end(job);
     else if (!job->error.status) serve_job_write(job, NULL, true);
     serve_job_to(job, SERVE_DONE);
@@ -273,7 +273,7 @@ static void pass_unread(struct serve_engine *e, int status, const char *why)
 
 void serve_engine_pass(struct serve_job *job)
 {
-    bool needs_pictures = job->n_read < job->n_pictures;
+    bool needs_pictures = job->pictures.n_read < job->pictures.n;
     serve_job_to(job, job->error.status ? SERVE_DONE : needs_pictures ? SERVE_PICTURES : SERVE_RETURNED);
 }
 
@@ -382,7 +382,7 @@ static void add_tasks(struct serve_engine *e, struct serve_job *job)
     while (*end) end = &(*end)->next;
     for (struct serve_job *next; job; job = next) {
         next = job->next;
-        for (size_t i = 0; i < job->n_tasks; i++, end = &(*end)->next) *end = &job->tasks[i];
+        for (size_t i = 0; i < job->work.n_tasks; i++, end = &(*end)->next) *end = &job->work.tasks[i];
     }
 }
 
@@ -516,8 +516,8 @@ bool serve_engine_set_vocab(struct serve_job *job)
 {
     struct serve_engine *e = job->model->engine;
     pthread_mutex_lock(&e->lock);
-    bool ready = e->vocab && (!job->n_pictures || e->served->loaded);
-    if (ready && !job->vocab) job->vocab = peridot_vocab_ref(e->vocab);
+    bool ready = e->vocab && (!job->pictures.n || e->served->loaded);
+    if (ready && !job->work.vocab) job->work.vocab = peridot_vocab_ref(e->vocab);
     pthread_mutex_unlock(&e->lock);
     return ready;
 }
@@ -534,7 +534,7 @@ double serve_engine_idle_s(struct serve_engine *e)
 bool serve_engine_unload(struct serve_engine *e)
 {
     pthread_mutex_lock(&e->lock);
-    e->unload = !e->stop && !e->busy && !e->queued.first && e->served->loaded;   /* then it looks at this before it works */
+    e->unload = !e->stop && !e->busy && !e->queued.first && e->served->loaded;   /* it looks at this before it works */
     pthread_cond_broadcast(&e->changed);
     while (e->unload) pthread_cond_wait(&e->changed, &e->lock);
     pthread_mutex_unlock(&e->lock);

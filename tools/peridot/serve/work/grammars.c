@@ -29,24 +29,24 @@ struct serve_grammars {
     uint64_t n_uses;
 };
 
-static bool needs_grammar(const struct serve_job *job) { return job->schema || job->json || job->tools; }
+static bool needs_grammar(const struct serve_job *job) { return job->asks.schema || job->asks.json || job->asks.tools; }
 
 /* What there is to compile, without what it is made with. */
 static const char *source_of(const struct serve_job *job)
 {
-    return job->tools ? job->tools : job->schema ? job->schema : "";
+    return job->asks.tools ? job->asks.tools : job->asks.schema ? job->asks.schema : "";
 }
 
 /* All that the grammar is made of, to be freed; NULL: memory is short. */
 static char *make_key(const struct serve_job *job)
 {
-    const char *name = job->tool_name ? job->tool_name : "", *source = source_of(job);
-    const char *answer = job->tools && job->schema ? job->schema : "";
+    const char *name = job->asks.tool_name ? job->asks.tool_name : "", *source = source_of(job);
+    const char *answer = job->asks.tools && job->asks.schema ? job->asks.schema : "";
     size_t size = strlen(name) + strlen(source) + strlen(answer) + 16;
     char *key = malloc(size);
-    char kind = !job->tools ? 's' : job->calls_required ? 'r' : 'a';
+    char kind = !job->asks.tools ? 's' : job->asks.calls_required ? 'r' : 'a';
     if (key)
-        snprintf(key, size, "%c%d%d%s\n%s\n%s", kind, job->single_call, job->json, name, source, answer);
+        snprintf(key, size, "%c%d%d%s\n%s\n%s", kind, job->asks.single_call, job->asks.json, name, source, answer);
     return key;
 }
 
@@ -66,7 +66,7 @@ static void clear(struct kept *k)
 static void clear_old(struct serve_grammars *g, const struct serve_job *job)
 {
     for (size_t i = 0; i < N_KEPT; i++)
-        if (g->kept[i].model == job->model && g->kept[i].vocab != job->vocab) clear(&g->kept[i]);
+        if (g->kept[i].model == job->model && g->kept[i].vocab != job->work.vocab) clear(&g->kept[i]);
 }
 
 static bool take_kept(struct serve_grammars *g, struct serve_job *job)
@@ -74,13 +74,13 @@ static bool take_kept(struct serve_grammars *g, struct serve_job *job)
     char *key = make_key(job);
     struct kept *found = NULL;
     clear_old(g, job);
-    for (size_t i = 0; i < N_KEPT && key; i++)
-        if (g->kept[i].key && g->kept[i].vocab == job->vocab && strcmp(g->kept[i].key, key) == 0) found = &g->kept[i];
+    for (struct kept *k = g->kept; key && k < g->kept + N_KEPT; k++)
+        if (k->key && k->vocab == job->work.vocab && strcmp(k->key, key) == 0) found = k;
     free(key);
     if (!found) return false;
     found->used = ++g->n_uses;
-    job->grammar = peridot_grammar_ref(found->grammar);
-    job->compiled = peridot_tools_ref(found->tools);
+    job->work.grammar = peridot_grammar_ref(found->grammar);
+    job->work.compiled = peridot_tools_ref(found->tools);
     if (!found->grammar && !found->tools) serve_job_refuse_schema(job, found->error.status, found->error.message);
     return true;
 }
@@ -94,8 +94,8 @@ static void keep(struct serve_grammars *g, const struct serve_job *job)
         if (g->kept[i].used < oldest->used) oldest = &g->kept[i];
     if (!key) return;
     clear(oldest);
-    *oldest = (struct kept){key, job->model, peridot_vocab_ref(job->vocab), peridot_grammar_ref(job->grammar),
-                            peridot_tools_ref(job->compiled), job->error, ++g->n_uses};
+    *oldest = (struct kept){key, job->model, peridot_vocab_ref(job->work.vocab), peridot_grammar_ref(job->work.grammar),
+                            peridot_tools_ref(job->work.compiled), job->error, ++g->n_uses};
 }
 
 /* ---- the threads ---- */
@@ -121,7 +121,7 @@ static bool compile(struct serve_job *job, uint32_t effort)
     bool kept = take_kept(g, job);
     pthread_mutex_unlock(&g->workers.lock);
     if (kept || !serve_job_is_awaited(job)) return true;
-    peridot_status status = serve_job_compile(job, job->vocab, effort);
+    peridot_status status = serve_job_compile(job, job->work.vocab, effort);
     if (effort && status == PERIDOT_ERROR_UNSUPPORTED) {
         job->error = (struct serve_error){0};
         return false;

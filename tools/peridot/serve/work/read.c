@@ -29,33 +29,33 @@ static void set_defaults(struct serve_job *job)
     uint64_t random;
     cmd_random_bytes(&random, sizeof random);
     snprintf(job->id, sizeof job->id, "%s%016" PRIx64, prefix ? prefix : "", random);
-    job->n = 1;
-    job->stream = job->api->streams;
-    job->truncates = job->api->truncates;
-    job->think = job->server->args->think;
-    job->stores = true;
+    job->asks.n = 1;
+    job->asks.stream = job->api->streams;
+    job->asks.truncates = job->api->truncates;
+    job->asks.think = job->server->args->think;
+    job->asks.stores = true;
 }
 
 /* An adapter of the first model is as good as a model; that answers, without any, where the name is that of none. */
 static void choose_model(struct serve_job *job)
 {
-    yyjson_val *root = yyjson_doc_get_root(job->document), *name = yyjson_obj_get(root, "model");
+    yyjson_val *root = yyjson_doc_get_root(job->asks.document), *name = yyjson_obj_get(root, "model");
     if (!name && job->api->id == SERVE_SHOW) name = yyjson_obj_get(root, "name");
     const char *text = yyjson_is_str(name) ? yyjson_get_str(name) : "";
     const struct serve_model *m = serve_models_get(job->server, text);
     const peridot_adapter *adapter = m ? NULL : serve_models_get_adapter(job->server, text);
     if (m) job->model = m;
     if (!adapter) return;
-    job->adapter = adapter->name;
-    job->adapters[job->n_adapters++] = *adapter;
+    job->asks.adapter = adapter->name;
+    job->asks.adapters[job->asks.n_adapters++] = *adapter;
 }
 
 /* /completions is llama.cpp's own where it is asked for by that server's name of the length, and OpenAI's else, whose
  * clients are often given a base URL without its /v1. */
 static void choose_interface(struct serve_job *job)
 {
-    yyjson_val *root = yyjson_doc_get_root(job->document);
-    if (job->bare && job->api->id == SERVE_COMPLETIONS && yyjson_obj_get(root, "n_predict")
+    yyjson_val *root = yyjson_doc_get_root(job->asks.document);
+    if (job->body.bare && job->api->id == SERVE_COMPLETIONS && yyjson_obj_get(root, "n_predict")
         && !yyjson_obj_get(root, "max_tokens"))
         job->api = serve_interface_get(SERVE_COMPLETION);
 }
@@ -63,9 +63,10 @@ static void choose_interface(struct serve_job *job)
 static bool parse(struct serve_job *job)
 {
     yyjson_read_err error;
-    if (job->document) return true;
-    job->document = yyjson_read_opts(job->body.data ? job->body.data : (char *)"", job->body.size, 0, NULL, &error);
-    if (!job->document)
+    if (job->asks.document) return true;
+    char *text = job->body.text.data ? job->body.text.data : (char *)"";
+    job->asks.document = yyjson_read_opts(text, job->body.text.size, 0, NULL, &error);
+    if (!job->asks.document)
         return serve_refuse(&job->error, 400, "invalid_json", NULL, "the body is not JSON: %s at byte %zu", error.msg,
                             error.pos);
     choose_interface(job);
@@ -77,12 +78,12 @@ static bool parse(struct serve_job *job)
 bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab)
 {
     if (!parse(job)) return false;
-    yyjson_val *root = yyjson_doc_get_root(job->document);
+    yyjson_val *root = yyjson_doc_get_root(job->asks.document);
     uint64_t random;
     cmd_random_bytes(&random, sizeof random);
-    job->sampling = job->model->sampling;
-    job->sampling.size = sizeof job->sampling;
-    job->sampling.seed = random & UINT32_MAX;
+    job->asks.sampling = job->model->sampling;
+    job->asks.sampling.size = sizeof job->asks.sampling;
+    job->asks.sampling.seed = random & UINT32_MAX;
     if (!serve_params_read(job, root)) return false;
     bool needs_head = serve_kind_writes(job->kind) || job->kind == SERVE_SCORES;
     if (needs_head && job->model->only_embeds)
@@ -103,16 +104,16 @@ void serve_reader_pass_on(struct serve_job *job)
 }
 
 /* Others are read as fast as it is looked up whether they are awaited. */
-static bool is_worth_it(struct serve_job *job) { return !job->is_long || serve_job_is_awaited(job); }
+static bool is_worth_it(struct serve_job *job) { return !job->body.is_long || serve_job_is_awaited(job); }
 
 void serve_reader_read(struct serve_job *job)
 {
     serve_log_prompt(job);
     bool good = is_worth_it(job) && parse(job) && serve_job_find_pictures(job);
-    serve_buffer_free(&job->body);
+    serve_buffer_free(&job->body.text);
     if (!good) serve_job_to(job, SERVE_DONE);
     else if (!serve_engine_set_vocab(job)) serve_job_to(job, SERVE_LOADING);
-    else serve_job_to(job, job->n_pictures ? SERVE_PICTURES : SERVE_ENCODING);
+    else serve_job_to(job, job->pictures.n ? SERVE_PICTURES : SERVE_ENCODING);
 }
 
 void serve_reader_go_on(struct serve_job *job)
@@ -124,7 +125,8 @@ void serve_reader_go_on(struct serve_job *job)
 void serve_reader_encode(struct serve_job *job)
 {
     struct serve_buffer out = {0};
-    bool good = serve_read_body(&out, job, job->vocab), whole = good && out.size;   /* no device is needed for it */
+    bool good = serve_read_body(&out, job, job->work.vocab);
+    bool whole = good && out.size;   /* no device is needed for it */
     if (whole) serve_job_answer(job, &out);
     serve_buffer_free(&out);
     if (!good || whole) serve_job_to(job, SERVE_DONE);
@@ -137,7 +139,7 @@ void serve_reader_encode(struct serve_job *job)
 static uint64_t cost_of(const struct serve_job *job, const void *user)
 {
     const struct serve_reader *r = user;
-    return job->is_long && r->n_long == MOST_LONG ? SERVE_FAIR_NEVER : job->size;
+    return job->body.is_long && r->n_long == MOST_LONG ? SERVE_FAIR_NEVER : job->body.size;
 }
 
 static bool take_one(void *user)
@@ -145,7 +147,7 @@ static bool take_one(void *user)
     struct serve_reader *r = user;
     struct serve_job *job = serve_queue_next(&r->queue, cost_of, r);
     if (!job) return false;
-    bool took_long = job->is_long;   /* the job may be gone later */
+    bool took_long = job->body.is_long;   /* the job may be gone later */
     r->n_long += took_long;
     pthread_mutex_unlock(&r->workers.lock);
     serve_job_step(job);
@@ -191,10 +193,10 @@ struct serve_queue *serve_reader_queue(const struct serve_job *job) { return &jo
 bool serve_reader_add(struct serve_reader *r, struct serve_job *job)
 {
     const struct serve_args *args = r->server->args;
-    job->size = job->body.size;
-    bool is_long = job->size > LONG;   /* others are read first, and the engine refuses those that are too many */
+    job->body.size = job->body.text.size;
+    bool is_long = job->body.size > LONG;   /* others are read first, and the engine refuses those that are too many */
     if (is_long && r->server->n_long >= args->n_parallel + args->n_queue) return false;
-    job->is_long = is_long;
+    job->body.is_long = is_long;
     r->server->n_long += is_long;
     serve_job_to(job, SERVE_READING);
     return true;

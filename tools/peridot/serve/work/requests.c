@@ -58,7 +58,7 @@ static bool is_indented_less(struct serve_task *task)
     for (;;) {
         size_t at = task->line;
         while (at < b->size && (b->data[at] == ' ' || b->data[at] == '\t')) at++;
-        if (task->line && at < b->size && at - task->line < task->job->n_indent) {
+        if (task->line && at < b->size && at - task->line < task->job->asks.n_indent) {
             b->size = at;
             return true;
         }
@@ -72,8 +72,8 @@ static bool is_indented_less(struct serve_task *task)
 static bool is_limited(struct serve_task *task, const char *text, size_t size)
 {
     const struct serve_job *job = task->job;
-    bool late = job->most_ms > 0 && 1e3 * (cmd_now() - task->first_s) > (double)job->most_ms;
-    return (late && size && memchr(text, '\n', size)) || (job->n_indent && is_indented_less(task));
+    bool late = job->asks.most_ms > 0 && 1e3 * (cmd_now() - task->first_s) > (double)job->asks.most_ms;
+    return (late && size && memchr(text, '\n', size)) || (job->asks.n_indent && is_indented_less(task));
 }
 
 static bool take_text(void *user, int32_t token, const char *text, size_t size)
@@ -82,7 +82,7 @@ static bool take_text(void *user, int32_t token, const char *text, size_t size)
     if (task->limited) return false;
     if (token >= 0) {
         see_token(task, token);
-        if (task->job->logprobs) serve_take_token(task, token);
+        if (task->job->asks.logprobs) serve_take_token(task, token);
     }
     serve_put(&task->text, text, size);
     task->limited = is_limited(task, text, size);
@@ -138,8 +138,8 @@ static peridot_status decode_answer(char **text, size_t *size, const struct serv
     if (!ids) return PERIDOT_ERROR_MEMORY;
     memcpy(ids, task->tokens + task->n_prompt, task->n_reply * sizeof *ids);
     size_t n = task->n_reply;
-    if (task->job->kind == SERVE_CONVERSATION) n = peridot_drop_thoughts(task->job->vocab, ids, n);
-    peridot_status status = peridot_decode(text, size, task->job->vocab, ids, n);
+    if (task->job->kind == SERVE_CONVERSATION) n = peridot_drop_thoughts(task->job->work.vocab, ids, n);
+    peridot_status status = peridot_decode(text, size, task->job->work.vocab, ids, n);
     free(ids);
     return status;
 }
@@ -170,7 +170,7 @@ static void want_vector(peridot_request_params *p, const struct serve_task *task
 
 static void want_score(peridot_request_params *p, const struct serve_task *task)
 {
-    cmd_ranking_want(p, &task->job->ranking, serve_take_score);
+    cmd_ranking_want(p, &task->job->asks.ranking, serve_take_score);
     p->sampling = NULL;
 }
 
@@ -179,12 +179,12 @@ static void want_text(peridot_request_params *p, const struct serve_task *task)
     const struct serve_job *job = task->job;
     p->n_max = task->n_max - (uint32_t)task->n_reply;
     p->text = take_text;
-    p->think = job->think;
+    p->think = job->asks.think;
     if (job->kind == SERVE_CONVERSATION) p->thought = take_thought;
-    p->tools = job->compiled;
-    if (job->compiled) p->call = take_call;
-    if (job->logprobs) p->logits = serve_take_logits;
-    if (job->logprobs && job->echo && task->n_reply == 0) p->prompt_logits = serve_take_prompt_logits;
+    p->tools = job->work.compiled;
+    if (job->work.compiled) p->call = take_call;
+    if (job->asks.logprobs) p->logits = serve_take_logits;
+    if (job->asks.logprobs && job->asks.echo && task->n_reply == 0) p->prompt_logits = serve_take_prompt_logits;
     p->n_draft = cmd_draft_tokens(&job->server->args->draft);
 }
 
@@ -193,9 +193,9 @@ peridot_status serve_request_submit(struct serve_task *task, peridot_session *se
     peridot_request_params params = {.size = sizeof params, .prompt = task->tokens,
         .n_prompt = task->n_prompt + task->n_reply, .n_replied = task->n_reply, .sampling = &task->sampling,
         .user = task};
-    if (task->job->model->n_adapters) params.adapters = task->job->adapters;
-    params.n_adapters = task->job->n_adapters;
-    task->sampling.grammar = task->job->grammar;
+    if (task->job->model->n_adapters) params.adapters = task->job->asks.adapters;
+    params.n_adapters = task->job->asks.n_adapters;
+    task->sampling.grammar = task->job->work.grammar;
     task->counted = false;
     if (task->job->kind == SERVE_VECTORS) want_vector(&params, task);
     else if (task->job->kind == SERVE_SCORES) want_score(&params, task);

@@ -37,7 +37,7 @@ static bool add(struct serve_task *task, const float *row, size_t n, int32_t tok
     peridot_status status = cmd_array_reserve(&task->logprobs, &task->logprobs_capacity, task->n_logprobs, 1,
                                               sizeof *task->logprobs, "probabilities");
     if (status != PERIDOT_OK) return serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory");
-    task->logprobs[task->n_logprobs++] = find(row, n, task->job->n_top, token);
+    task->logprobs[task->n_logprobs++] = find(row, n, task->job->asks.n_top, token);
     return true;
 }
 
@@ -72,7 +72,7 @@ bool serve_take_score(void *user, peridot_sequence *sequence, uint32_t pos, cons
 {
     struct serve_task *task = user;
     (void)sequence, (void)pos, (void)n;
-    task->score = cmd_ranking_score(&task->job->ranking, row);
+    task->score = cmd_ranking_score(&task->job->asks.ranking, row);
     return true;
 }
 
@@ -80,7 +80,7 @@ bool serve_take_score(void *user, peridot_sequence *sequence, uint32_t pos, cons
 
 peridot_pool serve_pool_of(const struct serve_job *job)
 {
-    return job->pool == PERIDOT_POOL_MODEL ? job->model->pool : (peridot_pool)job->pool;
+    return job->asks.pool == PERIDOT_POOL_MODEL ? job->model->pool : (peridot_pool)job->asks.pool;
 }
 
 bool serve_take_hidden(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
@@ -99,7 +99,7 @@ bool serve_take_hidden(void *user, peridot_sequence *sequence, uint32_t pos, con
 
 bool serve_finish_vector(struct serve_task *task, const peridot_model *model)
 {
-    size_t n = task->job->dimensions ? task->job->dimensions : task->job->model->embedding_size;
+    size_t n = task->job->asks.dimensions ? task->job->asks.dimensions : task->job->model->embedding_size;
     float *vector = malloc(n * sizeof *vector);
     double *wide = realloc(task->vector, cmd_max(n, task->vector_size) * sizeof *wide);
     bool mean = serve_pool_of(task->job) == PERIDOT_POOL_MEAN;

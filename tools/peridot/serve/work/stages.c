@@ -1,6 +1,6 @@
-/* The stages of a job, and what follows what. A request for text goes RECEIVED, READING, ENCODING, QUEUED, AT_WORK, DONE:
- * connection, reader, engine, connection. It stays longer where its model is not open, its messages have pictures, or its
- * reply must keep to a schema. */
+/* The stages of a job, and what follows what. A request for text goes RECEIVED, READING, ENCODING, QUEUED, AT_WORK,
+ * DONE: connection, reader, engine, connection. There is more where its model is not open, its messages have pictures,
+ * or its reply must keep to a schema. */
 #include "work.h"
 #include "work_.h"
 #include "../pictures/pictures.h"

@@ -31,7 +31,7 @@ struct serve_tools {
 /* Which server of the toolbox a job calls. */
 static const void *server_of(const struct serve_tools *t, const struct serve_job *job)
 {
-    const char *name = yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(job->document), "name"));
+    const char *name = yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(job->asks.document), "name"));
     return job->api->id == SERVE_CALL_TOOL && name ? cmd_toolbox_server(t->server->toolbox, name) : NULL;
 }
 
@@ -64,7 +64,7 @@ void serve_tools_step(struct serve_job *job)
 {
     struct serve_buffer out = {0};
     if (!serve_tools_ends(job->server->tools, job))
-        job->api->read(&out, job, NULL, yyjson_doc_get_root(job->document));
+        job->api->read(&out, job, NULL, yyjson_doc_get_root(job->asks.document));
     else serve_refuse(&job->error, 503, NULL, NULL, "nobody waits for the answer, or the server is shutting down");
     if (!job->error.status) serve_job_answer(job, &out);
     serve_buffer_free(&out);
@@ -145,10 +145,11 @@ void serve_tools_free(struct serve_tools *t)
 static bool parse(struct serve_job *job)
 {
     yyjson_read_err error;
-    if (job->body.size > SERVE_CALL_MAX)
+    if (job->body.text.size > SERVE_CALL_MAX)
         return serve_refuse(&job->error, 413, NULL, NULL, "a call has more than %d bytes", SERVE_CALL_MAX);
-    job->document = yyjson_read_opts(job->body.data ? job->body.data : (char *)"", job->body.size, 0, NULL, &error);
-    if (yyjson_is_obj(yyjson_doc_get_root(job->document))) return true;
+    char *text = job->body.text.data ? job->body.text.data : (char *)"";
+    job->asks.document = yyjson_read_opts(text, job->body.text.size, 0, NULL, &error);
+    if (yyjson_is_obj(yyjson_doc_get_root(job->asks.document))) return true;
     return serve_refuse(&job->error, 400, "invalid_json", NULL, "the body is not a JSON object");
 }
 
