@@ -42,6 +42,11 @@ static void free_task(struct serve_task *task)
     free(task->vector);
 }
 
+bool serve_refuse_memory(struct serve_job *job)
+{
+    return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+}
+
 bool serve_job_refuse_schema(struct serve_job *job, int status, const char *sentence)
 {
     if (job->asks.tools)

@@ -487,6 +487,8 @@ const char *serve_job_model(const struct serve_job *job);
 /* Compiles what response_format or tools ask for, if they ask for anything; `effort`: see
  * peridot_grammar_json_schema_within. On failure the job has the error. */
 peridot_status serve_job_compile(struct serve_job *job, const peridot_vocab *vocab, uint32_t effort);
+/* Memory is short. False. */
+bool serve_refuse_memory(struct serve_job *job);
 /* The error of a schema, with a status of HTTP. False. */
 bool serve_job_refuse_schema(struct serve_job *job, int status, const char *sentence);
 /* The error of a picture in the messages: "NAME: ...", with status 400. False. */

@@ -191,7 +191,7 @@ bool serve_stored_continue(struct serve_job *job)
                             "Previous response with id '%.64s' not found.", yyjson_get_str(id));
     if (input && !yyjson_is_null(input) && !yyjson_is_str(input) && !yyjson_is_arr(input)) return true;   /* refused */
     yyjson_doc *whole = borrow(job) ? with_input(job, input) : NULL;
-    if (!whole) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    if (!whole) return serve_refuse_memory(job);
     yyjson_doc_free(job->asks.document);
     job->asks.document = whole;
     return true;

@@ -65,7 +65,7 @@ bool serve_tasks_add(struct serve_job *job, const int32_t *ids, size_t n_ids)
                                     .n_max = (uint32_t)n_max, .sampling = job->asks.sampling,
                                     .tokens = malloc((n_ids + n_max + 1) * sizeof *task->tokens)};
         job->work.n_tasks++;
-        if (!task->tokens) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+        if (!task->tokens) return serve_refuse_memory(job);
         if (n_ids) memcpy(task->tokens, ids, n_ids * sizeof *ids);
         if (cut) task->tokens[n_ids - 1] = last;
         task->sampling.seed += i;
@@ -81,5 +81,5 @@ bool serve_tasks_make(struct serve_job *job, size_t n_texts)
         return serve_refuse(&job->error, 400, "invalid_value", NULL, "there must be 1 to %d choices, texts times n",
                             SERVE_MAX_TASKS);
     job->work.tasks = calloc(n_texts * job->asks.n, sizeof *job->work.tasks);
-    return job->work.tasks || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    return job->work.tasks || serve_refuse_memory(job);
 }

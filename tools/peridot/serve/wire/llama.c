@@ -355,15 +355,10 @@ struct text {
     size_t size;
 };
 
-static bool refuse_memory(struct serve_job *job)
-{
-    return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
-}
-
 static bool put(struct ids *out, struct serve_job *job, const int32_t *ids, size_t n)
 {
     if (cmd_array_reserve(&out->at, &out->capacity, out->n, n, sizeof *ids, "tokens") != PERIDOT_OK)
-        return refuse_memory(job);
+        return serve_refuse_memory(job);
     if (n) memcpy(out->at + out->n, ids, n * sizeof *ids);
     out->n += n;
     return true;
@@ -560,7 +555,7 @@ bool serve_read_infill(struct serve_buffer *out, struct serve_job *job, const pe
     serve_put(&before, prefix.data, prefix.size);
     serve_put(&before, prompt.data, prompt.size);   /* what was typed at the place */
     struct parts p = {.given = {{before.size ? before.data : "", before.size}, suffix}};
-    bool good = (!before.failed || refuse_memory(job)) && encode_parts(&p, job, vocab)
+    bool good = (!before.failed || serve_refuse_memory(job)) && encode_parts(&p, job, vocab)
              && compose(&all, job, vocab, &p, files) && serve_tasks_make(job, 1) && serve_tasks_add(job, all.at, all.n);
     serve_buffer_free(&before);
     free(all.at);

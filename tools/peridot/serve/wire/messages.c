@@ -16,11 +16,6 @@ enum { MAX_TOLD = 100, MAX_TOLD_SIZE = 65536, MAX_LOOKED_AT = 512 };   /* tools 
 
 /* ---- what messages are made of ---- */
 
-static bool refuse_memory(struct serve_job *job)
-{
-    return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
-}
-
 /* Gives the message the thought before it, whether or not the template shows it to the model. */
 static bool put_thought(struct serve_conversation *c, struct serve_job *job, yyjson_mut_val *message)
 {
@@ -29,7 +24,7 @@ static bool put_thought(struct serve_conversation *c, struct serve_job *job, yyj
     if (t->size && !yyjson_mut_obj_get(message, "reasoning_content"))
         good = good && yyjson_mut_obj_add_strncpy(c->doc, message, "reasoning_content", t->data, t->size);
     t->size = 0;
-    return good || refuse_memory(job);
+    return good || serve_refuse_memory(job);
 }
 
 /* A message that is not in the list yet; NULL: memory is short. A thought that no message of the assistant's follows is
@@ -45,7 +40,7 @@ static yyjson_mut_val *make_message(struct serve_conversation *c, struct serve_j
     yyjson_mut_val *message = c->list ? yyjson_mut_obj(c->doc) : NULL;
     if (message && yyjson_mut_obj_add_strcpy(c->doc, message, "role", role) && put_thought(c, job, message))
         return message;
-    refuse_memory(job);
+    serve_refuse_memory(job);
     return NULL;
 }
 
@@ -135,12 +130,12 @@ static bool put_text(struct content *to, yyjson_val *part) { return put_value(to
 static bool end_text(struct serve_conversation *c, struct serve_job *job, yyjson_mut_val *parts,
                      struct serve_buffer *text)
 {
-    if (!text->size) return !text->failed || refuse_memory(job);
+    if (!text->size) return !text->failed || serve_refuse_memory(job);
     yyjson_mut_val *part = text->failed ? NULL : yyjson_mut_arr_add_obj(c->doc, parts);
     bool good = part && yyjson_mut_obj_add_str(c->doc, part, "type", "text") &&
                 yyjson_mut_obj_add_strncpy(c->doc, part, "text", text->data, text->size);
     text->size = 0;
-    return good || refuse_memory(job);
+    return good || serve_refuse_memory(job);
 }
 
 /* The part says which of the job's it is: results stand before the message that they came in. */
@@ -152,11 +147,11 @@ static bool put_image(struct content *to, yyjson_val *part)
     if (i == to->job->pictures.n)
         return serve_refuse_type(&to->job->error, to->name, "has an image in an unexpected place");
     if (!to->parts) to->parts = yyjson_mut_arr(c->doc);
-    if (!to->parts) return refuse_memory(to->job);
+    if (!to->parts) return serve_refuse_memory(to->job);
     if (!end_text(c, to->job, to->parts, &to->text)) return false;
     yyjson_mut_val *image = yyjson_mut_arr_add_obj(c->doc, to->parts);
     return (image && yyjson_mut_obj_add_str(c->doc, image, "type", "image") &&
-            yyjson_mut_obj_add_uint(c->doc, image, "picture", i)) || refuse_memory(to->job);
+            yyjson_mut_obj_add_uint(c->doc, image, "picture", i)) || serve_refuse_memory(to->job);
 }
 
 static bool take_thought(struct content *to, yyjson_val *part)
@@ -177,7 +172,8 @@ static bool put_use(struct content *to, yyjson_val *part)
     yyjson_val *input = yyjson_obj_get(part, "input");
     if (!name) return false;
     if (!yyjson_is_obj(input)) return serve_refuse_type(&to->job->error, to->name, "has a tool_use without an input");
-    return put_call(to->c, to->message, id, name, yyjson_val_mut_copy(to->c->doc, input)) || refuse_memory(to->job);
+    return put_call(to->c, to->message, id, name, yyjson_val_mut_copy(to->c->doc, input))
+        || serve_refuse_memory(to->job);
 }
 
 static bool put_result(struct content *to, yyjson_val *part)
@@ -292,8 +288,8 @@ static bool read_parts(struct content *to, yyjson_val *list)
 
 static bool read_content(struct content *to, yyjson_val *content)
 {
-    if (yyjson_is_arr(content)) return read_parts(to, content) && (!to->text.failed || refuse_memory(to->job));
-    return put_value(to, content) && (!to->text.failed || refuse_memory(to->job));
+    if (yyjson_is_arr(content)) return read_parts(to, content) && (!to->text.failed || serve_refuse_memory(to->job));
+    return put_value(to, content) && (!to->text.failed || serve_refuse_memory(to->job));
 }
 
 /* The message's content: a text, or parts. */
@@ -303,9 +299,9 @@ static bool add_content(struct content *to)
     yyjson_mut_val *message = to->message;
     if (to->parts)
         return end_text(to->c, to->job, to->parts, &to->text) &&
-               (yyjson_mut_obj_add_val(doc, message, "content", to->parts) || refuse_memory(to->job));
+               (yyjson_mut_obj_add_val(doc, message, "content", to->parts) || serve_refuse_memory(to->job));
     return yyjson_mut_obj_add_strncpy(doc, message, "content", to->text.size ? to->text.data : "", to->text.size)
-        || refuse_memory(to->job);
+        || serve_refuse_memory(to->job);
 }
 
 /* ---- messages ---- */
@@ -315,7 +311,7 @@ bool serve_conversation_add(struct serve_conversation *c, struct serve_job *job,
     yyjson_mut_val *message = make_message(c, job, role);
     if (!message) return false;
     return (yyjson_mut_obj_add_strcpy(c->doc, message, "content", content) &&
-            yyjson_mut_arr_append(c->list, message)) || refuse_memory(job);
+            yyjson_mut_arr_append(c->list, message)) || serve_refuse_memory(job);
 }
 
 bool serve_conversation_add_seen(struct serve_conversation *c, struct serve_job *job, const char *role,
@@ -330,7 +326,7 @@ bool serve_conversation_add_seen(struct serve_conversation *c, struct serve_job 
     good = good && put_thought(c, job, to.message);
     bool empty = to.has_results && !to.text.size && !to.parts;   /* all of it was results */
     if (good && !empty)
-        good = add_content(&to) && (yyjson_mut_arr_append(c->list, to.message) || refuse_memory(job));
+        good = add_content(&to) && (yyjson_mut_arr_append(c->list, to.message) || serve_refuse_memory(job));
     serve_buffer_free(&to.text);
     return good;
 }
@@ -351,7 +347,7 @@ bool serve_conversation_add_call(struct serve_conversation *c, struct serve_job 
         message = yyjson_mut_arr_get_last(c->list);
     }
     if (!put_thought(c, job, message)) return false;
-    return put_call(c, message, id, name, yyjson_mut_strcpy(c->doc, arguments)) || refuse_memory(job);
+    return put_call(c, message, id, name, yyjson_mut_strcpy(c->doc, arguments)) || serve_refuse_memory(job);
 }
 
 bool serve_conversation_add_result(struct serve_conversation *c, struct serve_job *job, const char *id,
@@ -362,7 +358,7 @@ bool serve_conversation_add_result(struct serve_conversation *c, struct serve_jo
     bool good = to.message && (none || read_content(&to, content));
     if (good)
         good = (yyjson_mut_obj_add_strcpy(c->doc, to.message, "tool_call_id", id) &&
-                yyjson_mut_arr_append(c->list, to.message)) || refuse_memory(job);
+                yyjson_mut_arr_append(c->list, to.message)) || serve_refuse_memory(job);
     good = good && add_content(&to);
     serve_buffer_free(&to.text);
     return good;
@@ -398,7 +394,8 @@ static bool end_run(struct serve_conversation *c, struct serve_job *job, struct 
     if (yyjson_mut_is_arr(parts)) return end_text(c, job, parts, &run->text);
     yyjson_mut_val *text = run->text.failed ? NULL : yyjson_mut_strncpy(c->doc, run->text.data, run->text.size);
     run->text.size = 0;
-    return (text && yyjson_mut_obj_replace(run->first, yyjson_mut_str(c->doc, "content"), text)) || refuse_memory(job);
+    return (text && yyjson_mut_obj_replace(run->first, yyjson_mut_str(c->doc, "content"), text))
+        || serve_refuse_memory(job);
 }
 
 /* What its content ends with, if that is text. */
@@ -418,13 +415,14 @@ static bool put_parts(struct serve_conversation *c, struct serve_job *job, struc
     if (!yyjson_mut_is_arr(parts)) {
         parts = yyjson_mut_arr(c->doc);
         if (!parts || !yyjson_mut_obj_replace(run->first, yyjson_mut_str(c->doc, "content"), parts))
-            return refuse_memory(job);
+            return serve_refuse_memory(job);
     }
     for (size_t n = yyjson_mut_arr_size(list); n > 0; n--) {
         yyjson_mut_val *part = yyjson_mut_arr_remove_first(list);
         const char *text = member(part, "text");
         if (*text) serve_put(&run->text, text, strlen(text));
-        else if (!end_text(c, job, parts, &run->text) || !yyjson_mut_arr_append(parts, part)) return refuse_memory(job);
+        else if (!end_text(c, job, parts, &run->text) || !yyjson_mut_arr_append(parts, part))
+            return serve_refuse_memory(job);
     }
     return true;
 }
@@ -436,7 +434,7 @@ static bool go_on(struct serve_conversation *c, struct serve_job *job, struct ru
     for (size_t i = 0; i < CMD_COUNT(moved); i++) {
         yyjson_mut_val *value = yyjson_mut_obj_get(run->first, moved[i]) ? NULL
                                                                          : yyjson_mut_obj_remove_key(message, moved[i]);
-        if (value && !yyjson_mut_obj_add_val(c->doc, run->first, moved[i], value)) return refuse_memory(job);
+        if (value && !yyjson_mut_obj_add_val(c->doc, run->first, moved[i], value)) return serve_refuse_memory(job);
     }
     if (!run->goes_on) begin_run(run);
     run->goes_on = true;
@@ -499,7 +497,7 @@ static bool copy_members(struct serve_conversation *c, struct serve_job *job, yy
         yyjson_val *value = yyjson_obj_get(message, names[i][0]);
         if (!value || yyjson_is_null(value) || yyjson_mut_obj_get(last, names[i][1])) continue;
         if (!yyjson_mut_obj_add_val(c->doc, last, names[i][1], yyjson_val_mut_copy(c->doc, value)))
-            return refuse_memory(job);
+            return serve_refuse_memory(job);
     }
     return serve_thought_read_details(&c->thought, job, yyjson_obj_get(message, "reasoning_details"))
         && put_thought(c, job, last);
@@ -603,10 +601,10 @@ static bool make_encoded(struct encoded *m, struct serve_job *job, const struct 
     m->at = calloc(m->n + 1, sizeof *m->at);
     m->texts = calloc(m->n + 1, sizeof *m->texts);
     m->n_images = calloc(m->n + 1, sizeof *m->n_images);
-    if (!m->at || !m->texts || !m->n_images) return refuse_memory(job);
+    if (!m->at || !m->texts || !m->n_images) return serve_refuse_memory(job);
     yyjson_mut_arr_foreach(c->list, i, n, each) {
         m->texts[i] = yyjson_mut_val_write(each, 0, NULL);
-        if (!m->texts[i]) return refuse_memory(job);
+        if (!m->texts[i]) return serve_refuse_memory(job);
         m->at[i] = (peridot_message){member(each, "role"), m->texts[i]};
         m->n_images[i] = take_images(m, job, each);
     }

@@ -183,7 +183,7 @@ static bool read_bias(struct serve_job *job, const struct serve_param *p, yyjson
     if (!yyjson_is_obj(value)) return serve_param_refuse(job, p, "must be an object of token ids and numbers");
     if (yyjson_obj_size(value) > 1024) return serve_param_refuse(job, p, "has more than 1024 tokens");
     job->asks.bias = calloc(yyjson_obj_size(value) + 1, sizeof *job->asks.bias);
-    if (!job->asks.bias) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    if (!job->asks.bias) return serve_refuse_memory(job);
     yyjson_obj_foreach(value, i, n, key, each) {
         char *end;
         const char *name = yyjson_get_str(key);
@@ -296,7 +296,7 @@ static bool read_schema(struct serve_job *job, const struct serve_param *p, yyjs
     if (!yyjson_is_obj(value)) return serve_param_refuse(job, p, "must be an object");
     free(job->asks.schema);
     job->asks.schema = yyjson_val_write(value, 0, NULL);
-    return job->asks.schema || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    return job->asks.schema || serve_refuse_memory(job);
 }
 
 static bool read_fields(struct serve_job *job, const struct serve_param *p, yyjson_val *value)

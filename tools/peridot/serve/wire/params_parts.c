@@ -71,7 +71,7 @@ static bool set_schema(struct serve_job *job, yyjson_val *schema)
 {
     free(job->asks.schema);
     job->asks.schema = yyjson_val_write(schema, 0, NULL);
-    return job->asks.schema || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    return job->asks.schema || serve_refuse_memory(job);
 }
 
 /* The schema, wherever clients put it. */
@@ -164,7 +164,7 @@ bool serve_read_kwargs(struct serve_job *job, const struct serve_param *p, yyjso
     if (think && !yyjson_is_null(think) && !serve_read_think(job, p, think)) return false;
     if (yyjson_obj_size(value) == (think != NULL)) return true;
     job->asks.variables = yyjson_val_write(value, 0, NULL);
-    return job->asks.variables || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    return job->asks.variables || serve_refuse_memory(job);
 }
 
 /* {"effort": "high"}; {"enabled": true}; {"max_tokens": 1024}; with "exclude": true thoughts are not shown. */

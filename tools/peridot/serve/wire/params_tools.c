@@ -4,11 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool refuse_memory(struct serve_job *job)
-{
-    return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
-}
-
 /* ---- OpenAI's, and Ollama's ---- */
 
 /* A list that is written: its functions are looked at by the library. */
@@ -25,7 +20,7 @@ static bool add_function(struct list *l, yyjson_val *tool)
     if (!yyjson_is_str(yyjson_obj_get(function ? function : tool, "name")))
         return serve_param_refuse(l->job, l->p, "has a function without a name");
     return yyjson_mut_arr_append(yyjson_mut_doc_get_root(l->doc), yyjson_val_mut_copy(l->doc, tool))
-        || refuse_memory(l->job);
+        || serve_refuse_memory(l->job);
 }
 
 /* What a custom tool's text must be. The model is told the grammar as it is given. */
@@ -37,13 +32,13 @@ static bool add_grammar(struct list *l, yyjson_mut_val *input, yyjson_val *forma
     if (yyjson_is_str(definition) && (!pattern || !yyjson_mut_obj_add_val(l->doc, input, "description",
                                                                           yyjson_val_mut_copy(l->doc, definition)))) {
         free(pattern);
-        return refuse_memory(l->job);
+        return serve_refuse_memory(l->job);
     }
     bool (*read)(char *, size_t *, const char *, size_t) = yyjson_equals_str(syntax, "lark") ? serve_lark_pattern
         : yyjson_equals_str(syntax, "regex") ? serve_regex_pattern : NULL;
     bool good = true;
     if (pattern && read && read(pattern, &l->budget, yyjson_get_str(definition), yyjson_get_len(definition)))
-        good = yyjson_mut_obj_add_strcpy(l->doc, input, "pattern", pattern) || refuse_memory(l->job);
+        good = yyjson_mut_obj_add_strcpy(l->doc, input, "pattern", pattern) || serve_refuse_memory(l->job);
     else
         serve_param_ignore(l->job, "tools.format");
     free(pattern);
@@ -71,7 +66,7 @@ static bool add_custom(struct list *l, yyjson_val *tool)
         && yyjson_mut_obj_add_str(l->doc, input, "type", "string")
         && yyjson_mut_arr_add_str(l->doc, yyjson_mut_obj_add_arr(l->doc, parameters, "required"), "input")
         && yyjson_mut_obj_add_bool(l->doc, parameters, "additionalProperties", false);
-    if (!good) return refuse_memory(l->job);
+    if (!good) return serve_refuse_memory(l->job);
     return !yyjson_is_obj(format) || yyjson_equals_str(yyjson_obj_get(format, "type"), "text")
         || add_grammar(l, input, format);
 }
@@ -107,10 +102,10 @@ bool serve_read_tools(struct serve_job *job, const struct serve_param *p, yyjson
     if (!yyjson_is_arr(value)) return serve_param_refuse(job, p, "must be a list of functions");
     l.doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_doc_set_root(l.doc, yyjson_mut_arr(l.doc));
-    bool good = (l.doc || refuse_memory(job)) && add_all(&l, value);
+    bool good = (l.doc || serve_refuse_memory(job)) && add_all(&l, value);
     if (good && yyjson_mut_arr_size(yyjson_mut_doc_get_root(l.doc))) {
         job->asks.tools = yyjson_mut_write(l.doc, 0, NULL);
-        good = job->asks.tools || refuse_memory(job);
+        good = job->asks.tools || serve_refuse_memory(job);
     }
     yyjson_mut_doc_free(l.doc);
     return good;
@@ -198,7 +193,7 @@ static bool write_tools(char **out, struct serve_job *job, yyjson_val *tools, bo
     if (good && yyjson_mut_arr_size(list)) *out = yyjson_mut_write(doc, 0, NULL);
     good = good && (*out || !yyjson_mut_arr_size(list));
     yyjson_mut_doc_free(doc);
-    return good || refuse_memory(job);
+    return good || serve_refuse_memory(job);
 }
 
 /* Tools that are deferred can be called, but the prompt tells of them only where a result refers to them: what comes

@@ -40,7 +40,7 @@ static bool read_custom(struct serve_conversation *c, struct serve_job *job, yyj
     yyjson_mut_obj_add_str(doc, o, "input", text);
     char *arguments = cmd_json_end(doc, 0, NULL);
     bool good = arguments ? serve_conversation_add_call(c, job, id, name, arguments)
-                          : serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+                          : serve_refuse_memory(job);
     free(arguments);
     return good;
 }

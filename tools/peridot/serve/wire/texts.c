@@ -11,7 +11,7 @@ bool serve_read_ids(struct serve_job *job, const peridot_vocab *vocab, const cha
     size_t i, n, n_ids = yyjson_arr_size(list);
     yyjson_val *each;
     int32_t *ids = malloc((n_ids + 1) * sizeof *ids);
-    bool good = ids || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    bool good = ids || serve_refuse_memory(job);
     yyjson_arr_foreach(list, i, n, each) {
         double id = yyjson_get_num(each);   /* 1.0 is a whole number too */
         good = good && yyjson_is_num(each) && id >= 0 && id < peridot_vocab_size(vocab) && floor(id) == id;

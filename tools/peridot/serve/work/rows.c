@@ -36,7 +36,7 @@ static bool add(struct serve_task *task, const float *row, size_t n, int32_t tok
 {
     peridot_status status = cmd_array_reserve(&task->logprobs, &task->logprobs_capacity, task->n_logprobs, 1,
                                               sizeof *task->logprobs, "probabilities");
-    if (status != PERIDOT_OK) return serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory");
+    if (status != PERIDOT_OK) return serve_refuse_memory(task->job);
     task->logprobs[task->n_logprobs++] = find(row, n, task->job->asks.n_top, token);
     return true;
 }
@@ -55,7 +55,7 @@ bool serve_take_logits(void *user, peridot_sequence *sequence, uint32_t pos, con
     struct serve_task *task = user;
     (void)sequence, (void)pos;
     if (!task->row) task->row = malloc(n * sizeof *row);
-    if (!task->row) return serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory");
+    if (!task->row) return serve_refuse_memory(task->job);
     memcpy(task->row, row, n * sizeof *row);
     task->row_size = n;
     return true;
@@ -89,7 +89,7 @@ bool serve_take_hidden(void *user, peridot_sequence *sequence, uint32_t pos, con
     (void)sequence;
     peridot_pool how = serve_pool_of(task->job);
     if (!task->vector) task->vector = malloc(n * sizeof *task->vector);
-    if (!task->vector) return serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory");
+    if (!task->vector) return serve_refuse_memory(task->job);
     task->vector_size = n;
     if (how == PERIDOT_POOL_CLS && pos > 0) return true;
     bool first = pos == 0 || how == PERIDOT_POOL_LAST;
@@ -109,5 +109,5 @@ bool serve_finish_vector(struct serve_task *task, const peridot_model *model)
     for (size_t i = 0; good && i < n; i++) wide[i] = (double)vector[i];
     task->vector_size = n;
     free(vector);
-    return good || serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory");
+    return good || serve_refuse_memory(task->job);
 }
