@@ -10,8 +10,7 @@
 
 /* ---- messages ---- */
 
-/* Conversations: the messages of a request, read from its body and encoded as a prompt, without the oldest turns where
- * all do not fit and the request allows it. */
+/* Conversations: the messages of a request, read from its body. */
 
 /* Messages in the form of OpenAI's chat completions, whatever the interface. {0} is the beginning. */
 struct serve_conversation {
@@ -53,6 +52,16 @@ const char *serve_conversation_role(struct serve_job *job, const char *name, yyj
 bool serve_conversation_read_one(struct serve_conversation *c, struct serve_job *job, yyjson_val *message);
 bool serve_conversation_read(struct serve_conversation *c, struct serve_job *job, yyjson_val *messages);
 
+/* ---- prompt ---- */
+
+/* Prompts: of texts as they are, for completions and embeddings, and of conversations by the template of their model,
+ * without the oldest turns where all do not fit and the request allows it. */
+
+/* Tasks of the interface's input: a text, its ids, texts, or lists of ids. A `read` of job.h. */
+bool serve_read_texts(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root);
+/* A task of a list of ids. */
+bool serve_read_ids(struct serve_job *job, const peridot_vocab *vocab, const char *name, yyjson_val *list);
+
 /* The prompt of the messages that the interface reads; ids are to be freed by peridot_free, whatever is returned, and
  * can be too many. */
 bool serve_conversation_encode(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
@@ -78,7 +87,7 @@ struct serve_param {
     unsigned apis;             /* a set of job.h */
     /* false: the job's error says what is wrong */
     bool (*read)(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
-    size_t offset;             /* of the value in the job */
+    size_t offset;             /* of the value in struct serve_asks */
     double min, max;
 };
 
@@ -119,7 +128,7 @@ bool serve_check_tools(struct serve_job *job);
 
 /* ---- tokens ---- */
 
-/* Tokens as JSON: their pieces of text, their probabilities, their ids. */
+/* Tokens as JSON: their pieces of text, their probabilities, their ids; and vectors. */
 
 /* The bytes that a token stands for within a text. */
 void serve_put_piece(struct serve_buffer *out, const peridot_vocab *vocab, int32_t token);
@@ -128,6 +137,10 @@ yyjson_mut_val *serve_chat_logprobs(yyjson_mut_doc *doc, const struct serve_task
 /* The same as completions have them: lists side by side. With echo the first token of the prompt has none. */
 yyjson_mut_val *serve_text_logprobs(yyjson_mut_doc *doc, struct serve_task *task, size_t first, size_t end);
 yyjson_mut_val *serve_token_ids(yyjson_mut_doc *doc, const int32_t *ids, size_t n);
+/* A vector as a list of numbers. */
+yyjson_mut_val *serve_vector(yyjson_mut_doc *doc, const struct serve_task *task);
+/* Its little-endian floats, as base64. */
+yyjson_mut_val *serve_vector_base64(yyjson_mut_doc *doc, const struct serve_task *task);
 
 /* ---- lark ---- */
 
@@ -155,24 +168,6 @@ yyjson_mut_doc *serve_ollama_new(yyjson_mut_val **root, const struct serve_job *
 void serve_ollama_add_costs(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct serve_job *job);
 /* "2026-01-31T23:59:59Z" */
 yyjson_mut_val *serve_time(yyjson_mut_doc *doc, int64_t seconds);
-
-/* ---- vectors ---- */
-
-/* Vectors of texts as JSON. */
-
-/* A list of numbers. */
-yyjson_mut_val *serve_vector(yyjson_mut_doc *doc, const struct serve_task *task);
-/* Its little-endian floats, as base64. */
-yyjson_mut_val *serve_vector_base64(yyjson_mut_doc *doc, const struct serve_task *task);
-
-/* ---- texts ---- */
-
-/* Texts that are read as they are, without a template: of completions and embeddings. */
-
-/* Tasks of the interface's input: a text, its ids, texts, or lists of ids. A `read` of job.h. */
-bool serve_read_texts(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root);
-/* A task of a list of ids. */
-bool serve_read_ids(struct serve_job *job, const peridot_vocab *vocab, const char *name, yyjson_val *list);
 
 /* ---- wire openai ---- */
 
