@@ -12,6 +12,7 @@
 #include "serve/pictures/pictures.h"
 #include "serve/work/work.h"
 #include "serve/job/job.h"
+#include "serve/job/job_.h"
 
 #include <pthread.h>   /* ThreadSanitizer knows no threads.h */
 #include <signal.h>

@@ -1,5 +1,5 @@
 #define _DEFAULT_SOURCE   /* strcasecmp */
-#include "http.h"
+#include "http_.h"
 
 #include <string.h>
 #include <strings.h>

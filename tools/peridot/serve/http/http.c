@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE   /* strcasecmp, getaddrinfo */
 #include "http.h"
+#include "http_.h"
 #include "../pictures/pictures.h"
 #include "../job/job.h"
 #include "../work/work.h"

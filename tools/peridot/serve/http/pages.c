@@ -1,4 +1,4 @@
-#include "http.h"
+#include "http_.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "../work/work.h"
 #include "http.h"
+#include "http_.h"
 #include "../job/job.h"
 #include "../wire/wire.h"
 #include "../../cli/cli.h"

@@ -88,12 +88,6 @@ void serve_fair_offer(struct serve_fair_choice *choice, void *what, const struct
 /* A turn of the client's begins. */
 void serve_fair_take(struct serve_fair *fair, const struct serve_client *client);
 
-/* The same for a list by job->next, to whose end jobs are added: takes one out; NULL: there is none that can be taken
- * now. */
-struct serve_job *serve_fair_next(struct serve_fair *fair, struct serve_job **list,
-                                  uint64_t (*cost)(const struct serve_job *job, const void *user), const void *user);
-void serve_fair_add(struct serve_job **list, struct serve_job *job);
-
 /* ---- stages ---- */
 
 /* A job has a stage, and at each stage an owner: the threads of one kind, which alone move it on, and alone touch it
@@ -136,9 +130,6 @@ struct serve_stage_row {
 
 /* What this thread is to jobs: once, when it begins. */
 void serve_act_as(enum serve_owner owner);
-/* Whether such a thread may move a job so. */
-bool serve_stage_may_follow(const struct serve_stage_row *rows, enum serve_stage from, enum serve_stage to,
-                            enum serve_owner owner);
 /* Moves the job: into the stage's queue, or through its step. A job that comes to a closed queue is refused. */
 void serve_job_to(struct serve_job *job, enum serve_stage stage);
 /* By whoever took it out of a queue, without the lock. */
@@ -228,9 +219,6 @@ extern const struct serve_error_form serve_errors_anthropic;
 /* {"error": {"code": status, "message", "type"}}, and n_prompt_tokens and n_ctx where a prompt is too long: llama.cpp's
  * server */
 extern const struct serve_error_form serve_errors_llama;
-/* The error of a prompt that is too long. False. */
-bool serve_refuse_length(struct serve_error *error, const struct serve_error_form *form,
-                         const struct serve_length *length);
 /* OpenAI's sentence for it, which others have parts of. */
 void serve_tell_length(char *out, size_t size, const struct serve_length *length);
 
@@ -499,9 +487,6 @@ bool serve_job_is_gone(struct serve_job *job);
 bool serve_job_is_awaited(struct serve_job *job);
 /* Whether the connection can begin to answer; under the lock. */
 bool serve_job_is_ready(const struct serve_job *job);
-/* The answer begins: 200, or the error's status with its object as the whole body. Does nothing once it has begun. */
-void serve_job_begin(struct serve_job *job, int status);
-void serve_job_fail(struct serve_job *job);
 /* Where a stream has been silent for long, now. */
 void serve_job_ping(struct serve_job *job, double now);
 /* More of the body; `end`: it is complete. */
@@ -604,9 +589,6 @@ struct serve_pings {
     struct serve_job *first;
 };
 
-/* A stream that has begun, until it is removed, which one that was not added may be. */
-void serve_pings_add(struct serve_pings *p, struct serve_job *job);
-void serve_pings_remove(struct serve_pings *p, struct serve_job *job);
 /* Calls that for each, now and then. */
 void serve_pings_tend(struct serve_pings *p, void (*ping)(struct serve_job *job, double now));
 
@@ -638,9 +620,6 @@ void serve_stored_free(struct serve_stored *stored);
 bool serve_stored_continue(struct serve_job *job);
 /* Keeps the answer, as it is written, unless the request says otherwise or memory is short for it. */
 void serve_stored_add(struct serve_job *job, yyjson_mut_val *response);
-/* The job no longer needs what it goes on from. */
-void serve_stored_leave(struct serve_job *job);
-
 /* A request about what is kept; texts are NULL where it does not have them. */
 struct serve_ask {
     const char *method, *path;
@@ -733,35 +712,6 @@ void serve_log_ignored(const struct serve_server *server, const char *name);
 /* With --log-prompts: the body of a request. */
 void serve_log_prompt(const struct serve_job *job);
 
-/* ---- links ---- */
-
-/* The connections of peridot serve, from accept to close. A client that does not send its request in time loses its
- * connection. When there are nearly as many connections as the server can hold, the one that has been idle longest
- * gives way to a new one, whatever its address (behind a proxy all have the same); one that waits for its answer is not
- * idle. All functions can be called by any thread. */
-
-enum { SERVE_MAX_CONNECTIONS = 1000 };
-
-struct serve_link;
-
-struct serve_links {
-    pthread_mutex_t lock;
-    struct serve_link *first;
-    uint32_t n_open;           /* those that were not told to end */
-};
-
-void serve_links_init(struct serve_links *links);
-void serve_links_destroy(struct serve_links *links);
-
-/* A connection was accepted. NULL where memory is short: then nobody ends it early. */
-struct serve_link *serve_links_add(struct serve_links *links, int socket);
-/* It is closed. */
-void serve_links_remove(struct serve_links *links, struct serve_link *link);
-/* Whether the client waits for an answer; else it has to send a request. `link` may be NULL. */
-void serve_links_set_waiting(struct serve_links *links, struct serve_link *link, bool waits);
-/* Ends the connections whose clients have owed a request for so long. Called every now and then. */
-void serve_links_tend(struct serve_links *links, double timeout_s);
-
 /* ---- tasks ---- */
 
 /* The tasks of a job: one for each choice of each of its texts, with room for a reply. */
@@ -852,13 +802,5 @@ void serve_send_event(struct serve_job *job, const char *name, yyjson_mut_doc *d
 /* The document on a line. Frees it. */
 void serve_send_line(struct serve_job *job, yyjson_mut_doc *doc);
 yyjson_mut_val *serve_string(yyjson_mut_doc *doc, const char *text);
-
-/* ---- facts ---- */
-
-/* What the server says of a model, copied from it. */
-
-/* Also chooses the template of conversations; sets `misused` where --think asks for what that lacks. */
-peridot_status serve_facts_read(struct serve_server *server, struct serve_model *served, const peridot_model *model);
-void serve_facts_free(struct serve_model *served);
 
 #endif

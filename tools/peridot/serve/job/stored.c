@@ -1,4 +1,5 @@
 #include "job.h"
+#include "job_.h"
 #include "../../base/base.h"
 
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "../../base/base.h"
 #include "job.h"
+#include "job_.h"
 
 static void *run(void *user)
 {

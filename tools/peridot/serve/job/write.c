@@ -1,4 +1,7 @@
 #include "job.h"
+#include "job_.h"
+
+#include <string.h>
 
 /* The prompt comes before the reply. */
 static void put_echo(struct serve_job *job)
@@ -78,5 +81,41 @@ void serve_write_end(struct serve_job *job)
     else serve_put_json(&b, job->api->body(job));
     serve_job_begin(job, 200);
     serve_job_write(job, &b, true);
+    serve_buffer_free(&b);
+}
+
+/* ---- what interfaces have in common ---- */
+
+yyjson_mut_val *serve_string(yyjson_mut_doc *doc, const char *text) { return serve_text(doc, text, strlen(text)); }
+
+struct serve_usage serve_usage_of(const struct serve_job *job)
+{
+    struct serve_usage u = {0};
+    for (size_t i = 0; i < job->work.n_tasks; i++) {
+        const struct serve_task *task = &job->work.tasks[i];
+        if (i % job->asks.n == 0) u.prompt += task->n_prompt, u.cached += task->n_cached;
+        u.reply += task->n_reply;
+        u.thought += task->n_thought;
+    }
+    return u;
+}
+
+void serve_send_event(struct serve_job *job, const char *name, yyjson_mut_doc *doc)
+{
+    struct serve_buffer b = {0};
+    if (name) serve_print(&b, "event: %s\n", name);
+    serve_print(&b, "data: ");
+    serve_put_json(&b, doc);
+    serve_print(&b, "\n\n");
+    serve_job_write(job, &b, false);
+    serve_buffer_free(&b);
+}
+
+void serve_send_line(struct serve_job *job, yyjson_mut_doc *doc)
+{
+    struct serve_buffer b = {0};
+    serve_put_json(&b, doc);
+    serve_put(&b, "\n", 1);
+    serve_job_write(job, &b, false);
     serve_buffer_free(&b);
 }

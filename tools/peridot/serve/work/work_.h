@@ -88,4 +88,12 @@ void serve_reader_encode(struct serve_job *job);
 /* A job that has all that the engine needs, or an error. */
 void serve_reader_pass_on(struct serve_job *job);
 
+/* ---- facts ---- */
+
+/* What the server says of a model, copied from it. */
+
+/* Also chooses the template of conversations; sets `misused` where --think asks for what that lacks. */
+peridot_status serve_facts_read(struct serve_server *server, struct serve_model *served, const peridot_model *model);
+void serve_facts_free(struct serve_model *served);
+
 #endif

@@ -1,4 +1,4 @@
-#include "job.h"
+#include "http_.h"
 #include "../../base/base.h"
 
 #include <stdlib.h>

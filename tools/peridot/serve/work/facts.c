@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L   /* strdup */
-#include "job.h"
+#include "work_.h"
+#include "../job/job.h"
 #include "../../cli/cli.h"
 
 #include <stdlib.h>

@@ -1,0 +1,41 @@
+/* What the files of this room have among themselves: how a job waits, is answered and ends. */
+#ifndef PERIDOT_COMMAND_SERVE_JOB_JOB_PRIVATE_H
+#define PERIDOT_COMMAND_SERVE_JOB_JOB_PRIVATE_H
+
+#include "job.h"
+
+/* ---- fair ---- */
+
+/* Whose turn it is in a list by job->next, to whose end jobs are added: takes one out; NULL: there is none that can be
+ * taken now. */
+struct serve_job *serve_fair_next(struct serve_fair *fair, struct serve_job **list,
+                                  uint64_t (*cost)(const struct serve_job *job, const void *user), const void *user);
+void serve_fair_add(struct serve_job **list, struct serve_job *job);
+
+/* ---- stages ---- */
+
+/* Whether such a thread may move a job so. */
+bool serve_stage_may_follow(const struct serve_stage_row *rows, enum serve_stage from, enum serve_stage to,
+                            enum serve_owner owner);
+
+/* ---- job ---- */
+
+/* The answer begins: 200, or the error's status with its object as the whole body. Does nothing once it has begun. */
+void serve_job_begin(struct serve_job *job, int status);
+void serve_job_fail(struct serve_job *job);
+/* The error of a prompt that is too long. False. */
+bool serve_refuse_length(struct serve_error *error, const struct serve_error_form *form,
+                         const struct serve_length *length);
+
+/* ---- pings ---- */
+
+/* A stream that has begun, until it is removed, which one that was not added may be. */
+void serve_pings_add(struct serve_pings *p, struct serve_job *job);
+void serve_pings_remove(struct serve_pings *p, struct serve_job *job);
+
+/* ---- stored ---- */
+
+/* The job no longer needs what it goes on from. */
+void serve_stored_leave(struct serve_job *job);
+
+#endif
