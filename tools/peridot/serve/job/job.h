@@ -240,7 +240,7 @@ enum serve_api {
 };
 
 /* What a job asks for: a reply, the continuation of a text, vectors, scores of documents, what the reader answers
- * without a device, or what needs no model (work.h). */
+ * without a device, or what needs no model, as tools do. */
 enum serve_kind { SERVE_CONVERSATION, SERVE_TEXT, SERVE_VECTORS, SERVE_SCORES, SERVE_AT_ONCE, SERVE_TOOLS };
 
 static inline bool serve_kind_writes(enum serve_kind kind) { return kind == SERVE_CONVERSATION || kind == SERVE_TEXT; }
@@ -681,7 +681,7 @@ struct serve_server {
 
 /* ---- write ---- */
 
-/* What comes out of tasks, as the job's interface writes it (job.h): in one piece, or as events. Called by whoever has
+/* What comes out of tasks, as the job's interface writes it: in one piece, or as events. Called by whoever has
  * the job at the time. */
 
 /* Before anything is written: the events that begin a stream. Again, it does nothing. */
@@ -734,7 +734,7 @@ uint64_t serve_reserve(uint32_t ctx);
 /* ---- wire ---- */
 
 /* An interface is how a kind of client speaks: its path, what it asks for, the form of its answers, whole and as
- * events. Each is a row, in a file wire_*.c of its own, and is listed in read.c; its parameters are those of
+ * events. Each is a row, in a file of wire/, and is listed in serve_interface_get; its parameters are those of
  * params.c and neutral.c that have its bit. */
 
 struct serve_conversation;

@@ -239,7 +239,7 @@ static bool add_item(doc_t *doc, val_t *list, val_t *item)
     return good && yyjson_mut_arr_append(list, item);
 }
 
-/* The items of the request itself. The response's document is being written, so this is none of base.h's. */
+/* The items of the request itself. The response's document is being written, so this is none of cmd_json_new's. */
 static char *own_input(size_t *size, const struct serve_job *job)
 {
     doc_t *doc = yyjson_mut_doc_new(NULL);

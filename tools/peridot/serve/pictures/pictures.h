@@ -26,7 +26,7 @@ uint64_t serve_address_number(const struct sockaddr *address);
 /* ---- pictures ---- */
 
 /* The pictures of requests. They are read on threads of their own, as a photograph takes a while and one at a URL
- * longer: neither the reader nor the engine waits for that. Jobs take turns (job.h), a picture each. What comes of
+ * longer: neither the reader nor the engine waits for that. Jobs take turns (serve_fair), a picture each. What comes of
  * one, a peridot_image, is the model's and cannot outlive it: jobs with images keep the model open. Where its device is
  * lost they let go of their images, which are read again once the model is open again. */
 

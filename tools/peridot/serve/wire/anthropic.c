@@ -1,7 +1,7 @@
 /* Anthropic's interface: POST /v1/messages and /v1/messages/count_tokens. A message is a list of content blocks: a
  * thought, a text and calls of tools, as far as there are any. Events of a stream begin a block, add to it and end it,
- * by its index. The signature of a thought is the message's id and a seal (wire.h), which has the thought in it
- * where that is not shown. */
+ * by its index. The signature of a thought is the message's id and a seal (serve_thought_seal), which has the thought
+ * in it where that is not shown. */
 #include "wire_.h"
 #include "wire.h"
 #include "../job/job.h"

@@ -1,6 +1,6 @@
 /* What llama.cpp's server has of its own, as editors' plugins and its clients use it: POST /completion (and
- * /completions, see read.c), /infill and /apply-template, GET /props and /slots; /tokenize and /detokenize are in
- * tokens.c. Here slots are the texts that are written at the same time: any request may have any. */
+ * /completions: see choose_interface), /infill and /apply-template, GET /props and /slots; /tokenize and /detokenize
+ * are in tokens.c. Here slots are the texts that are written at the same time: any request may have any. */
 #include "../job/job.h"
 #include "wire.h"
 #include "wire_.h"

@@ -206,7 +206,7 @@ static bool read_logprobs(struct serve_job *job, const struct serve_param *p, yy
     return true;
 }
 
-/* vLLM's. Its value was read with the images: see pictures.c. */
+/* vLLM's. Its value was read with the images: see is_cropped of pictures.c. */
 static bool read_pan_and_scan(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     return yyjson_is_bool(value) || serve_param_refuse(job, p, "has a do_pan_and_scan that is not true or false");
@@ -361,7 +361,7 @@ static const struct serve_param params[] = {
     {"raw", GENERATE, .read = read_bool, AT(raw)},
     {"truncate", OLLAMA, .read = read_bool, AT(truncates)},
     {"instructions", RESPONSES, .read = read_nothing},
-    {"previous_response_id", RESPONSES, .read = read_nothing},   /* see job.h */
+    {"previous_response_id", RESPONSES, .read = read_nothing},   /* serve_stored_continue did */
     {"store", RESPONSES, .read = read_bool, AT(stores)},
     {"include", RESPONSES, .read = read_include},
     {"content", TOKENIZE, .read = read_nothing},

@@ -11,7 +11,7 @@ struct list {
     struct serve_job *job;
     const struct serve_param *p;
     yyjson_mut_doc *doc;
-    size_t budget;             /* of grammars (wire_.h) */
+    size_t budget;             /* of grammars: SERVE_LARK_BUDGET */
 };
 
 static bool add_function(struct list *l, yyjson_val *tool)

@@ -116,7 +116,7 @@ static size_t take_images(struct encoded *m, const struct serve_job *job, yyjson
     return m->n_all - before;
 }
 
-/* Where the messages and a reply of some length do not fit, the oldest turns are left out (cli.h). */
+/* Where the messages and a reply of some length do not fit, the oldest turns are left out (cmd_turns_encode). */
 static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
                            const struct encoded *m)
 {

@@ -57,7 +57,7 @@ bool serve_conversation_read(struct serve_conversation *c, struct serve_job *job
 /* Prompts: of texts as they are, for completions and embeddings, and of conversations by the template of their model,
  * without the oldest turns where all do not fit and the request allows it. */
 
-/* Tasks of the interface's input: a text, its ids, texts, or lists of ids. A `read` of job.h. */
+/* Tasks of the interface's input: a text, its ids, texts, or lists of ids. A `read` of an interface. */
 bool serve_read_texts(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root);
 /* A task of a list of ids. */
 bool serve_read_ids(struct serve_job *job, const peridot_vocab *vocab, const char *name, yyjson_val *list);
@@ -66,7 +66,7 @@ bool serve_read_ids(struct serve_job *job, const peridot_vocab *vocab, const cha
  * can be too many. */
 bool serve_conversation_encode(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
                                yyjson_val *root);
-/* The task of a conversation: a `read` of job.h. */
+/* The task of a conversation: a `read` of an interface. */
 bool serve_read_conversation(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
                              yyjson_val *root);
 
@@ -75,7 +75,7 @@ bool serve_read_conversation(struct serve_buffer *out, struct serve_job *job, co
 /* The prompt of a text's middle as llama.cpp's server makes it for editors: files, what stands before a place, what
  * stands after it. What of them does not fit the context is left out, as editors send what they have. */
 
-/* The task of a body with input_prefix, input_suffix, prompt and input_extra. A `read` of job.h. */
+/* The task of a body with input_prefix, input_suffix, prompt and input_extra. A `read` of an interface. */
 bool serve_read_infill(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root);
 
 /* ---- param ---- */
@@ -84,7 +84,7 @@ bool serve_read_infill(struct serve_buffer *out, struct serve_job *job, const pe
 
 struct serve_param {
     const char *name;
-    unsigned apis;             /* a set of job.h */
+    unsigned apis;             /* of SERVE_SET_... */
     /* false: the job's error says what is wrong */
     bool (*read)(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
     size_t offset;             /* of the value in struct serve_asks */

@@ -8,9 +8,9 @@
 /* ---- engine ---- */
 
 /* The engine: one thread that owns the model and its session, submits the tasks as requests, by turns of their clients
- * (work_.h), and runs the session. Who shares a prefix and who makes room in the cache is the session's business.
- * When the device is lost, the model is opened again and all tasks are submitted anew, with what they have written. The
- * model is opened when its first job comes, and closed after --idle or when another one needs the memory. */
+ * (serve_admission_next), and runs the session. Who shares a prefix and who makes room in the cache is the session's
+ * business. When the device is lost, the model is opened again and all tasks are submitted anew, with what they have
+ * written. A model is opened when its first job comes, and closed after --idle, or when another needs the memory. */
 
 /* Begins; opens the first model at once, and others when they are needed. */
 peridot_status serve_engine_create(struct serve_engine **out, struct serve_server *server,
@@ -67,8 +67,8 @@ extern const struct serve_interface serve_wire_list_tools, serve_wire_call_tool;
 /* ---- read ---- */
 
 /* The reader: threads that make tasks of bodies, so that neither connections nor the device wait for JSON and
- * tokenizing. Bodies go by turns (job.h), and long ones leave threads to others. It answers what needs no device, and
- * hands pictures and schemas to threads of their own (pictures.h, work_.h). */
+ * tokenizing. Bodies go by turns (serve_fair), and long ones leave threads to others. It answers what needs no device,
+ * and hands pictures and schemas to threads of their own. */
 
 peridot_status serve_reader_create(struct serve_reader **out, struct serve_server *server);
 /* Refuses what is still waiting. NULL is allowed. */

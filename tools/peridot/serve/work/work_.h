@@ -42,10 +42,10 @@ void serve_take_token(struct serve_task *task, int32_t token);
 /* ---- admission ---- */
 
 /* Which of an engine's tasks are at work. The others wait here and not in the session, whose order is that of arrival:
- * so clients take turns (job.h), whoever sends a thousand requests has his own wait, and where too many do, those that
- * are refused are of the client who has most. A short text need not wait until a long one is written: one gives way and
- * goes on later from its tokens, to the same text, as it does where a device was lost. The engine's thread calls all of
- * these. */
+ * so clients take turns (serve_fair), whoever sends a thousand requests has his own wait, and where too many do, those
+ * that are refused are of the client who has most. A short text need not wait until a long one is written: one gives
+ * way and goes on later from its tokens, to the same text, as it does where a device was lost. The engine's thread
+ * calls all of these. */
 
 struct serve_admission {
     struct serve_fair fair;
@@ -62,8 +62,8 @@ struct serve_task *serve_admission_next(struct serve_admission *a, struct serve_
 /* The grammars of requests. A schema may take half a second to compile, so that is done on threads of its own: neither
  * the reader nor the engine waits for it. How long one takes is not to be seen in its text. So each is tried with a
  * little of the work that it may take, which is enough for most; those that need more wait for each other, and leave a
- * thread to tries. In both lines it goes by turns (job.h). Clients send the same schema again and again: the last ones
- * are kept, those that were refused as well. */
+ * thread to tries. In both lines it goes by turns (serve_fair). Clients send the same schema again and again: the last
+ * ones are kept, those that were refused as well. */
 
 struct serve_grammars;
 
