@@ -605,6 +605,21 @@ static void test_seeds(void **state)
     for (int i = 0; i < 200; i++) assert_int_equal(draw(&a, some_logits), first[i]);
 }
 
+/* What was found to repeat is of the tokens so far: any that comes ends it, and so does a row of an image. */
+static void test_found_repetitions_end(void **state)
+{
+    static const int32_t rows[] = {3, -2};
+    int32_t tokens[PD_COUNT(rows)];
+    struct pd_sequence q = {.tokens = tokens};
+    const struct pd_dry dry = {0};
+    (void)state;
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        q.sampler.dry = &dry;
+        pd_sequence_append(&q, &rows[i], 1);
+        assert_null(q.sampler.dry);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -614,7 +629,7 @@ int main(void)
         cmocka_unit_test(test_presence_and_frequency), cmocka_unit_test(test_bias),
         cmocka_unit_test(test_needs), cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_golden_chains), cmocka_unit_test(test_golden_repetitions),
-        cmocka_unit_test(test_repetitions),
+        cmocka_unit_test(test_repetitions), cmocka_unit_test(test_found_repetitions_end),
     };
     return cmocka_run_group_tests_name("sampler", tests, open_gpu, close_gpu);
 }

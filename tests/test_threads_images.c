@@ -413,6 +413,70 @@ static void test_kept(void **state)
     for (size_t i = 0; i < 3; i++) peridot_vocab_close(vocabs[i]);
 }
 
+/* ---- responses that are kept ---- */
+
+/* A request that goes on from a response; "": from none. */
+static struct serve_job *ask(bool *good, const char *previous)
+{
+    char body[128];
+    struct serve_job *job = serve_job_new(&server, serve_interface_get(SERVE_RESPONSES));
+    assert_non_null(job);
+    int n = snprintf(body, sizeof body, *previous ? "{\"input\": \"more\", \"previous_response_id\": \"%s\"}"
+                                                  : "{\"input\": \"more\"%s}", previous);
+    job->asks.document = yyjson_read(body, (size_t)n, 0);
+    job->asks.stores = true;
+    *good = serve_stored_continue(job);
+    return job;
+}
+
+static void keep(const char *id, const char *previous)
+{
+    bool good;
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    struct serve_job *job = ask(&good, previous);
+    assert_true(good);
+    snprintf(job->id, sizeof job->id, "%s", id);
+    serve_stored_add(job, yyjson_mut_obj(doc));
+    yyjson_mut_doc_free(doc);
+    serve_job_drop(job);
+}
+
+/* The status that going on from it has while others have borrowed so much. */
+static int go_on_from(const char *id, size_t lent)
+{
+    bool good;
+    server.stored.lent = lent;
+    struct serve_job *job = ask(&good, id);
+    int status = job->error.status;
+    assert_int_equal(good, status == 0);
+    serve_job_drop(job);
+    assert_int_equal(server.stored.lent, lent);   /* it gave back what it had */
+    return status;
+}
+
+/* A request takes all of the chain that it goes on from, of what requests may take together. */
+static void test_long_chain(void **state)
+{
+    bool good;
+    const size_t most = 8 * (size_t)SERVE_BODY_MAX;
+    (void)state;
+    pthread_mutex_init(&server.stored.lock, NULL);
+    keep("a", "");
+    keep("b", "a");
+    keep("c", "b");
+    struct serve_job *job = ask(&good, "c");
+    size_t size = server.stored.lent;
+    assert_true(good && size > 0 && size == job->past.size && job->past.n_items == 3);
+    serve_job_drop(job);
+    assert_int_equal(go_on_from("c", most - size), 0);
+    assert_int_equal(go_on_from("c", most - size + 1), 503);
+    assert_int_equal(go_on_from("b", most - size + 1), 0);
+    assert_int_equal(go_on_from("b", most), 503);
+    server.stored.lent = 0;
+    serve_stored_free(&server.stored);
+    pthread_mutex_destroy(&server.stored.lock);
+}
+
 /* ---- stages ---- */
 
 /* Who may move a job where: the whole table, as letters of stages. */
@@ -503,9 +567,10 @@ static void test_closed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_session), cmocka_unit_test(test_serve),
-                                       cmocka_unit_test(test_fair), cmocka_unit_test(test_limit),
-                                       cmocka_unit_test(test_kept), cmocka_unit_test(test_stages),
-                                       cmocka_unit_test(test_wrong_move), cmocka_unit_test(test_closed)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_session), cmocka_unit_test(test_serve), cmocka_unit_test(test_fair),
+        cmocka_unit_test(test_limit), cmocka_unit_test(test_kept), cmocka_unit_test(test_long_chain),
+        cmocka_unit_test(test_stages), cmocka_unit_test(test_wrong_move), cmocka_unit_test(test_closed),
+    };
     return cmocka_run_group_tests_name("threads_images", tests, open_model, close_model);
 }
