@@ -353,7 +353,7 @@ static void test_limit(void **state)
         tasks[i].n_max = i < 10 ? 10 + (uint32_t)i : 1000;
         tasks[i].next = i + 1 < 12 ? &tasks[i + 1] : NULL;
     }
-    tasks[9].n_reply = 1;   /* which has begun */
+    tasks[9].job->stage = SERVE_AT_WORK;   /* it has begun, though it gave way to another before its first token */
     serve_admission_limit(tasks, 8);
     for (size_t i = 0; i < 12; i++) {
         assert_int_equal(tasks[i].job->error.status, i >= 5 && i < 9 ? 429 : 0);

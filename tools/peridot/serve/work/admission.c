@@ -52,12 +52,9 @@ static size_t find_waiting(struct waiting *out, size_t *n_jobs, const struct ser
     *n_jobs = 0;
     while (tasks) {
         struct serve_job *job = tasks->job;
-        bool begun = job->work.n_ended > 0 || job->error.status;
+        bool begun = job->stage == SERVE_AT_WORK || job->error.status;
         uint64_t cost = 0;
-        for (; tasks && tasks->job == job; tasks = tasks->next) {
-            begun = begun || is_at_work(tasks) || tasks->n_reply;
-            cost += cost_of(tasks);
-        }
+        for (; tasks && tasks->job == job; tasks = tasks->next) cost += cost_of(tasks);
         if (!begun && out) out[n] = (struct waiting){job, cost, n};
         n += !begun;
         ++*n_jobs;
