@@ -76,32 +76,33 @@ static bool is_limited(struct serve_task *task, const char *text, size_t size)
     return (late && size && memchr(text, '\n', size)) || (job->asks.n_indent && is_indented_less(task));
 }
 
+/* More of what the task has written; `what` it is: false, and the job's error, where memory is short. */
+static bool put(struct serve_task *task, struct serve_buffer *out, const char *text, size_t size, const char *what)
+{
+    serve_put(out, text, size);
+    return !out->failed || serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory for the %s", what);
+}
+
+/* Where nobody waits for it any more the sweep ends it. */
 static bool take_text(void *user, int32_t token, const char *text, size_t size)
 {
     struct serve_task *task = user;
     if (task->limited) return false;
-    if (token >= 0) {
-        see_token(task, token);
-        if (task->job->asks.logprobs) serve_take_token(task, token);
-    }
-    serve_put(&task->text, text, size);
+    if (token >= 0) see_token(task, token);
+    if (token >= 0 && task->job->asks.logprobs) serve_take_token(task, token);
+    if (!put(task, &task->text, text, size, "text of an answer")) return false;
     task->limited = is_limited(task, text, size);
-    if (task->text.failed) serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory for the text of an answer");
-    else serve_write_piece(task);
-    return !task->limited && !task->job->error.status;   /* where nobody waits for it any more the sweep ends it */
+    serve_write_piece(task);
+    return !task->limited && !task->job->error.status;
 }
 
 static bool take_thought(void *user, int32_t token, const char *text, size_t size)
 {
     struct serve_task *task = user;
-    if (token >= 0) {
-        see_token(task, token);
-        task->n_thought++;
-    }
-    serve_put(&task->thought, text, size);
-    if (task->thought.failed)
-        serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory for the text of a thought");
-    else serve_write_piece(task);
+    if (token >= 0) see_token(task, token);
+    task->n_thought += token >= 0;
+    if (!put(task, &task->thought, text, size, "text of a thought")) return false;
+    serve_write_piece(task);
     return !task->job->error.status;
 }
 
@@ -123,9 +124,8 @@ static bool take_call(void *user, const peridot_call_piece *piece)
 {
     struct serve_task *task = user;
     struct serve_call *call = piece->name ? add_call(task, piece->name) : &task->calls[task->n_calls - 1];
-    if (call) serve_put(&call->arguments, piece->arguments, piece->size);
-    if (!call || call->arguments.failed)
-        return serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory for the calls of an answer");
+    if (!call) return serve_refuse_memory(task->job);
+    if (!put(task, &call->arguments, piece->arguments, piece->size, "calls of an answer")) return false;
     call->complete = piece->complete;
     serve_write_piece(task);
     return true;
