@@ -40,11 +40,12 @@ cli                   base console models
 bench                 base console cli report
 mpi                   base console cli
 chat                  base console cli toolbox
-serve/job             base cli models
-serve/pictures        base serve/job
-serve/wire            base cli serve/job serve/pictures
-serve/work            base console toolbox models cli serve/job serve/pictures serve/wire
-serve/http            base console toolbox models cli serve/job serve/pictures serve/wire serve/work
+serve/common          base
+serve/job             base cli models serve/common
+serve/pictures        base serve/common serve/job
+serve/wire            base cli serve/common serve/job serve/pictures
+serve/work            base console toolbox models cli serve/common serve/job serve/pictures serve/wire
+serve/http            base console toolbox models cli serve/common serve/job serve/pictures serve/wire serve/work
 commands              base console models cli chat
 '
 

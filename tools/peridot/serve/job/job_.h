@@ -23,9 +23,6 @@ bool serve_stage_may_follow(const struct serve_stage_row *rows, enum serve_stage
 /* The answer begins: 200, or the error's status with its object as the whole body. Does nothing once it has begun. */
 void serve_job_begin(struct serve_job *job, int status);
 void serve_job_fail(struct serve_job *job);
-/* The error of a prompt that is too long. False. */
-bool serve_refuse_length(struct serve_error *error, const struct serve_error_form *form,
-                         const struct serve_length *length);
 
 /* ---- pings ---- */
 

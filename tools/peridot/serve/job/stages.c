@@ -5,10 +5,6 @@
 
 #include <assert.h>
 
-static _Thread_local enum serve_owner acting;
-
-void serve_act_as(enum serve_owner owner) { acting = owner; }
-
 bool serve_stage_may_follow(const struct serve_stage_row *rows, enum serve_stage from, enum serve_stage to,
                             enum serve_owner owner)
 {
@@ -32,7 +28,7 @@ static bool enter(struct serve_queue *q, struct serve_job *job, enum serve_stage
 void serve_job_to(struct serve_job *job, enum serve_stage stage)
 {
     const struct serve_stage_row *rows = job->server->stages;
-    assert(serve_stage_may_follow(rows, job->stage, stage, acting));
+    assert(serve_stage_may_follow(rows, job->stage, stage, serve_acting()));
     struct serve_queue *queue = rows[stage].queue ? rows[stage].queue(job) : NULL;
     if (!queue) {
         job->stage = stage;
@@ -54,6 +50,28 @@ void serve_job_finish(struct serve_job *job)
 
 /* ---- queues ---- */
 
+struct serve_job *serve_fair_next(struct serve_fair *fair, struct serve_job **list,
+                                  uint64_t (*cost)(const struct serve_job *job, const void *user), const void *user)
+{
+    struct serve_fair_choice choice = serve_fair_begin(fair);
+    for (struct serve_job *job = *list; job; job = job->next)
+        serve_fair_offer(&choice, job, &job->client, cost(job, user));
+    struct serve_job *job = choice.best, **at = list;
+    if (!job) return NULL;
+    while (*at != job) at = &(*at)->next;
+    *at = job->next;
+    job->next = NULL;
+    serve_fair_take(fair, &job->client);
+    return job;
+}
+
+void serve_fair_add(struct serve_job **list, struct serve_job *job)
+{
+    while (*list) list = &(*list)->next;
+    job->next = NULL;
+    *list = job;
+}
+
 void serve_queue_init(struct serve_queue *q, pthread_mutex_t *lock, pthread_cond_t *changed)
 {
     *q = (struct serve_queue){.lock = lock, .changed = changed};
@@ -74,16 +92,16 @@ struct serve_job *serve_queue_take_all(struct serve_queue *q)
 
 void serve_queue_close(struct serve_queue *q)
 {
-    const enum serve_owner before = acting;
+    const enum serve_owner before = serve_acting();
     pthread_mutex_lock(q->lock);
     q->closed = true;
     struct serve_job *job = serve_queue_take_all(q);
     pthread_mutex_unlock(q->lock);
     for (struct serve_job *next; job; job = next) {
         next = job->next;
-        acting = job->server->stages[job->stage].owner;
+        serve_act_as(job->server->stages[job->stage].owner);
         serve_refuse(&job->error, 503, NULL, NULL, "the server is shutting down");
         serve_job_to(job, SERVE_DONE);
     }
-    acting = before;
+    serve_act_as(before);
 }

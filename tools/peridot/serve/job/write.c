@@ -119,3 +119,38 @@ void serve_send_line(struct serve_job *job, yyjson_mut_doc *doc)
     serve_job_write(job, &b, false);
     serve_buffer_free(&b);
 }
+
+/* ---- pings ---- */
+
+/* Streams that have nothing to say, as their prompts wait or are read, say that: clients and what is between give up a
+ * connection that is silent for long. */
+
+void serve_pings_add(struct serve_pings *p, struct serve_job *job)
+{
+    if (!job->api->ping || job->asks.ping_s <= 0) return;
+    pthread_mutex_lock(&p->lock);
+    job->ping.at = &p->first;
+    job->ping.next = p->first;
+    if (p->first) p->first->ping.at = &job->ping.next;
+    p->first = job;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void serve_pings_remove(struct serve_pings *p, struct serve_job *job)
+{
+    pthread_mutex_lock(&p->lock);
+    if (job->ping.at) {
+        *job->ping.at = job->ping.next;
+        if (job->ping.next) job->ping.next->ping.at = job->ping.at;
+    }
+    job->ping.at = NULL;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void serve_pings_tend(struct serve_pings *p, void (*ping)(struct serve_job *job, double now))
+{
+    const double now = cmd_now();
+    pthread_mutex_lock(&p->lock);
+    for (struct serve_job *job = p->first; job; job = job->ping.next) ping(job, now);
+    pthread_mutex_unlock(&p->lock);
+}

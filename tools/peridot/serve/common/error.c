@@ -1,5 +1,4 @@
-#include "job.h"
-#include "job_.h"
+#include "common.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

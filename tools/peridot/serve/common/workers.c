@@ -1,7 +1,12 @@
 #define _POSIX_C_SOURCE 200809L
 #include "../../base/base.h"
-#include "job.h"
-#include "job_.h"
+#include "common.h"
+
+static _Thread_local enum serve_owner acting;
+
+void serve_act_as(enum serve_owner owner) { acting = owner; }
+
+enum serve_owner serve_acting(void) { return acting; }
 
 static void *run(void *user)
 {
@@ -73,61 +78,4 @@ void serve_fair_offer(struct serve_fair_choice *c, void *what, const struct serv
 void serve_fair_take(struct serve_fair *fair, const struct serve_client *client)
 {
     fair->last[fair->n_taken++ % SERVE_FAIR_MEMORY] = *client;
-}
-
-struct serve_job *serve_fair_next(struct serve_fair *fair, struct serve_job **list,
-                                  uint64_t (*cost)(const struct serve_job *job, const void *user), const void *user)
-{
-    struct serve_fair_choice choice = serve_fair_begin(fair);
-    for (struct serve_job *job = *list; job; job = job->next)
-        serve_fair_offer(&choice, job, &job->client, cost(job, user));
-    struct serve_job *job = choice.best, **at = list;
-    if (!job) return NULL;
-    while (*at != job) at = &(*at)->next;
-    *at = job->next;
-    job->next = NULL;
-    serve_fair_take(fair, &job->client);
-    return job;
-}
-
-void serve_fair_add(struct serve_job **list, struct serve_job *job)
-{
-    while (*list) list = &(*list)->next;
-    job->next = NULL;
-    *list = job;
-}
-
-/* ---- pings ---- */
-
-/* Streams that have nothing to say, as their prompts wait or are read, say that: clients and what is between give up a
- * connection that is silent for long. */
-
-void serve_pings_add(struct serve_pings *p, struct serve_job *job)
-{
-    if (!job->api->ping || job->asks.ping_s <= 0) return;
-    pthread_mutex_lock(&p->lock);
-    job->ping.at = &p->first;
-    job->ping.next = p->first;
-    if (p->first) p->first->ping.at = &job->ping.next;
-    p->first = job;
-    pthread_mutex_unlock(&p->lock);
-}
-
-void serve_pings_remove(struct serve_pings *p, struct serve_job *job)
-{
-    pthread_mutex_lock(&p->lock);
-    if (job->ping.at) {
-        *job->ping.at = job->ping.next;
-        if (job->ping.next) job->ping.next->ping.at = job->ping.at;
-    }
-    job->ping.at = NULL;
-    pthread_mutex_unlock(&p->lock);
-}
-
-void serve_pings_tend(struct serve_pings *p, void (*ping)(struct serve_job *job, double now))
-{
-    const double now = cmd_now();
-    pthread_mutex_lock(&p->lock);
-    for (struct serve_job *job = p->first; job; job = job->ping.next) ping(job, now);
-    pthread_mutex_unlock(&p->lock);
 }
