@@ -125,16 +125,18 @@ struct serve_call {
     size_t n_sent;             /* bytes of the arguments in events */
 };
 
+/* A text that is written or read. The reader makes it, and from then on it is the engine's; counts of tokens may be
+ * read at any time. */
 struct serve_task {
     struct serve_job *job;
     struct serve_task *next;   /* the engine's, in order */
     uint32_t index;            /* of the job's tasks */
     int32_t *tokens;           /* [n_prompt + n_reply], of capacity n_prompt + n_max */
     size_t n_prompt;
-    atomic_size_t n_reply, n_cached;   /* the engine's; the log may read them while it is at work */
+    atomic_size_t n_reply, n_cached;
     uint32_t n_max;
     peridot_sampling sampling; /* biases and stop texts are the job's */
-    /* the engine's */
+    /* at work */
     peridot_request *request;
     uint32_t n_pauses;         /* times that it gave way to another */
     bool counted;              /* the request's prompt is evaluated, and was counted */
@@ -217,7 +219,8 @@ struct serve_asks {
 };
 
 /* What the model does for it. The reader makes it, but for the grammar, which may be a compiler's work; then it is the
- * engine's. The log may read n_tasks and counts of tokens at any time. */
+ * engine's. The log may read n_tasks and counts of tokens at any time, and the connection what was compiled once the
+ * answer has begun. */
 struct serve_work {
     peridot_vocab *vocab;      /* by which the body is read; shared with the model */
     struct serve_task *tasks;  /* [n_tasks] */
