@@ -303,14 +303,15 @@ static void test_serve(void **state)
 
 enum { A = 1, B = 2 };
 
-/* Adds a job of a client's to a list; its size is its cost. */
-static struct serve_job *wait_in(struct serve_job **list, uint64_t client, size_t size)
+/* Adds a job of a client's to the reader's queue; its size is its cost. */
+static struct serve_job *wait_in_queue(uint64_t client, size_t size)
 {
     struct serve_job *job = serve_job_new(&server, serve_interface_get(SERVE_CHAT));
     assert_non_null(job);
     job->client.address = client;
     job->body.size = size;
-    serve_fair_add(list, job);
+    serve_act_as(SERVE_CONNECTION);
+    serve_job_to(job, SERVE_READING);
     return job;
 }
 
@@ -327,29 +328,28 @@ static void test_fair(void **state)
         sent[] = {{A, 6}, {A, 5}, {A, 4}, {A, 3}, {A, 99}, {B, 9}, {B, 7}},
         order[] = {{A, 3}, {B, 9}, {A, 4}, {B, 7}, {A, 5}, {A, 6}};
     const size_t most = 9;
-    struct serve_job *list = NULL;
-    struct serve_fair fair = {0};
     (void)state;
-    for (size_t i = 0; i < PD_COUNT(sent); i++) wait_in(&list, sent[i].client, sent[i].size);
+    use_stages();
+    for (size_t i = 0; i < PD_COUNT(sent); i++) wait_in_queue(sent[i].client, sent[i].size);
     for (size_t i = 0; i < PD_COUNT(order); i++) {
-        struct serve_job *job = serve_fair_next(&fair, &list, size_of, &most);
+        struct serve_job *job = serve_queue_next(&reader.queue, size_of, &most);
         assert_non_null(job);
         assert_int_equal(job->client.address, order[i].client);
         assert_int_equal(job->body.size, order[i].size);
         serve_job_drop(job);
     }
-    assert_null(serve_fair_next(&fair, &list, size_of, &most));   /* it costs more than may be now */
-    serve_job_drop(list);
+    assert_null(serve_queue_next(&reader.queue, size_of, &most));   /* it costs more than may be now */
+    serve_job_drop(serve_queue_take_all(&reader.queue));
 }
 
 /* Of twelve jobs eight may wait: those that are refused are the dearest of the client who has ten. */
 static void test_limit(void **state)
 {
     struct serve_task tasks[12] = {{0}};
-    struct serve_job *list = NULL;
     (void)state;
+    use_stages();
     for (size_t i = 0; i < 12; i++) {
-        tasks[i].job = wait_in(&list, i < 10 ? A : B, 0);
+        tasks[i].job = wait_in_queue(i < 10 ? A : B, 0);
         tasks[i].n_max = i < 10 ? 10 + (uint32_t)i : 1000;
         tasks[i].next = i + 1 < 12 ? &tasks[i + 1] : NULL;
     }

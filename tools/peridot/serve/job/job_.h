@@ -4,14 +4,6 @@
 
 #include "job.h"
 
-/* ---- fair ---- */
-
-/* Whose turn it is in a list by job->next, to whose end jobs are added: takes one out; NULL: there is none that can be
- * taken now. */
-struct serve_job *serve_fair_next(struct serve_fair *fair, struct serve_job **list,
-                                  uint64_t (*cost)(const struct serve_job *job, const void *user), const void *user);
-void serve_fair_add(struct serve_job **list, struct serve_job *job);
-
 /* ---- stages ---- */
 
 /* Whether such a thread may move a job so. */

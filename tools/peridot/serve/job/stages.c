@@ -15,10 +15,13 @@ bool serve_stage_may_follow(const struct serve_stage_row *rows, enum serve_stage
 static bool enter(struct serve_queue *q, struct serve_job *job, enum serve_stage stage)
 {
     pthread_mutex_lock(q->lock);
+    struct serve_job **end = &q->first;
     bool open = !q->closed;
+    while (*end) end = &(*end)->next;
     if (open) {
         job->stage = stage;
-        serve_fair_add(&q->first, job);
+        job->next = NULL;
+        *end = job;
         pthread_cond_broadcast(q->changed);
     }
     pthread_mutex_unlock(q->lock);
@@ -50,28 +53,6 @@ void serve_job_finish(struct serve_job *job)
 
 /* ---- queues ---- */
 
-struct serve_job *serve_fair_next(struct serve_fair *fair, struct serve_job **list,
-                                  uint64_t (*cost)(const struct serve_job *job, const void *user), const void *user)
-{
-    struct serve_fair_choice choice = serve_fair_begin(fair);
-    for (struct serve_job *job = *list; job; job = job->next)
-        serve_fair_offer(&choice, job, &job->client, cost(job, user));
-    struct serve_job *job = choice.best, **at = list;
-    if (!job) return NULL;
-    while (*at != job) at = &(*at)->next;
-    *at = job->next;
-    job->next = NULL;
-    serve_fair_take(fair, &job->client);
-    return job;
-}
-
-void serve_fair_add(struct serve_job **list, struct serve_job *job)
-{
-    while (*list) list = &(*list)->next;
-    job->next = NULL;
-    *list = job;
-}
-
 void serve_queue_init(struct serve_queue *q, pthread_mutex_t *lock, pthread_cond_t *changed)
 {
     *q = (struct serve_queue){.lock = lock, .changed = changed};
@@ -80,7 +61,16 @@ void serve_queue_init(struct serve_queue *q, pthread_mutex_t *lock, pthread_cond
 struct serve_job *serve_queue_next(struct serve_queue *q,
                                    uint64_t (*cost)(const struct serve_job *job, const void *user), const void *user)
 {
-    return serve_fair_next(&q->fair, &q->first, cost, user);
+    struct serve_fair_choice choice = serve_fair_begin(&q->fair);
+    for (struct serve_job *job = q->first; job; job = job->next)
+        serve_fair_offer(&choice, job, &job->client, cost(job, user));
+    struct serve_job *job = choice.best, **at = &q->first;
+    if (!job) return NULL;
+    while (*at != job) at = &(*at)->next;
+    *at = job->next;
+    job->next = NULL;
+    serve_fair_take(&q->fair, &job->client);
+    return job;
 }
 
 struct serve_job *serve_queue_take_all(struct serve_queue *q)
