@@ -23,8 +23,8 @@ struct peridot_vocab {
 
 /* ---- handles ---- */
 
-/* The handles of peridot.h: models, sessions, sequences and images. A request's is in request.c, a vocabulary's is in
- * api.h, a file's in file.c. */
+/* The handles of peridot.h: models, sessions, sequences and images. A request's is in request.c, a file's in
+ * file.c. */
 
 struct peridot_model {
     struct pd_model m;

@@ -1,5 +1,5 @@
-/* The table of weight types, and those of single numbers; the others are in dtype_block32.c, dtype_k.c,
- * dtype_k.c, dtype.c, dtype_iq.c, dtype.c and dtype_iq.c. */
+/* The table of weight types, those of single numbers and of four bits; the others are in dtype_block32.c, dtype_k.c and
+ * dtype_iq.c. */
 #include "codebooks.h"
 #include "format/format.h"
 #include "format/format_.h"

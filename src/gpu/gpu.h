@@ -1,5 +1,5 @@
-/* A device, through Vulkan: which there are, memory, kernels, command buffers, and what was noted of a driver. No Vk type
- * or call appears outside this folder. */
+/* A device, through Vulkan: which there are, memory, kernels, command buffers, and what was noted of a driver. No Vk
+ * type or call appears outside this folder. */
 #ifndef PD_GPU_GPU_H
 #define PD_GPU_GPU_H
 

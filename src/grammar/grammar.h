@@ -1,4 +1,5 @@
-/* What text a model may write next: schemas and patterns compiled to rules over bytes, and the tokens that they allow. */
+/* What text a model may write next: schemas and patterns compiled to rules over bytes, and the tokens that these
+ * allow. */
 #ifndef PD_GRAMMAR_GRAMMAR_H
 #define PD_GRAMMAR_GRAMMAR_H
 
@@ -423,7 +424,7 @@ struct pd_tags;
 peridot_status pd_schema_compile(struct pd_rules *out, const char *schema, size_t size);
 /* With a budget of its own. */
 peridot_status pd_schema_compile_within(struct pd_rules *out, uint64_t max_work, const char *schema, size_t size);
-/* The arguments of a tool call: an object, without white space around it; in the dialects of grammar.h where there is a
+/* The arguments of a tool call: an object, without white space around it; in one of the dialects where there is a
  * delimiter, or they are keywords or tags. `work` is charged. */
 peridot_status pd_schema_compile_arguments(struct pd_rules *out, struct pd_work *work, const char *delimiter,
                                            bool keywords, const struct pd_tags *tags, const char *schema,
@@ -431,7 +432,7 @@ peridot_status pd_schema_compile_arguments(struct pd_rules *out, struct pd_work 
 
 /* ---- tags ---- */
 
-/* Arguments of calls as tags (grammar.h): which of them are text as it is. Grammar and parser must agree, so that
+/* Arguments of calls as tags (pd_tags): which of them are text as it is. Grammar and parser must agree, so that
  * neither looks at more of a schema than this does. */
 
 /* Whether the property of that name may be a string, as one may of which `parameters`, a schema or NULL, says nothing,
@@ -502,7 +503,7 @@ struct peridot_grammar {
     struct pd_mask *_Atomic *masks;         /* [PD_N_MASKS]; each NULL at first, and never changed after that */
 };
 
-/* From a JSON Schema; see peridot_grammar_json_schema. max_work: see grammar.h. */
+/* From a JSON Schema; see peridot_grammar_json_schema. max_work: see pd_schema_compile_within. */
 peridot_status pd_grammar_create(peridot_grammar **out, struct pd_spellings *spellings, const char *schema,
                                  size_t size, uint64_t max_work);
 /* From rules, which it takes, whatever it returns. */

@@ -33,7 +33,7 @@ void pd_device_put_row(const struct pd_row_layout *layout, uint8_t *dst, uint32_
 
 /* ---- matrix ---- */
 
-/* Matrices on the device, as operations read them: rows of blocks, in slices. How a row lies there is ops.h's. */
+/* Matrices on the device, as operations read them: rows of blocks, in slices. How a row lies there: `layout`, below. */
 
 /* Contiguous rows of one type. A matrix has several where types are mixed or an allocation would be too
  * large. */
@@ -41,7 +41,7 @@ struct pd_slice {
     uint64_t address;
     enum pd_dtype dtype;
     uint32_t first_row, n_rows, row_size;
-    uint32_t row_interleave;       /* rows of a group: see ops.h; 0 is 1 */
+    uint32_t row_interleave;       /* rows of a group: see `layout`; 0 is 1 */
 };
 
 struct pd_matrix {
@@ -420,7 +420,8 @@ void pd_residual_norm(struct pd_residual *s, uint64_t w);
 void pd_residual_norm_last(struct pd_residual *s, uint64_t w);
 
 /* y[m] = linear(rms(x[m]) s->w), linear(x[m]) where that is 0 */
-void pd_op_linear_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_residual *s);
+void pd_op_linear_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear,
+                         struct pd_residual *s);
 /* y[m] = act(gate(rms(x[m]) s->w)) * up(rms(x[m]) s->w): see pd_op_fused_norm_gated. */
 void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_residual *s,
                         uint32_t activation, struct pd_rows both);

@@ -1,5 +1,5 @@
-/* What sequences remember: the KV cache in pages, which they share by reference, and the snapshots that they go back to.
- * One thread at a time uses a cache. */
+/* What sequences remember: the KV cache in pages, which they share by reference, and the snapshots that they go back
+ * to. One thread at a time uses a cache. */
 #ifndef PD_ENGINE_MEMORY_MEMORY_H
 #define PD_ENGINE_MEMORY_MEMORY_H
 
@@ -12,8 +12,7 @@
 /* The KV cache: pages of PD_PAGE positions, which sequences take as they grow and share by reference. Layers whose
  * attention has one shape are of one kind: they have the same page numbers, each with buffers of its own, so that a
  * table of pages per sequence and kind serves them all. Here are the memory of the pages, their counts of references
- * and the sequences' tables; memory.h has what sequences do with pages, memory.h what is kept to go back. One thread
- * at a time uses a cache. */
+ * and the sequences' tables; what sequences do with pages, and what is kept to go back, follows. */
 
 /* A page of a kind that snapshots have: all of them together are one reference of the device's page. */
 struct pd_kept_page {

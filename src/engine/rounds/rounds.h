@@ -65,7 +65,7 @@ struct pd_decode_row {
  * first, after idle rows have joined idle groups, whose steps are sent. */
 peridot_status pd_decode_next(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n);
 
-/* A sequence's next token and the guesses after it (rounds.h). */
+/* A sequence's next token and the guesses after it (`draft`). */
 struct pd_draft_rows {
     struct pd_sequence *sequence;
     int32_t tokens[1 + PD_MAX_DRAFT];
@@ -87,7 +87,7 @@ peridot_status pd_decoder_fill(struct pd_pass **out, struct pd_decoder *d, struc
 
 /* ---- drafter ---- */
 
-/* A drafter: a few layers that guess the tokens after one that is yet to be evaluated (rounds.h). They have no keys of
+/* A drafter: a few layers that guess the tokens after one that is yet to be evaluated (`draft`). They have no keys of
  * their own: each reads what the last layer of its kind in the target, the model that they draft for, has of the text
  * so far, in the target's cache. What goes in is the target's embedding of the token beside the hidden state that the
  * token was drawn from; then each guess, beside the hidden state that the drafter gives with it. All guesses stand at
@@ -158,7 +158,7 @@ uint32_t pd_next_mixed_chunk(const struct pd_pace *p, double token, uint32_t n_r
 /* Prompts: passes over chunks of one or several of them, and, where that leaves the same bits (pd_op_can_mix), the
  * decode step of others in the same pass, which reads the weights once for both. A chunk is recorded in pieces that
  * take about 0.1 s, and between them it can be stopped: its tokens then count as never evaluated. On a GPU, and where
- * others wait, chunks are sized in time, too (rounds.h). A submit takes one piece, or one dispatch where that takes
+ * others wait, chunks are sized in time, too (`pace`). A submit takes one piece, or one dispatch where that takes
  * longer: a part of a layer's share of a chunk, far less than what a driver resets the device for. While a GPU works on
  * a chunk, the host writes and records the next. */
 
@@ -374,8 +374,8 @@ uint32_t pd_draft_lookup(int32_t *out, uint32_t n_most, const int32_t *tokens, u
 
 /* Requests: prompts that are to be continued, each on a sequence of its own. They are served in rounds: a decode step
  * of all that are being continued, then a chunk of the prompts that wait, sized so that the others hardly do; on a CPU
- * both may be one pass (rounds.h). So requests can come and go at any time, and a long prompt keeps nobody waiting.
- * A request goes from WAITING (rounds.h), or at once, to PROMPT, from there by DRAW or directly to DECODE, and on to
+ * both may be one pass (`prefill`). So requests can come and go at any time, and a long prompt keeps nobody waiting.
+ * A request goes from WAITING (`schedule`), or at once, to PROMPT, from there by DRAW or directly to DECODE, and on to
  * DONE; DRAW and DECODE alternate under a grammar. Requests are their callers'; callbacks are called by the thread that
  * runs the session. */
 
@@ -385,9 +385,9 @@ enum pd_token_verdict {
     PD_TOKEN_STOPS             /* it says that the text has ended */
 };
 
-/* In this order, but that DRAW and DECODE alternate, and that one which is preempted (rounds.h) waits again. */
+/* In this order, but that DRAW and DECODE alternate, and that one which is preempted (`schedule`) waits again. */
 enum pd_request_state {
-    PD_REQUEST_WAITING,        /* for a sequence: see rounds.h */
+    PD_REQUEST_WAITING,        /* for a sequence: see `schedule` */
     PD_REQUEST_PROMPT,         /* its prompt is evaluated */
     PD_REQUEST_DRAW,           /* the next token is yet to be drawn under a grammar, which may take long */
     PD_REQUEST_DECODE,         /* the token that was drawn last is yet to be evaluated */
@@ -488,11 +488,11 @@ uint32_t pd_prefix_n_taken(const struct pd_prefix_cache *c);
  * A request comes with a sequence, on which it begins at once, or without one. Those without wait in the order in which
  * they came, until fewer than n_parallel have sequences and the cache has room for the prompt and the beginning of the
  * reply; who cannot begin yet keeps those behind waiting. A request begins on what the session has of its prompt
- * (rounds.h). One whose whole prompt another is evaluating waits for that, to share it. When the cache is full, kept
+ * (`prefix`). One whose whole prompt another is evaluating waits for that, to share it. When the cache is full, kept
  * sequences go first; then the request that needs more gives up its sequence and goes on later from its tokens, before
  * all others that wait: to the same text.
  *
- * Each round is a step of those that write and a chunk of the prompts: see rounds.h.
+ * Each round is a step of those that write and a chunk of the prompts: see `request`.
  *
  * Owns the sequences that it found; requests are the caller's, and are removed before they go. Used by the thread that
  * runs the session; callbacks of requests may add others, and not remove any. */

@@ -41,7 +41,7 @@ struct pd_model {
 
 /* ---- candidates ---- */
 
-/* Candidates for the next token: their order, and drawing one of them. The chain that says how is in sequence.h. */
+/* Candidates for the next token: their order, and drawing one of them. The sampler's chain says how. */
 
 /* Of candidates [draw->n], best first: the id. What sample.comp does. */
 uint32_t pd_draw_from(const struct pd_draw *draw, const struct pd_candidate *candidates);
@@ -56,7 +56,7 @@ void pd_candidates_sort(struct pd_candidate *candidates, size_t n);
 
 /* DRY, "don't repeat yourself": tokens that would go on with a repetition, and how long it is. Where the last n tokens
  * of a text were in it before, the token that followed them there is one. No repetition reaches over a breaker: a text
- * such as a newline, or an image. What is taken from the logits is the sampler's work (sequence.h). */
+ * such as a newline, or an image. What is taken from the logits is the sampler's work. */
 
 struct pd_dry_pair {
     int32_t token;

@@ -116,7 +116,7 @@ void cmd_notice_end(struct cmd_notice *m);
 /* ---- editor ---- */
 
 /* Messages that someone types: libedit's line editing, a history kept across runs, messages of several lines, and
- * completion. Only for a terminal; what a pipe brings is read by console.h. */
+ * completion. Only for a terminal; what a pipe brings is read as `lines`. */
 
 enum { CMD_COMPLETIONS_MAX = 256 };
 

@@ -111,7 +111,7 @@ peridot_status mcp_has_changed(bool *changed, struct mcp *m);
  * PERIDOT_CANCELLED: it was stopped (stop may be NULL). */
 struct toolbox_result {
     struct toolbox_bytes text;
-    struct toolbox_texts *images;   /* as URLs (toolbox_.h); NULL: they are not wanted */
+    struct toolbox_texts *images;   /* as URLs; NULL: they are not wanted */
 };
 peridot_status mcp_call(struct toolbox_result *result, struct mcp *m, const struct mcp_tool *tool,
                         yyjson_val *arguments, const struct toolbox_stop *stop);

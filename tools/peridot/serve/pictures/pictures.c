@@ -86,6 +86,7 @@ static void read_again(const struct serve_job *job, const peridot_model *model)
 {
     struct serve_job reading = {.server = job->server, .model = job->model, .api = job->api};
     reading.pictures.list = job->pictures.list;
+    reading.asks.document = job->asks.document;   /* which may say how pictures are cut */
     for (size_t i = 0; i < job->pictures.n; i++)
         if (job->pictures.list[i].lost) job->pictures.list[i].lost = !read_image(&reading, i, model);
 }

@@ -171,7 +171,7 @@ struct serve_queue *serve_tools_queue(const struct serve_job *job) { return &job
 /* ---- wire tools ---- */
 
 /* What the page asks about tools, and nobody else (access.c): POST /tools/list is which there are, and POST /tools/call
- * carries a call out. Both answer on the threads of tools.c. */
+ * carries a call out. Both answer on the threads above. */
 
 static bool list(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
 {
