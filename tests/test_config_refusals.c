@@ -241,37 +241,20 @@ static void test_json_rope(void **state)
         {"\"partial_rotary_factor\": \"half\"", "partial_rotary_factor is string", "number"},
         {"\"rope_parameters\": \"default\"", "rope_parameters is string", "object"},
     };
-    static const struct mutation partial[] = {
-        {"\"partial_rotary_factor\": 0", "partial_rotary_factor is 0", "not between"},
-        {"\"partial_rotary_factor\": -0.5", "partial_rotary_factor is -0.5", "not between"},
-        {"\"partial_rotary_factor\": 1.5", "partial_rotary_factor is 1.5", "not between"},
-        {"\"rope_parameters\": {\"rope_type\": \"default\", \"partial_rotary_factor\": \"half\"}",
-         "rope_parameters.partial_rotary_factor is string", "number"},
-    };
-    static const struct mutation no_rope[] = {
-        {"\"no_rope_layers\": [1]", "no_rope_layers has 1 entries", "2 layers"},
-        {"\"no_rope_layers\": [1, 2]", "no_rope_layers[1]", "not 0 or 1"},
-        {"\"no_rope_layers\": [true, 1]", "no_rope_layers[0]", "not 0 or 1"},
-        {"\"no_rope_layers\": 4", "no_rope_layers is uint", "a list"},
-        {"\"use_sliding_window\": true, \"sliding_window\": 64", "use_sliding_window is true", "smollm3"},
-        {"\"no_rope_layer_interval\": 0", "no_rope_layer_interval is 0", "not between"},
-    };
-    static const struct mutation bases[] = {
-        {"\"layer_rope_theta\": [0]", "layer_rope_theta has 1 entries", "2 layers"},
-        {"\"layer_rope_theta\": [true, 0]", "layer_rope_theta[0]", "not a number"},
-        {"\"layer_rope_theta\": [0, 500000]", "layer_rope_theta[1] is 500000", "neither 0 nor rope_theta"},
-        {"\"layer_rope_theta\": 0", "layer_rope_theta is uint", "a list"},
-        {"\"attention_bias\": true", "attention_bias", "true"},
-        {"\"post_norm_eps\": 0", "post_norm_eps is 0", "not between"},
-        {"\"qk_scale_factor\": null", "qk_scale_factor is null", "number"},
-        {"\"output_multiplier\": -1", "output_multiplier is -1", "not between"},
-    };
-#define GROWTH "\"rope_parameters\": {\"rope_type\": \"default\", \"llama_4_scaling_beta\": "
-    static const struct mutation growth[] = {
-        {GROWTH "-0.1}", "rope_parameters.llama_4_scaling_beta is -0.1", "not between"},
-        {GROWTH "1e9}", "rope_parameters.llama_4_scaling_beta is 1000000000", "not between"},
-        {GROWTH "[0.1]}", "rope_parameters.llama_4_scaling_beta is array", "number"},
-    };
+    REFUSE_MUTATIONS("\"model_type\": \"gemma\"", rows);
+    REFUSE_MUTATIONS("\"model_type\": \"gemma2\"", rows);
+    REFUSE_MUTATIONS("\"model_type\": \"gemma3_text\"", rows);
+    REFUSE_MUTATIONS("\"model_type\": \"llama\"", rows);
+    static const char *const fine[] = {"\"rope_scaling\": {}", "\"rope_parameters\": {}", "\"rope_scaling\": null",
+        "\"rope_scaling\": {\"rope_type\": \"default\"}", "\"partial_rotary_factor\": null",
+        "\"rope_scaling\": {\"rope_type\": \"dynamic\", \"factor\": 2}"};
+    ACCEPT_MUTATIONS("\"model_type\": \"llama\"", fine);
+    ACCEPT_MUTATIONS("\"model_type\": \"gemma3_text\"", fine);
+}
+
+static void test_json_rope_rules(void **state)
+{
+    (void)state;
 #define YARN "\"rope_scaling\": {\"rope_type\": \"yarn\", "
     static const struct mutation yarn[] = {
         {YARN "\"beta_fast\": 32}", "rope_scaling.factor", "missing"},
@@ -334,6 +317,47 @@ static void test_json_rope(void **state)
         {"\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\"}}", "rope_parameters cannot be",
          "llama"},
     };
+    REFUSE_MUTATIONS("\"model_type\": \"llama\"", llama);
+    REFUSE_MUTATIONS("\"model_type\": \"llama\"", yarn);
+    REFUSE_MUTATIONS("\"model_type\": \"llama\"", longrope);
+    refuse_json(PERIDOT_ERROR_FORMAT, "{\"model_type\": \"llama\", \"head_dim\": 16, \"rope_scaling\": {\"rope_type\": "
+                "\"longrope\", " FACTORS "}}", "4 factors of rotation", "8 pairs of a head");
+}
+
+static void test_json_rope_of_families(void **state)
+{
+    (void)state;
+    static const struct mutation partial[] = {
+        {"\"partial_rotary_factor\": 0", "partial_rotary_factor is 0", "not between"},
+        {"\"partial_rotary_factor\": -0.5", "partial_rotary_factor is -0.5", "not between"},
+        {"\"partial_rotary_factor\": 1.5", "partial_rotary_factor is 1.5", "not between"},
+        {"\"rope_parameters\": {\"rope_type\": \"default\", \"partial_rotary_factor\": \"half\"}",
+         "rope_parameters.partial_rotary_factor is string", "number"},
+    };
+    static const struct mutation no_rope[] = {
+        {"\"no_rope_layers\": [1]", "no_rope_layers has 1 entries", "2 layers"},
+        {"\"no_rope_layers\": [1, 2]", "no_rope_layers[1]", "not 0 or 1"},
+        {"\"no_rope_layers\": [true, 1]", "no_rope_layers[0]", "not 0 or 1"},
+        {"\"no_rope_layers\": 4", "no_rope_layers is uint", "a list"},
+        {"\"use_sliding_window\": true, \"sliding_window\": 64", "use_sliding_window is true", "smollm3"},
+        {"\"no_rope_layer_interval\": 0", "no_rope_layer_interval is 0", "not between"},
+    };
+    static const struct mutation bases[] = {
+        {"\"layer_rope_theta\": [0]", "layer_rope_theta has 1 entries", "2 layers"},
+        {"\"layer_rope_theta\": [true, 0]", "layer_rope_theta[0]", "not a number"},
+        {"\"layer_rope_theta\": [0, 500000]", "layer_rope_theta[1] is 500000", "neither 0 nor rope_theta"},
+        {"\"layer_rope_theta\": 0", "layer_rope_theta is uint", "a list"},
+        {"\"attention_bias\": true", "attention_bias", "true"},
+        {"\"post_norm_eps\": 0", "post_norm_eps is 0", "not between"},
+        {"\"qk_scale_factor\": null", "qk_scale_factor is null", "number"},
+        {"\"output_multiplier\": -1", "output_multiplier is -1", "not between"},
+    };
+#define GROWTH "\"rope_parameters\": {\"rope_type\": \"default\", \"llama_4_scaling_beta\": "
+    static const struct mutation growth[] = {
+        {GROWTH "-0.1}", "rope_parameters.llama_4_scaling_beta is -0.1", "not between"},
+        {GROWTH "1e9}", "rope_parameters.llama_4_scaling_beta is 1000000000", "not between"},
+        {GROWTH "[0.1]}", "rope_parameters.llama_4_scaling_beta is array", "number"},
+    };
     static const struct mutation gemma3[] = {
         {"\"rope_local_base_freq\": 0", "rope_local_base_freq is 0", "not between"},
         {"\"rope_local_base_freq\": \"1e4\"", "rope_local_base_freq is string", "number"},
@@ -344,11 +368,6 @@ static void test_json_rope(void **state)
          "rope_parameters.sliding_attention.rope_theta is 0", "between"},
         {"\"rope_parameters\": {\"sliding_attention\": []}", "sliding_attention is array", "object"},
     };
-    REFUSE_MUTATIONS("\"model_type\": \"gemma\"", rows);
-    REFUSE_MUTATIONS("\"model_type\": \"gemma2\"", rows);
-    REFUSE_MUTATIONS("\"model_type\": \"gemma3_text\"", rows);
-    REFUSE_MUTATIONS("\"model_type\": \"llama\"", rows);
-    REFUSE_MUTATIONS("\"model_type\": \"llama\"", llama);
     REFUSE_MUTATIONS("\"model_type\": \"phi3\"", partial);
     REFUSE_MUTATIONS("\"model_type\": \"ministral3\"", growth);
     refuse_json(PERIDOT_ERROR_UNSUPPORTED, "{\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"default\", "
@@ -363,16 +382,7 @@ static void test_json_rope(void **state)
                 "0 of 96 columns of a head", "not pairs");
     refuse_json(PERIDOT_ERROR_UNSUPPORTED, "{\"model_type\": \"phi3\", \"partial_rotary_factor\": 0.99}",
                 "95 of 96 columns of a head", "not pairs");
-    REFUSE_MUTATIONS("\"model_type\": \"llama\"", yarn);
-    REFUSE_MUTATIONS("\"model_type\": \"llama\"", longrope);
-    refuse_json(PERIDOT_ERROR_FORMAT, "{\"model_type\": \"llama\", \"head_dim\": 16, \"rope_scaling\": {\"rope_type\": "
-                "\"longrope\", " FACTORS "}}", "4 factors of rotation", "8 pairs of a head");
     REFUSE_MUTATIONS("\"model_type\": \"gemma3_text\"", gemma3);
-    static const char *const fine[] = {"\"rope_scaling\": {}", "\"rope_parameters\": {}", "\"rope_scaling\": null",
-        "\"rope_scaling\": {\"rope_type\": \"default\"}", "\"partial_rotary_factor\": null",
-        "\"rope_scaling\": {\"rope_type\": \"dynamic\", \"factor\": 2}"};
-    ACCEPT_MUTATIONS("\"model_type\": \"llama\"", fine);
-    ACCEPT_MUTATIONS("\"model_type\": \"gemma3_text\"", fine);
 }
 
 static void test_json_numbers(void **state)
@@ -547,7 +557,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_refusals), cmocka_unit_test(test_json_labels),
         cmocka_unit_test(test_json_activation), cmocka_unit_test(test_json_softcaps),
-        cmocka_unit_test(test_json_windows), cmocka_unit_test(test_json_rope), cmocka_unit_test(test_json_numbers),
+        cmocka_unit_test(test_json_windows), cmocka_unit_test(test_json_rope), cmocka_unit_test(test_json_rope_rules),
+        cmocka_unit_test(test_json_rope_of_families), cmocka_unit_test(test_json_numbers),
         cmocka_unit_test(test_json_unsupported), cmocka_unit_test(test_json_gemma4),
         cmocka_unit_test(test_obstacles),
     };
