@@ -8,9 +8,9 @@
 #include "api/api.h"
 #include "base/base.h"
 
-#include "serve/work/work_.h"
+#include "serve/stages/stages_.h"
 #include "serve/pictures/pictures.h"
-#include "serve/work/work.h"
+#include "serve/stages/stages.h"
 #include "serve/job/job.h"
 #include "serve/job/job_.h"
 

@@ -8,8 +8,8 @@
 #include "grammar/calls/calls.h"
 #include "serve/pictures/pictures_.h"
 #include "serve/pictures/pictures.h"
-#include "serve/work/work.h"
-#include "serve/work/work_.h"
+#include "serve/stages/stages.h"
+#include "serve/stages/stages_.h"
 #include "serve/job/job.h"
 #include "serve/wire/wire.h"
 

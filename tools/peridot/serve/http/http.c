@@ -4,7 +4,7 @@
 #include "http_.h"
 #include "../pictures/pictures.h"
 #include "../job/job.h"
-#include "../work/work.h"
+#include "../stages/stages.h"
 #include "../wire/wire.h"
 #include "../../base/base.h"
 

@@ -1,6 +1,6 @@
 /* peridot serve: its options and its life: it begins to listen, opens the model, watches, and ends in order. */
 #define _POSIX_C_SOURCE 200809L
-#include "../work/work.h"
+#include "../stages/stages.h"
 #include "http.h"
 #include "http_.h"
 #include "../job/job.h"

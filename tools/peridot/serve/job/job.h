@@ -46,7 +46,7 @@ struct serve_queue {
     bool closed;               /* what comes is refused, as the server ends */
 };
 
-/* A row of the table (serve_stages of work.h). */
+/* A row of the table (serve_stages of stages.h). */
 struct serve_stage_row {
     enum serve_owner owner;
     struct serve_queue *(*queue)(const struct serve_job *job);   /* where it waits; NULL: the step follows at once */

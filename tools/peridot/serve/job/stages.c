@@ -1,5 +1,5 @@
 /* Stages: the one function that moves a job, and the one place where a job enters a queue. Which moves there are is in
- * the table of work/stages.c. */
+ * the table of stages/stages.c. */
 #include "job.h"
 #include "job_.h"
 

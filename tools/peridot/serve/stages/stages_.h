@@ -1,9 +1,9 @@
 
-#ifndef PERIDOT_COMMAND_SERVE_WORK_WORK_PRIVATE_H
-#define PERIDOT_COMMAND_SERVE_WORK_WORK_PRIVATE_H
+#ifndef PERIDOT_COMMAND_SERVE_STAGES_STAGES_PRIVATE_H
+#define PERIDOT_COMMAND_SERVE_STAGES_STAGES_PRIVATE_H
 
 #include "../job/job.h"
-#include "work.h"
+#include "stages.h"
 
 /* ---- requests ---- */
 

@@ -2,8 +2,8 @@
 #include "../job/job.h"
 #include "../pictures/pictures.h"
 #include "../wire/wire.h"
-#include "work.h"
-#include "work_.h"
+#include "stages.h"
+#include "stages_.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

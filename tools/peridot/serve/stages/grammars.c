@@ -1,5 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
-#include "work_.h"
+#include "stages_.h"
 #include "../job/job.h"
 
 #include <stdlib.h>

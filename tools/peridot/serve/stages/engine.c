@@ -1,6 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
-#include "work.h"
-#include "work_.h"
+#include "stages.h"
+#include "stages_.h"
 #include "../job/job.h"
 #include "../pictures/pictures.h"
 #include "../../base/base.h"

@@ -1,8 +1,8 @@
 /* The stages of a job, and what follows what. A request for text goes RECEIVED, READING, ENCODING, QUEUED, AT_WORK,
  * DONE: connection, reader, engine, connection. There is more where its model is not open, its messages have pictures,
  * or its reply must keep to a schema. */
-#include "work.h"
-#include "work_.h"
+#include "stages.h"
+#include "stages_.h"
 #include "../pictures/pictures.h"
 
 #define MAY(stage) (1u << SERVE_##stage)

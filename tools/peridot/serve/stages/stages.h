@@ -1,7 +1,7 @@
 /* The threads that do jobs: readers, those that compile grammars, the engine, which alone uses the
  * models, and those that call tools. */
-#ifndef PERIDOT_COMMAND_SERVE_WORK_WORK_H
-#define PERIDOT_COMMAND_SERVE_WORK_WORK_H
+#ifndef PERIDOT_COMMAND_SERVE_STAGES_STAGES_H
+#define PERIDOT_COMMAND_SERVE_STAGES_STAGES_H
 
 #include "../job/job.h"
 

@@ -1,7 +1,7 @@
 #include "../../base/base.h"
 #include "../../toolbox/toolbox.h"
 #include "../job/job.h"
-#include "work.h"
+#include "stages.h"
 
 #include <stdlib.h>
 #include <string.h>

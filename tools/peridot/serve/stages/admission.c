@@ -1,4 +1,4 @@
-#include "work_.h"
+#include "stages_.h"
 #include "../job/job.h"
 
 #include <stdlib.h>
