@@ -68,10 +68,18 @@ test_broken() {
     stop
 }
 
+await_gauge() {   # await_gauge NAME VALUE
+    for _ in $(seq 1000); do
+        [ "$(gauge "$1")" = "$2" ] && return
+        sleep 0.02
+    done
+    false
+}
+
 test_idle() {
     start -m "$folder/models/tale.gguf" --ctx 512 --idle 1
     check "an idle model is unloaded" await_loaded ""
-    check "its cache, too" [ "$(gauge cache_positions)" = 0 ]
+    check "its cache, too" await_gauge cache_positions 0   # which takes a moment more
     get /health
     check "the server is well" [ "$status" = 200 ]
     ask /tokenize '{"content": "Once upon a time", "model": "stories"}'
@@ -97,7 +105,7 @@ test_memory() {
     ask /v1/completions "$(completion Once 12 1 "$(of stories)")"
     check "which comes back" [ "$status $(loaded)" = "200 stories" ]
     send long /v1/completions "$(completion Once 400 1 "$(of stories), \"stream\": true$endless")"
-    for _ in $(seq 100); do [ "$(gauge running)" = 1 ] && break; sleep 0.02; done
+    await_gauge running 1
     ask /v1/completions "$(completion Once 12 1 "$(of tale)")"
     check "one that is at work stays: 503" [ "$status" = 503 ]
     check "and the sentence of memory" contains out 'memory'
