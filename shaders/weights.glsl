@@ -10,9 +10,9 @@
  * each and so read memory in order, else 1. A row is known by the address of its first byte. Defines:
  *   prepare_weights()           for all invocations of the workgroup to call before any of what follows
  *   row_at(w, i, row_size)      row i of the matrix at w
- *   HALVES, PARTS               whether the two halves of a block have scales of their own; how many do
+ *   HALVES                      whether the two halves of a block have scales of their own: PARTS is 2, else 1
  *   OFFSET                      whether weights are more than scale * quant
- *   CENTRE, MINIMUM             what quants are too large by; whether there is an offset beyond that
+ *   MINIMUM                     whether there is an offset beyond CENTRE, by which quants are too large
  *   load_scales(scales, row, b, n_cols)   of the parts of block b: (scale, offset)
  *   UNIT                        weights per unit, a multiple of 4 dividing 32
  *   load_unit_bits(row, u, n_cols), quad_of_unit(bits, i)   what holds the quants of unit u; 4i .. 4i + 3 of them as
@@ -28,101 +28,13 @@
  *   octet(w, words, bits, row, b, j, n_cols)   those weights' quants, for x times x_scale_of(column): see
  *                                scale_of_sums
  */
-#if defined(W_F32)
-#define UNIT 4
-#elif defined(W_F16) || defined(W_BF16)
-#define UNIT 8
-#elif defined(W_Q8_0)
-#define UNIT 16
-#else
-#define UNIT 32
-#endif
-
-#if defined(W_IQ4_NL) || defined(W_IQ4_XS) || defined(W_MXFP4) || defined(W_NVFP4)
-#define LOOKUP
-#elif defined(W_IQ1_S) || defined(W_IQ1_M) || defined(W_IQ2_XXS) || defined(W_IQ2_XS) || defined(W_IQ2_S) \
-    || defined(W_IQ3_XXS) || defined(W_IQ3_S)
-#define LOOKUP
-#define CODEBOOK
-#endif
-
-#if defined(W_F32)
-#define LOW 128
-#elif defined(W_F16) || defined(W_BF16)
-#define LOW 64
-#elif defined(W_Q2_K) || defined(W_Q2_0) || defined(W_Q3_K) || defined(W_IQ2_XS) || defined(W_IQ3_XXS) \
-    || defined(W_IQ3_S)
-#define LOW 8
-#elif defined(CODEBOOK) || defined(W_Q1_0)
-#define LOW 4
-#elif defined(W_Q8_0)
-#define LOW 32
-#else
-#define LOW 16
-#endif
-
-#if defined(W_IQ1_S) || defined(W_IQ2_XS)
-#define HIGH 0
-#elif defined(W_IQ1_M)
-#define HIGH 2
-#elif defined(W_Q5_0) || defined(W_Q5_1) || defined(W_Q5_K) || defined(W_Q3_K) || defined(CODEBOOK)
-#define HIGH 4
-#elif defined(W_Q6_K)
-#define HIGH 8
-#else
-#define HIGH 0
-#endif
-
-#if defined(W_Q4_1) || defined(W_Q5_1)
-#define SCALE 4
-#elif defined(W_IQ4_XS) || defined(W_MXFP4) || defined(W_IQ1_M) || defined(W_IQ2_XS)
-#define SCALE 1
-#elif defined(W_IQ2_XXS) || defined(W_IQ3_XXS)
-#define SCALE 0
-#else
-#define SCALE 2
-#endif
-
-/* Blocks that have one scale together. */
-#if defined(W_Q1_0)
-#define BLOCKS_OF_SCALE 4
-#elif defined(W_Q2_0)
-#define BLOCKS_OF_SCALE 2
-#else
-#define BLOCKS_OF_SCALE 1
-#endif
-
-#if defined(W_Q2_K) || defined(W_Q3_K) || defined(W_Q6_K) || defined(W_NVFP4) || defined(W_IQ1_M) \
-    || defined(W_IQ2_XS) || defined(W_IQ2_S)
-#define HALVES true
-#else
-#define HALVES false
-#endif
-/* What a type takes from its quants before it multiplies them. */
-#if defined(W_Q3_K)
-#define CENTRE 4
-#elif defined(W_Q4_0)
-#define CENTRE 8
-#elif defined(W_Q5_0)
-#define CENTRE 16
-#elif defined(W_Q6_K)
-#define CENTRE 32
-#elif defined(W_Q1_0) || defined(W_Q2_0)
-#define CENTRE 1
-#elif !defined(CODEBOOK)
-#define CENTRE 0
-#elif defined(W_IQ1_S) || defined(W_IQ1_M)
-#define CENTRE 16
-#else
-#define CENTRE 64
-#endif
-#if defined(W_Q4_1) || defined(W_Q5_1) || defined(W_Q2_K) || defined(W_Q4_K) || defined(W_Q5_K)
-#define MINIMUM true
-#else
-#define MINIMUM false
-#endif
+#define UNIT (LOW > 16 ? 512 / LOW : 32)
+#define HALVES (PARTS == 2)
+#define MINIMUM (N_F16 == 2)
 #define OFFSET (MINIMUM || CENTRE != 0)
-#define PARTS (HALVES ? 2 : 1)   /* of a block, that have scales of their own */
+#if defined(FORM_VALUES) || defined(FORM_CODES)
+#define LOOKUP
+#endif
 
 #if LOW <= 32
 layout(constant_id = PD_ROW_INTERLEAVE_ID) const uint ROW_INTERLEAVE = 1;
@@ -158,7 +70,7 @@ uint scale_at(uint n_cols) { return (n_cols >> 5) * (LOW + HIGH); }
 uint super_at(uint n_cols) { return (n_cols >> 5) * (LOW + HIGH + SCALE); }
 
 uvec4 words_at(uvec2 row, uint u) { return pd_uvec4s(row).at[ROW_INTERLEAVE * u]; }   /* 16 bytes: unit u of such */
-#if defined(CODEBOOK)
+#if defined(FORM_CODES)
 #define words_of_row pd_words_read   /* loaded once where they are used twice; other types compile better without */
 #else
 #define words_of_row pd_words
@@ -193,19 +105,19 @@ void load_scales(out vec2 scales[PARTS], uvec2 row, uint b, uint n_cols) { scale
 /* Weight = scale * quant + offset in each part of block b: (scale, offset). */
 void load_scales(out vec2 scales[PARTS], uvec2 row, uint b, uint n_cols)
 {
-#if defined(W_Q8_0) || defined(W_Q4_0) || defined(W_Q5_0) || defined(W_Q1_0) || defined(W_Q2_0)
+#if SUPER == 0 && !MINIMUM
     scales[0] = vec2(1.0, -CENTRE) * half_at(row, scale_at(n_cols) + 2 * (b / BLOCKS_OF_SCALE));
-#elif defined(W_Q4_1) || defined(W_Q5_1)
+#elif SUPER == 0
     scales[0] = unpackHalf2x16(word_at(row, scale_at(n_cols) + 4 * b));
-#elif defined(W_Q4_K) || defined(W_Q5_K)
+#elif MINIMUM
     vec2 d = unpackHalf2x16(word_at(row, super_at(n_cols) + 4 * (b >> 3)));
     uint pair = pair_of_bytes_at(row, scale_at(n_cols) + 2 * b);
+#if PARTS == 1
     scales[0] = d * vec2(pair & 0xffu, -float(pair >> 8 & 0xffu));
-#elif defined(W_Q2_K)
-    vec2 d = unpackHalf2x16(word_at(row, super_at(n_cols) + 4 * (b >> 3)));
-    uint pair = pair_of_bytes_at(row, scale_at(n_cols) + 2 * b);
+#else
     [[unroll]] for (uint h = 0; h < 2; h++, pair >>= 8) scales[h] = d * vec2(pair & 15u, -float(pair >> 4 & 15u));
-#elif defined(W_Q3_K) || defined(W_Q6_K)
+#endif
+#else
     uint pair = pair_of_bytes_at(row, scale_at(n_cols) + 2 * b);
     vec2 d = half_at(row, super_at(n_cols) + 2 * (b >> 3)) * vec2(signed_byte(pair), signed_byte(pair >> 8));
     [[unroll]] for (uint h = 0; h < 2; h++) scales[h] = vec2(1.0, -CENTRE) * d[h];

@@ -10,7 +10,7 @@
  * A row of NVFP4 has a scale of its own (fp32) where others have those of superblocks. */
 #include "codebooks.h"
 
-#if !defined(CODEBOOK)
+#if defined(FORM_VALUES)
 #if defined(W_MXFP4) || defined(W_NVFP4)
 const int values[16] = int[](PD_FP4_VALUES);
 #else

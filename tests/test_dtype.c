@@ -4,6 +4,7 @@
 #include "format/format.h"
 #include "peridot_tools.h"
 
+#include <ctype.h>
 #include <math.h>
 
 static void test_table(void **state)
@@ -31,6 +32,24 @@ static void test_table(void **state)
     assert_true(pd_dtype_by_safetensors(&t, "BF16") && t == PD_BF16);
     assert_false(pd_dtype_by_safetensors(&t, "I64") || pd_dtype_by_name(&t, "q9") || pd_dtype_by_gguf(&t, 4));
     assert_string_equal(pd_gguf_type_name(99), "unknown");
+    assert_string_equal(pd_gguf_type_name(4), "q4_2");
+    assert_string_equal(pd_gguf_type_name(28), "f64");
+}
+
+/* What a row of types.def says must not contradict itself or another. */
+static void test_types(void **state)
+{
+    (void)state;
+    for (int t = 0; t < PD_N_DTYPES; t++) {
+        const struct pd_dtype_info *info = &pd_dtypes[t];
+        for (size_t i = 0; i <= strlen(info->name); i++) assert_int_equal(toupper(info->name[i]), info->upper[i]);
+        assert_true(info->scale_at + 2 * info->n_scales <= info->block_size);
+        assert_true(pd_dtypes[info->smaller].block_len < info->block_len || info->block_len == 1);
+        for (int other = 0; other < t; other++) {
+            assert_int_not_equal(pd_dtypes[other].gguf, info->gguf);
+            assert_int_not_equal(pd_dtypes[other].file_type, info->file_type);
+        }
+    }
 }
 
 /* As names of files have them. */
@@ -310,6 +329,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),     cmocka_unit_test(test_names),    cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_types),
         cmocka_unit_test(test_halves),
         cmocka_unit_test(test_half_rounding),
         cmocka_unit_test(test_decoders),  cmocka_unit_test(test_encoders), cmocka_unit_test(test_k_encoders),

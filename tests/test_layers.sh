@@ -128,7 +128,7 @@ n=$(find src tools/peridot -name '*.[ch]' -o -name '*.cc' | wc -l)
 [ "$n" -le 400 ] || wrong "src and tools/peridot have $n C files: at most 400"
 
 # What README says of how large it is: of what runs a model, with its shaders, and of what text is.
-lines_of() { find "$@" -type f -regex '.*\.\(c\|h\|cc\|comp\|glsl\)' -exec cat {} + | wc -l; }
+lines_of() { find "$@" -type f -regex '.*\.\(c\|h\|cc\|comp\|glsl\|def\)' -exec cat {} + | wc -l; }
 runs=$(lines_of src/{base,format,picture,gpu,arch,ops,engine,api} shaders)
 texts=$(lines_of src/text src/grammar)
 [ "$runs" -le 35000 ] || wrong "what runs a model has $runs lines: at most 35,000"
@@ -179,5 +179,10 @@ while read -r line; do
     wrong "Vulkan outside src/gpu: $line"
 done < <(grep -nrE '(^|[^"A-Za-z0-9_])(Vk[A-Z]|vk[A-Z]|VK_)[A-Za-z_]+' include src tools/peridot --include='*.[ch]' |
     grep -v '^src/gpu/' || true)
+
+# A weight type that nothing does anything of its own with is told in its row alone, which other places expand.
+while read -r line; do
+    wrong "a type is told in shaders/types.def alone: $line"
+done < <(grep -rnE '\b(PD|W)_(Q5_1|IQ2_XXS)\b' src tools/peridot shaders | grep -v '^shaders/weights_lookup\.glsl:' || true)
 
 [ $n_wrong = 0 ]

@@ -14,7 +14,7 @@ the time of one at full rate; the most loads from memory that a wave has under w
 that the registers leave room for. An instruction of Intel's that is narrower than the subgroup counts for its share,
 but as one of the hardware's width at least, which is that of a register: twice as many lanes of 16 bits as of 32.
 """
-import collections, functools, math, os, re, subprocess, sys
+import collections, math, os, re, subprocess, sys
 
 # ---- reading assembly: instructions, and for each loop the indices of what it repeats ----
 
@@ -235,18 +235,23 @@ INTEL_THREADS = {'skl': 7, 'icl': 7, 'tgl': 7, 'adl': 7}   # of an EU, whatever 
 
 # What an iteration does, by the constants of a kernel (see the head of its shader).
 
-BITS = {'f32': 32, 'f16': 16, 'bf16': 16, 'q8_0': 8.5, 'q4_0': 4.5, 'q4_1': 5, 'q5_0': 5.5, 'q5_1': 6, 'q2_k': 2.625,
-        'q3_k': 3.5625, 'q4_k': 4.625, 'q5_k': 5.625, 'q6_k': 6.5625, 'iq4_nl': 4.5, 'iq4_xs': 4.3125,
-        'iq1_s': 1.5625, 'iq1_m': 1.8125, 'iq2_xxs': 2.0625, 'iq2_xs': 2.3125, 'iq2_s': 2.5625, 'iq3_xxs': 3.0625,
-        'iq3_s': 3.5625, 'mxfp4': 4.25, 'nvfp4': 4.5, 'q1_0': 1.125, 'q2_0': 2.25}   # of a weight
+def read_types():
+    """Of shaders/types.def: the bits of a weight on the device, and LOW, the bytes of 32 weights' quants."""
+    types = os.path.join(os.path.dirname(__file__), '../shaders/types.def')
+    row = '#define ROW(name, NAME, form, writes, smaller, same, file, device, ...) name PD_OF_ROW device;'
+    rows = f'#include "{types}"\n{row}\nPD_TYPES(ROW, )'
+    done = subprocess.run(['cc', '-E', '-P', '-x', 'c', '-'], input=rows, capture_output=True, text=True, check=True)
+    bits, low = {}, {}
+    for name, numbers in re.findall(r'(\w+) ([\d, ]+);', done.stdout):
+        low[name], high, scale, of_superblock, _, _, blocks_of_scale, _ = map(int, numbers.split(','))
+        bits[name] = (low[name] + high + scale / blocks_of_scale + of_superblock / 8) / 4
+    return bits, low
 
-@functools.cache
+BITS, LOW = read_types()
+
 def unit_of(dtype):
     """UNIT of shaders/weights.glsl: the weights of a type that matvec and matmul_coop decode at once."""
-    weights = os.path.join(os.path.dirname(__file__), '../shaders/weights.glsl')
-    preprocess = ['cc', '-E', '-P', f'-DW_{dtype.upper()}', '-x', 'c', '-']
-    text = f'#include "{weights}"\nUNIT\n'
-    return int(subprocess.run(preprocess, input=text, capture_output=True, text=True, check=True).stdout.split()[-1])
+    return 512 // LOW[dtype] if LOW[dtype] > 16 else 32
 
 def of_experts(spec): return spec[EXPERTS_ID:EXPERTS_ID + 1] == [1]
 

@@ -276,16 +276,8 @@ peridot_status pd_gguf_add_config(struct pd_gguf_writer *w, const struct pd_conf
     return add_windows(&k, c);
 }
 
-/* llama_ftype of llama.h; the small ("S") mix where there are several. */
 void pd_gguf_add_type(struct pd_gguf_writer *w, enum pd_dtype dtype)
 {
-    static const uint32_t types[PD_N_DTYPES] = {
-        [PD_F32] = 0,   [PD_F16] = 1,   [PD_BF16] = 32, [PD_Q8_0] = 7,  [PD_Q4_0] = 2,  [PD_Q4_1] = 3,    [PD_Q5_0] = 8,
-        [PD_Q5_1] = 9,  [PD_Q2_K] = 21, [PD_Q3_K] = 11, [PD_Q4_K] = 14, [PD_Q5_K] = 16, [PD_Q6_K] = 18,
-        [PD_IQ4_NL] = 25, [PD_IQ4_XS] = 30, [PD_TQ1_0] = 36, [PD_TQ2_0] = 37, [PD_IQ1_S] = 24, [PD_IQ1_M] = 31,
-        [PD_IQ2_XXS] = 19, [PD_IQ2_XS] = 20, [PD_IQ2_S] = 28, [PD_IQ3_XXS] = 23, [PD_IQ3_S] = 26, [PD_MXFP4] = 38,
-        [PD_NVFP4] = 39, [PD_Q1_0] = 40, [PD_Q2_0] = 41,
-    };
-    pd_gguf_writer_add_u32(w, "general.file_type", types[dtype]);
+    pd_gguf_writer_add_u32(w, "general.file_type", pd_dtypes[dtype].file_type);
     pd_gguf_writer_add_u32(w, "general.quantization_version", 2);
 }

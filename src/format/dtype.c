@@ -1,5 +1,5 @@
-/* The table of weight types, those of single numbers and of four bits; the others are in dtype_block32.c, dtype_k.c and
- * dtype_iq.c. */
+/* The table of weight types, and the coders of those of single numbers, of floats of four bits and of IQ4; the others are
+ * in dtype_block32.c, dtype_k.c and dtype_iq.c. */
 #include "codebooks.h"
 #include "format/format.h"
 #include "format/format_.h"
@@ -7,63 +7,42 @@
 #include <assert.h>
 #include <math.h>
 
-static void f32_decode(float *dst, const uint8_t *src, uint64_t n) { memcpy(dst, src, n * 4); }
-static void f32_encode(uint8_t *dst, const float *src, uint64_t n) { memcpy(dst, src, n * 4); }
+void pd_f32_decode(float *dst, const uint8_t *src, uint64_t n) { memcpy(dst, src, n * 4); }
 
-static void f16_decode(float *dst, const uint8_t *src, uint64_t n)
+void pd_f32_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
+{
+    (void)importance;
+    memcpy(dst, src, n * 4);
+}
+
+void pd_f16_decode(float *dst, const uint8_t *src, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) dst[i] = pd_load_f16(src + 2 * i);
 }
 
-static void f16_encode(uint8_t *dst, const float *src, uint64_t n)
+void pd_f16_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
 {
+    (void)importance;
     for (uint64_t i = 0; i < n; i++) pd_store_f16(dst + 2 * i, src[i]);
 }
 
-static void bf16_decode(float *dst, const uint8_t *src, uint64_t n)
+void pd_bf16_decode(float *dst, const uint8_t *src, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) dst[i] = pd_f32_from_bf16(pd_load_u16(src + 2 * i));
 }
 
-static void bf16_encode(uint8_t *dst, const float *src, uint64_t n)
+void pd_bf16_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
 {
+    (void)importance;
     for (uint64_t i = 0; i < n; i++) pd_store_u16(dst + 2 * i, pd_bf16_from_f32(src[i]));
 }
 
-static void q4_k_encode(uint8_t *dst, const float *src, uint64_t n) { pd_q4_k_encode(dst, src, NULL, n); }
-static void q5_k_encode(uint8_t *dst, const float *src, uint64_t n) { pd_q5_k_encode(dst, src, NULL, n); }
-static void q6_k_encode(uint8_t *dst, const float *src, uint64_t n) { pd_q6_k_encode(dst, src, NULL, n); }
-
-const struct pd_dtype_info pd_dtypes[PD_N_DTYPES] = {
-    [PD_F32] = {"f32", "F32", 0, 1, 4, f32_decode, f32_encode},
-    [PD_F16] = {"f16", "F16", 1, 1, 2, f16_decode, f16_encode},
-    [PD_BF16] = {"bf16", "BF16", 30, 1, 2, bf16_decode, bf16_encode},
-    [PD_Q8_0] = {"q8_0", NULL, 8, 32, 34, pd_q8_0_decode, pd_q8_0_encode},
-    [PD_Q4_0] = {"q4_0", NULL, 2, 32, 18, pd_q4_0_decode, pd_q4_0_encode},
-    [PD_Q4_1] = {"q4_1", NULL, 3, 32, 20, pd_q4_1_decode, pd_q4_1_encode},
-    [PD_Q5_0] = {"q5_0", NULL, 6, 32, 22, pd_q5_0_decode, pd_q5_0_encode},
-    [PD_Q5_1] = {"q5_1", NULL, 7, 32, 24, pd_q5_1_decode, pd_q5_1_encode},
-    [PD_Q2_K] = {"q2_k", NULL, 10, 256, 84, pd_q2_k_decode, NULL},
-    [PD_Q3_K] = {"q3_k", NULL, 11, 256, 110, pd_q3_k_decode, NULL},
-    [PD_Q4_K] = {"q4_k", NULL, 12, 256, 144, pd_q4_k_decode, q4_k_encode, pd_q4_k_encode},
-    [PD_Q5_K] = {"q5_k", NULL, 13, 256, 176, pd_q5_k_decode, q5_k_encode, pd_q5_k_encode},
-    [PD_Q6_K] = {"q6_k", NULL, 14, 256, 210, pd_q6_k_decode, q6_k_encode, pd_q6_k_encode},
-    [PD_IQ4_NL] = {"iq4_nl", NULL, 20, 32, 18, pd_iq4_nl_decode, NULL},
-    [PD_IQ4_XS] = {"iq4_xs", NULL, 23, 256, 136, pd_iq4_xs_decode, NULL},
-    [PD_TQ1_0] = {"tq1_0", NULL, 34, 256, 54, pd_tq1_0_decode, NULL},
-    [PD_TQ2_0] = {"tq2_0", NULL, 35, 256, 66, pd_tq2_0_decode, NULL},
-    [PD_IQ1_S] = {"iq1_s", NULL, 19, 256, 50, pd_iq1_s_decode, NULL},
-    [PD_IQ1_M] = {"iq1_m", NULL, 29, 256, 56, pd_iq1_m_decode, NULL},
-    [PD_IQ2_XXS] = {"iq2_xxs", NULL, 16, 256, 66, pd_iq2_xxs_decode, NULL},
-    [PD_IQ2_XS] = {"iq2_xs", NULL, 17, 256, 74, pd_iq2_xs_decode, NULL},
-    [PD_IQ2_S] = {"iq2_s", NULL, 22, 256, 82, pd_iq2_s_decode, NULL},
-    [PD_IQ3_XXS] = {"iq3_xxs", NULL, 18, 256, 98, pd_iq3_xxs_decode, NULL},
-    [PD_IQ3_S] = {"iq3_s", NULL, 21, 256, 110, pd_iq3_s_decode, NULL},
-    [PD_MXFP4] = {"mxfp4", NULL, 39, 32, 17, pd_mxfp4_decode, NULL},
-    [PD_NVFP4] = {"nvfp4", NULL, 40, 64, 36, pd_nvfp4_decode, NULL},
-    [PD_Q1_0] = {"q1_0", NULL, 41, 128, 18, pd_q1_0_decode, NULL},
-    [PD_Q2_0] = {"q2_0", NULL, 42, 64, 18, pd_q2_0_decode, NULL},
-};
+#define ENCODER_reads(name)  NULL
+#define ENCODER_writes(name) pd_##name##_encode
+#define ROW(name, NAME, form, writes, smaller, device, file, ...) \
+    [PD_##NAME] = {#name, #NAME, pd_##name##_decode, ENCODER_##writes(name), PD_##smaller, PD_OF_ROW file},
+const struct pd_dtype_info pd_dtypes[PD_N_DTYPES] = {PD_TYPES(ROW, )};
+#undef ROW
 
 /* Whether `name` is `own`, or a mix that has most of its matrices in that type: "q4_k_m" of "q4_k". */
 static bool names_type(const char *name, const char *own)
@@ -111,36 +90,30 @@ bool pd_dtype_by_gguf(enum pd_dtype *out, uint32_t ggml_type)
 bool pd_dtype_by_safetensors(enum pd_dtype *out, const char *name)
 {
     for (int i = 0; i < PD_N_DTYPES; i++) {
-        if (!pd_dtypes[i].safetensors || strcmp(pd_dtypes[i].safetensors, name)) continue;
+        if (pd_dtypes[i].block_len != 1 || strcmp(pd_dtypes[i].upper, name)) continue;
         *out = (enum pd_dtype)i;
         return true;
     }
     return false;
 }
 
-/* enum ggml_type of ggml.h; 4, 5, 31..33 and 36..38 were withdrawn, their names are for messages. */
 const char *pd_gguf_type_name(uint32_t ggml_type)
 {
-    static const char *const names[] = {
-        "f32", "f16", "q4_0", "q4_1", "q4_2", "q4_3", "q5_0", "q5_1", "q8_0", "q8_1", "q2_k", "q3_k", "q4_k", "q5_k",
-        "q6_k", "q8_k", "iq2_xxs", "iq2_xs", "iq3_xxs", "iq1_s", "iq4_nl", "iq3_s", "iq2_s", "iq4_xs", "i8", "i16",
-        "i32", "i64", "f64", "iq1_m", "bf16", "q4_0_4_4", "q4_0_4_8", "q4_0_8_8", "tq1_0", "tq2_0", "iq4_nl_4_4",
-        "iq4_nl_4_8", "iq4_nl_8_8", "mxfp4", "nvfp4", "q1_0", "q2_0"};
-    return ggml_type < PD_COUNT(names) ? names[ggml_type] : "unknown";
+    static const struct { uint32_t type; const char *name; } others[] = {   /* 4, 5, 31..33 and 36..38 were withdrawn */
+        {4, "q4_2"}, {5, "q4_3"}, {9, "q8_1"}, {15, "q8_k"}, {24, "i8"}, {25, "i16"}, {26, "i32"}, {27, "i64"},
+        {28, "f64"}, {31, "q4_0_4_4"}, {32, "q4_0_4_8"}, {33, "q4_0_8_8"}, {36, "iq4_nl_4_4"}, {37, "iq4_nl_4_8"},
+        {38, "iq4_nl_8_8"}};
+    enum pd_dtype known;
+    if (pd_dtype_by_gguf(&known, ggml_type)) return pd_dtypes[known].name;
+    for (size_t i = 0; i < PD_COUNT(others); i++)
+        if (others[i].type == ggml_type) return others[i].name;
+    return "unknown";
 }
 
 enum pd_dtype pd_dtype_for_row(enum pd_dtype dtype, uint64_t n)
 {
-    static const enum pd_dtype smaller_blocks[PD_N_DTYPES] = {
-        [PD_Q2_K] = PD_IQ4_NL, [PD_Q3_K] = PD_IQ4_NL, [PD_IQ4_XS] = PD_IQ4_NL,
-        [PD_IQ1_S] = PD_IQ4_NL, [PD_IQ1_M] = PD_IQ4_NL, [PD_IQ2_XXS] = PD_IQ4_NL, [PD_IQ2_XS] = PD_IQ4_NL,
-        [PD_IQ2_S] = PD_IQ4_NL, [PD_IQ3_XXS] = PD_IQ4_NL, [PD_IQ3_S] = PD_IQ4_NL,
-        [PD_TQ1_0] = PD_Q4_0, [PD_TQ2_0] = PD_Q4_0, [PD_NVFP4] = PD_MXFP4,
-        [PD_Q1_0] = PD_Q4_0, [PD_Q2_0] = PD_Q4_0,
-        [PD_Q4_K] = PD_Q5_0, [PD_Q5_K] = PD_Q5_1, [PD_Q6_K] = PD_Q8_0,
-    };
-    if (n % pd_dtypes[dtype].block_len == 0) return dtype;
-    return pd_dtypes[dtype].block_len > 32 && n % 32 == 0 ? smaller_blocks[dtype] : PD_F16;
+    while (n % pd_dtypes[dtype].block_len != 0) dtype = pd_dtypes[dtype].smaller;
+    return dtype;
 }
 
 uint64_t pd_row_size(enum pd_dtype dtype, uint64_t n)
@@ -159,20 +132,14 @@ void pd_dequantize(enum pd_dtype dtype, float *dst, const void *src, uint64_t n)
 
 void pd_quantize(enum pd_dtype dtype, void *dst, const float *src, uint64_t n)
 {
-    const struct pd_dtype_info *info = &pd_dtypes[dtype];
-    assert(n % info->block_len == 0 && info->encode);
-    info->encode(dst, src, n / info->block_len);
+    pd_quantize_by(dtype, dst, src, NULL, n);
 }
 
 void pd_quantize_by(enum pd_dtype dtype, void *dst, const float *src, const float *importance, uint64_t n)
 {
     const struct pd_dtype_info *info = &pd_dtypes[dtype];
-    if (!info->encode_by) {
-        pd_quantize(dtype, dst, src, n);
-        return;
-    }
-    assert(n % info->block_len == 0);
-    info->encode_by(dst, src, importance, n / info->block_len);
+    assert(n % info->block_len == 0 && info->encode);
+    info->encode(dst, src, importance, n / info->block_len);
 }
 
 /* ---- dtype fp4 ---- */

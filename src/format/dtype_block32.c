@@ -13,8 +13,9 @@ void pd_q8_0_decode(float *dst, const uint8_t *src, uint64_t n)
     }
 }
 
-void pd_q8_0_encode(uint8_t *dst, const float *src, uint64_t n)
+void pd_q8_0_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
 {
+    (void)importance;
     for (uint64_t b = 0; b < n; b++, src += 32, dst += 34) {
         float largest = 0;
         for (int i = 0; i < 32; i++) largest = fmaxf(largest, fabsf(src[i]));
@@ -46,8 +47,9 @@ static float widest_of(const float src[32])
 }
 
 /* -8 is the widest value, so the scale takes the sign that puts the weight of largest magnitude there. */
-void pd_q4_0_encode(uint8_t *dst, const float *src, uint64_t n)
+void pd_q4_0_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
 {
+    (void)importance;
     for (uint64_t b = 0; b < n; b++, src += 32, dst += 18) {
         float d = widest_of(src) / -8, inverse = d != 0 ? 1 / d : 0;
         pd_store_f16(dst, d);
@@ -90,8 +92,9 @@ static struct steps put_steps(uint8_t *dst, const float src[32], int most)
     return (struct steps){low, d != 0 ? 1 / d : 0};
 }
 
-void pd_q4_1_encode(uint8_t *dst, const float *src, uint64_t n)
+void pd_q4_1_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
 {
+    (void)importance;
     for (uint64_t b = 0; b < n; b++, src += 32, dst += 20) {
         struct steps s = put_steps(dst, src, 15);
         for (int i = 0; i < 16; i++) {
@@ -123,8 +126,9 @@ void pd_q5_0_decode(float *dst, const uint8_t *src, uint64_t n)
     }
 }
 
-void pd_q5_0_encode(uint8_t *dst, const float *src, uint64_t n)
+void pd_q5_0_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
 {
+    (void)importance;
     memset(dst, 0, n * 22);
     for (uint64_t b = 0; b < n; b++, src += 32, dst += 22) {
         float d = widest_of(src) / -16, inverse = d != 0 ? 1 / d : 0;
@@ -148,8 +152,9 @@ void pd_q5_1_decode(float *dst, const uint8_t *src, uint64_t n)
     }
 }
 
-void pd_q5_1_encode(uint8_t *dst, const float *src, uint64_t n)
+void pd_q5_1_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
 {
+    (void)importance;
     memset(dst, 0, n * 24);
     for (uint64_t b = 0; b < n; b++, src += 32, dst += 24) {
         struct steps s = put_steps(dst, src, 31);

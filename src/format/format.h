@@ -6,6 +6,7 @@
 #define PD_FORMAT_FORMAT_H
 
 #include "base/base.h"
+#include "types.def"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -117,26 +118,29 @@ void pd_arena_free(struct pd_arena *a);
 /* ---- dtype ---- */
 
 /* The weight types of tensors in files: names, block sizes, and the conversions between a row of floats and its blocks
- * on the CPU. One table; a new type is a row in it, a decoder and (where we write it) an encoder. Block layouts are
- * GGUF's. All numbers in files are little-endian, as are all hosts that Peridot runs on. */
+ * on the CPU. They are the rows of shaders/types.def. Block layouts are GGUF's. All numbers in files are little-endian, as are all hosts that Peridot runs on. */
 
 enum pd_dtype {
-    PD_F32, PD_F16, PD_BF16, PD_Q8_0, PD_Q4_0, PD_Q4_1, PD_Q5_0, PD_Q5_1, PD_Q2_K, PD_Q3_K, PD_Q4_K, PD_Q5_K, PD_Q6_K,
-    PD_IQ4_NL, PD_IQ4_XS, PD_TQ1_0, PD_TQ2_0, PD_IQ1_S, PD_IQ1_M, PD_IQ2_XXS, PD_IQ2_XS, PD_IQ2_S, PD_IQ3_XXS, PD_IQ3_S,
-    PD_MXFP4, PD_NVFP4, PD_Q1_0, PD_Q2_0, PD_N_DTYPES,
+#define ROW(name, NAME, ...) PD_##NAME,
+    PD_TYPES(ROW, )
+#undef ROW
+    PD_N_DTYPES,
     PD_DTYPE_OTHER = PD_N_DTYPES   /* a type without a row: only tensors that the model ignores may have one */
 };
 
 struct pd_dtype_info {
     const char *name;          /* "q8_0", as options and reports spell it */
-    const char *safetensors;   /* "BF16", or NULL when safetensors has no such type */
+    const char *upper;         /* "Q8_0", as safetensors spells types of one number */
+    /* n blocks at a time; encode is NULL for types that are only read. importance: see pd_quantize_by, or NULL. */
+    void (*decode)(float *dst, const uint8_t *src, uint64_t n);
+    void (*encode)(uint8_t *dst, const float *src, const float *importance, uint64_t n);
+    enum pd_dtype smaller;     /* see pd_dtype_for_row */
     uint32_t gguf;             /* ggml_type number */
+    uint32_t file_type;        /* llama_ftype of a file most of whose weights have it */
     uint32_t block_len;        /* weights in a block */
     uint32_t block_size;       /* bytes of a block in a file */
-    /* n blocks at a time; encode is NULL for types that are only read. */
-    void (*decode)(float *dst, const uint8_t *src, uint64_t n);
-    void (*encode)(uint8_t *dst, const float *src, uint64_t n);
-    void (*encode_by)(uint8_t *dst, const float *src, const float *importance, uint64_t n);   /* NULL: there is none */
+    uint32_t scale_at;         /* byte of a block where its fp16 scale is and, where it has one, after it the minimum */
+    uint32_t n_scales;         /* 1; 2 with the minimum; 0: none of fp16, or not in one place */
 };
 
 extern const struct pd_dtype_info pd_dtypes[PD_N_DTYPES];

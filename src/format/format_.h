@@ -22,7 +22,7 @@ peridot_status pd_safetensors_parse(struct pd_tensor_list *out, struct pd_arena 
 
 /* ---- dtype private ---- */
 
-/* Private to dtype*.c: what the table in dtype.c lists, and the reading and writing of bytes. The block coders follow
+/* Private to dtype*.c: what the rows of types.def name, and the reading and writing of bytes. The block coders follow
  * ggml's reference (ggml-quants.c: dequantize_row_*, quantize_row_*_ref) operation by operation, because files made
  * here and elsewhere should be equal. Each product is its own statement where its rounding counts, so that no compiler
  * fuses it with the addition after it. In all of them n counts blocks. */
@@ -47,51 +47,17 @@ static inline int pd_clamp_to_int(float x, int low, int high)
     return x > (float)high ? high : (int)x;
 }
 
-/* dtype_block32.c: blocks of 32 */
-void pd_q8_0_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_q8_0_encode(uint8_t *dst, const float *src, uint64_t n);
-void pd_q4_0_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_q4_0_encode(uint8_t *dst, const float *src, uint64_t n);
-void pd_q4_1_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_q4_1_encode(uint8_t *dst, const float *src, uint64_t n);
-void pd_q5_0_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_q5_0_encode(uint8_t *dst, const float *src, uint64_t n);
-void pd_q5_1_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_q5_1_encode(uint8_t *dst, const float *src, uint64_t n);
-
-/* dtype_k.c: blocks of 256 with scales of their own for every 16 or 32 weights */
-void pd_q2_k_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_q3_k_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_q4_k_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_q5_k_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_q6_k_decode(float *dst, const uint8_t *src, uint64_t n);
-/* dtype_k.c; importance: see pd_quantize_by, or NULL */
-void pd_q4_k_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n);
-void pd_q5_k_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n);
-void pd_q6_k_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n);
-
-/* dtype.c: quants that are places in a table of unevenly spaced values */
-void pd_iq4_nl_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_iq4_xs_decode(float *dst, const uint8_t *src, uint64_t n);
-
-/* dtype_iq.c: quants that are entries of codebooks */
-void pd_iq1_s_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_iq1_m_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_iq2_xxs_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_iq2_xs_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_iq2_s_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_iq3_xxs_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_iq3_s_decode(float *dst, const uint8_t *src, uint64_t n);
-
-/* dtype.c: floats of four bits */
-void pd_mxfp4_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_nvfp4_decode(float *dst, const uint8_t *src, uint64_t n);
-
-/* dtype_iq.c: -1, 0 or 1 */
-void pd_tq1_0_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_tq2_0_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_q1_0_decode(float *dst, const uint8_t *src, uint64_t n);
-void pd_q2_0_decode(float *dst, const uint8_t *src, uint64_t n);
+/* dtype.c, dtype_block32.c, dtype_k.c, dtype_iq.c */
+#define READER(name) void pd_##name##_decode(float *dst, const uint8_t *src, uint64_t n);
+#define READER_reads(name) READER(name)
+#define READER_writes(name) \
+    READER(name) void pd_##name##_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n);
+#define ROW(name, NAME, form, writes, ...) READER_##writes(name)
+PD_TYPES(ROW, )
+#undef ROW
+#undef READER_writes
+#undef READER_reads
+#undef READER
 
 /* ---- gguf ---- */
 

@@ -11,9 +11,7 @@ struct kind {
     void (*fill)(struct pd_random_weights *w, uint8_t *dst, uint64_t n);
     void (*table)(struct pd_random_weights *w, const struct kind *kind);
     double rms;              /* root mean square of a weight whose block has the scale 1, minimum included */
-    uint32_t scale_offset;   /* in a block */
-    double minimum;          /* stored after the scale, in scales, so that the mean is 0; types that end in _1 add
-                              * theirs, K types subtract it. 0: none */
+    double minimum;          /* stored after the scale, in scales, so that the mean is 0. 0: none */
 };
 
 static const struct kind kinds[PD_N_DTYPES];
@@ -71,11 +69,11 @@ static uint64_t fill_block(struct pd_random_weights *w, uint8_t *dst)
 /* A f16 scale, and a minimum that takes away the mean of the rest. */
 static void bits_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t n)
 {
-    const struct kind *k = &kinds[w->dtype];
-    for (uint64_t b = 0; b < n; b++, dst += pd_dtypes[w->dtype].block_size) {
+    const struct pd_dtype_info *info = &pd_dtypes[w->dtype];
+    for (uint64_t b = 0; b < n; b++, dst += info->block_size) {
         uint64_t scale = fill_block(w, dst) >> 56;
-        memcpy(dst + k->scale_offset, &w->table[scale], 2);
-        if (k->minimum != 0) memcpy(dst + k->scale_offset + 2, &w->table[N_SCALES + scale], 2);
+        memcpy(dst + info->scale_at, &w->table[scale], 2);
+        if (info->n_scales == 2) memcpy(dst + info->scale_at + 2, &w->table[N_SCALES + scale], 2);
     }
 }
 
@@ -96,6 +94,12 @@ static void fp4_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t n)
         uint64_t choice = fill_block(w, dst);
         for (int i = 0; i < n_scales; i++, choice >>= 8) dst[i] = (uint8_t)w->table[choice & 255];
     }
+}
+
+static void no_table(struct pd_random_weights *w, const struct kind *k)
+{
+    (void)w;
+    (void)k;
 }
 
 static void f16_table(struct pd_random_weights *w, const struct kind *k)
@@ -160,36 +164,10 @@ static void fp4_table(struct pd_random_weights *w, const struct kind *k)
     }
 }
 
-static const struct kind kinds[PD_N_DTYPES] = {
-    [PD_F32] = {f32_fill, NULL, 1, 0, 0},
-    [PD_F16] = {table_fill, f16_table, 1, 0, 0},
-    [PD_BF16] = {table_fill, bf16_table, 1, 0, 0},
-    [PD_Q8_0] = {q8_0_fill, scale_table, 73.9, 0, 0},           /* -127 .. 127 */
-    [PD_Q4_0] = {bits_fill, signed_scale_table, 4.637, 0, 0},   /* -8 .. 7 */
-    [PD_Q4_1] = {bits_fill, scale_table, 4.610, 0, -7.5},       /* 0 .. 15, less 7.5 */
-    [PD_Q5_0] = {bits_fill, signed_scale_table, 9.247, 0, 0},   /* -16 .. 15 */
-    [PD_Q5_1] = {bits_fill, scale_table, 9.233, 0, -15.5},      /* 0 .. 31, less 15.5 */
-    [PD_Q2_K] = {bits_fill, scale_table, 13.87, 80, 1.5},       /* 0 .. 15 times 0 .. 3, less 0 .. 15 times 1.5 */
-    [PD_Q3_K] = {bits_fill, scale_table, 43.34, 108, 0},        /* -32 .. 31 times -4 .. 3 */
-    [PD_Q4_K] = {bits_fill, scale_table, 258.3, 0, 7.5},        /* 0 .. 63 times 0 .. 15, less 0 .. 63 times 7.5 */
-    [PD_Q5_K] = {bits_fill, scale_table, 526.9, 0, 15.5},       /* 0 .. 63 times 0 .. 31, less 0 .. 63 times 15.5 */
-    [PD_Q6_K] = {bits_fill, scale_table, 1365.7, 208, 0},       /* -128 .. 127 times -32 .. 31 */
-    [PD_IQ4_NL] = {bits_fill, signed_scale_table, 67.44, 0, 0}, /* one of the 16 values */
-    [PD_IQ4_XS] = {bits_fill, scale_table, 1246.3, 0, 0},       /* -32 .. 31 times one of them */
-    [PD_TQ1_0] = {bits_fill, signed_scale_table, 0.8173, 52, 0},   /* -1 .. 1 */
-    [PD_TQ2_0] = {bits_fill, signed_scale_table, 1.2247, 64, 0},   /* -1 .. 2 */
-    [PD_IQ1_S] = {bits_fill, scale_table, 7.201, 0, 0},         /* 1, 3 .. 15 times an entry, less or more an eighth */
-    [PD_IQ1_M] = {iq1_m_fill, scale_table, 7.201, 0, 0},        /* the same */
-    [PD_IQ2_XXS] = {bits_fill, scale_table, 53.40, 0, 0},       /* 1/8, 3/8 .. 31/8 times an entry */
-    [PD_IQ2_XS] = {bits_fill, scale_table, 55.89, 0, 0},        /* the same, as in the next */
-    [PD_IQ2_S] = {bits_fill, scale_table, 56.36, 0, 0},
-    [PD_IQ3_XXS] = {bits_fill, scale_table, 142.1, 0, 0},       /* 1/4, 3/4 .. 31/4 times an entry */
-    [PD_IQ3_S] = {bits_fill, scale_table, 140.2, 0, 0},         /* 1, 3 .. 31 times an entry */
-    [PD_MXFP4] = {fp4_fill, fp4_table, 2.927, 0, 0},            /* one of the 16 values */
-    [PD_NVFP4] = {fp4_fill, fp4_table, 2.927, 0, 0},
-    [PD_Q1_0] = {bits_fill, scale_table, 1, 0, 0},              /* -1 or 1 */
-    [PD_Q2_0] = {bits_fill, signed_scale_table, 1.2247, 0, 0},  /* -1 .. 2 */
-};
+#define MADE(fill, table, rms, minimum, divisor) {fill##_fill, table##_table, rms, minimum}
+#define ROW(name, NAME, form, writes, smaller, device, file, on_device, made, ...) [PD_##NAME] = MADE made,
+static const struct kind kinds[PD_N_DTYPES] = {PD_TYPES(ROW, )};
+#undef ROW
 
 void pd_random_weights_init(struct pd_random_weights *w, enum pd_dtype dtype, float standard_deviation, uint64_t seed,
                             uint64_t stream)
@@ -197,7 +175,7 @@ void pd_random_weights_init(struct pd_random_weights *w, enum pd_dtype dtype, fl
     pd_random_seed(&w->random, seed, stream);
     w->dtype = dtype;
     w->half_width = standard_deviation * sqrtf(3);   /* a uniform variable's deviation is its half width / sqrt(3) */
-    if (kinds[dtype].table) kinds[dtype].table(w, &kinds[dtype]);
+    kinds[dtype].table(w, &kinds[dtype]);
 }
 
 void pd_random_weights_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t n) { kinds[w->dtype].fill(w, dst, n); }

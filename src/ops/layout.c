@@ -7,14 +7,13 @@
 
 enum pd_dtype pd_device_dtype(enum pd_dtype dtype)
 {
-    enum pd_dtype same_as = pd_block_layouts[dtype].same_as;
-    return same_as ? same_as : dtype;
+    return pd_block_layouts[dtype].device;
 }
 
 /* Of n_blocks blocks of 32. */
 static uint32_t scales_size(const struct pd_block_layout *l, uint32_t n_blocks)
 {
-    return n_blocks / (l->shared ? l->shared : 1) * l->scale;
+    return n_blocks / l->shared * l->scale;
 }
 
 static uint32_t used_size(enum pd_dtype dtype, uint32_t n)
@@ -60,7 +59,7 @@ static void put_row(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src, float
     uint32_t used = used_size(dtype, n);
     if (pd_block_layouts[dtype].row_scale) memcpy(dst + used - sizeof scale, &scale, sizeof scale);
     if (pd_dtypes[dtype].block_len == 1) memcpy(dst, src, used);
-    else if (dtype == PD_Q8_0) row_of_bytes(dst, src, n);
+    else if (pd_block_layouts[dtype].form == PD_FORM_bytes) row_of_bytes(dst, src, n);
     else row_of_blocks(dtype, dst, src, n);
     memset(dst + used, 0, pd_device_row_size(dtype, n) - used);
 }
@@ -88,7 +87,7 @@ void pd_device_put_row(const struct pd_row_layout *layout, uint8_t *dst, uint32_
 /* ---- layout blocks ---- */
 
 /* Takes blocks of files apart: quants, codebook indices, signs and scales to where the device's sections have them. One
- * table; a new type is a row in it and a function. */
+ * function for each row of types.def. */
 
 /* ---- bits of 32 weights ---- */
 
@@ -132,11 +131,13 @@ static void add_fifth_bits(uint8_t *q, const uint8_t *qh)
     for (int j = 0; j < 32; j++) q[j] |= (uint8_t)((qh[j / 8] >> j % 8 & 1) << 4);
 }
 
-static void take_q4_0(struct pd_block *b, const uint8_t *src)   /* iq4_nl as well */
+static void take_q4_0(struct pd_block *b, const uint8_t *src)
 {
     memcpy(b->scale, src, 2);
     nibbles(b->q, src + 2);
 }
+
+static void take_iq4_nl(struct pd_block *b, const uint8_t *src) { take_q4_0(b, src); }
 
 static void take_q4_1(struct pd_block *b, const uint8_t *src)
 {
@@ -342,42 +343,25 @@ static void take_q2_0(struct pd_block *b, const uint8_t *src)
 
 /* ---- the table ---- */
 
-const struct pd_block_layout pd_block_layouts[PD_N_DTYPES] = {
-    [PD_F32] = {.low = 128}, [PD_F16] = {.low = 64}, [PD_BF16] = {.low = 64},
-    [PD_Q8_0] = {.low = 32, .scale = 2},
-    [PD_Q4_0] = {16, 0, 2, 0, take_q4_0},
-    [PD_Q4_1] = {16, 0, 4, 0, take_q4_1},
-    [PD_Q5_0] = {16, 4, 2, 0, take_q5_0},
-    [PD_Q5_1] = {16, 4, 4, 0, take_q5_1},
-    [PD_Q2_K] = {8, 0, 2, 4, take_q2_k, .super_at = 80},
-    [PD_Q3_K] = {8, 4, 2, 2, take_q3_k, .super_at = 108},
-    [PD_Q4_K] = {16, 0, 2, 4, take_q4_k},
-    [PD_Q5_K] = {16, 4, 2, 4, take_q5_k},
-    [PD_Q6_K] = {16, 8, 2, 2, take_q6_k, .super_at = 208},
-    [PD_IQ4_NL] = {16, 0, 2, 0, take_q4_0, .pairs = true},
-    [PD_IQ4_XS] = {16, 0, 1, 2, take_iq4_xs, .pairs = true},
-    [PD_TQ1_0] = {8, 0, 2, 4, take_tq1_0, .same_as = PD_Q2_K},
-    [PD_TQ2_0] = {8, 0, 2, 4, take_tq2_0, .same_as = PD_Q2_K},
-    [PD_IQ1_S] = {4, 0, 2, 2, take_iq1_s, .coded = true},
-    [PD_IQ1_M] = {4, 2, 1, 2, take_iq1_m, .coded = true},
-    [PD_IQ2_XXS] = {4, 4, 0, 2, take_iq2_xxs, .coded = true},
-    [PD_IQ2_XS] = {8, 0, 1, 2, take_iq2_xs, .coded = true},
-    [PD_IQ2_S] = {4, 4, 2, 2, take_iq2_s, .coded = true},
-    [PD_IQ3_XXS] = {8, 4, 0, 2, take_iq3_xxs, .coded = true},
-    [PD_IQ3_S] = {8, 4, 2, 2, take_iq3_s, .coded = true},
-    [PD_MXFP4] = {16, 0, 1, 0, take_mxfp4, .pairs = true},
-    [PD_NVFP4] = {16, 0, 2, 0, take_nvfp4, .pairs = true, .row_scale = 4},
-    [PD_Q1_0] = {4, 0, 2, 0, take_q1_0, .shared = 4},
-    [PD_Q2_0] = {8, 0, 2, 0, take_q2_0, .shared = 2},
-};
+#define TAKE_floats(name) NULL
+#define TAKE_bytes(name)  NULL
+#define TAKE_bits(name)   take_##name
+#define TAKE_values(name) take_##name
+#define TAKE_codes(name)  take_##name
+#define TAKE_other(name)  take_##name
+#define ROW(name, NAME, form, writes, smaller, device, file, on_device, ...) \
+    [PD_##NAME] = {TAKE_##form(name), PD_FORM_##form, PD_##device, PD_OF_ROW on_device},
+const struct pd_block_layout pd_block_layouts[PD_N_DTYPES] = {PD_TYPES(ROW, )};
+#undef ROW
 
 void pd_block_put(enum pd_dtype dtype, struct pd_block *b, const uint8_t *src)
 {
     const struct pd_block_layout *l = &pd_block_layouts[dtype];
-    memcpy(b->super, src + l->super_at, l->super);
+    const struct pd_dtype_info *info = &pd_dtypes[dtype];
+    memcpy(b->super, src + info->scale_at, pd_min(l->super, 2 * info->n_scales));
     l->take(b, src);
-    for (uint32_t i = 0; !l->coded && i < pd_dtypes[dtype].block_len / 32; i++) {
-        if (l->pairs) put_pairs(b->low + 16 * i, b->q + 32 * i);
+    for (uint32_t i = 0; l->form != PD_FORM_codes && i < info->block_len / 32; i++) {
+        if (l->form == PD_FORM_values) put_pairs(b->low + 16 * i, b->q + 32 * i);
         else if (l->low == 16) put_nibbles(b->low + 16 * i, b->q + 32 * i);
         else put_bits(b->low + l->low * i, b->q + 32 * i, l->low / 4, 0);
         if (l->high) put_bits(b->high + l->high * i, b->q + 32 * i, l->high / 4, l->low == 16 ? 4 : 2);

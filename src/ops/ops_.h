@@ -18,17 +18,22 @@ struct pd_block {
     uint8_t *low, *high, *scale, *super;   /* where its bytes belong in the sections */
 };
 
+/* What rows of a type are on the device: its row of types.def. */
 struct pd_block_layout {
-    uint8_t low, high, scale, super;   /* bytes: of 32 weights, and of 256 */
-    /* Writes scale, q or, of coded types, low and high, and super where it is not in the file as it is. NULL: for rows
-     * that are no such blocks. */
+    /* Writes scale, q or, of types of a codebook, low and high, and super where it is not in the file as it is. NULL:
+     * for rows that are no such blocks. */
     void (*take)(struct pd_block *b, const uint8_t *src);
-    bool coded;                        /* low and high are not made of quants */
-    bool pairs;                        /* nibbles of a byte are neighbours, as they are looked up together */
-    uint8_t super_at;                  /* of a block in a file */
-    uint8_t shared;                    /* blocks of 32 that have one `scale` together; 0: each has its own */
+    enum pd_form {
+        PD_FORM_floats, PD_FORM_bytes, PD_FORM_bits,
+        PD_FORM_values,                /* nibbles of a byte are neighbours, as they are looked up together */
+        PD_FORM_codes,                 /* low and high are not made of quants */
+        PD_FORM_other
+    } form;
+    enum pd_dtype device;              /* the type whose kernels read these rows */
+    uint8_t low, high, scale, super;   /* bytes: of 32 weights, and of 256 */
+    uint8_t parts, centre;             /* which are the kernels' */
+    uint8_t shared;                    /* blocks of 32 that have one `scale` together */
     uint8_t row_scale;                 /* bytes of a scale of the row, at its end */
-    enum pd_dtype same_as;             /* the type whose kernels read these rows; 0: its own */
 };
 
 extern const struct pd_block_layout pd_block_layouts[PD_N_DTYPES];

@@ -243,10 +243,6 @@ static const struct place {
 #include "kernels.def"
 };
 
-/* But for TQ1_0 and TQ2_0: see pd_device_dtype. */
-#define COUNT(type, enumerator, name) +1
-_Static_assert(PD_WEIGHTS(COUNT, ) + 2 == PD_N_DTYPES, "kernels.def does not list every weight type");
-
 enum pd_kernel_id pd_kernel_of(enum pd_kernel_kind kind, uint32_t type)
 {
     uint32_t id = ids[kind][pd_device_dtype((enum pd_dtype)type)];   /* types of caches are their own */

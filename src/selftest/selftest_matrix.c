@@ -26,16 +26,12 @@ struct matrix {
 /* In every fifth row fp16 weights or scales are subnormal. */
 static float row_amplitude(uint32_t row) { return row % 5 == 3 ? 0x1p-16f : 0.25f; }
 
-/* Where a block has its fp16 scales, and what its other factors multiply them by. */
-static const struct half_places {
-    uint32_t at, n;
-    float divisor;
-} half_places[PD_N_DTYPES] = {
-    [PD_Q8_0] = {0, 1, 16}, [PD_Q4_0] = {0, 1, 16}, [PD_Q4_1] = {0, 2, 16}, [PD_Q5_0] = {0, 1, 16},
-    [PD_Q5_1] = {0, 2, 16}, [PD_Q2_K] = {80, 2, 16}, [PD_Q3_K] = {108, 1, 64}, [PD_Q4_K] = {0, 2, 256},
-    [PD_Q5_K] = {0, 2, 256}, [PD_Q6_K] = {208, 1, 256}, [PD_IQ4_NL] = {0, 1, 64}, [PD_IQ4_XS] = {0, 1, 256},
-    [PD_IQ1_S] = {0, 1, 16}, [PD_IQ2_XXS] = {0, 1, 128}, [PD_IQ2_XS] = {0, 1, 128}, [PD_IQ2_S] = {0, 1, 128},
-    [PD_IQ3_XXS] = {0, 1, 512}, [PD_IQ3_S] = {0, 1, 512}, [PD_Q1_0] = {0, 1, 4}, [PD_Q2_0] = {0, 1, 4},
+/* What the other factors of a block multiply its fp16 scales by. */
+static const float divisors[PD_N_DTYPES] = {
+#define DIVISOR(fill, table, rms, minimum, divisor) divisor
+#define ROW(name, NAME, form, writes, smaller, device, file, on_device, made, ...) [PD_##NAME] = DIVISOR made,
+    PD_TYPES(ROW, )
+#undef ROW
 };
 
 /* Of the types whose scales are no fp16, or not in one place. */
@@ -51,18 +47,18 @@ static void other_scales(uint8_t *dst, enum pd_dtype dtype, float x)
 /* One weight or block of a file: random bits where all bits are numbers (-128 in Q8_0 too), scales of either sign. */
 static void random_block(struct pd_random *random, uint8_t *dst, enum pd_dtype dtype, float amplitude)
 {
+    const struct pd_dtype_info *info = &pd_dtypes[dtype];
     float x = pd_random_uniform(random) * amplitude;
-    if (dtype == PD_F32 || dtype == PD_F16 || dtype == PD_BF16) {
+    if (info->block_len == 1) {
         pd_quantize(dtype, dst, &x, 1);
         return;
     }
-    for (uint32_t i = 0; i < pd_dtypes[dtype].block_size; i++)
+    for (uint32_t i = 0; i < info->block_size; i++)
         dst[i] = i % 8 == 3 ? 0x80 : (uint8_t)(pd_random_next(random) >> 32);
-    const struct half_places *places = &half_places[dtype];
-    if (places->n == 0) other_scales(dst, dtype, x);
-    for (uint32_t i = 0; i < places->n; i++) {
-        uint16_t scale = pd_f16_from_f32((i ? 0.7f : 1.f) * x / places->divisor);
-        memcpy(dst + places->at + 2 * i, &scale, sizeof scale);
+    if (info->n_scales == 0) other_scales(dst, dtype, x);
+    for (uint32_t i = 0; i < info->n_scales; i++) {
+        uint16_t scale = pd_f16_from_f32((i ? 0.7f : 1.f) * x / divisors[dtype]);
+        memcpy(dst + info->scale_at + 2 * i, &scale, sizeof scale);
     }
 }
 

@@ -205,7 +205,7 @@ static void put_tower_head(struct pd_text_buffer *out, const struct pd_checkpoin
         const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
         if (!pd_tensor_is_unread(t->name)) continue;
         snprintf(line, sizeof line, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", offset ? "," : "", t->name,
-                 pd_dtypes[t->dtype].safetensors);
+                 pd_dtypes[t->dtype].upper);
         put_text(out, line);
         for (uint32_t k = 0; k < t->n_dims; k++) {
             snprintf(line, sizeof line, "%s%llu", k ? "," : "", (unsigned long long)t->shape[k]);
