@@ -1,4 +1,5 @@
 #include "arch/arch.h"
+#include "arch/arch_.h"
 
 #include "base/base.h"
 
@@ -13,6 +14,8 @@ struct keys {
 };
 
 enum { KEY_SIZE = 80 };
+
+#define KEY(number) pd_numbers[PD_NUMBER_##number].gguf   /* as it is read */
 
 static const char *full_key(char key[KEY_SIZE], const struct keys *k, const char *name)
 {
@@ -98,26 +101,26 @@ static void add_embedding(const struct keys *k, const struct pd_config *c)
 
 static peridot_status add_sizes(const struct keys *k, const struct pd_config *c, uint32_t vocab_size)
 {
-    add_u32(k, "vocab_size", vocab_size);
-    add_u32(k, "context_length", c->ctx_max);
-    add_u32(k, "embedding_length", c->d_model);
-    add_u32(k, "block_count", c->n_layers);
-    PD_TRY(add_layers(k, "feed_forward_length", c, offsetof(struct pd_layer, ffn_dim)));
-    PD_TRY(add_layers(k, "attention.head_count", c, offsetof(struct pd_layer, n_heads)));
-    PD_TRY(add_layers(k, "attention.head_count_kv", c, offsetof(struct pd_layer, n_kv_heads)));
-    PD_TRY(add_head_dim(k, "attention.key_length", c, offsetof(struct pd_layer, head_dim)));
+    add_u32(k, KEY(VOCAB_SIZE), vocab_size);
+    add_u32(k, KEY(CTX), c->ctx_max);
+    add_u32(k, KEY(D_MODEL), c->d_model);
+    add_u32(k, KEY(LAYERS), c->n_layers);
+    PD_TRY(add_layers(k, KEY(FFN_DIM), c, offsetof(struct pd_layer, ffn_dim)));
+    PD_TRY(add_layers(k, KEY(HEADS), c, offsetof(struct pd_layer, n_heads)));
+    PD_TRY(add_layers(k, KEY(KV_HEADS), c, offsetof(struct pd_layer, n_kv_heads)));
+    PD_TRY(add_head_dim(k, KEY(HEAD_DIM), c, offsetof(struct pd_layer, head_dim)));
     PD_TRY(add_head_dim(k, "attention.value_length", c, offsetof(struct pd_layer, head_dim)));
-    add_f32(k, "attention.layer_norm_rms_epsilon", (double)c->eps);
+    add_f32(k, KEY(EPS), (double)c->eps);
     if (c->layers[0].n_experts) {
-        add_u32(k, "expert_count", c->layers[0].n_experts);
-        add_u32(k, "expert_used_count", c->layers[0].n_experts_used);
-        add_u32(k, "expert_feed_forward_length", c->layers[0].expert_dim);
+        add_u32(k, KEY(EXPERTS), c->layers[0].n_experts);
+        add_u32(k, KEY(EXPERTS_USED), c->layers[0].n_experts_used);
+        add_u32(k, KEY(EXPERT_DIM), c->layers[0].expert_dim);
     }
     bool per_layer_inputs = pd_families[c->family].per_layer_inputs;
-    if (c->n_shared_kv || per_layer_inputs) add_u32(k, "attention.shared_kv_layers", c->n_shared_kv);
-    if (per_layer_inputs) add_u32(k, "embedding_length_per_layer_input", c->per_layer_dim);
+    if (c->n_shared_kv || per_layer_inputs) add_u32(k, KEY(SHARED_KV), c->n_shared_kv);
+    if (per_layer_inputs) add_u32(k, KEY(PER_LAYER_DIM), c->per_layer_dim);
     if (c->target_dim) {
-        add_u32(k, "embedding_length_out", c->target_dim);
+        add_u32(k, KEY(TARGET_DIM), c->target_dim);
         add_u32(k, "nextn_predict_layers", c->n_layers);   /* all of them; else llama.cpp reads none */
     }
     add_embedding(k, c);
@@ -139,7 +142,7 @@ static peridot_status add_pattern(const struct keys *k, const struct pd_config *
         usual = usual && pattern && local[i] == !pd_family_is_nth(family, pattern, i, c->n_layers);
     }
     if (!usual || family->sizes_by_window)
-        pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.sliding_window_pattern"), PD_META_BOOL,
+        pd_gguf_writer_add_array(k->writer, full_key(key, k, KEY(PATTERN)), PD_META_BOOL,
                                  c->n_layers, local);
     free(local);
     return PERIDOT_OK;
@@ -160,7 +163,7 @@ static peridot_status add_windows(const struct keys *k, const struct pd_config *
     const struct pd_family_traits *family = &pd_families[c->family];
     if (!window && !family->window_pattern && !family->gguf_no_window) return PERIDOT_OK;
     if (!family->window_pattern && !family->late_windows)
-        return add_layers(k, "attention.sliding_window", c, offsetof(struct pd_layer, window));
+        return add_layers(k, KEY(WINDOW), c, offsetof(struct pd_layer, window));
     bool differ = windows_differ(c, window), as_it_is = !c->bidirectional && !c->target_dim;   /* see arch.h */
     if (differ && !as_it_is)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layers have windows of several sizes %s, for which GGUF has no key",
@@ -168,8 +171,8 @@ static peridot_status add_windows(const struct keys *k, const struct pd_config *
     if (c->bidirectional) window = window ? 2 * (window - 1) : 0;
     if (c->target_dim && window) window--;
     if (differ)
-        PD_TRY(add_layers(k, "attention.sliding_window", c, offsetof(struct pd_layer, window)));
-    else add_u32(k, "attention.sliding_window", window);
+        PD_TRY(add_layers(k, KEY(WINDOW), c, offsetof(struct pd_layer, window)));
+    else add_u32(k, KEY(WINDOW), window);
     return add_pattern(k, c);
 }
 
@@ -197,24 +200,24 @@ static peridot_status add_ropes(const struct keys *k, const struct pd_config *c)
     char key[KEY_SIZE];
     PD_TRY(add_rotated(k, c));
     PD_TRY(add_head_dim(k, "rope.dimension_count", c, offsetof(struct pd_layer, n_rotated)));
-    add_f32(k, "rope.freq_base", global->base);
-    if (pd_families[c->family].local_rope) add_f32(k, "rope.freq_base_swa", c->ropes[PD_ROPE_LOCAL].base);
+    add_f32(k, KEY(ROPE_BASE), global->base);
+    if (pd_families[c->family].local_rope) add_f32(k, KEY(ROPE_BASE_LOCAL), c->ropes[PD_ROPE_LOCAL].base);
     bool yarn = global->beta_fast != 0 && global->exact_ramp == 0;
     bool divides = yarn || (global->beta_fast == 0 && global->divisor != 1);
     const char *type = global->is_long ? "longrope" : yarn ? "yarn" : divides ? "linear" : NULL;
     if (type) pd_gguf_writer_add_string(k->writer, full_key(key, k, "rope.scaling.type"), type);
-    if (divides) add_f32(k, "rope.scaling.factor", global->divisor);
-    if (c->query_growth != 0) add_f32(k, "attention.temperature_scale", c->query_growth);
+    if (divides) add_f32(k, KEY(ROPE_FACTOR), global->divisor);
+    if (c->query_growth != 0) add_f32(k, KEY(QUERY_GROWTH), c->query_growth);
     if (yarn || global->is_long || c->query_growth != 0)
-        add_u32(k, "rope.scaling.original_context_length", (uint32_t)global->old_ctx);
+        add_u32(k, KEY(OLD_CTX), (uint32_t)global->old_ctx);
     if (yarn) {
-        add_f32(k, "rope.scaling.yarn_beta_fast", global->beta_fast);
-        add_f32(k, "rope.scaling.yarn_beta_slow", global->beta_slow);
-        if (global->yarn_weight != 0) add_f32(k, "rope.scaling.yarn_log_multiplier", global->yarn_weight);
+        add_f32(k, KEY(BETA_FAST), global->beta_fast);
+        add_f32(k, KEY(BETA_SLOW), global->beta_slow);
+        if (global->yarn_weight != 0) add_f32(k, KEY(MSCALE_ALL_DIM), global->yarn_weight);
     }
     /* by which readers multiply what they take from the divisor */
     float attn_factor = (float)(global->attn_factor / (yarn ? pd_rope_yarn_factor(global) : 1));
-    if (attn_factor != 1) add_f32(k, "rope.scaling.attn_factor", (double)attn_factor);
+    if (attn_factor != 1) add_f32(k, KEY(ATTN_FACTOR), (double)attn_factor);
     return PERIDOT_OK;
 }
 
@@ -224,15 +227,15 @@ static peridot_status add_attention(const struct keys *k, const struct pd_config
 {
     const struct pd_family_traits *family = &pd_families[c->family];
     if (c->attn_softcap != 0 || family->attn_softcap != 0)
-        add_f32(k, "attn_logit_softcapping", (double)c->attn_softcap);
+        add_f32(k, KEY(ATTN_SOFTCAP), (double)c->attn_softcap);
     if (c->final_softcap != 0 || family->final_softcap != 0)
-        add_f32(k, "final_logit_softcapping", (double)c->final_softcap);
+        add_f32(k, KEY(FINAL_SOFTCAP), (double)c->final_softcap);
     if (family->multipliers) {
-        add_f32(k, "embedding_scale", (double)c->embed_scale);
-        add_f32(k, "residual_scale", (double)c->residual_scale);
-        add_f32(k, "logit_scale", 1 / (double)c->logit_scale);
+        add_f32(k, KEY(EMBED_SCALE), (double)c->embed_scale);
+        add_f32(k, KEY(RESIDUAL_SCALE), (double)c->residual_scale);
+        add_f32(k, KEY(LOGIT_DIVISOR), 1 / (double)c->logit_scale);
     }
-    if (family->logit_scale != 0) add_f32(k, "logit_scale", (double)c->logit_scale);
+    if (family->logit_scale != 0) add_f32(k, KEY(LOGIT_SCALE), (double)c->logit_scale);
     if (c->post_eps != (float)family->post_eps)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "post norms have an eps of %g, for which GGUF has no key",
                        (double)c->post_eps);
@@ -244,7 +247,7 @@ static peridot_status add_attention(const struct keys *k, const struct pd_config
         if (c->layers[i].query_scale != scale)
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
                            "layers have query scales of their own, for which GGUF has no key");
-    if (!usual) add_f32(k, "attention.scale", (double)scale);
+    if (!usual) add_f32(k, KEY(QUERY_SCALE), (double)scale);
     return PERIDOT_OK;
 }
 
