@@ -424,11 +424,15 @@ struct pd_tags;
 peridot_status pd_schema_compile(struct pd_rules *out, const char *schema, size_t size);
 /* With a budget of its own. */
 peridot_status pd_schema_compile_within(struct pd_rules *out, uint64_t max_work, const char *schema, size_t size);
-/* The arguments of a tool call: an object, without white space around it; in one of the dialects where there is a
- * delimiter, or they are keywords or tags. `work` is charged. */
-peridot_status pd_schema_compile_arguments(struct pd_rules *out, struct pd_work *work, const char *delimiter,
-                                           bool keywords, const struct pd_tags *tags, const char *schema,
-                                           size_t size);
+/* How the arguments of a tool call are written: in JSON, or where one of these is there, in one of the dialects. */
+struct pd_argument_form {
+    const char *delimiter;
+    bool keywords;
+    const struct pd_tags *tags;
+};
+/* The arguments of a tool call: an object, without white space around it. `work` is charged. */
+peridot_status pd_schema_compile_arguments(struct pd_rules *out, struct pd_work *work,
+                                           const struct pd_argument_form *form, const char *schema, size_t size);
 
 /* ---- tags ---- */
 

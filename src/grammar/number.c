@@ -132,14 +132,18 @@ static bool tie_digit(struct tied *tied, char digit, char min, char max)
     return true;
 }
 
-/* Digits from..'9', each to the state that `follow` has after it. */
-typedef uint32_t follow_digit(struct digits *d, uint32_t n, uint32_t left, uint32_t rest);
+/* Where digits are, with no limit to heed: n of them in all before the point, or 0 behind it; `left` to come after the
+ * one that is written; what remains of those before it. `follow` is the state after it. */
+struct place {
+    uint32_t n, left, rest;
+    uint32_t (*follow)(struct digits *d, uint32_t n, uint32_t left, uint32_t rest);
+};
 
-static void write_digits(struct digits *d, uint32_t state, char low, uint32_t n, uint32_t left, uint32_t rest,
-                         follow_digit *follow)
+/* Digits low..'9'. */
+static void write_digits(struct digits *d, uint32_t state, char low, struct place p)
 {
     for (char high; low <= '9'; low = (char)(high + 1)) {
-        uint32_t to = follow(d, n, left, next_rest(d, rest, low));
+        uint32_t to = p.follow(d, p.n, p.left, next_rest(d, p.rest, low));
         high = modulus(d) == 1 ? '9' : low;
         pd_nfa_bytes(d->r, state, (uint8_t)low, (uint8_t)high, to);
     }
@@ -152,14 +156,14 @@ static uint32_t after_place(struct digits *d, uint32_t n, uint32_t left, uint32_
     if (d->places[at] || !pd_rules_work(d->r, 1)) return d->places[at];
     uint32_t state = d->places[at] = pd_nfa_state(d->r);
     if (divides(d, rest, left)) pd_nfa_skip(d->r, state, d->to);
-    if (left) write_digits(d, state, '0', n, left - 1, rest, after_place);
+    if (left) write_digits(d, state, '0', (struct place){n, left - 1, rest, after_place});
     return state;
 }
 
 /* From a state after `at` places and the point: `left` more at most. */
 static void write_places(struct digits *d, uint32_t from, struct tied tied, size_t at, uint32_t left, uint32_t rest)
 {
-    if (!tied.min && !tied.max) write_digits(d, from, '0', 0, left - 1, rest, after_place);
+    if (!tied.min && !tied.max) write_digits(d, from, '0', (struct place){0, left - 1, rest, after_place});
     for (char digit = '0'; (tied.min || tied.max) && digit <= '9' && pd_rules_work(d->r, 1); digit++) {
         struct tied next = tied;
         const char *min = places_from(d->min, at), *max = places_from(d->max, at);
@@ -191,7 +195,7 @@ static uint32_t after_digit(struct digits *d, uint32_t n, uint32_t left, uint32_
     size_t at = ((d->multiple.of ? 0 : n) * (size_t)(d->n + 1) + left) * modulus(d) + rest;
     if (d->wholes[at] || !pd_rules_work(d->r, 1)) return d->wholes[at];
     uint32_t state = d->wholes[at] = pd_nfa_state(d->r);
-    if (left) write_digits(d, state, '0', n, left - 1, rest, after_digit);
+    if (left) write_digits(d, state, '0', (struct place){n, left - 1, rest, after_digit});
     else end_whole(d, state, (struct tied){false, false}, n, rest);
     return state;
 }
@@ -218,7 +222,7 @@ static void write_whole(struct digits *d, uint32_t from, uint32_t n)
              n_max = d->max->given ? (uint32_t)strlen(d->max->whole) : UINT32_MAX;
     if (n < n_min || n > n_max) return;
     if (n == n_min || n == n_max) write_tied(d, from, (struct tied){n == n_min, n == n_max}, n, 0, 0);
-    else write_digits(d, from, n > 1 ? '1' : '0', n, n - 1, 0, after_digit);
+    else write_digits(d, from, n > 1 ? '1' : '0', (struct place){n, n - 1, 0, after_digit});
 }
 
 /* Numbers without a sign. */

@@ -271,11 +271,11 @@ peridot_status pd_schema_compile(struct pd_rules *out, const char *schema, size_
     return pd_schema_compile_within(out, PD_MAX_WORK, schema, size);
 }
 
-peridot_status pd_schema_compile_arguments(struct pd_rules *out, struct pd_work *work, const char *delimiter,
-                                           bool keywords, const struct pd_tags *tags, const char *schema,
-                                           size_t size)
+peridot_status pd_schema_compile_arguments(struct pd_rules *out, struct pd_work *work,
+                                           const struct pd_argument_form *form, const char *schema, size_t size)
 {
-    struct pd_compiler c = {.r = out, .arguments = true, .keywords = keywords, .tags = tags, .delimiter = delimiter};
+    struct pd_compiler c = {.r = out, .arguments = true, .keywords = form->keywords, .tags = form->tags,
+        .delimiter = form->delimiter};
     *out = (struct pd_rules){.work = *work};
     peridot_status status = compile_schema(&c, schema, size);
     *work = out->work;

@@ -261,21 +261,22 @@ void pd_op_experts(struct pd_recorder *r, struct pd_rows y, const struct pd_line
 }
 
 /* In one dispatch where it is by matvec, of one token or several. */
-void pd_op_experts_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
-                         const struct pd_routes *e, uint32_t activation, struct pd_rows both)
+void pd_op_experts_gated(struct pd_recorder *r, const struct pd_linear *linear, const struct pd_gated *g,
+                         const struct pd_routes *e)
 {
     uint32_t n = linear->w.n_rows / linear->n_experts / 2;
     uint64_t up = address_of_row(linear->w.slices, n);
     if (!up || experts_variant(r, linear, e) != PD_VARIANT_MATMUL_MATVEC) {
-        pd_op_experts(r, both, linear, x, e, e->n_used);
-        pd_op_glu(r, y, both, pd_rows_at(both, 0, n), n, e->n_tokens * e->n_used, activation);
+        const struct pd_glu glu = pd_glu_of_halves(g->y, g->both, n, g->activation);
+        pd_op_experts(r, g->both, linear, g->x, e, e->n_used);
+        pd_op_glu(r, &glu, e->n_tokens * e->n_used);
         return;
     }
-    const struct pd_product p = experts_product(y, linear, x, e, e->n_used);
+    const struct pd_product p = experts_product(g->y, linear, g->x, e, e->n_used);
     struct pd_matvec_push push = matvec_push(&p.push);
     push.n_rows = n;
     push.w_up = up;
-    matvec(r, p.slice, &push, (struct matvec_mode){.glu = activation}, p.n_slots);
+    matvec(r, p.slice, &push, (struct matvec_mode){.glu = g->activation}, p.n_slots);
     end_experts(r, linear, e);
 }
 
@@ -340,7 +341,8 @@ void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struc
     uint64_t up = second_half(w);
     if (!up) {
         pd_op_fused_norm_linear(r, both, linear, in);
-        pd_op_glu(r, y, both, pd_rows_at(both, 0, w->n_rows / 2), w->n_rows / 2, 1, activation);
+        const struct pd_glu glu = pd_glu_of_halves(y, both, w->n_rows / 2, activation);
+        pd_op_glu(r, &glu, 1);
         return;
     }
     struct pd_matvec_push push = fused_norm_push(in, y.address, w->slices, w->n_rows / 2);
@@ -352,14 +354,18 @@ void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struc
     barrier(r);
 }
 
-void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows gate, struct pd_rows up, uint32_t n,
-               uint32_t n_tokens, uint32_t activation)
+struct pd_glu pd_glu_of_halves(struct pd_rows y, struct pd_rows both, uint32_t n, uint32_t activation)
 {
-    uint32_t spec[] = {64, activation, false};
-    struct pd_glu_push push = {.gate = gate.address, .up = up.address, .y = y.address, .n = n,
-        .gate_stride = gate.stride, .up_stride = up.stride, .y_stride = y.stride};
-    dispatch(r, kernel(r, PD_KERNEL_glu, spec, up.address ? 2 : 3), &push, (uint32_t)pd_div_up(n, spec[0]), n_tokens,
-             1);
+    return (struct pd_glu){y, both, pd_rows_at(both, 0, n), n, activation};
+}
+
+void pd_op_glu(struct pd_recorder *r, const struct pd_glu *g, uint32_t n_tokens)
+{
+    uint32_t spec[] = {64, g->activation, false};
+    struct pd_glu_push push = {.gate = g->gate.address, .up = g->up.address, .y = g->y.address, .n = g->n,
+        .gate_stride = g->gate.stride, .up_stride = g->up.stride, .y_stride = g->y.stride};
+    dispatch(r, kernel(r, PD_KERNEL_glu, spec, g->up.address ? 2 : 3), &push, (uint32_t)pd_div_up(g->n, spec[0]),
+             n_tokens, 1);
     barrier(r);
 }
 
@@ -392,13 +398,12 @@ void pd_op_squares(struct pd_recorder *r, uint64_t sums, struct pd_rows x, uint3
     barrier(r);
 }
 
-void pd_op_clamp(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_rows, float low,
-                 float high)
+void pd_op_clamp(struct pd_recorder *r, const struct pd_clamp *c, uint32_t n_rows)
 {
     uint32_t spec[] = {64};
-    struct pd_clamp_push push = {.x = x.address, .y = y.address, .n = n, .x_stride = x.stride, .y_stride = y.stride,
-        .low = low, .high = high};
-    dispatch(r, kernel(r, PD_KERNEL_clamp, spec, 1), &push, (uint32_t)pd_div_up(n, spec[0]), n_rows, 1);
+    struct pd_clamp_push push = {.x = c->x.address, .y = c->y.address, .n = c->n, .x_stride = c->x.stride,
+        .y_stride = c->y.stride, .low = c->low, .high = c->high};
+    dispatch(r, kernel(r, PD_KERNEL_clamp, spec, 1), &push, (uint32_t)pd_div_up(c->n, spec[0]), n_rows, 1);
     barrier(r);
 }
 

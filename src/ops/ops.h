@@ -265,8 +265,12 @@ void pd_op_experts(struct pd_recorder *r, struct pd_rows y, const struct pd_line
                    const struct pd_routes *routes, uint32_t x_share);
 /* y[pair] = act(gate(x[token])) * up(x[token]), the halves of the rows of the pair's expert; `both` ([pairs][2 n]) is
  * used where they are not computed in one dispatch. */
-void pd_op_experts_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
-                         const struct pd_routes *routes, uint32_t activation, struct pd_rows both);
+struct pd_gated {
+    struct pd_rows y, x, both;
+    uint32_t activation;
+};
+void pd_op_experts_gated(struct pd_recorder *r, const struct pd_linear *linear, const struct pd_gated *gated,
+                         const struct pd_routes *routes);
 /* y[m] = the sum of a token's pairs x, weighted: n columns. */
 void pd_op_combine(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, const struct pd_routes *routes,
                    uint32_t n);
@@ -366,13 +370,22 @@ void pd_op_pool(struct pd_recorder *r, const struct pd_pool *pool, uint32_t n_ro
 /* sums[i] += the sum of x[m][i]^2: n columns of n_rows */
 void pd_op_squares(struct pd_recorder *r, uint64_t sums, struct pd_rows x, uint32_t n, uint32_t n_rows);
 /* y = clamp(x, low, high), n columns; x and y may be the same */
-void pd_op_clamp(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_rows, float low,
-                 float high);
+struct pd_clamp {
+    struct pd_rows x, y;
+    uint32_t n;
+    float low, high;
+};
+void pd_op_clamp(struct pd_recorder *r, const struct pd_clamp *clamp, uint32_t n_rows);
 
 /* y[m][i] = act(gate[m][i]) * up[m][i] for i < n, act being PD_GELU, PD_SILU or PD_SIGMOID; up may be y, or has no
  * address: act(gate[m][i]) */
-void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows gate, struct pd_rows up, uint32_t n,
-               uint32_t n_tokens, uint32_t activation);
+struct pd_glu {
+    struct pd_rows y, gate, up;
+    uint32_t n, activation;
+};
+void pd_op_glu(struct pd_recorder *r, const struct pd_glu *glu, uint32_t n_tokens);
+/* Of a matrix's rows: gates in the first half, what they gate in the other. */
+struct pd_glu pd_glu_of_halves(struct pd_rows y, struct pd_rows both, uint32_t n, uint32_t activation);
 
 /* The PD_TOPK best of the first n logits of each row, sorted. */
 struct pd_topk {

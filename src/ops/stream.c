@@ -89,6 +89,6 @@ void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd
         return;
     }
     pd_op_linear(r, both, linear, rows_to_read(r, s), s->n_rows);
-    uint32_t n = linear->w.n_rows / 2;
-    pd_op_glu(r, y, both, pd_rows_at(both, 0, n), n, s->n_rows, activation);
+    const struct pd_glu glu = pd_glu_of_halves(y, both, linear->w.n_rows / 2, activation);
+    pd_op_glu(r, &glu, s->n_rows);
 }

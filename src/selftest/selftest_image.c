@@ -108,8 +108,9 @@ void pd_try_clamp(struct pd_trial *t, uint32_t type)
         pd_trial_begin(t, "clamp of %u to %g .. %g", n, (double)cases[k].low, (double)cases[k].high);
         float *x = pd_trial_random(t, (size_t)N_ROWS * n, 4);
         struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, N_ROWS, n), *y_rows = pd_trial_rows(t, NULL, N_ROWS, n);
-        pd_op_clamp(&t->r, pd_trial_rows_of(y_rows), pd_trial_rows_of(x_rows), n, N_ROWS, cases[k].low,
-                    cases[k].high);
+        const struct pd_clamp clamp = {pd_trial_rows_of(x_rows), pd_trial_rows_of(y_rows), n, cases[k].low,
+            cases[k].high};
+        pd_op_clamp(&t->r, &clamp, N_ROWS);
         pd_trial_run(t);
         for (uint32_t i = 0; i < N_ROWS * n; i++) x[i] = fmaxf(cases[k].low, fminf(x[i], cases[k].high));
         pd_trial_check_rows(t, y_rows, x, NULL, 0);

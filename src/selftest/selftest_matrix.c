@@ -171,9 +171,13 @@ static float *block_largest(struct pd_trial *t, const float *x, size_t n)
 
 static bool takes_dot(const struct pd_trial *t) { return t->variants.of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_DOT; }
 
+struct expected {
+    float *y, *magnitudes;     /* of each element: what it is, and what its error is relative to */
+};
+
 /* The rows of y that slices of plain numbers give, which read x itself, by other kernels: magnitudes are as much larger
  * where those round to fp16. */
-static void put_plain_rows(struct pd_trial *t, float *y, float *magnitudes, const struct matrix *m, const float *x,
+static void put_plain_rows(struct pd_trial *t, const struct expected *e, const struct matrix *m, const float *x,
                            uint32_t n_tokens, float softcap)
 {
     uint32_t n_rows = m->m.n_rows;
@@ -185,8 +189,8 @@ static void put_plain_rows(struct pd_trial *t, float *y, float *magnitudes, cons
         bool fp16 = is_fp16(pd_variant_for_type(variant, (uint32_t)s->dtype));
         for (uint32_t i = 0; !is_quantised(s->dtype) && i < n_tokens * s->n_rows; i++) {
             size_t at = (size_t)(i / s->n_rows) * n_rows + s->first_row + i % s->n_rows;
-            y[at] = plain[at];
-            if (fp16) magnitudes[at] *= (float)(FP16_TOLERANCE / FP32_TOLERANCE);
+            e->y[at] = plain[at];
+            if (fp16) e->magnitudes[at] *= (float)(FP16_TOLERANCE / FP32_TOLERANCE);
         }
     }
 }
@@ -243,7 +247,7 @@ static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n
     pd_reference_matmul(y, &reference, seen, n_tokens, softcap);
     bool rounds = takes_dot(t) && n_tokens == 1;
     float *magnitudes = dot_magnitudes(t, &m, rounds ? block_largest(t, x, n_cols) : seen, n_tokens, softcap);
-    if (is_q16) put_plain_rows(t, y, magnitudes, &m, x, n_tokens, softcap);
+    if (is_q16) put_plain_rows(t, &(struct expected){y, magnitudes}, &m, x, n_tokens, softcap);
     pd_trial_check_rows(t, y_rows, y, magnitudes, is_fp16(variant) ? FP16_TOLERANCE
                         : rounds ? Q16_TOLERANCE + FP32_TOLERANCE : FP32_TOLERANCE);
     pd_trial_end(t);
@@ -321,7 +325,7 @@ struct experts {
 };
 
 /* What a row of x gives in the matrix w of one expert. */
-static void expect_expert(struct pd_trial *t, const struct experts *c, float *y, float *magnitudes, const float *w,
+static void expect_expert(struct pd_trial *t, const struct experts *c, const struct expected *e, const float *w,
                           const float *x, bool rounds)
 {
     struct matrix own = {.m = {.n_rows = c->n_rows, .n_cols = c->n_cols}, .w = (float *)w};
@@ -330,10 +334,10 @@ static void expect_expert(struct pd_trial *t, const struct experts *c, float *y,
     float *sums = pd_trial_floats(t, c->n_rows);
     const float *largest = dot_magnitudes(t, &own, rounds ? block_largest(t, x, c->n_cols) : x, 1, 0);
     pd_reference_matmul(sums, &reference, x, 1, 0);
-    if (c->glu) pd_reference_glu(y, sums, n, 1, (uint32_t)c->glu);
-    else memcpy(y, sums, n * sizeof *y);
+    if (c->glu) pd_reference_glu(e->y, sums, n, 1, (uint32_t)c->glu);
+    else memcpy(e->y, sums, n * sizeof *sums);
     /* |act'| stays below 1.2 */
-    for (uint32_t i = 0; i < n; i++) magnitudes[i] = c->glu ? largest[i] * largest[n + i] * 1.2f : largest[i];
+    for (uint32_t i = 0; i < n; i++) e->magnitudes[i] = c->glu ? largest[i] * largest[n + i] * 1.2f : largest[i];
 }
 
 static void record_experts(struct pd_trial *t, const struct experts *c, const struct pd_routes *e, struct matrix *m,
@@ -348,7 +352,8 @@ static void record_experts(struct pd_trial *t, const struct experts *c, const st
     struct pd_trial_buffer *both = pd_trial_rows(t, NULL, e->n_tokens * e->n_used, c->n_rows);
     uint32_t row_interleave = m->slices[0].row_interleave;
     both->written = row_interleave > 1 && c->n_rows / 2 % row_interleave != 0;   /* the halves share a group of rows */
-    pd_op_experts_gated(&t->r, y, &linear, x, e, (uint32_t)c->glu, pd_trial_rows_of(both));
+    const struct pd_gated gated = {y, x, pd_trial_rows_of(both), (uint32_t)c->glu};
+    pd_op_experts_gated(&t->r, &linear, &gated, e);
 }
 
 static void try_experts(struct pd_trial *t, const struct experts *c)
@@ -381,9 +386,9 @@ static void try_experts(struct pd_trial *t, const struct experts *c)
     for (uint32_t s = 0; s < n_slots; s++)
         for (uint32_t i = 0; i < slots[4 * s + 1]; i++) {
             uint32_t pair = slots[slots[4 * s + 2] + i];
-            expect_expert(t, c, y + (size_t)pair * n_out, magnitudes + (size_t)pair * n_out,
-                          m.w + (size_t)slots[4 * s] * c->n_rows * n_cols, x + (size_t)(pair / x_share) * n_cols,
-                          rounds);
+            const struct expected expected = {y + (size_t)pair * n_out, magnitudes + (size_t)pair * n_out};
+            expect_expert(t, c, &expected, m.w + (size_t)slots[4 * s] * c->n_rows * n_cols,
+                          x + (size_t)(pair / x_share) * n_cols, rounds);
         }
     pd_trial_check_rows(t, y_rows, y, magnitudes, is_fp16(variant) ? FP16_TOLERANCE
                         : (rounds ? (c->glu ? 2 : 1) * Q16_TOLERANCE : 0) + (c->glu ? 5e-6 : 1e-6));

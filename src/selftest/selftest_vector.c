@@ -67,7 +67,7 @@ static void try_glu(struct pd_trial *t, uint32_t n, uint32_t n_tokens, uint32_t 
         *y_rows = pd_trial_rows(t, NULL, n_tokens, n);
     struct pd_rows gate = pd_trial_rows_of(x_rows), up = pd_rows_at(gate, 0, n);
     if (!gated) up.address = 0;
-    pd_op_glu(&t->r, pd_trial_rows_of(y_rows), gate, up, n, n_tokens, activation);
+    pd_op_glu(&t->r, &(struct pd_glu){pd_trial_rows_of(y_rows), gate, up, n, activation}, n_tokens);
     pd_trial_run(t);
     for (size_t i = 0; !gated && i < (size_t)n_tokens * n; i++) x[i / n * 2 * n + n + i % n] = 1;
     pd_reference_glu(y, x, n, n_tokens, activation);

@@ -123,7 +123,7 @@ static void gate_attention(const struct pd_forward_args *p, uint32_t i)
     uint32_t n = pd_layer_q_dim(&p->config->layers[i]);
     const struct pd_rows att = p->scratch->att,
                          gate = pd_rows_at(p->scratch->qkv, 0, pd_layer_qkv_dim(p->config, i) - n);
-    pd_op_glu(p->recorder, att, gate, att, n, p->n_tokens, PD_SIGMOID);
+    pd_op_glu(p->recorder, &(struct pd_glu){att, gate, att, n, PD_SIGMOID}, p->n_tokens);
 }
 
 /* All q heads are normed as one vector, and all k heads. */
@@ -165,8 +165,9 @@ static void add_experts(const struct pd_forward_args *p, const struct pd_residua
 
     norm.w = w->norms[PD_ROLE_EXPERTS_NORM];
     pd_op_rmsnorm(r, &norm, n);
-    pd_op_experts_gated(r, s->expert_act, &w->linears[PD_MATRIX_EXPERTS_GATE_UP], s->expert_x, &routes,
-                        layer->activation, s->expert_both);                    /* [n n_experts_used][expert_dim] */
+    const struct pd_gated gated = {s->expert_act, s->expert_x, s->expert_both, layer->activation};
+    /* [n n_experts_used][expert_dim] */
+    pd_op_experts_gated(r, &w->linears[PD_MATRIX_EXPERTS_GATE_UP], &gated, &routes);
     pd_op_experts(r, s->expert_out, &w->linears[PD_MATRIX_EXPERTS_DOWN], s->expert_act, &routes, 1);
     pd_op_combine(r, s->experts, s->expert_out, &routes, x->n);                       /* [n][d_model] */
 
@@ -185,11 +186,12 @@ static void add_per_layer_input(const struct pd_forward_args *p, struct pd_resid
     const struct pd_scratch *s = p->scratch;
     struct pd_recorder *r = p->recorder;
     uint32_t n = p->n_tokens, dim = p->config->per_layer_dim;
-    const struct pd_rows inputs = pd_rows_at(s->per_layer, 0, i * dim);
+    const struct pd_glu glu = {s->per_layer_act, s->per_layer_gate, pd_rows_at(s->per_layer, 0, i * dim), dim,
+        p->config->layers[i].activation};
 
     pd_op_stream_add(r, x);
     pd_op_linear(r, s->per_layer_gate, &w->linears[PD_MATRIX_PER_LAYER_GATE], x->x, n);     /* [n][per_layer_dim] */
-    pd_op_glu(r, s->per_layer_act, s->per_layer_gate, inputs, dim, n, p->config->layers[i].activation);
+    pd_op_glu(r, &glu, n);
     pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_PER_LAYER_PROJ], s->per_layer_act, n);   /* [n][d_model] */
     pd_residual_add(x, s->branch, w->norms[PD_ROLE_POST_PER_LAYER_NORM], w->output_scale);
 }

@@ -9,17 +9,23 @@ peridot_kv_type pd_tower_kv_type(const struct pd_variants *variants)
     return variants->of[PD_VARIED_ATTENTION] == PD_VARIANT_ATTENTION_HALF ? PERIDOT_KV_F16 : PERIDOT_KV_F32;
 }
 
-/* y = norm(x) of n rows: by mean and variance where there is a bias, else by the root of the mean square. */
-static void norm(const struct pd_tower_pass *p, struct pd_rows y, struct pd_rows x, struct pd_tower_norm w, float eps,
-                 uint32_t width, uint32_t n)
+/* By mean and variance where there is a bias, else by the root of the mean square. */
+static void norm_rows(const struct pd_tower_pass *p, const struct pd_layernorm *norm, uint32_t n)
 {
-    if (!w.b) {
-        const struct pd_norm rms = {.x = x, .normed = y, .w = w.w, .n = width, .eps = eps, .x_scale = 1};
-        pd_op_rmsnorm(p->recorder, &rms, n);
+    if (norm->b) {
+        pd_op_layernorm(p->recorder, norm, n);
         return;
     }
-    const struct pd_layernorm layer = {.x = x, .y = y, .w = w.w, .b = w.b, .n = width, .eps = eps};
-    pd_op_layernorm(p->recorder, &layer, n);
+    const struct pd_norm rms = {.x = norm->x, .normed = norm->y, .w = norm->w, .n = norm->n, .eps = norm->eps,
+        .x_scale = 1};
+    pd_op_rmsnorm(p->recorder, &rms, n);
+}
+
+/* y = norm(x) of n rows of the tower's width. */
+static void norm(const struct pd_tower_pass *p, struct pd_rows y, struct pd_rows x, struct pd_tower_norm w, uint32_t n)
+{
+    const struct pd_tower_config *c = p->config;
+    norm_rows(p, &(struct pd_layernorm){.x = x, .y = y, .w = w.w, .b = w.b, .n = c->d_model, .eps = c->eps}, n);
 }
 
 /* x += branch, or its norm where w has one */
@@ -38,9 +44,11 @@ static void multiply(const struct pd_tower_pass *p, struct pd_rows y, const stru
 {
     const struct pd_matrix *w = &linear->linear.w;
     bool clamps = p->config->clamps;
-    if (clamps) pd_op_clamp(p->recorder, clamped, x, w->n_cols, n, linear->input_min, linear->input_max);
+    const struct pd_clamp in = {x, clamped, w->n_cols, linear->input_min, linear->input_max},
+        out = {y, y, w->n_rows, linear->output_min, linear->output_max};
+    if (clamps) pd_op_clamp(p->recorder, &in, n);
     pd_op_linear(p->recorder, y, &linear->linear, clamps ? clamped : x, n);
-    if (clamps) pd_op_clamp(p->recorder, y, y, w->n_rows, n, linear->output_min, linear->output_max);
+    if (clamps) pd_op_clamp(p->recorder, &out, n);
 }
 
 static void attend(const struct pd_tower_pass *p, const struct pd_tower_block *b)
@@ -55,7 +63,7 @@ static void attend(const struct pd_tower_pass *p, const struct pd_tower_block *b
             .k_norm = b->norms[PD_TOWER_K_NORM].w, .v_norm = !is_siglip},
         .kv = s->kv, .qkv = s->qkv, .y = s->att, .places = s->places, .angles = s->angles,
         .n_tokens = p->n, .n_keys = p->n};
-    norm(p, s->normed, s->x, b->norms[PD_TOWER_ATTN_NORM], c->eps, c->d_model, p->n);
+    norm(p, s->normed, s->x, b->norms[PD_TOWER_ATTN_NORM], p->n);
     for (uint32_t i = 0; i < 3; i++)
         multiply(p, pd_rows_at(s->qkv, 0, i * q_dim), &b->linears[PD_TOWER_Q + i], s->normed, s->clamped, p->n);
     pd_op_rope(p->recorder, &a);
@@ -71,10 +79,11 @@ static void feed_forward(const struct pd_tower_pass *p, const struct pd_tower_bl
     const struct pd_tower_config *c = p->config;
     struct pd_rows x = pd_rows_at(s->x, first, 0), none = {0};
     bool gated = b->linears[PD_TOWER_GATE].linear.w.n_rows != 0;
-    norm(p, s->normed, x, b->norms[PD_TOWER_FFN_NORM], c->eps, c->d_model, n);
+    norm(p, s->normed, x, b->norms[PD_TOWER_FFN_NORM], n);
     if (gated) multiply(p, s->gate, &b->linears[PD_TOWER_GATE], s->normed, s->clamped, n);
     multiply(p, s->up, &b->linears[PD_TOWER_UP], s->normed, s->clamped, n);
-    pd_op_glu(p->recorder, s->up, gated ? s->gate : s->up, gated ? s->up : none, c->ffn_dim, n, PD_GELU);
+    const struct pd_glu glu = {s->up, gated ? s->gate : s->up, gated ? s->up : none, c->ffn_dim, PD_GELU};
+    pd_op_glu(p->recorder, &glu, n);
     multiply(p, s->branch, &b->linears[PD_TOWER_DOWN], s->up, s->up, n);
     add(p, x, s->branch, b->norms[PD_TOWER_POST_FFN_NORM], n);
 }
@@ -102,7 +111,7 @@ static void pool(const struct pd_tower_pass *p)
     const struct pd_tower_config *c = p->config;
     const struct pd_tower_block *once = &p->weights->once;
     bool is_siglip = c->kind == PD_TOWER_SIGLIP;
-    if (is_siglip) norm(p, s->normed, s->x, once->norms[PD_TOWER_POST_NORM], c->eps, c->d_model, p->n);
+    if (is_siglip) norm(p, s->normed, s->x, once->norms[PD_TOWER_POST_NORM], p->n);
     const struct pd_pool pool = {.x = is_siglip ? s->normed : s->x, .y = s->branch, .n = c->d_model,
         .bias = once->norms[PD_TOWER_STD_BIAS].w, .w = once->norms[PD_TOWER_STD_SCALE].w, .width = p->n_columns,
         .side = c->pool, .scale = is_siglip ? 1 : (float)sqrt(c->d_model)};
@@ -116,12 +125,19 @@ static void project_patches(const struct pd_tower_pass *p)
     const struct pd_tower_config *c = p->config;
     const struct pd_tower_block *once = &p->weights->once;
     const struct pd_tower_norm none = {0};
-    const float eps = 1e-5f;   /* torch's: no file says it */
-    norm(p, s->normed, s->patches, once->norms[PD_TOWER_PATCH_NORM], eps, pd_tower_patch_dim(c), p->n);
+    const struct pd_tower_norm *w = once->norms;
+    struct pd_layernorm norm = {.x = s->patches, .y = s->normed, .w = w[PD_TOWER_PATCH_NORM].w,
+        .b = w[PD_TOWER_PATCH_NORM].b, .n = pd_tower_patch_dim(c), .eps = 1e-5f};   /* torch's: no file says it */
+    norm_rows(p, &norm, p->n);
     pd_op_linear(p->recorder, s->x, &once->linears[PD_TOWER_PATCH].linear, s->normed, p->n);
-    norm(p, s->x, s->x, once->norms[PD_TOWER_DENSE_NORM], eps, c->d_model, p->n);
+    norm = (struct pd_layernorm){.x = s->x, .y = s->x, .w = w[PD_TOWER_DENSE_NORM].w, .b = w[PD_TOWER_DENSE_NORM].b,
+        .n = c->d_model, .eps = norm.eps};
+    norm_rows(p, &norm, p->n);
     add(p, s->x, s->positions, none, p->n);
-    norm(p, s->branch, s->x, once->norms[PD_TOWER_POSITION_NORM], eps, c->d_model, p->n);
+    norm.y = s->branch;
+    norm.w = w[PD_TOWER_POSITION_NORM].w;
+    norm.b = w[PD_TOWER_POSITION_NORM].b;
+    norm_rows(p, &norm, p->n);
 }
 
 /* branch becomes rows of the text model */
@@ -132,7 +148,7 @@ static void project(const struct pd_tower_pass *p)
     struct pd_tower_norm w = p->weights->once.norms[PD_TOWER_ROW_NORM];
     uint32_t n = p->n / c->pool / c->pool;
     if (!w.w) w.w = p->weights->ones;
-    norm(p, s->x, s->branch, w, c->eps, c->d_model, n);
+    norm(p, s->x, s->branch, w, n);
     pd_op_linear(p->recorder, s->out, &p->weights->once.linears[PD_TOWER_PROJ].linear, s->x, n);
 }
 

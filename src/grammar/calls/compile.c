@@ -221,9 +221,8 @@ static peridot_status compile_arguments(struct reply *reply, struct tool_rule *t
     char *schema = tool->tool.parameters ? pd_tool_schema(&size, tool->tool.parameters, looseness) : NULL;
     if (tool->tool.parameters && !schema) return pd_fail_alloc(size, "a schema");
     const struct pd_call_format *f = reply->c->format;
-    const char *delimiter = pd_call_delimiter(f, reply->c->marks);
-    peridot_status status = pd_schema_compile_arguments(&rules, &reply->r->work, delimiter, f->keywords, f->tags,
-                                                        schema ? schema : "true", size);
+    const struct pd_argument_form form = {pd_call_delimiter(f, reply->c->marks), f->keywords, f->tags};
+    peridot_status status = pd_schema_compile_arguments(&rules, &reply->r->work, &form, schema ? schema : "true", size);
     if (status == PERIDOT_OK && reply->c->loosened && !tool->tool.strict
         && reply->r->n_states + rules.n_states > most_states(reply, looseness))
         status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the schemas of all tools are too large");

@@ -267,13 +267,17 @@ PD_BUILTIN(pd_filter_sum)
     return PERIDOT_OK;
 }
 
-/* A part of a list, and one more value where `fill` is none of PD_UNSET and none. */
-static peridot_status create_part(struct pd_value *out, struct pd_render *r, const struct pd_value *list, size_t from,
-                                  size_t n, const struct pd_value *fill, size_t n_fill)
+struct part {
+    size_t from, n, n_fill;    /* of the list, and how often `fill` stands behind it */
+};
+
+/* Without `fill` where that is PD_UNSET or none. */
+static peridot_status create_part(struct pd_value *out, struct pd_render *r, const struct pd_value *list,
+                                  const struct pd_value *fill, struct part part)
 {
-    if (fill->type == PD_UNSET || fill->type == PD_NONE) n_fill = 0;
-    PD_TRY(pd_list_create(out, r, n + n_fill));
-    for (size_t i = 0; i < n + n_fill; i++) out->list.at[i] = i < n ? list->list.at[from + i] : *fill;
+    size_t n = part.n + (fill->type == PD_UNSET || fill->type == PD_NONE ? 0 : part.n_fill);
+    PD_TRY(pd_list_create(out, r, n));
+    for (size_t i = 0; i < n; i++) out->list.at[i] = i < part.n ? list->list.at[part.from + i] : *fill;
     return PERIDOT_OK;
 }
 
@@ -299,7 +303,7 @@ PD_BUILTIN(pd_filter_batch)
     PD_TRY(pd_list_create(&batches, r, (size_t)pd_div_up(all.list.n, n)));
     for (size_t i = 0; i < batches.list.n; i++) {
         const size_t size = pd_min(all.list.n - i * n, n);
-        PD_TRY(create_part(&batches.list.at[i], r, &all, i * n, size, &a[2], n - size));
+        PD_TRY(create_part(&batches.list.at[i], r, &all, &a[2], (struct part){i * n, size, n - size}));
     }
     return iterate_over(out, r, &batches);
 }
@@ -316,7 +320,8 @@ PD_BUILTIN(pd_filter_slice)
     const size_t size = all.list.n / n, n_longer = all.list.n % n;
     for (size_t i = 0; i < n; i++) {
         const size_t from = i * size + pd_min(i, n_longer);
-        PD_TRY(create_part(&slices.list.at[i], r, &all, from, size + (i < n_longer), &a[2], i >= n_longer));
+        PD_TRY(create_part(&slices.list.at[i], r, &all, &a[2],
+                           (struct part){from, size + (i < n_longer), i >= n_longer}));
     }
     return iterate_over(out, r, &slices);
 }

@@ -107,6 +107,13 @@ static void end_output(struct output *o, bool verbose)
     if (fflush(stdout) != 0 || ferror(stdout)) o->error = errno;
 }
 
+/* What is asked. */
+struct prompt {
+    char *text;
+    size_t size;
+    struct cmd_images images;
+};
+
 static peridot_status read_prompt(char **text, size_t *size, const char *given)
 {
     if (given && strcmp(given, "-") != 0) {
@@ -149,19 +156,19 @@ static peridot_status encode_images(int32_t **ids, size_t *n, const peridot_voca
 }
 
 static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_model *model, const struct run_args *args,
-                                    const struct cmd_images *images, const char *text, size_t size)
+                                    const struct prompt *prompt)
 {
     const peridot_vocab *vocab = peridot_model_vocab(model);
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
-    if (args->suffix) return encode_infill(ids, n, model, text, size, args->suffix);
+    if (args->suffix) return encode_infill(ids, n, model, prompt->text, prompt->size, args->suffix);
     const char *name = NULL;
     if (!args->raw) CMD_TRY(cmd_template_choose(&name, model, &args->model, args->template_name, NULL));
-    const peridot_message message = {"user", text};
+    const peridot_message message = {"user", prompt->text};
     const peridot_chat chat = {.size = sizeof chat, .template_name = name, .messages = &message, .n_messages = 1,
                                .think = args->think};
-    if (images->n) return encode_images(ids, n, vocab, chat, images, text);
+    if (prompt->images.n) return encode_images(ids, n, vocab, chat, &prompt->images, prompt->text);
     if (!args->raw && (name || peridot_vocab_has_chat(vocab))) return peridot_encode_turns(ids, n, vocab, &chat);
-    return peridot_encode(ids, n, vocab, text, size,
+    return peridot_encode(ids, n, vocab, prompt->text, prompt->size,
                           PERIDOT_ENCODE_BOS | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u));
 }
 
@@ -201,7 +208,7 @@ static peridot_status generate(peridot_sequence *sequence, peridot_sequence *dra
 }
 
 static peridot_status run_session(peridot_model *model, const struct run_args *args, const peridot_sampling *sampling,
-                                  const struct cmd_images *images, const char *text, size_t size)
+                                  const struct prompt *prompt)
 {
     peridot_session_params params = {.ctx = args->ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv,
                                      .n_draft = cmd_draft_tokens(&args->draft)};
@@ -210,7 +217,7 @@ static peridot_status run_session(peridot_model *model, const struct run_args *a
     peridot_sequence *sequence = NULL, *drafts = NULL;
     int32_t *ids = NULL;
     size_t n = 0;
-    peridot_status status = encode_prompt(&ids, &n, model, args, images, text, size);
+    peridot_status status = encode_prompt(&ids, &n, model, args, prompt);
     if (status == PERIDOT_OK) status = cmd_draft_open(&draft, &args->draft, &args->model, model);
     params.drafter = cmd_draft_drafter(&draft);
     if (status == PERIDOT_OK) status = cmd_session_create(&session, model, &params);
@@ -242,9 +249,7 @@ static int run_prompt(const struct cmd_command *command, const void *arguments)
     peridot_sampling sampling;
     peridot_bias bias[CMD_TEXTS_MAX];
     peridot_grammar *grammar = NULL;
-    struct cmd_images images = {.n = 0};
-    char *text = NULL;
-    size_t size = 0;
+    struct prompt prompt = {0};
     int usage = cmd_sampling_make(&sampling, bias, command, &args->sampling);
     if (usage != CMD_OK) return usage;
     if (args->raw && args->think)
@@ -257,23 +262,23 @@ static int run_prompt(const struct cmd_command *command, const void *arguments)
         return cmd_usage(command, "--image puts pictures into a chat template, which plain text does not have");
     if (!args->prompt && isatty(STDIN_FILENO)) return run_chat(command, args);
     peridot_status status = cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name);
-    if (status == PERIDOT_OK) status = read_prompt(&text, &size, args->prompt);
+    if (status == PERIDOT_OK) status = read_prompt(&prompt.text, &prompt.size, args->prompt);
     cmd_interrupt_watch();
     cmd_interrupt_hurry(1);
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
     if (status == PERIDOT_OK) cmd_sampling_recommend(&sampling, model, args->sampling.given);
     if (status == PERIDOT_OK) status = cmd_grammar_open(&grammar, &args->sampling, model);
     sampling.grammar = grammar;
-    if (status == PERIDOT_OK) status = cmd_images_read(&images, model, &args->images, args->model.pan_and_scan);
+    if (status == PERIDOT_OK) status = cmd_images_read(&prompt.images, model, &args->images, args->model.pan_and_scan);
     if (status == PERIDOT_OK) status = cmd_model_tune_once(model);
     bool misused = status == PERIDOT_OK && peridot_model_vocab(model)
         && cmd_template_check_think(peridot_model_vocab(model), args->template_name, args->think) != PERIDOT_OK;
     if (misused) usage = cmd_usage(command, "%s", peridot_last_error());
-    else if (status == PERIDOT_OK) status = run_session(model, args, &sampling, &images, text, size);
-    cmd_images_free(&images);
+    else if (status == PERIDOT_OK) status = run_session(model, args, &sampling, &prompt);
+    cmd_images_free(&prompt.images);
     peridot_grammar_free(grammar);
     peridot_model_close(model);
-    free(text);
+    free(prompt.text);
     return misused ? usage : cmd_exit(status);
 }
 
@@ -286,7 +291,8 @@ const struct cmd_command cmd_run = {
         "continues the prompt.\n\n"
         "Each token is chosen by these steps, in this order: what --json-schema allows, logit biases, repeat penalty, "
         "presence and frequency penalty, DRY, top-n-sigma, the K likeliest, temperature, the likeliest of probability "
-        "P, those not too far below the likeliest, XTC, a draw. With temperature 0 the likeliest token after biases and penalties is taken. "
+        "P, those not too far below the likeliest, XTC, a draw. With temperature 0 the likeliest token after biases and "
+        "penalties is taken. "
         "A reply also ends before a stop text; --ids shows the ids up to the one that completed it.\n\n"
         "What a model thinks before it answers (--think) is no part of the reply: standard error says how long it was, "
         "and with --verbose what.\n\n"

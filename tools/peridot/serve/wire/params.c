@@ -214,7 +214,7 @@ static bool read_pan_and_scan(struct serve_job *job, const struct serve_param *p
 
 static bool read_processor(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
-    return serve_param_member(job, p, value, "do_pan_and_scan", read_pan_and_scan);
+    return serve_param_member(job, p, value, (struct serve_member){"do_pan_and_scan", read_pan_and_scan});
 }
 
 static bool read_stream_options(struct serve_job *job, const struct serve_param *p, yyjson_val *value)

@@ -49,17 +49,17 @@ void serve_param_ignore(struct serve_job *job, const char *name)
         snprintf(job->asks.ignored + size, sizeof job->asks.ignored - size, "%s%s", size ? ", " : "", text);
 }
 
-bool serve_param_member(struct serve_job *job, const struct serve_param *p, yyjson_val *value, const char *name,
-                        bool (*read)(struct serve_job *job, const struct serve_param *p, yyjson_val *value))
+bool serve_param_member(struct serve_job *job, const struct serve_param *p, yyjson_val *value,
+                        struct serve_member member)
 {
     size_t i, n;
     yyjson_val *key, *each;
     if (!yyjson_is_obj(value)) return serve_param_refuse(job, p, "must be an object");
     yyjson_obj_foreach(value, i, n, key, each) {
-        if (!yyjson_equals_str(key, name))
+        if (!yyjson_equals_str(key, member.name))
             return serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "%s can only contain %s", p->name,
-                                name);
-        if (!yyjson_is_null(each) && !read(job, p, each)) return false;
+                                member.name);
+        if (!yyjson_is_null(each) && !member.read(job, p, each)) return false;
     }
     return true;
 }
@@ -158,7 +158,8 @@ bool serve_read_think(struct serve_job *job, const struct serve_param *p, yyjson
 /* Variables of the model's template; this one is known by all. */
 bool serve_read_kwargs(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
-    if (!job->model->runs_template) return serve_param_member(job, p, value, "enable_thinking", serve_read_think);
+    const struct serve_member thinking = {"enable_thinking", serve_read_think};
+    if (!job->model->runs_template) return serve_param_member(job, p, value, thinking);
     if (!yyjson_is_obj(value)) return serve_param_refuse(job, p, "must be an object");
     yyjson_val *think = yyjson_obj_get(value, "enable_thinking");
     if (think && !yyjson_is_null(think) && !serve_read_think(job, p, think)) return false;

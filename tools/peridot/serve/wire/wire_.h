@@ -99,8 +99,12 @@ bool serve_param_whole(double *out, const struct serve_param *p, yyjson_val *val
 /* Names once, in the answer's headers, what a request says and nothing is done with: it changes no answer. */
 void serve_param_ignore(struct serve_job *job, const char *name);
 /* An object with this one member, which is read as the parameter. */
-bool serve_param_member(struct serve_job *job, const struct serve_param *p, yyjson_val *value, const char *name,
-                        bool (*read)(struct serve_job *job, const struct serve_param *p, yyjson_val *value));
+struct serve_member {
+    const char *name;
+    bool (*read)(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+};
+bool serve_param_member(struct serve_job *job, const struct serve_param *p, yyjson_val *value,
+                        struct serve_member member);
 
 /* A form of the answer: OpenAI's response_format, `text` of its responses, Anthropic's output_config, Ollama's. */
 bool serve_read_format(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
