@@ -1,3 +1,8 @@
+/* A LoRA adapter's files, checked against the model that it is for: what is added to each matrix of its layers,
+ *   y += scale B (A x)
+ * A GGUF file (general.type "adapter") calls A and B NAME.lora_a and NAME.lora_b, NAME being the matrix's; a PEFT
+ * directory (adapter_config.json, adapter_model.safetensors) calls them by the matrix's module. What is not known of
+ * either, or would be an effect lost, is refused by name. */
 #include "arch/arch.h"
 #include "base/base.h"
 

@@ -15,8 +15,6 @@
 
 /* ---- family ---- */
 
-/* What the families differ in beyond numbers. */
-
 enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
     PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO3, PD_OLMO2, PD_GRANITE, PD_GRANITE4, PD_QWEN2, PD_QWEN3,
@@ -149,11 +147,6 @@ bool pd_family_has_activation(const struct pd_family_traits *family, const char 
 
 /* ---- embedding ---- */
 
-/* How a model's final hidden states become one vector of a text: pooled, through dense layers without bias, and of
- * length 1; and what texts of a task begin with. Read from sentence-transformers' files beside a Hugging Face model, or
- * from GGUF metadata, which has no prefixes: those that were published with the model stand in. Models whose tokens see
- * only what is before them (Qwen3-Embedding) may be embedding models as well. */
-
 enum { PD_MAX_DENSE = 2 };
 
 struct pd_task {
@@ -176,9 +169,6 @@ void pd_embedding_free(struct pd_embedding *e);
 uint32_t pd_embedding_dim(const struct pd_embedding *e, uint32_t d_model);
 
 /* ---- config ---- */
-
-/* What a model is, in numbers: read from GGUF metadata or config.json, never from a table of known models. Layers are
- * described one by one, as families differ from layer to layer. */
 
 /* Rotation. Inverse frequency i of the n columns of a head that are rotated is base^(-2 i / n), or 0 from the rotated
  * part of them on; then Llama 3.1's rule where its factor is set. `divisor` divides all of them, or, by YaRN's rule,
@@ -301,10 +291,6 @@ void pd_config_free(struct pd_config *config);
 
 /* ---- tower ---- */
 
-/* Vision towers: what makes rows of a picture that stand in a prompt for it. One table says what their tensors are
- * called, in Hugging Face directories, where they are beside the text model's, in GGUF files of their own
- * ("mmproj"), and in those that have both. */
-
 enum { PD_TOWER_MOST_ROWS = 1120 };   /* that callers may ask for: Gemma 4 was trained for them */
 
 enum pd_tower_kind {
@@ -399,10 +385,6 @@ peridot_status pd_tower_find(const struct pd_tensor **out, const struct pd_tower
 
 /* ---- plan ---- */
 
-/* The layer plan: of every tensor of a model what it is for, what it is called in either form of file, its shape in
- * each layer, the matrix of the device that it is part of, and which layers have it. Loading, converting, making and
- * the list of pipelines go by it. */
-
 enum pd_role {
     /* Once: */
     PD_ROLE_EMBEDDING, PD_ROLE_OUTPUT, PD_ROLE_OUTPUT_NORM, PD_ROLE_ROPE_FREQS,
@@ -467,8 +449,6 @@ void pd_tensor_name(char out[PD_TENSOR_NAME_SIZE], const struct pd_checkpoint *c
 
 /* ---- rope ---- */
 
-/* Rotations: the rules of their frequencies, and the tables that angles are made of. */
-
 bool pd_rope_equal(const struct pd_rope *a, const struct pd_rope *b);
 /* What cos and sin are multiplied by where YaRN divides by `divisor`, by its authors' rule for a weight of 1. */
 double pd_rope_mscale(double divisor, double weight);
@@ -517,12 +497,6 @@ bool pd_rope_is_long(const struct pd_config *config, uint32_t ctx);
 
 /* ---- adapter ---- */
 
-/* A LoRA adapter's files, checked against the model that it is for: what is added to each matrix of its layers,
- *   y += scale B (A x)
- * A GGUF file (general.type "adapter") calls A and B NAME.lora_a and NAME.lora_b, NAME being the matrix's; a PEFT
- * directory (adapter_config.json, adapter_model.safetensors) calls them by the matrix's module. What is not known of
- * either, or would be an effect lost, is refused by name. */
-
 struct pd_adapter_part {
     const struct pd_tensor *a, *b;   /* [rank][n_cols], [n_rows][rank] */
     uint32_t rank;                   /* 0: nothing is added */
@@ -558,9 +532,6 @@ void pd_adapter_rules_get(uint32_t *rank, float *scale, const struct pd_adapter_
 
 /* ---- gguf keys ---- */
 
-/* What a GGUF file says of its model beside tokenizer and tensors: the keys that llama.cpp's converter writes for each
- * architecture, and config_gguf.c reads. */
-
 /* Adds general.* and the architecture's keys; vocab_size is the number of rows of the embedding. A config that GGUF
  * has no words for is refused. */
 peridot_status pd_gguf_add_config(struct pd_gguf_writer *w, const struct pd_config *c, uint32_t vocab_size);
@@ -568,8 +539,6 @@ peridot_status pd_gguf_add_config(struct pd_gguf_writer *w, const struct pd_conf
 void pd_gguf_add_type(struct pd_gguf_writer *w, enum pd_dtype dtype);
 
 /* ---- layers ---- */
-
-/* The layers of a config: what its readers and shapes fill in, what follows from it, and the largest of each number. */
 
 /* Allocates n_layers layers with keys and values of their own, and without numbers. */
 peridot_status pd_layers_create(struct pd_config *config);
@@ -601,9 +570,6 @@ struct pd_layer_sizes pd_layers_largest(const struct pd_config *config);
 
 /* ---- recommended ---- */
 
-/* How the publisher of a model would have it drawn from: general.sampling.* of a GGUF file, by llama.cpp's names, or
- * generation_config.json of a Hugging Face directory. Untrusted input: what is out of range recommends nothing. */
-
 struct pd_recommended {
     uint32_t members;          /* bits of peridot_recommended: of `p`, what there is */
     peridot_sampling p;
@@ -619,8 +585,6 @@ uint32_t pd_recommended_take(const struct pd_recommended *r, peridot_sampling *s
                              const char **ignored);
 
 /* ---- shapes ---- */
-
-/* Sizes of published models, for synthetic models only: those of a real model are read from its file. */
 
 struct pd_shape {
     const char *name;
@@ -663,8 +627,6 @@ const struct pd_shape *pd_shape_find(const char *name);
 peridot_status pd_shape_config(struct pd_config *out, const struct pd_shape *shape);
 
 /* ---- source ---- */
-
-/* The tensors of a checkpoint, found by the names of the plan and checked against its shapes. */
 
 struct pd_source {
     const struct pd_checkpoint *checkpoint;

@@ -1,3 +1,5 @@
+/* What a model is, in numbers: read from GGUF metadata or config.json, never from a table of known models. Layers are
+ * described one by one, as families differ from layer to layer. */
 #include "arch/arch.h"
 #include "arch/arch_.h"
 #include "base/base.h"

@@ -1,3 +1,7 @@
+/* How a model's final hidden states become one vector of a text: pooled, through dense layers without bias, and of
+ * length 1; and what texts of a task begin with. Read from sentence-transformers' files beside a Hugging Face model, or
+ * from GGUF metadata, which has no prefixes: those that were published with the model stand in. Models whose tokens see
+ * only what is before them (Qwen3-Embedding) may be embedding models as well. */
 #include "arch/arch.h"
 
 #include "base/base.h"

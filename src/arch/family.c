@@ -1,3 +1,4 @@
+/* What the families differ in beyond numbers. */
 #include "arch/arch.h"
 
 #include "base/base.h"

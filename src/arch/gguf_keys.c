@@ -1,3 +1,5 @@
+/* What a GGUF file says of its model beside tokenizer and tensors: the keys that llama.cpp's converter writes for each
+ * architecture, and config_gguf.c reads. */
 #include "arch/arch.h"
 #include "arch/arch_.h"
 

@@ -1,3 +1,4 @@
+/* The layers of a config: what its readers and shapes fill in, what follows from it, and the largest of each number. */
 #include "arch/arch.h"
 
 #include "base/base.h"

@@ -1,3 +1,6 @@
+/* The layer plan: of every tensor of a model what it is for, what it is called in either form of file, its shape in
+ * each layer, the matrix of the device that it is part of, and which layers have it. Loading, converting, making and
+ * the list of pipelines go by it. */
 #include "arch/arch.h"
 
 #include "base/base.h"

@@ -1,3 +1,5 @@
+/* How the publisher of a model would have it drawn from: general.sampling.* of a GGUF file, by llama.cpp's names, or
+ * generation_config.json of a Hugging Face directory. Untrusted input: what is out of range recommends nothing. */
 #include "arch/arch.h"
 
 #include "base/base.h"

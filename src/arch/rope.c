@@ -1,3 +1,4 @@
+/* Rotations: the rules of their frequencies, and the tables that angles are made of. */
 #include "arch/arch.h"
 
 #include <float.h>

@@ -1,3 +1,4 @@
+/* Sizes of published models, for synthetic models only: those of a real model are read from its file. */
 #include "arch/arch.h"
 
 #include "base/base.h"

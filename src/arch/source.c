@@ -1,3 +1,4 @@
+/* The tensors of a checkpoint, found by the names of the plan and checked against its shapes. */
 #include "arch/arch.h"
 
 #include "base/base.h"

@@ -1,3 +1,6 @@
+/* Vision towers: what makes rows of a picture that stand in a prompt for it. One table says what their tensors are
+ * called, in Hugging Face directories, where they are beside the text model's, in GGUF files of their own
+ * ("mmproj"), and in those that have both. */
 #include "arch/arch.h"
 
 #include "base/base.h"

@@ -1,3 +1,7 @@
+/* A checkpoint: the tensors and metadata of a model, whichever form it comes in: a GGUF file (v2, v3) or several, or a
+ * Hugging Face directory (config.json with one or many safetensors files). Files are mapped, never copied; all
+ * structure is checked at open, so that a tensor handed out lies inside its file and has the size that its shape and
+ * type say. */
 #include "format/format.h"
 
 #include "base/base.h"

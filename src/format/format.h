@@ -14,9 +14,6 @@
 
 /* ---- meta ---- */
 
-/* GGUF metadata: typed values under keys. A value is a scalar or an array of scalars or strings; it is read in
- * place. Arrays of arrays are carried along: no key that is read has one. */
-
 /* The numbers are those of the file. */
 enum pd_meta_type {
     PD_META_UINT8, PD_META_INT8, PD_META_UINT16, PD_META_INT16, PD_META_UINT32, PD_META_INT32, PD_META_FLOAT32,
@@ -167,8 +164,6 @@ void pd_quantize_by(enum pd_dtype dtype, void *dst, const float *src, const floa
 
 /* ---- tensor ---- */
 
-/* A tensor in a file, and the list of a file's or a model's tensors with their names sorted. */
-
 struct pd_tensor {
     const char *name;
     const char *file;         /* path of the file that holds it, for messages */
@@ -215,10 +210,6 @@ bool pd_tensor_find_nonfinite(const struct pd_tensor *t, uint64_t *index);
 
 /* ---- hf ---- */
 
-/* A Hugging Face directory: config.json, and the tensors of model.safetensors or of the shards that
- * model.safetensors.index.json names; and where sentence-transformers' modules.json has dense layers, those of each,
- * "linear.weight" being called as in GGUF: dense_2.weight, dense_3.weight. */
-
 struct pd_hf {
     struct pd_arena arena;
     yyjson_doc *config;
@@ -244,11 +235,6 @@ peridot_status pd_hf_check(peridot_status status, const struct pd_hf *h);
 bool pd_hf_is_own_name(const char *name);
 
 /* ---- gguf write ---- */
-
-/* Writes GGUF files, version 3. First all keys and the descriptions of all tensors, then `begin`, then the tensors'
- * data in the same order, in pieces of any size; padding between tensors is the writer's work. The file appears at its
- * path only with `commit`.
- *     pd_gguf_writer_open, add_*..., begin, write..., commit (or abort, at any time) */
 
 struct pd_gguf_writer;
 
@@ -282,11 +268,6 @@ peridot_status pd_gguf_writer_commit(struct pd_gguf_writer *w);
 void pd_gguf_writer_abort(struct pd_gguf_writer *w);
 
 /* ---- checkpoint ---- */
-
-/* A checkpoint: the tensors and metadata of a model, whichever form it comes in: a GGUF file (v2, v3) or several, or a
- * Hugging Face directory (config.json with one or many safetensors files). Files are mapped, never copied; all
- * structure is checked at open, so that a tensor handed out lies inside its file and has the size that its shape and
- * type say. */
 
 struct pd_checkpoint;
 

@@ -10,11 +10,6 @@
 
 /* ---- safetensors ---- */
 
-/* safetensors: the parser of one file. As with GGUF it works on bytes in memory and answers with a sentence or with
- * tensors that lie inside the file; here the format also demands that the data is tiled: no gap, no overlap, nothing
- * after the last tensor. Layout: u64 header size, the header (a JSON object: name to {dtype, shape, data_offsets}), the
- * data. */
-
 /* Tensors in the order of their data, not indexed by name (a model may have many files). Names live in `arena`; `data`
  * and `path` must outlive them. The dtype of a tensor may be PD_DTYPE_OTHER. */
 peridot_status pd_safetensors_parse(struct pd_tensor_list *out, struct pd_arena *arena, const uint8_t *data,
@@ -61,12 +56,6 @@ PD_TYPES(ROW, )
 
 /* ---- gguf ---- */
 
-/* GGUF, versions 2 and 3: the parser. It works on bytes in memory (a mapped file) and keeps pointers into them.
- * Whatever the bytes are, it answers with a sentence or with tensors that lie inside them, do not overlap, and have
- * unique names; what it allocates is bounded by the size of the file, and its time by n log n of it.
- * Layout: "GGUF", u32 version, u64 n_tensors, u64 n_meta, the metadata, the tensors' descriptions, padding to
- * general.alignment (32), the data. Strings are u64 size and bytes. Source: docs/gguf.md of the ggml project. */
-
 struct pd_gguf {
     struct pd_arena arena;
     uint32_t version;
@@ -86,10 +75,6 @@ void pd_gguf_free(struct pd_gguf *g);
 const struct pd_meta *pd_gguf_find_meta(const struct pd_gguf *g, const char *key);
 
 /* ---- gguf parts ---- */
-
-/* A model in one GGUF file, or in parts as gguf-split writes them: NAME-00001-of-00003.gguf and so on. All metadata is
- * in the first, and tensors may be in any; each says which part it is (split.no, from 0) of how many (split.count).
- * Tensors in NVFP4 get their scales, which are tensors, too. */
 
 struct pd_gguf_parts {
     struct pd_arena arena;

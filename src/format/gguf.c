@@ -1,3 +1,8 @@
+/* GGUF, versions 2 and 3: the parser. It works on bytes in memory (a mapped file) and keeps pointers into them.
+ * Whatever the bytes are, it answers with a sentence or with tensors that lie inside them, do not overlap, and have
+ * unique names; what it allocates is bounded by the size of the file, and its time by n log n of it.
+ * Layout: "GGUF", u32 version, u64 n_tensors, u64 n_meta, the metadata, the tensors' descriptions, padding to
+ * general.alignment (32), the data. Strings are u64 size and bytes. Source: docs/gguf.md of the ggml project. */
 #include "format/format_.h"
 
 #include "base/base.h"

@@ -1,3 +1,6 @@
+/* A model in one GGUF file, or in parts as gguf-split writes them: NAME-00001-of-00003.gguf and so on. All metadata is
+ * in the first, and tensors may be in any; each says which part it is (split.no, from 0) of how many (split.count).
+ * Tensors in NVFP4 get their scales, which are tensors, too. */
 #include "format/format_.h"
 
 #include "base/base.h"

@@ -1,3 +1,7 @@
+/* Writes GGUF files, version 3. First all keys and the descriptions of all tensors, then `begin`, then the tensors'
+ * data in the same order, in pieces of any size; padding between tensors is the writer's work. The file appears at its
+ * path only with `commit`.
+ *     pd_gguf_writer_open, add_*..., begin, write..., commit (or abort, at any time) */
 #include "format/format.h"
 
 #include "base/base.h"

@@ -1,3 +1,6 @@
+/* A Hugging Face directory: config.json, and the tensors of model.safetensors or of the shards that
+ * model.safetensors.index.json names; and where sentence-transformers' modules.json has dense layers, those of each,
+ * "linear.weight" being called as in GGUF: dense_2.weight, dense_3.weight. */
 #include "format/format.h"
 
 #include "base/base.h"

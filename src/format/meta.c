@@ -1,3 +1,5 @@
+/* GGUF metadata: typed values under keys. A value is a scalar or an array of scalars or strings; it is read in
+ * place. Arrays of arrays are carried along: no key that is read has one. */
 #include "format/format.h"
 
 #include "base/base.h"

@@ -1,3 +1,7 @@
+/* safetensors: the parser of one file. As with GGUF it works on bytes in memory and answers with a sentence or with
+ * tensors that lie inside the file; here the format also demands that the data is tiled: no gap, no overlap, nothing
+ * after the last tensor. Layout: u64 header size, the header (a JSON object: name to {dtype, shape, data_offsets}), the
+ * data. */
 #include "format/format_.h"
 
 #include "base/base.h"

@@ -1,3 +1,4 @@
+/* A tensor in a file, and the list of a file's or a model's tensors with their names sorted. */
 #include "base/base.h"
 #include "format/format.h"
 

@@ -217,10 +217,6 @@ peridot_status pd_commands_run(struct pd_commands *c);
 
 /* ---- notes ---- */
 
-/* Text files in the cache folder that say something of kernels, one file of each sort for each device and driver. A
- * line is the name of a kernel, the hash of its SPIR-V, and a text: it says nothing of a kernel that has changed since.
- * The files are untrusted input: one with a line that nobody wrote so says nothing at all. */
-
 /* A sort of file. */
 struct pd_notes {
     const char *name;    /* NAME-<device and driver>.txt */

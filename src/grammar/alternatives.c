@@ -1,3 +1,5 @@
+/* A schema as alternatives: sets of schemas without $ref, anyOf, oneOf and allOf to follow, of which a value must
+ * satisfy all of one. */
 #include "grammar/grammar_.h"
 
 #include "base/base.h"

@@ -1,3 +1,4 @@
+/* Arrays of a schema. */
 #include "grammar/grammar_.h"
 
 #include "base/base.h"

@@ -1,3 +1,5 @@
+/* Sets of strings as nondeterministic automata over characters: what patterns, formats and limits of length become
+ * before strings.c writes them as JSON. Functions that write keep what goes wrong in `status`. */
 #include "base/base.h"
 #include "grammar/grammar.h"
 

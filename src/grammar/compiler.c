@@ -1,3 +1,5 @@
+/* A schema that is being compiled. Every set of schemas that one value must satisfy becomes a rule, once; rules of
+ * values within it are numbered and written later, which is how schemas can be recursive. */
 #include "base/base.h"
 #include "grammar/grammar.h"
 #include "grammar/grammar_.h"

@@ -1,3 +1,5 @@
+/* A grammar of a vocabulary: which tokens may come next, given what has been written (grammar_walk). Immutable but for
+ * a cache of masks, which threads share without a lock. */
 #include "grammar/grammar.h"
 
 

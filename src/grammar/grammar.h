@@ -37,9 +37,6 @@ peridot_status pd_work_fail(void);
 
 /* ---- chars ---- */
 
-/* Sets of strings as nondeterministic automata over characters: what patterns, formats and limits of length become
- * before strings.c writes them as JSON. Functions that write keep what goes wrong in `status`. */
-
 enum { PD_CHARS_START, PD_CHARS_END };
 #define PD_LAST_CHAR 0x10ffffu
 #define PD_SKIP UINT32_MAX         /* `low` of an edge that takes no character */
@@ -79,14 +76,6 @@ peridot_status pd_chars_determinise(struct pd_chars *a);
 peridot_status pd_chars_complement(struct pd_chars *a);
 
 /* ---- rules ---- */
-
-/* A pushdown automaton over bytes: rules, each a finite automaton whose edges are bytes or calls of rules. Bytes are
- * deterministic in a rule; calls may overlap with each other, which is what walk.c has threads for. Every rule takes at
- * least one byte, and its first is never in a call, so that following a byte takes one call at most.
- *
- * Rules are written as nondeterministic automata, one after another (pd_rules_begin, pd_nfa_..., pd_rules_end), and
- * pd_rules_finish finds the states from which no value can be completed, which walks avoid. Functions that write cannot
- * fail by themselves: what goes wrong stays in `status`, and pd_rules_end gives it back. */
 
 #define PD_MAX_CALLS 64      /* that are open at once: how deep values nest */
 #define PD_MAX_CALL_EDGES 512u   /* of a state, so that following a byte takes some microseconds at most */
@@ -160,13 +149,6 @@ uint32_t pd_nfa_text(struct pd_rules *r, uint32_t from, const char *text, size_t
 bool pd_rules_work(struct pd_rules *r, uint64_t n);
 
 /* ---- values ---- */
-
-/* How JSON spells what is in it, written into rules: constants, characters of strings, numbers, white space. Where a
- * string is not free, each of its characters has one spelling: itself, or the shortest escape where it needs one.
- *
- * Arguments of tool calls have a dialect beside it: strings are as they are between two delimiters, which are not in
- * them, names of members are as they are, and there is no white space. Another has JSON's values, but the arguments
- * themselves are keywords: (name=value, ...); or tags, in which what may be a string is text as it is. */
 
 /* A number as it is written: digits before the point and after it, without zeros that say nothing. */
 struct pd_decimal {
@@ -246,9 +228,6 @@ void pd_write_number(struct pd_values *v, uint32_t from, const struct pd_number_
 
 /* ---- index ---- */
 
-/* Members of a document's objects and lists by hash. An object or a list is entered when it is first asked for, unless
- * it is short; what is asked then takes one step, however large it is. The work is charged. */
-
 struct pd_index_slot;
 
 /* Zero-initialise but for `work`. */
@@ -272,10 +251,6 @@ peridot_status pd_index_equals(bool *out, struct pd_index *x, yyjson_val *a, yyj
 peridot_status pd_index_may_equal(bool *out, struct pd_index *x, yyjson_val *a, yyjson_val *b);
 
 /* ---- walk ---- */
-
-/* Where a text is in a grammar. A thread is a state and the states to which the open calls return; where calls overlap
- * there are several. Every thread can be completed within the limits, so that dropping one, where there are too many,
- * only narrows what is written. */
 
 #define PD_MAX_THREADS 16
 
@@ -331,8 +306,6 @@ bool pd_trail_step(struct pd_trail *t, uint32_t at, uint8_t byte);
 bool pd_trail_take(struct pd_trail *t, const char *bytes, size_t size);
 
 /* ---- node ---- */
-
-/* A JSON Schema as it is read: places in it, with names for sentences, and which keywords there are. */
 
 /* These walk what may be large without charging for it: pd_index_... are in their place. */
 #ifdef __GNUC__
@@ -416,8 +389,6 @@ unsigned pd_json_type_of(yyjson_val *value);
 
 /* ---- schema ---- */
 
-/* JSON Schema to rules. */
-
 struct pd_tags;
 
 /* *out is to be freed even on failure. */
@@ -444,9 +415,6 @@ peridot_status pd_schema_compile_arguments(struct pd_rules *out, struct pd_work 
 bool pd_is_tag_text(uint64_t *steps, yyjson_val *parameters, struct pd_key name);
 
 /* ---- spellings ---- */
-
-/* The bytes that each token of a vocabulary adds to a text, sorted: what is allowed next is then found by following
- * each beginning once, however many tokens share it. */
 
 struct pd_spelling {
     uint32_t id, offset;
@@ -486,9 +454,6 @@ void pd_spellings_free(struct pd_spellings *s);
 void pd_spellings_drop(struct pd_spellings *s);
 
 /* ---- grammar ---- */
-
-/* A grammar of a vocabulary: which tokens may come next, given what has been written (grammar_walk). Immutable but for
- * a cache of masks, which threads share without a lock. */
 
 #define PD_N_MASKS 512             /* that a grammar keeps: 16 MB for a vocabulary of 256,000 */
 

@@ -9,9 +9,6 @@
 
 /* ---- compiler ---- */
 
-/* A schema that is being compiled. Every set of schemas that one value must satisfy becomes a rule, once; rules of
- * values within it are numbered and written later, which is how schemas can be recursive. */
-
 struct pd_compiler_job {
     struct pd_nodes nodes;
     yyjson_val *constant;          /* NULL: of the nodes */
@@ -60,14 +57,10 @@ peridot_status pd_compiler_unevaluated(struct pd_nodes *out, struct pd_compiler 
 
 /* ---- array ---- */
 
-/* Arrays of a schema. */
-
 /* What `of` say of arrays: the rule that is being written, from its start to its end. */
 peridot_status pd_write_array(struct pd_compiler *c, const struct pd_nodes *of);
 
 /* ---- strings ---- */
-
-/* Strings of a schema. */
 
 /* What `of`, an alternative, say of strings: the rule that is being written, from its start to its end. */
 peridot_status pd_write_string(struct pd_compiler *c, const struct pd_nodes *of);
@@ -148,8 +141,6 @@ static inline uint32_t take_char(struct pd_pattern *p)
 void pd_pattern_take_ranges(struct pd_pattern *p, struct pd_ranges *r, uint32_t c);
 
 /* ---- names ---- */
-
-/* Names of properties as sets of strings. */
 
 /* Adds a name to a set. */
 void pd_names_add(struct pd_chars *out, struct pd_key name);
@@ -248,9 +239,6 @@ peridot_status pd_constants_find_all(struct pd_constants *out, bool *finite, str
                                      const struct pd_nodes *nodes);
 
 /* ---- alternatives ---- */
-
-/* A schema as alternatives: sets of schemas without $ref, anyOf, oneOf and allOf to follow, of which a value must
- * satisfy all of one. */
 
 struct pd_alternatives {
     struct pd_nodes *of;

@@ -1,3 +1,5 @@
+/* Members of a document's objects and lists by hash. An object or a list is entered when it is first asked for, unless
+ * it is short; what is asked then takes one step, however large it is. The work is charged. */
 #include "grammar/grammar.h"
 
 #include "base/base.h"

@@ -1,3 +1,4 @@
+/* Names of properties as sets of strings. */
 #include "base/base.h"
 #include "grammar/grammar.h"
 #include "grammar/grammar_.h"

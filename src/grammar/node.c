@@ -1,3 +1,4 @@
+/* A JSON Schema as it is read: places in it, with names for sentences, and which keywords there are. */
 #include "grammar/grammar.h"
 
 #include "base/base.h"

@@ -1,3 +1,10 @@
+/* A pushdown automaton over bytes: rules, each a finite automaton whose edges are bytes or calls of rules. Bytes are
+ * deterministic in a rule; calls may overlap with each other, which is what walk.c has threads for. Every rule takes at
+ * least one byte, and its first is never in a call, so that following a byte takes one call at most.
+ *
+ * Rules are written as nondeterministic automata, one after another (pd_rules_begin, pd_nfa_..., pd_rules_end), and
+ * pd_rules_finish finds the states from which no value can be completed, which walks avoid. Functions that write cannot
+ * fail by themselves: what goes wrong stays in `status`, and pd_rules_end gives it back. */
 #include "grammar/grammar.h"
 
 #include "base/base.h"

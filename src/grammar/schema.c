@@ -1,3 +1,4 @@
+/* JSON Schema to rules. */
 #include "grammar/grammar.h"
 
 #include "base/base.h"

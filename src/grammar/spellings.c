@@ -1,3 +1,5 @@
+/* The bytes that each token of a vocabulary adds to a text, sorted: what is allowed next is then found by following
+ * each beginning once, however many tokens share it. */
 #include "grammar/grammar.h"
 
 #include "base/base.h"

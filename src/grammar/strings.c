@@ -1,3 +1,4 @@
+/* Strings of a schema. */
 #include "base/base.h"
 #include "grammar/grammar_.h"
 

@@ -1,3 +1,9 @@
+/* How JSON spells what is in it, written into rules: constants, characters of strings, numbers, white space. Where a
+ * string is not free, each of its characters has one spelling: itself, or the shortest escape where it needs one.
+ *
+ * Arguments of tool calls have a dialect beside it: strings are as they are between two delimiters, which are not in
+ * them, names of members are as they are, and there is no white space. Another has JSON's values, but the arguments
+ * themselves are keywords: (name=value, ...); or tags, in which what may be a string is text as it is. */
 #include "grammar/grammar.h"
 
 #include "base/base.h"

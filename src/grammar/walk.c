@@ -1,3 +1,6 @@
+/* Where a text is in a grammar. A thread is a state and the states to which the open calls return; where calls overlap
+ * there are several. Every thread can be completed within the limits, so that dropping one, where there are too many,
+ * only narrows what is written. */
 #include "grammar/grammar.h"
 
 #include "base/base.h"

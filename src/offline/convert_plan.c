@@ -1,3 +1,4 @@
+/* What a converted file will hold: every tensor's new name and type, and how it comes from the source. */
 #include "offline/offline_.h"
 
 #include "arch/arch.h"

@@ -1,3 +1,6 @@
+/* The importance of a matrix's columns: the mean squares of what they multiply on a text ("imatrix"). In llama.cpp's
+ * two forms of files: GGUF, with tensors NAME.in_sum2 [n_matrices][n_cols] and NAME.counts [n_matrices], and the older
+ * imatrix.dat: little-endian i32 n, then n times i32 size of a name, the name, i32 calls, i32 n_cols, f32 [n_cols]. */
 #include "offline/offline_.h"
 
 #include "base/base.h"

@@ -1,3 +1,4 @@
+/* Adapters that become a part of the matrices of a file that is written: W + scale B A, before W is quantised. */
 #include "offline/offline_.h"
 
 #include "base/base.h"

@@ -10,8 +10,6 @@
 
 /* ---- merge ---- */
 
-/* Adapters that become a part of the matrices of a file that is written: W + scale B A, before W is quantised. */
-
 enum { PD_MAX_MERGED = 32 };
 
 struct pd_merge {
@@ -40,9 +38,6 @@ void pd_merge_add(float *weights, const struct pd_merge_matrix *x, uint64_t firs
 
 /* ---- random weights ---- */
 
-/* Random weights, written directly as blocks of their type, at the speed of memory: 2 GB should cost a second or
- * two. */
-
 enum { PD_RANDOM_TABLE = 4096 };
 
 /* What a tensor's weights are drawn from: uniform, mean 0. */
@@ -59,8 +54,6 @@ void pd_random_weights_init(struct pd_random_weights *w, enum pd_dtype dtype, fl
 void pd_random_weights_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t n);
 
 /* ---- convert plan ---- */
-
-/* What a converted file will hold: every tensor's new name and type, and how it comes from the source. */
 
 struct pd_convert_item {
     const char *name;
@@ -94,10 +87,6 @@ void pd_convert_plan_free(struct pd_convert_plan *p);
 
 /* ---- synthetic vocab ---- */
 
-/* A made-up vocabulary of the right size for a synthetic model: control tokens and turn markers at their real ids, 256
- * bytes, the printable ASCII characters, and then strings of letters, with and without a space before them, shortest
- * first. sentencepiece splits any text with it. */
-
 /* tokenizer.ggml.token_type */
 enum pd_token_type {
     PD_TOKEN_NORMAL = 1, PD_TOKEN_UNKNOWN, PD_TOKEN_CONTROL, PD_TOKEN_USER_DEFINED, PD_TOKEN_UNUSED, PD_TOKEN_BYTE
@@ -118,10 +107,6 @@ peridot_status pd_synthetic_vocab_create(struct pd_synthetic_vocab *out, const s
 void pd_synthetic_vocab_free(struct pd_synthetic_vocab *v);
 
 /* ---- importance ---- */
-
-/* The importance of a matrix's columns: the mean squares of what they multiply on a text ("imatrix"). In llama.cpp's
- * two forms of files: GGUF, with tensors NAME.in_sum2 [n_matrices][n_cols] and NAME.counts [n_matrices], and the older
- * imatrix.dat: little-endian i32 n, then n times i32 size of a name, the name, i32 calls, i32 n_cols, f32 [n_cols]. */
 
 struct pd_importance;
 

@@ -1,3 +1,5 @@
+/* Random weights, written directly as blocks of their type, at the speed of memory: 2 GB should cost a second or
+ * two. */
 #include "offline/offline_.h"
 
 #include "base/base.h"

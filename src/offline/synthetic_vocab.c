@@ -1,3 +1,6 @@
+/* A made-up vocabulary of the right size for a synthetic model: control tokens and turn markers at their real ids, 256
+ * bytes, the printable ASCII characters, and then strings of letters, with and without a space before them, shortest
+ * first. sentencepiece splits any text with it. */
 #include "offline/offline_.h"
 
 #include "base/base.h"

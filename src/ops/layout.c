@@ -1,3 +1,6 @@
+/* How rows of weights lie on the device (shaders/weights.glsl says the same to kernels): sections of low bits, high
+ * bits, block scales and superblock scales. Rows of blocks lie one after the other, or interleaved in groups of rows,
+ * 16 bytes of each in turn. Re-laying changes no number: a weight on the device is the weight in the file. */
 #include "base/base.h"
 #include "format/format.h"
 #include "ops/ops.h"

@@ -1,3 +1,4 @@
+/* Matrices by many tokens: the tile that a variant of matmul takes, and what it packs activations into. */
 #include "ops/ops_.h"
 
 #include "base/base.h"

@@ -1,3 +1,7 @@
+/* The operations of the forward pass: each picks a kernel for its shapes and types and records one dispatch (or one per
+ * slice of a matrix). The first failure is kept in the recorder, so that forward.c reads without checks. Every
+ * operation that follows another waits for it (one barrier). A recorder belongs to the thread that records a pass; it
+ * owns nothing. */
 #include "ops/ops.h"
 
 #include "base/base.h"

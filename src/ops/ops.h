@@ -8,10 +8,6 @@
 
 /* ---- layout ---- */
 
-/* How rows of weights lie on the device (shaders/weights.glsl says the same to kernels): sections of low bits, high
- * bits, block scales and superblock scales. Rows of blocks lie one after the other, or interleaved in groups of rows,
- * 16 bytes of each in turn. Re-laying changes no number: a weight on the device is the weight in the file. */
-
 /* The type whose kernels read rows of this one: another's, where they lie as its rows do. */
 enum pd_dtype pd_device_dtype(enum pd_dtype dtype);
 /* Bytes of a row of n weights on the device, a multiple of 16. n must be a multiple of the type's block_len. */
@@ -120,9 +116,6 @@ peridot_status pd_tunings_write(const struct pd_tunings *tunings, const peridot_
 
 /* ---- variants ---- */
 
-/* Operations that more than one kernel can do. The table in variants.c is the one list of an operation's variants:
- * their kernels, and which of them a device takes by default. */
-
 enum pd_varied { PD_VARIED_MATMUL, PD_VARIED_MATVEC, PD_VARIED_ATTENTION, PD_N_VARIED };
 
 /* Rows of the table. */
@@ -174,11 +167,6 @@ bool pd_variant_available(const peridot_device_info *device, enum pd_variant v);
 bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, size_t i);
 
 /* ---- ops ---- */
-
-/* The operations of the forward pass: each picks a kernel for its shapes and types and records one dispatch (or one per
- * slice of a matrix). The first failure is kept in the recorder, so that forward.c reads without checks. Every
- * operation that follows another waits for it (one barrier). A recorder belongs to the thread that records a pass; it
- * owns nothing. */
 
 /* Activations on the device: rows of fp32, `stride` floats apart, padded with zeros to a multiple of PD_PAD. */
 struct pd_rows {
@@ -404,11 +392,6 @@ void pd_op_sample(struct pd_recorder *r, const struct pd_sample_push *push, uint
 uint64_t pd_next_piece(uint64_t most_work, double longest);
 
 /* ---- stream ---- */
-
-/* The residual stream of a pass: the rows x that blocks read through a norm and add a branch to. A branch is added, and
- * the sum normed, where the next matrix reads the stream: in that matrix's own kernel in a decode step of one row
- * (pd_fused_norm), so that neither takes a dispatch; in one dispatch before it in all other passes. The bits are the
- * same. A stream is a value of the thread that records the pass. */
 
 struct pd_residual {
     struct pd_rows x;          /* [n_rows][n] */

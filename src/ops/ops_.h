@@ -116,8 +116,6 @@ static inline uint32_t subgroup_size(const struct pd_recorder *r) { return pd_gp
 
 /* ---- matmul ---- */
 
-/* Matrices by many tokens: the tile that a variant of matmul takes, and what it packs activations into. */
-
 /* What a matmul kernel multiplies: rows of a matrix by all tokens, or matrices of experts each by its own. */
 struct pd_product {
     const struct pd_slice *slice;

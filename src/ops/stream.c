@@ -1,3 +1,7 @@
+/* The residual stream of a pass: the rows x that blocks read through a norm and add a branch to. A branch is added, and
+ * the sum normed, where the next matrix reads the stream: in that matrix's own kernel in a decode step of one row
+ * (pd_fused_norm), so that neither takes a dispatch; in one dispatch before it in all other passes. The bits are the
+ * same. A stream is a value of the thread that records the pass. */
 #include "ops/ops.h"
 
 #include <assert.h>

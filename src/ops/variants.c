@@ -1,3 +1,5 @@
+/* Operations that more than one kernel can do. The table in variants.c is the one list of an operation's variants:
+ * their kernels, and which of them a device takes by default. */
 #include "base/base.h"
 #include "format/format.h"
 #include "ops/ops.h"

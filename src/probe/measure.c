@@ -1,3 +1,4 @@
+/* What the device does at best (peridot_measure), and where the time of a pass goes (peridot_session_profile). */
 #include "probe/probe.h"
 
 #include "base/base.h"

@@ -18,8 +18,6 @@ peridot_status pd_pipelines_report(struct pd_gpu *gpu, peridot_pipeline_call cal
 
 /* ---- measure ---- */
 
-/* What the device does at best (peridot_measure), and where the time of a pass goes (peridot_session_profile). */
-
 peridot_status pd_measure(peridot_rates *out, struct pd_gpu *gpu);
 /* Compiles the kernels of pd_measure. */
 peridot_status pd_measure_compile(struct pd_gpu *gpu);

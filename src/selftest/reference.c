@@ -1,3 +1,6 @@
+/* The CPU reference of every kernel in shaders/: plain C with sums in double, to be read beside the kernel of the same
+ * name and to be trusted. Slow. Rows lie close together (a stride is a width), weights are floats, and a KV cache is
+ * [ring][n_kv_heads][head_dim] floats, whatever the device keeps: who compares rounds on the way. */
 #include "selftest/selftest_.h"
 
 #include <math.h>

@@ -13,10 +13,6 @@
 
 /* ---- reference ---- */
 
-/* The CPU reference of every kernel in shaders/: plain C with sums in double, to be read beside the kernel of the same
- * name and to be trusted. Slow. Rows lie close together (a stride is a width), weights are floats, and a KV cache is
- * [ring][n_kv_heads][head_dim] floats, whatever the device keeps: who compares rounds on the way. */
-
 struct pd_reference_heads {
     uint32_t n_heads, n_kv_heads, head_dim;
     uint32_t ring;                   /* positions of the cache: position p is in slot p % ring */
@@ -99,11 +95,6 @@ void pd_reference_route(struct pd_choice *choices, const float *logits, const fl
 void pd_reference_topk(struct pd_candidate best[PD_TOPK], const float *logits, uint32_t n);
 
 /* ---- trial ---- */
-
-/* A trial of a kernel: buffers with guard words that detect stray writes, operations recorded and run, and the
- * comparison with the CPU reference. A case is: pd_trial_begin, data and buffers, operations on t->r, pd_trial_run,
- * pd_trial_check..., pd_trial_end. A failure of the kernel is kept in t->check, one of the device or the host in
- * t->status, after which cases do nothing, so that they need no error checks. Cases are in selftest_*.c. */
 
 enum {
     PD_TRIAL_GUARD = 64,              /* words before and after a buffer; 256 bytes, to keep its alignment */

@@ -1,3 +1,7 @@
+/* A trial of a kernel: buffers with guard words that detect stray writes, operations recorded and run, and the
+ * comparison with the CPU reference. A case is: pd_trial_begin, data and buffers, operations on t->r, pd_trial_run,
+ * pd_trial_check..., pd_trial_end. A failure of the kernel is kept in t->check, one of the device or the host in
+ * t->status, after which cases do nothing, so that they need no error checks. Cases are in selftest_*.c. */
 #include "selftest/selftest_.h"
 
 #include <assert.h>

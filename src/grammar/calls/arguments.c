@@ -1,3 +1,4 @@
+/* Arguments of a call, byte by byte: they become JSON, and whatever is written is the beginning of a JSON object. */
 #include "grammar/calls/calls.h"
 
 #include "base/base.h"

@@ -156,8 +156,6 @@ char *pd_tool_schema(size_t *size, yyjson_val *schema, int looseness);
 
 /* ---- arguments ---- */
 
-/* Arguments of a call, byte by byte: they become JSON, and whatever is written is the beginning of a JSON object. */
-
 #define PD_MAX_TAG_NAME 128
 
 /* Zero-initialise but for the first four. */

@@ -12,9 +12,6 @@
 
 /* ---- machine ---- */
 
-/* The machine around the device, as far as its system tells: what it is, and the state that it is in, which decides how
- * fast a laptop is. Read from /proc and /sys of Linux; elsewhere nothing is known. */
-
 /* "" and 0: unknown. */
 struct bench_machine {
     char cpu[128], os[128], kernel[128];

@@ -1,3 +1,5 @@
+/* The machine around the device, as far as its system tells: what it is, and the state that it is in, which decides how
+ * fast a laptop is. Read from /proc and /sys of Linux; elsewhere nothing is known. */
 #define _XOPEN_SOURCE 700
 #include "bench.h"
 

@@ -9,10 +9,6 @@
 
 /* ---- conversation ---- */
 
-/* A conversation: its messages, the ids that the model has for them, and files of JSON messages. The ids of replies are
- * kept as the model made them; text is only encoded again where the beginning changes: after a file was loaded, the
- * system prompt was changed, or the oldest turns were left out. */
-
 struct cmd_picture {
     char *url;             /* "file:PATH", the path as it was given, or "data:...;base64,..." */
     peridot_image *image;

@@ -1,3 +1,6 @@
+/* A conversation: its messages, the ids that the model has for them, and files of JSON messages. The ids of replies are
+ * kept as the model made them; text is only encoded again where the beginning changes: after a file was loaded, the
+ * system prompt was changed, or the oldest turns were left out. */
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
 #include "../console/console.h"

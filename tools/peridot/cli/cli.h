@@ -71,8 +71,6 @@ int cmd_exit(peridot_status status);
 
 /* ---- open ---- */
 
-/* Opening the model that the command line names: the demo model, the device from the environment, the cache folder. */
-
 /* First member of the arguments of every command that takes the rows below. */
 struct cmd_model_args {
     const char *path;     /* NULL: the demo model */
@@ -187,9 +185,6 @@ peridot_status cmd_model_need_head(const struct cmd_model_args *args, unsigned h
 
 /* ---- inputs ---- */
 
-/* Texts for the commands that only read (classify, tag, embed): their arguments, or the lines of standard input. Each
- * is evaluated from an empty context; as many as are there and fit the chunk go to the device together. */
-
 /* First member of the arguments of these commands. */
 struct cmd_inputs_args {
     struct cmd_model_args model;
@@ -256,8 +251,6 @@ const char *cmd_score_text(const peridot_model *model, double value, bool json);
 const char *cmd_label(const peridot_model *model, uint32_t i);
 
 /* ---- sampling ---- */
-
-/* How the next token is chosen, as options: what peridot_sampling has, for every command that writes text. */
 
 /* A member of such a command's arguments. */
 struct cmd_sampling {
@@ -358,9 +351,6 @@ void cmd_stats_print(FILE *file, const peridot_stats *s, const peridot_sampling 
 
 /* ---- thought ---- */
 
-/* What a model thinks before it answers: --think, and a thought on a terminal, which is one dimmed line while it is
- * written, and another when it has ended. */
-
 #define CMD_THINK_OPTION(type) \
     {.name = "think", .metavar = "N", .kind = CMD_BUDGET, .offset = offsetof(type, think), .fallback = "off", \
      .help = "Whether the model thinks before it answers, if its family does (Gemma 4): on, off, or at most N tokens " \
@@ -385,8 +375,6 @@ void cmd_thought_show(const struct cmd_thought *t);
 void cmd_thought_free(struct cmd_thought *t);
 
 /* ---- images ---- */
-
-/* Pictures that the command line names, for models that see. */
 
 #define CMD_VISION_OPTION \
     {.name = "vision", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct cmd_model_args, vision), \
@@ -444,8 +432,6 @@ void cmd_ids_print(FILE *file, const int32_t *ids, size_t n);
 
 /* ---- pipelines ---- */
 
-/* The second half of `peridot devices`: what a device's compiler makes of the kernels. */
-
 /* device NULL: PERIDOT_DEVICE, or else the library's choice. */
 peridot_status cmd_pipelines_print(const char *device, bool json, bool assembly);
 
@@ -464,8 +450,6 @@ void cmd_option_print(FILE *file, const struct cmd_option *o, const void *args);
 
 /* ---- commands ---- */
 
-/* The list of commands. */
-
 /* Command i of the table, NULL past the last. */
 const struct cmd_command *cmd_command_at(size_t i);
 /* Its name. */
@@ -474,8 +458,6 @@ const char *cmd_command_name(size_t i);
 const struct cmd_command *cmd_command_find(const char *name);
 
 /* ---- hints ---- */
-
-/* What was probably meant by a name that is not known: one that is nearly the same, or what other programs call it. */
 
 /* The row of the command that name[0..size), without its dashes, probably stands for, or NULL. `exact`: no near misses,
  * as among single letters all are near. */
@@ -513,11 +495,6 @@ peridot_status cmd_template_check_think(const peridot_vocab *vocab, const char *
 
 /* ---- turns ---- */
 
-/* Conversations that no longer fit the context: the rule by which chat and serve leave out the oldest turns. A turn is
- * a message of the user's with what follows it; messages of the system's belong to none. When the prompt and a reply do
- * not fit, turns are left out until the prompt takes at most half of the context, so that the next ones only add to
- * what the cache has. */
-
 struct cmd_turns {
     const peridot_vocab *vocab;
     const char *template_name;
@@ -542,11 +519,6 @@ peridot_status cmd_turns_encode(int32_t **ids, size_t *n_ids, size_t *n_kept, co
 peridot_status cmd_turns_leave_out(size_t *n_left_out, const struct cmd_turns *t, bool stateless);
 
 /* ---- ranking ---- */
-
-/* How a reranker is asked for the score of a document, as Qwen3-Reranker was trained: a conversation of ChatML with an
- * instruction, a query and the document, whose reply begins with "yes" or "no". The score is the probability of "yes"
- * of these two. A GGUF file may have a head with these two labels in place of its output matrix. peridot rerank and
- * serve do the same with both. */
 
 struct cmd_ranking {
     const peridot_vocab *vocab;

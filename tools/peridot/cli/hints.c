@@ -1,3 +1,4 @@
+/* What was probably meant by a name that is not known: one that is nearly the same, or what other programs call it. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "../models/models.h"

@@ -1,3 +1,4 @@
+/* Pictures that the command line names, for models that see. */
 #include "cli.h"
 #include "../base/base.h"
 

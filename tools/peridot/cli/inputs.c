@@ -1,3 +1,5 @@
+/* Texts for the commands that only read (classify, tag, embed): their arguments, or the lines of standard input. Each
+ * is evaluated from an empty context; as many as are there and fit the chunk go to the device together. */
 #define _POSIX_C_SOURCE 200809L
 #include "../base/base.h"
 #include "../console/console.h"

@@ -1,3 +1,4 @@
+/* Opening the model that the command line names: the demo model, the device from the environment, the cache folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "cli_.h"

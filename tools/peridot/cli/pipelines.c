@@ -1,3 +1,4 @@
+/* The second half of `peridot devices`: what a device's compiler makes of the kernels. */
 #include "cli.h"
 
 #include "../base/base.h"

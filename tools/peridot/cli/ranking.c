@@ -1,3 +1,7 @@
+/* How a reranker is asked for the score of a document, as Qwen3-Reranker was trained: a conversation of ChatML with an
+ * instruction, a query and the document, whose reply begins with "yes" or "no". The score is the probability of "yes"
+ * of these two. A GGUF file may have a head with these two labels in place of its output matrix. peridot rerank and
+ * serve do the same with both. */
 #include "cli.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* How the next token is chosen, as options: what peridot_sampling has, for every command that writes text. */
 #include "../base/base.h"
 #include "../console/console.h"
 #include "../models/models.h"

@@ -1,3 +1,5 @@
+/* What a model thinks before it answers: --think, and a thought on a terminal, which is one dimmed line while it is
+ * written, and another when it has ended. */
 #define _POSIX_C_SOURCE 200809L
 #include "../base/base.h"
 #include "../console/console.h"

@@ -1,3 +1,7 @@
+/* Conversations that no longer fit the context: the rule by which chat and serve leave out the oldest turns. A turn is
+ * a message of the user's with what follows it; messages of the system's belong to none. When the prompt and a reply do
+ * not fit, turns are left out until the prompt takes at most half of the context, so that the next ones only add to
+ * what the cache has. */
 #include "cli.h"
 
 #include <stdlib.h>

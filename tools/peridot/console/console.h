@@ -6,10 +6,6 @@
 
 /* ---- lines ---- */
 
-/* The lines of standard input as they come: what is there can be told from what must be waited for, so that a command
- * may work on many lines at once and yet answer at once where someone types them, or writes one when the last is
- * answered. */
-
 /* {0} is the beginning; `data` is freed by the owner. */
 struct cmd_lines {
     char *data;
@@ -30,8 +26,6 @@ peridot_status cmd_lines_next(enum cmd_lines_state *state, const char **text, si
                               bool wait);
 
 /* ---- terminal ---- */
-
-/* The terminal: Ctrl-C as a question that long work asks, a progress bar, and text that models wrote. */
 
 /* From now on the first signal that would end the process, SIGINT or another, only makes cmd_interrupted() true, so
  * that the command can remove what is not complete; a second one kills as usual. */
@@ -80,10 +74,6 @@ void cmd_progress_end(struct cmd_progress *p);
 
 /* ---- flow ---- */
 
-/* Text on a terminal in lines that end between words, as it comes: words are whole, wide characters of East Asian
- * scripts may begin a line each, and what would drive the terminal is escaped (peridot_printable). Where the file is no
- * terminal, text is written as it is. */
-
 struct cmd_flow {
     FILE *file;
     int columns;        /* of the terminal; 0: it is none */
@@ -114,9 +104,6 @@ bool cmd_notice_begin(struct cmd_notice *m);
 void cmd_notice_end(struct cmd_notice *m);
 
 /* ---- editor ---- */
-
-/* Messages that someone types: libedit's line editing, a history kept across runs, messages of several lines, and
- * completion. Only for a terminal; what a pipe brings is read as `lines`. */
 
 enum { CMD_COMPLETIONS_MAX = 256 };
 

@@ -21,8 +21,6 @@ void cmd_editor_redraw(EditLine *edit, FILE *out, bool escapes, int rows);
 
 /* ---- editor search ---- */
 
-/* Ctrl-R: what was typed before, found by a part of it. */
-
 struct cmd_editor_search {
     EditLine *edit;
     History *history;

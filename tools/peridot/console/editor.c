@@ -1,3 +1,5 @@
+/* Messages that someone types: libedit's line editing, a history kept across runs, messages of several lines, and
+ * completion. Only for a terminal; what a pipe brings is read as `lines`. */
 #define _XOPEN_SOURCE 700
 #define _DEFAULT_SOURCE   /* SIGWINCH, DT_DIR */
 #include "../base/base.h"

@@ -1,3 +1,4 @@
+/* Ctrl-R: what was typed before, found by a part of it. */
 #define _XOPEN_SOURCE 700
 #include "console_.h"
 #include "../base/base.h"

@@ -1,3 +1,6 @@
+/* Text on a terminal in lines that end between words, as it comes: words are whole, wide characters of East Asian
+ * scripts may begin a line each, and what would drive the terminal is escaped (peridot_printable). Where the file is no
+ * terminal, text is written as it is. */
 #define _POSIX_C_SOURCE 200809L
 #include "console.h"
 #include "../base/base.h"

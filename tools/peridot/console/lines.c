@@ -1,3 +1,6 @@
+/* The lines of standard input as they come: what is there can be told from what must be waited for, so that a command
+ * may work on many lines at once and yet answer at once where someone types them, or writes one when the last is
+ * answered. */
 #include "console.h"
 #include "../base/base.h"
 

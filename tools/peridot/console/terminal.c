@@ -1,3 +1,4 @@
+/* The terminal: Ctrl-C as a question that long work asks, a progress bar, and text that models wrote. */
 #define _POSIX_C_SOURCE 200809L
 #include "console.h"
 #include "../base/base.h"

@@ -1,3 +1,5 @@
+/* What Hugging Face's cache takes of the system: cache_files.c for POSIX, ../windows.c for Windows. Descriptors are
+ * those of read and write; what fails sets errno. */
 #define _DEFAULT_SOURCE   /* flock */
 #include "models.h"
 

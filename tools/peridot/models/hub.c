@@ -1,3 +1,5 @@
+/* A model hub that answers as huggingface.co does: what files a model has, and their bytes. The token goes to the hub
+ * alone: where it redirects to another host for the bytes, that host gets none. */
 #define _POSIX_C_SOURCE 200809L
 #include "models.h"
 #include "../console/console.h"

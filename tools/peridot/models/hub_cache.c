@@ -1,3 +1,8 @@
+/* Hugging Face's cache of one model, in the layout that its own tools read and write:
+ *   models--OWNER--NAME/blobs/HASH              bytes, named by what they are; HASH.incomplete while they come
+ *   models--OWNER--NAME/snapshots/COMMIT/PATH   relative links to blobs
+ *   models--OWNER--NAME/refs/REVISION           the commit
+ *   .locks/models--OWNER--NAME/HASH.lock        held (flock) by who fetches a blob */
 #define _POSIX_C_SOURCE 200809L
 #include "models.h"
 #include "../base/base.h"

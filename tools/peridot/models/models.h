@@ -10,8 +10,6 @@
 
 /* ---- names ---- */
 
-/* What a model's name means, among those that are on this machine. */
-
 /* The path of the model that `name` means: a path that exists, whatever else has that name, and of a
  * folder that is no model but has one GGUF model, that; a name of `peridot models`,
  * in whatever case; or a part of one that only one model has. *path is the caller's to free. A failure says which
@@ -21,9 +19,6 @@ peridot_status cmd_model_resolve(char **path, const char *name);
 bool cmd_model_is_here(const char *name, bool part);
 
 /* ---- hub ---- */
-
-/* A model hub that answers as huggingface.co does: what files a model has, and their bytes. The token goes to the hub
- * alone: where it redirects to another host for the bytes, that host gets none. */
 
 struct hub_file {
     char *path;           /* in the repository */
@@ -66,10 +61,6 @@ peridot_status hub_fetch(struct hub *hub, const struct hub_file *file, uint64_t 
 peridot_status hub_wait(int tries, peridot_status failure);
 
 /* ---- stores ---- */
-
-/* The models that are on this machine already, wherever another program put them: Hugging Face's cache, ollama's store,
- * LM Studio's folders, llama.cpp's cache, and the folders that PERIDOT_MODELS names. Files are found here, and not
- * opened: what is in them may be anything. */
 
 enum { CMD_PATH_SIZE = 4096 };
 
@@ -116,12 +107,6 @@ bool cmd_ends_with(const char *text, const char *end);
 
 /* ---- hub cache ---- */
 
-/* Hugging Face's cache of one model, in the layout that its own tools read and write:
- *   models--OWNER--NAME/blobs/HASH              bytes, named by what they are; HASH.incomplete while they come
- *   models--OWNER--NAME/snapshots/COMMIT/PATH   relative links to blobs
- *   models--OWNER--NAME/refs/REVISION           the commit
- *   .locks/models--OWNER--NAME/HASH.lock        held (flock) by who fetches a blob */
-
 struct hub_cache {
     char folder[CMD_PATH_SIZE];     /* .../models--OWNER--NAME */
     char locks[CMD_PATH_SIZE];
@@ -147,9 +132,6 @@ peridot_status hub_cache_set_revision(const struct hub_cache *cache, const struc
 
 /* ---- cache files ---- */
 
-/* What Hugging Face's cache takes of the system: cache_files.c for POSIX, ../windows.c for Windows. Descriptors are
- * those of read and write; what fails sets errno. */
-
 /* True where the folder is there, or is made. */
 bool cache_make_folder(const char *path);
 /* For reading and writing, made where it is not there, never through a link; -1: it cannot be. */
@@ -168,8 +150,6 @@ enum cache_lock { CACHE_HELD, CACHE_BUSY, CACHE_FAILED };
 enum cache_lock cache_lock(int *fd, const char *path);
 
 /* ---- vision ---- */
-
-/* Files with the vision tower of a model ("mmproj"), which lie beside it wherever another program puts both. */
 
 /* How well the name of one suits a model's file, the more the better: by what it has of the model's name, and then its
  * type, f16 or else q8_0 before others. */

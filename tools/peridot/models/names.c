@@ -1,3 +1,4 @@
+/* What a model's name means, among those that are on this machine. */
 #define _POSIX_C_SOURCE 200809L
 #include "models.h"
 #include "../base/base.h"

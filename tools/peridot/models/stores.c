@@ -1,3 +1,6 @@
+/* The models that are on this machine already, wherever another program put them: Hugging Face's cache, ollama's store,
+ * LM Studio's folders, llama.cpp's cache, and the folders that PERIDOT_MODELS names. Files are found here, and not
+ * opened: what is in them may be anything. */
 #define _POSIX_C_SOURCE 200809L
 #include "models.h"
 #include "../base/base.h"

@@ -1,3 +1,4 @@
+/* Files with the vision tower of a model ("mmproj"), which lie beside it wherever another program puts both. */
 #define _POSIX_C_SOURCE 200809L
 #include "models.h"
 #include "../base/base.h"

@@ -1,3 +1,4 @@
+/* Which layers each rank holds: by what its device has free, and how fast it reads. */
 #include "mpi_.h"
 #include "../base/base.h"
 

@@ -10,10 +10,6 @@
 
 /* ---- watch ---- */
 
-/* A process of its own watches over each rank: where that is killed, it says so, and mpirun ends all ranks, with status
- * 1. It also hands on what the rank writes: mpirun puts what it has of a line of standard output before what comes on
- * standard error (PRRTE 3.0.8), so that the latter must wait for a line's end. */
-
 /* Seconds that the other ranks have for what they have to say once one has failed. */
 #define MPI_LAST_WORDS_SECONDS 2.0
 
@@ -24,10 +20,6 @@
 bool mpi_watch_begin(int *status);
 
 /* ---- transport ---- */
-
-/* Bytes between ranks, by MPI. A wait ends when a rank has not been heard of for some seconds: each tells the next
- * one in the ring every second that it is there. A process of its own watches over each rank, so that one that is
- * killed ends all with a sentence. */
 
 struct mpi_place {
     int rank, n_ranks;
@@ -72,9 +64,6 @@ peridot_status mpi_report_work(struct cmd_rank *own, const struct mpi_place *pla
 
 /* ---- share ---- */
 
-/* A command that every rank runs by itself: for its part of the input (--split data), or for its devices. Rank 0 prints
- * what they all wrote, in the order of the ranks, which is that of the lines. */
-
 struct mpi_text {
     const char *at;
     size_t size;
@@ -96,8 +85,6 @@ peridot_status mpi_share_collect(char **out, size_t *size, int n_ranks);
 peridot_status mpi_share_work(const char *data, size_t size, size_t *n_lines, int (*command)(int argc, char **argv));
 
 /* ---- divide ---- */
-
-/* Which layers each rank holds: by what its device has free, and how fast it reads. */
 
 /* A rank's device; sent from rank to rank as it is. */
 struct mpi_device {

@@ -1,3 +1,5 @@
+/* A command that every rank runs by itself: for its part of the input (--split data), or for its devices. Rank 0 prints
+ * what they all wrote, in the order of the ranks, which is that of the lines. */
 #define _POSIX_C_SOURCE 200809L
 #include "mpi_.h"
 #include "../cli/cli.h"

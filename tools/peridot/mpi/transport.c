@@ -1,3 +1,6 @@
+/* Bytes between ranks, by MPI. A wait ends when a rank has not been heard of for some seconds: each tells the next
+ * one in the ring every second that it is there. A process of its own watches over each rank, so that one that is
+ * killed ends all with a sentence. */
 #define _GNU_SOURCE
 #include "mpi_.h"
 #include "../base/base.h"

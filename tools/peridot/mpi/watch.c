@@ -1,3 +1,6 @@
+/* A process of its own watches over each rank: where that is killed, it says so, and mpirun ends all ranks, with status
+ * 1. It also hands on what the rank writes: mpirun puts what it has of a line of standard output before what comes on
+ * standard error (PRRTE 3.0.8), so that the latter must wait for a line's end. */
 #define _GNU_SOURCE
 #include "mpi_.h"
 #include "../base/base.h"

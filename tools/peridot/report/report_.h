@@ -128,9 +128,6 @@ void report_write_lines(FILE *file, const struct report *const *reports, size_t 
 
 /* ---- words ---- */
 
-/* The words that all formats share: numbers, speeds, names. Each result points into one of sixteen buffers used in
- * turn. */
-
 /* "1234", "123.4", "12.34": what is worth reading of a speed. */
 const char *report_number(double x);
 /* "194.9 ± 9.8", tokens per second. */

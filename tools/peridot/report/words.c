@@ -1,3 +1,5 @@
+/* The words that all formats share: numbers, speeds, names. Each result points into one of sixteen buffers used in
+ * turn. */
 #include "../base/base.h"
 #include "report_.h"
 

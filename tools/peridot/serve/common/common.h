@@ -12,8 +12,6 @@
 
 /* ---- workers ---- */
 
-/* Threads that take work from a list which others add to. */
-
 enum { SERVE_MAX_WORKERS = 4 };
 
 /* What threads are to jobs. */
@@ -111,8 +109,6 @@ void serve_put_text(struct serve_buffer *buffer, const char *name, const char *t
 
 /* ---- error ---- */
 
-/* What goes wrong with a request: a status of HTTP and a sentence, in the form that a client expects. */
-
 struct serve_error {
     int status;                /* of HTTP; 0: nothing went wrong */
     const char *code;          /* "context_length_exceeded"; NULL: none */
@@ -167,8 +163,6 @@ bool serve_refuse_length(struct serve_error *error, const struct serve_error_for
 void serve_tell_length(char *out, size_t size, const struct serve_length *length);
 
 /* ---- metrics ---- */
-
-/* What GET /metrics shows: counters and histograms of peridot serve, under a lock of their own. */
 
 enum serve_counter {
     SERVE_REQUESTS_2XX, SERVE_REQUESTS_4XX, SERVE_REQUESTS_5XX, SERVE_REQUESTS_CLOSED,

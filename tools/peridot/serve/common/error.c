@@ -1,3 +1,4 @@
+/* What goes wrong with a request: a status of HTTP and a sentence, in the form that a client expects. */
 #include "common.h"
 
 #include <inttypes.h>

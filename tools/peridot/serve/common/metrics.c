@@ -1,3 +1,4 @@
+/* What GET /metrics shows: counters and histograms of peridot serve, under a lock of their own. */
 #include "common.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Threads that take work from a list which others add to. */
 #define _POSIX_C_SOURCE 200809L
 #include "../../base/base.h"
 #include "common.h"

@@ -1,3 +1,5 @@
+/* Who may ask: those who have a key; without keys those who ask this machine by its own names; and which web pages, as
+ * browsers say whose request it is. */
 #define _DEFAULT_SOURCE   /* strcasecmp */
 #include "http_.h"
 

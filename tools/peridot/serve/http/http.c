@@ -1,3 +1,5 @@
+/* HTTP of peridot serve, by libmicrohttpd: routes, keys, bodies, and answers as they come. One thread, which waits for
+ * nobody: what takes time is a job of the reader and the engine. */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE   /* strcasecmp, getaddrinfo */
 #include "http.h"

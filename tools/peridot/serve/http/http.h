@@ -6,9 +6,6 @@
 
 /* ---- http ---- */
 
-/* HTTP of peridot serve, by libmicrohttpd: routes, keys, bodies, and answers as they come. One thread, which waits for
- * nobody: what takes time is a job of the reader and the engine. */
-
 /* Begins to listen. */
 peridot_status serve_http_open(struct serve_http **out, struct serve_server *server);
 unsigned serve_http_port(const struct serve_http *http);

@@ -6,11 +6,6 @@
 
 /* ---- links ---- */
 
-/* The connections of peridot serve, from accept to close. A client that does not send its request in time loses its
- * connection. When there are nearly as many connections as the server can hold, the one that has been idle longest
- * gives way to a new one, whatever its address (behind a proxy all have the same); one that waits for its answer is not
- * idle. All functions can be called by any thread. */
-
 enum { SERVE_MAX_CONNECTIONS = 1000 };
 
 struct serve_link;
@@ -35,9 +30,6 @@ void serve_links_tend(struct serve_links *links, double timeout_s);
 
 /* ---- access ---- */
 
-/* Who may ask: those who have a key; without keys those who ask this machine by its own names; and which web pages, as
- * browsers say whose request it is. */
-
 enum serve_right {
     SERVE_PUBLIC,
     SERVE_WITH_KEY,
@@ -56,8 +48,6 @@ bool serve_may_ask(struct serve_error *error, const struct serve_server *server,
 uint32_t serve_key_number(const struct serve_server *server, const struct serve_asker *asker);
 
 /* ---- pages ---- */
-
-/* What GET answers: the page, the state, the models, the description of the interface. */
 
 enum { SERVE_POLICY_SIZE = 512 };
 

@@ -1,3 +1,7 @@
+/* The connections of peridot serve, from accept to close. A client that does not send its request in time loses its
+ * connection. When there are nearly as many connections as the server can hold, the one that has been idle longest
+ * gives way to a new one, whatever its address (behind a proxy all have the same); one that waits for its answer is not
+ * idle. All functions can be called by any thread. */
 #include "http_.h"
 #include "../../base/base.h"
 

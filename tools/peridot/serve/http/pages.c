@@ -1,3 +1,4 @@
+/* What GET answers: the page, the state, the models, the description of the interface. */
 #include "http_.h"
 
 #include <stdio.h>

@@ -1,3 +1,6 @@
+/* A job is a request of HTTP from its body to its answer. Its parts are structs, each with a sentence on who may touch
+ * it when; the connection may go away at any time. Tasks are what the model does: one text that is written, or one that
+ * is read. */
 #include "job.h"
 #include "job_.h"
 #include "../../base/base.h"

@@ -72,10 +72,6 @@ void serve_queue_close(struct serve_queue *queue);
 
 /* ---- job ---- */
 
-/* A job is a request of HTTP from its body to its answer. Its parts are structs, each with a sentence on who may touch
- * it when; the connection may go away at any time. Tasks are what the model does: one text that is written, or one that
- * is read. */
-
 struct MHD_Connection;
 struct serve_server;
 struct serve_interface;
@@ -414,12 +410,6 @@ void serve_pings_tend(struct serve_pings *p, void (*ping)(struct serve_job *job,
 
 /* ---- stored ---- */
 
-/* Responses that are kept, so that a request of /v1/responses can go on from one by previous_response_id, and GET and
- * DELETE find it. They are in memory, at most so many and of so many bytes: those that were used least recently go, and
- * a response never before those that go on from it. Each has the items that are its own, and its parent the ones before
- * them, so that a conversation takes as much memory as it has items. Whoever has another API key finds none of them.
- * All functions can be called by any thread. */
-
 struct serve_job;
 struct serve_server;
 
@@ -501,9 +491,6 @@ struct serve_server {
 
 /* ---- write ---- */
 
-/* What comes out of tasks, as the job's interface writes it: in one piece, or as events. Called by whoever has
- * the job at the time. */
-
 /* Before anything is written: the events that begin a stream. Again, it does nothing. */
 void serve_write_begin(struct serve_job *job);
 /* The text of a task grew. */
@@ -514,8 +501,6 @@ void serve_write_task_end(struct serve_task *task);
 void serve_write_end(struct serve_job *job);
 
 /* ---- log ---- */
-
-/* One line on standard error for each request: what was asked, the status, tokens and seconds. No texts. */
 
 struct serve_log_line {
     char method[12], path[64];
@@ -533,8 +518,6 @@ void serve_log_ignored(const struct serve_server *server, const char *name);
 void serve_log_prompt(const struct serve_job *job);
 
 /* ---- tasks ---- */
-
-/* The tasks of a job: one for each choice of each of its texts, with room for a reply. */
 
 /* All but serve_limit: false, and the job's error, where it is too much or memory is short. */
 

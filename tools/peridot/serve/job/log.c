@@ -1,3 +1,4 @@
+/* One line on standard error for each request: what was asked, the status, tokens and seconds. No texts. */
 #include "../../base/base.h"
 #include "job.h"
 

@@ -1,3 +1,8 @@
+/* Responses that are kept, so that a request of /v1/responses can go on from one by previous_response_id, and GET and
+ * DELETE find it. They are in memory, at most so many and of so many bytes: those that were used least recently go, and
+ * a response never before those that go on from it. Each has the items that are its own, and its parent the ones before
+ * them, so that a conversation takes as much memory as it has items. Whoever has another API key finds none of them.
+ * All functions can be called by any thread. */
 #include "job.h"
 #include "job_.h"
 #include "../../base/base.h"

@@ -1,3 +1,4 @@
+/* The tasks of a job: one for each choice of each of its texts, with room for a reply. */
 #include "job.h"
 #include "job_.h"
 

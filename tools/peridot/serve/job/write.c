@@ -1,3 +1,5 @@
+/* What comes out of tasks, as the job's interface writes it: in one piece, or as events. Called by whoever has
+ * the job at the time. */
 #include "job.h"
 #include "job_.h"
 

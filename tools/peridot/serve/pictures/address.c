@@ -1,3 +1,4 @@
+/* What addresses are: of the public Internet, to which alone others can be sent by name, or of this machine. */
 #include "pictures.h"
 #include "../../base/base.h"
 

@@ -1,3 +1,5 @@
+/* Pictures at URLs, for those hosts that --allow-url names: what a request asks for is fetched with this machine's
+ * rights, so that nothing else is. */
 #define _DEFAULT_SOURCE   /* strcasecmp, sockets */
 #include "pictures_.h"
 #include "pictures.h"

@@ -1,3 +1,4 @@
+/* What a request says of a picture, and the file that this is: base64, a data URL, or a URL. */
 #define _DEFAULT_SOURCE   /* strncasecmp */
 #include "pictures_.h"
 #include "../job/job.h"

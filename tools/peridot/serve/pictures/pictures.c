@@ -1,3 +1,7 @@
+/* The pictures of requests. They are read on threads of their own, as a photograph takes a while and one at a URL
+ * longer: neither the reader nor the engine waits for that. Jobs take turns (serve_fair), a picture each. What comes of
+ * one, a peridot_image, is the model's and cannot outlive it: jobs with images keep the model open. Where its device is
+ * lost they let go of their images, which are read again once the model is open again. */
 #define _POSIX_C_SOURCE 200809L
 #include "pictures.h"
 #include "pictures_.h"

@@ -10,8 +10,6 @@
 
 /* ---- address ---- */
 
-/* What addresses are: of the public Internet, to which alone others can be sent by name, or of this machine. */
-
 struct sockaddr;
 
 /* False for an address of this machine, of a private, shared or link-local network, for multicast, and for what is
@@ -24,11 +22,6 @@ bool serve_address_is_loopback(const struct sockaddr *address);
 uint64_t serve_address_number(const struct sockaddr *address);
 
 /* ---- pictures ---- */
-
-/* The pictures of requests. They are read on threads of their own, as a photograph takes a while and one at a URL
- * longer: neither the reader nor the engine waits for that. Jobs take turns (serve_fair), a picture each. What comes of
- * one, a peridot_image, is the model's and cannot outlive it: jobs with images keep the model open. Where its device is
- * lost they let go of their images, which are read again once the model is open again. */
 
 enum { SERVE_MAX_PICTURES = 32 };   /* of a request */
 

@@ -7,8 +7,6 @@
 
 /* ---- picture data ---- */
 
-/* What a request says of a picture, and the file that this is: base64, a data URL, or a URL. */
-
 enum { SERVE_PICTURE_MAX = 20 << 20 };   /* bytes of a file */
 
 /* A picture is OpenAI's part {"type": "image_url", "image_url": URL or {"url": URL}} or {"type": "input_image",
@@ -21,9 +19,6 @@ bool serve_picture_is_remote(yyjson_val *part);
 bool serve_picture_data(struct serve_buffer *out, struct serve_job *job, const char *name, yyjson_val *part);
 
 /* ---- fetch ---- */
-
-/* Pictures at URLs, for those hosts that --allow-url names: what a request asks for is fetched with this machine's
- * rights, so that nothing else is. */
 
 /* The file at the URL, of `max` bytes at most; false: the job's error says why not, beginning with `name`. It ends when
  * nobody waits for the job any more. */

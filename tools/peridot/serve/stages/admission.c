@@ -1,3 +1,8 @@
+/* Which of an engine's tasks are at work. The others wait here and not in the session, whose order is that of arrival:
+ * so clients take turns (serve_fair), whoever sends a thousand requests has his own wait, and where too many do, those
+ * that are refused are of the client who has most. A short text need not wait until a long one is written: one gives
+ * way and goes on later from its tokens, to the same text, as it does where a device was lost. The engine's thread
+ * calls all of these. */
 #include "stages_.h"
 #include "../job/job.h"
 

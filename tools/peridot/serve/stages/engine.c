@@ -1,3 +1,7 @@
+/* The engine: one thread that owns the model and its session, submits the tasks as requests, by turns of their clients
+ * (serve_admission_next), and runs the session. Who shares a prefix and who makes room in the cache is the session's
+ * business. When the device is lost, the model is opened again and all tasks are submitted anew, with what they have
+ * written. A model is opened when its first job comes, and closed after --idle, or when another needs the memory. */
 #define _POSIX_C_SOURCE 200809L
 #include "stages.h"
 #include "stages_.h"

@@ -1,3 +1,4 @@
+/* What the server says of a model, copied from it. */
 #define _POSIX_C_SOURCE 200809L   /* strdup */
 #include "stages_.h"
 #include "../job/job.h"

@@ -1,3 +1,8 @@
+/* The grammars of requests. A schema may take half a second to compile, so that is done on threads of its own: neither
+ * the reader nor the engine waits for it. How long one takes is not to be seen in its text. So each is tried with a
+ * little of the work that it may take, which is enough for most; those that need more wait for each other, and leave a
+ * thread to tries. In both lines it goes by turns (serve_fair). Clients send the same schema again and again: the last
+ * ones are kept, those that were refused as well. */
 #define _POSIX_C_SOURCE 200809L
 #include "stages_.h"
 #include "../job/job.h"

@@ -1,3 +1,6 @@
+/* The reader: threads that make tasks of bodies, so that neither connections nor the device wait for JSON and
+ * tokenizing. Bodies go by turns (serve_fair), and long ones leave threads to others. It answers what needs no device,
+ * and hands pictures and schemas to threads of their own. */
 #include "../../base/base.h"
 #include "../job/job.h"
 #include "../pictures/pictures.h"

@@ -1,3 +1,5 @@
+/* A task as a request of the library: what it asks for, and what comes out of it, token by token, on the thread of the
+ * engine. */
 #include "stages_.h"
 #include "../job/job.h"
 #include "../../base/base.h"

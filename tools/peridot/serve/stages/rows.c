@@ -1,3 +1,5 @@
+/* Rows that the model hands out: logits, from which probabilities of tokens and scores of documents come, and hidden
+ * states, which are pooled to vectors. */
 #include "stages_.h"
 #include "../job/job.h"
 

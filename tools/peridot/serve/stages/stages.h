@@ -7,11 +7,6 @@
 
 /* ---- engine ---- */
 
-/* The engine: one thread that owns the model and its session, submits the tasks as requests, by turns of their clients
- * (serve_admission_next), and runs the session. Who shares a prefix and who makes room in the cache is the session's
- * business. When the device is lost, the model is opened again and all tasks are submitted anew, with what they have
- * written. A model is opened when its first job comes, and closed after --idle, or when another needs the memory. */
-
 /* Begins; opens the first model at once, and others when they are needed. */
 peridot_status serve_engine_create(struct serve_engine **out, struct serve_server *server,
                                    struct serve_model *served);
@@ -41,10 +36,6 @@ bool serve_engine_unload(struct serve_engine *engine);
 
 /* ---- tools ---- */
 
-/* The tools of --tools, which the page lets a model call. A tool may take long, so calls have threads of their own:
- * neither HTTP nor replies wait for them. Calls at one server come one after another, others run at the same time. A
- * call ends early when its connection is closed, or the server ends. */
-
 enum { SERVE_CALL_MAX = 1 << 20 };   /* bytes of a request */
 
 /* With the toolbox of the server. */
@@ -65,10 +56,6 @@ bool serve_tools_ends(const struct serve_tools *tools, struct serve_job *job);
 extern const struct serve_interface serve_wire_list_tools, serve_wire_call_tool;
 
 /* ---- read ---- */
-
-/* The reader: threads that make tasks of bodies, so that neither connections nor the device wait for JSON and
- * tokenizing. Bodies go by turns (serve_fair), and long ones leave threads to others. It answers what needs no device,
- * and hands pictures and schemas to threads of their own. */
 
 peridot_status serve_reader_create(struct serve_reader **out, struct serve_server *server);
 /* Refuses what is still waiting. NULL is allowed. */

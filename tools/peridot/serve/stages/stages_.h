@@ -7,9 +7,6 @@
 
 /* ---- requests ---- */
 
-/* A task as a request of the library: what it asks for, and what comes out of it, token by token, on the thread of the
- * engine. */
-
 /* From the task's tokens, which are a prompt and what was written before a device was lost. */
 peridot_status serve_request_submit(struct serve_task *task, peridot_session *session, peridot_session *draft_session);
 /* Frees the request, if there is one, and counts what it did. */
@@ -18,9 +15,6 @@ void serve_request_end(struct serve_task *task);
 const char *serve_request_find_stop(const struct serve_task *task);
 
 /* ---- rows ---- */
-
-/* Rows that the model hands out: logits, from which probabilities of tokens and scores of documents come, and hidden
- * states, which are pooled to vectors. */
 
 /* Each is a peridot_row for a request whose `user` is the task. */
 
@@ -41,12 +35,6 @@ void serve_take_token(struct serve_task *task, int32_t token);
 
 /* ---- admission ---- */
 
-/* Which of an engine's tasks are at work. The others wait here and not in the session, whose order is that of arrival:
- * so clients take turns (serve_fair), whoever sends a thousand requests has his own wait, and where too many do, those
- * that are refused are of the client who has most. A short text need not wait until a long one is written: one gives
- * way and goes on later from its tokens, to the same text, as it does where a device was lost. The engine's thread
- * calls all of these. */
-
 struct serve_admission {
     struct serve_fair fair;
     uint32_t n_parallel;       /* tasks at work, at most */
@@ -58,12 +46,6 @@ void serve_admission_limit(const struct serve_task *tasks, size_t n_most);
 struct serve_task *serve_admission_next(struct serve_admission *a, struct serve_task *tasks);
 
 /* ---- grammars ---- */
-
-/* The grammars of requests. A schema may take half a second to compile, so that is done on threads of its own: neither
- * the reader nor the engine waits for it. How long one takes is not to be seen in its text. So each is tried with a
- * little of the work that it may take, which is enough for most; those that need more wait for each other, and leave a
- * thread to tries. In both lines it goes by turns (serve_fair). Clients send the same schema again and again: the last
- * ones are kept, those that were refused as well. */
 
 struct serve_grammars;
 
@@ -89,8 +71,6 @@ void serve_reader_encode(struct serve_job *job);
 void serve_reader_pass_on(struct serve_job *job);
 
 /* ---- facts ---- */
-
-/* What the server says of a model, copied from it. */
 
 /* Also chooses the template of conversations; sets `misused` where --think asks for what that lacks. */
 peridot_status serve_facts_read(struct serve_server *server, struct serve_model *served, const peridot_model *model);

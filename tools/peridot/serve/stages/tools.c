@@ -1,3 +1,6 @@
+/* The tools of --tools, which the page lets a model call. A tool may take long, so calls have threads of their own:
+ * neither HTTP nor replies wait for them. Calls at one server come one after another, others run at the same time. A
+ * call ends early when its connection is closed, or the server ends. */
 #include "../../base/base.h"
 #include "../../toolbox/toolbox.h"
 #include "../job/job.h"

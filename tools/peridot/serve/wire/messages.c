@@ -1,3 +1,4 @@
+/* Conversations: the messages of a request, read from its body. */
 #include "wire_.h"
 #include "../pictures/pictures.h"
 #include "../job/job.h"

@@ -1,3 +1,5 @@
+/* Parameters that other servers have and whose values change no answer here: a table of their names, of the interfaces
+ * that have them, and of the values that are accepted. */
 #include "wire_.h"
 #include "../job/job.h"
 

@@ -1,3 +1,5 @@
+/* What Ollama's interfaces have in common: answers are JSON objects, those of a stream a line each, of which the last
+ * one is "done" and says what it took. */
 #define _POSIX_C_SOURCE 200809L   /* gmtime_r */
 #include "../job/job.h"
 #include "wire.h"

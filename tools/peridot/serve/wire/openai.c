@@ -1,3 +1,4 @@
+/* What OpenAI's chat completions, completions and embeddings have in common. */
 #include "wire_.h"
 #include "../job/job.h"
 

@@ -1,3 +1,6 @@
+/* The parameters of requests: a table of their names, the interfaces that have them, and how each is read. What is
+ * neither in it nor in that of neutral.c, and is no parameter of another interface, is ignored, and named in a
+ * header. */
 #include "wire_.h"
 #include "../job/job.h"
 

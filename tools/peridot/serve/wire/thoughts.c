@@ -1,3 +1,10 @@
+/* Thoughts that go round: a client gives back, with the history, what a reply thought, and the chat template may read
+ * it. What the server says of a thought is sealed, so that it is known again: its mark is a MAC (HMAC-SHA256) by a key
+ * of this process, and the text stands behind it where the client is not shown it. A seal of another server, or of this
+ * one before it was started anew, says nothing: a thought that comes without its text is left out then, and one that
+ * comes with it is taken as it is, as other servers do that sign nothing. A thought whose seal is this process's and
+ * does not fit is not what the model thought: it is left out. None of these is an error, as an agent's conversation
+ * could never go on after it. A seal proves and does not hide. */
 #include "wire.h"
 #include "wire_.h"
 #include "../job/job.h"

@@ -1,3 +1,4 @@
+/* Tokens as JSON: their pieces of text, their probabilities, their ids; and vectors. */
 #include "../job/job.h"
 #include "wire.h"
 #include "wire_.h"

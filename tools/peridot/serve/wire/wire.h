@@ -25,10 +25,6 @@ int serve_get_slots(struct serve_buffer *out, struct serve_server *server, const
 
 /* ---- params ---- */
 
-/* The parameters of requests: a table of their names, the interfaces that have them, and how each is read. What is
- * neither in it nor in that of neutral.c, and is no parameter of another interface, is ignored, and named in a
- * header. */
-
 /* Puts what the body says into the job, but for texts; false: the job's error says what is wrong. */
 bool serve_params_read(struct serve_job *job, yyjson_val *root);
 /* A string without a NUL in it, or NULL and the error. */
@@ -41,14 +37,6 @@ extern const struct serve_interface serve_wire_chat, serve_wire_completions, ser
     serve_wire_rerank, serve_wire_completion, serve_wire_infill, serve_wire_apply_template;
 
 /* ---- thoughts ---- */
-
-/* Thoughts that go round: a client gives back, with the history, what a reply thought, and the chat template may read
- * it. What the server says of a thought is sealed, so that it is known again: its mark is a MAC (HMAC-SHA256) by a key
- * of this process, and the text stands behind it where the client is not shown it. A seal of another server, or of this
- * one before it was started anew, says nothing: a thought that comes without its text is left out then, and one that
- * comes with it is taken as it is, as other servers do that sign nothing. A thought whose seal is this process's and
- * does not fit is not what the model thought: it is left out. None of these is an error, as an agent's conversation
- * could never go on after it. A seal proves and does not hide. */
 
 struct serve_thoughts {
     unsigned char key[32];

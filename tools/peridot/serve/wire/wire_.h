@@ -10,8 +10,6 @@
 
 /* ---- messages ---- */
 
-/* Conversations: the messages of a request, read from its body. */
-
 /* Messages in the form of OpenAI's chat completions, whatever the interface. {0} is the beginning. */
 struct serve_conversation {
     yyjson_mut_doc *doc;
@@ -132,8 +130,6 @@ bool serve_check_tools(struct serve_job *job);
 
 /* ---- tokens ---- */
 
-/* Tokens as JSON: their pieces of text, their probabilities, their ids; and vectors. */
-
 /* The bytes that a token stands for within a text. */
 void serve_put_piece(struct serve_buffer *out, const peridot_vocab *vocab, int32_t token);
 /* Probabilities first .. end - 1 as chat completions have them; null where they were not asked for. */
@@ -161,9 +157,6 @@ bool serve_regex_pattern(char out[SERVE_LARK_MAX], size_t *budget, const char *r
 
 /* ---- wire ollama ---- */
 
-/* What Ollama's interfaces have in common: answers are JSON objects, those of a stream a line each, of which the last
- * one is "done" and says what it took. */
-
 #define SERVE_LINES "application/x-ndjson"
 
 /* {"model": ..., "created_at": ...} */
@@ -174,8 +167,6 @@ void serve_ollama_add_costs(yyjson_mut_doc *doc, yyjson_mut_val *root, const str
 yyjson_mut_val *serve_time(yyjson_mut_doc *doc, int64_t seconds);
 
 /* ---- wire openai ---- */
-
-/* What OpenAI's chat completions, completions and embeddings have in common. */
 
 yyjson_mut_val *serve_openai_usage(yyjson_mut_doc *doc, const struct serve_job *job);
 /* {"id": ..., "object": ..., "created": ..., "model": ..., "choices": []} */
@@ -200,9 +191,6 @@ void serve_add_prompt_ids(yyjson_mut_doc *doc, yyjson_mut_val *object, const str
 void serve_add_dropped(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct serve_job *job);
 
 /* ---- neutral ---- */
-
-/* Parameters that other servers have and whose values change no answer here: a table of their names, of the interfaces
- * that have them, and of the values that are accepted. */
 
 /* Whether an interface of the set has such a parameter. */
 bool serve_is_neutral(unsigned apis, const char *name);
