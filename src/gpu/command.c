@@ -1,6 +1,12 @@
 /* Recording and running commands. Each pd_commands has a pool, and a command buffer for each piece of what is recorded;
- * they may be submitted many times. Completion is a value of the device's timeline semaphore. Submissions begin with a
- * barrier, so that each sees what those before it wrote, whether or not the host waited for them. */
+ * they may be submitted many times: a decode step is recorded once for each shape of a batch, as what changes from step
+ * to step (positions, tables of pages, ids) is in memory that kernels read. Completion is a value of the device's
+ * timeline semaphore, which one submission raises after the other, so that "is it done" is a comparison. Submissions
+ * begin with a barrier, so that each sees what those before it wrote, whether or not the host waited for them.
+ *
+ * Barriers are of all memory: kernels address buffers by numbers, and on one queue with dispatches in a chain drivers
+ * do the same for a barrier of one buffer. A wait that never ends would hang the program that embeds the library, so a
+ * GPU has 30 seconds, after which it counts as lost. */
 #include "gpu/gpu_.h"
 
 #include <stdlib.h>

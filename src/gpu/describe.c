@@ -1,4 +1,7 @@
-/* What a device is: its properties, features and limits as the layers above see them. */
+/* What a device is: its properties, features and limits as the layers above see them. This is the one place that
+ * decides what of Vulkan a device has; the others ask peridot_device_info, so that a test can describe a device that
+ * nobody has. Nothing is created here, and a device that cannot be used is described like any other, with the reason:
+ * `peridot devices` shows it. What drivers say is not trusted: names are escaped, and budgets kept within heaps. */
 #include "gpu/gpu_.h"
 
 #include "base/base.h"
@@ -185,65 +188,92 @@ static peridot_status describe_matrices(peridot_device_info *info, const struct 
     return PERIDOT_OK;
 }
 
-peridot_status pd_device_describe(peridot_device_info *info, const struct pd_instance *instance,
-                                  VkPhysicalDevice physical, uint32_t index)
+/* Who it is. The key names the device's files in the cache: those of another driver or another card are not read. */
+static void describe_identity(peridot_device_info *info, const struct device_facts *f)
 {
-    struct pd_extensions extensions;
-    struct device_facts f;
-    PD_TRY(pd_extensions_list(&extensions, instance, physical));
-    query_facts(&f, instance, physical, &extensions);
-    const VkPhysicalDeviceProperties *p = &f.properties.properties;
-    *info = (peridot_device_info){.index = index, .type = device_type(p->deviceType)};
+    const VkPhysicalDeviceProperties *p = &f->properties.properties;
+    info->type = device_type(p->deviceType);
     pd_utf8_escape(info->name, sizeof info->name, p->deviceName, strlen(p->deviceName));
-    pd_utf8_escape(info->driver, sizeof info->driver, f.v12.driverName, strlen(f.v12.driverName));
-    pd_utf8_escape(info->driver_info, sizeof info->driver_info, f.v12.driverInfo, strlen(f.v12.driverInfo));
+    pd_utf8_escape(info->driver, sizeof info->driver, f->v12.driverName, strlen(f->v12.driverName));
+    pd_utf8_escape(info->driver_info, sizeof info->driver_info, f->v12.driverInfo, strlen(f->v12.driverInfo));
     info->vendor_id = p->vendorID, info->device_id = p->deviceID, info->driver_version = p->driverVersion;
     snprintf(info->api_version, sizeof info->api_version, "%u.%u.%u", VK_API_VERSION_MAJOR(p->apiVersion),
              VK_API_VERSION_MINOR(p->apiVersion), VK_API_VERSION_PATCH(p->apiVersion));
     for (int i = 0, at = 0; i < 16; i++)
         at += snprintf(info->uuid + at, sizeof info->uuid - (size_t)at, "%s%02x",
-                       i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", f.v11.deviceUUID[i]);
-    if (f.pci.sType)
-        snprintf(info->pci, sizeof info->pci, "%04x:%02x:%02x.%x", f.pci.pciDomain & 0xffff, f.pci.pciBus & 0xff,
-                 f.pci.pciDevice & 0xff, f.pci.pciFunction & 0xf);
-    snprintf(info->unusable, sizeof info->unusable, "%s", missing_feature(&f));
-    list_subset_lacks(info->subset_lacks, sizeof info->subset_lacks, &f.subset);
+                       i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", f->v11.deviceUUID[i]);
+    if (f->pci.sType)
+        snprintf(info->pci, sizeof info->pci, "%04x:%02x:%02x.%x", f->pci.pciDomain & 0xffff, f->pci.pciBus & 0xff,
+                 f->pci.pciDevice & 0xff, f->pci.pciFunction & 0xf);
     uint64_t key = pd_hash(0, p->pipelineCacheUUID, sizeof p->pipelineCacheUUID);
     key = pd_hash(key, &p->driverVersion, sizeof p->driverVersion);
     key = pd_hash(key, p->deviceName, strlen(p->deviceName));
     snprintf(info->cache_key, sizeof info->cache_key, "%016" PRIx64, key);
-    info->max_allocation_size = f.v11.maxMemoryAllocationSize;
-    if (f.maintenance4.maxBufferSize)
-        info->max_allocation_size = pd_min(info->max_allocation_size, f.maintenance4.maxBufferSize);
-    info->subgroup_size = f.v11.subgroupSize;
-    info->min_subgroup_size = info->max_subgroup_size = info->subgroup_size;
-    info->max_workgroup_invocations = p->limits.maxComputeWorkGroupInvocations;
-    info->max_shared_size = p->limits.maxComputeSharedMemorySize;
-    info->max_push_size = p->limits.maxPushConstantsSize;
-    info->fp16_arithmetic = f.f12.shaderFloat16;
-    info->int8_arithmetic = f.f12.shaderInt8;
-    info->byte_storage = f.f12.storageBuffer8BitAccess;
-    info->int64_arithmetic = f.features.features.shaderInt64;
-    info->subgroup_ballot = f.v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT;
-    info->integer_dot = f.dot.shaderIntegerDotProduct;
-    info->integer_dot_instruction = info->integer_dot && f.dots.integerDotProduct4x8BitPackedSignedAccelerated;
-    info->subgroup_size_control = f.subgroup_size.subgroupSizeControl && f.subgroup_size.computeFullSubgroups
-        && f.subgroup_sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
+}
+
+/* How much of anything a kernel or an allocation may have. */
+static void describe_limits(peridot_device_info *info, const struct device_facts *f)
+{
+    const VkPhysicalDeviceLimits *limits = &f->properties.properties.limits;
+    info->max_allocation_size = f->v11.maxMemoryAllocationSize;
+    if (f->maintenance4.maxBufferSize)
+        info->max_allocation_size = pd_min(info->max_allocation_size, f->maintenance4.maxBufferSize);
+    info->max_workgroup_invocations = limits->maxComputeWorkGroupInvocations;
+    info->max_shared_size = limits->maxComputeSharedMemorySize;
+    info->max_push_size = limits->maxPushConstantsSize;
+}
+
+/* What its kernels may be made of, beyond the baseline. */
+static void describe_arithmetic(peridot_device_info *info, const struct device_facts *f)
+{
+    info->fp16_arithmetic = f->f12.shaderFloat16;
+    info->int8_arithmetic = f->f12.shaderInt8;
+    info->byte_storage = f->f12.storageBuffer8BitAccess;
+    info->int64_arithmetic = f->features.features.shaderInt64;
+    info->integer_dot = f->dot.shaderIntegerDotProduct;
+    info->integer_dot_instruction = info->integer_dot && f->dots.integerDotProduct4x8BitPackedSignedAccelerated;
+    info->subgroup_ballot = f->v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT;
+    info->subgroup_size_control = f->subgroup_size.subgroupSizeControl && f->subgroup_size.computeFullSubgroups
+        && f->subgroup_sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
+    info->subgroup_size = info->min_subgroup_size = info->max_subgroup_size = f->v11.subgroupSize;
     if (info->subgroup_size_control) {
-        info->min_subgroup_size = f.subgroup_sizes.minSubgroupSize;
-        info->max_subgroup_size = f.subgroup_sizes.maxSubgroupSize;
+        info->min_subgroup_size = f->subgroup_sizes.minSubgroupSize;
+        info->max_subgroup_size = f->subgroup_sizes.maxSubgroupSize;
     }
-    peridot_status status = PERIDOT_OK;
-    if (f.cooperative.cooperativeMatrix && f.f12.shaderFloat16 && f.f12.vulkanMemoryModel
-        && f.f12.vulkanMemoryModelDeviceScope && instance->vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)
-        status = describe_matrices(info, instance, physical);
-    info->external_host_memory = pd_extensions_has(&extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
-    info->unified_memory = info->type == PERIDOT_DEVICE_INTEGRATED || info->type == PERIDOT_DEVICE_CPU;
+}
+
+static bool has_matrices(const struct device_facts *f, const struct pd_instance *instance)
+{
+    return f->cooperative.cooperativeMatrix && f->f12.shaderFloat16 && f->f12.vulkanMemoryModel
+        && f->f12.vulkanMemoryModelDeviceScope && instance->vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR;
+}
+
+static void describe_memory(peridot_device_info *info, const struct pd_instance *instance, VkPhysicalDevice physical,
+                            const struct pd_extensions *extensions)
+{
     struct pd_memory_room room;
+    info->external_host_memory = pd_extensions_has(extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+    info->unified_memory = info->type == PERIDOT_DEVICE_INTEGRATED || info->type == PERIDOT_DEVICE_CPU;
     pd_memory_room(&room, instance, physical, info->unified_memory,
-                   pd_extensions_has(&extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME));
+                   pd_extensions_has(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME));
     info->heap_size = room.size;
     info->heap_budget = room.budget;
+}
+
+peridot_status pd_device_describe(peridot_device_info *info, const struct pd_instance *instance,
+                                  VkPhysicalDevice physical, uint32_t index)
+{
+    struct pd_extensions extensions;
+    struct device_facts f;
+    *info = (peridot_device_info){.index = index};
+    PD_TRY(pd_extensions_list(&extensions, instance, physical));
+    query_facts(&f, instance, physical, &extensions);
+    describe_identity(info, &f);
+    describe_limits(info, &f);
+    describe_arithmetic(info, &f);
+    describe_memory(info, instance, physical, &extensions);
+    snprintf(info->unusable, sizeof info->unusable, "%s", missing_feature(&f));
+    list_subset_lacks(info->subset_lacks, sizeof info->subset_lacks, &f.subset);
     free(extensions.at);
-    return status;
+    return has_matrices(&f, instance) ? describe_matrices(info, instance, physical) : PERIDOT_OK;
 }

@@ -1,5 +1,10 @@
 /* Finding, choosing and opening a Vulkan device. The baseline is Vulkan 1.2 with buffer device addresses, timeline
- * semaphores and subgroup basic + arithmetic operations in compute; anything else is an option found in describe.c. */
+ * semaphores and subgroup basic + arithmetic operations in compute: what a driver of the last five years has on any
+ * GPU. Anything else is an option found in describe.c, and asked for where it is there.
+ *
+ * One queue is opened, of the family that has graphics too: decoding is a chain of dispatches that wait for each other,
+ * so a second queue would idle, and copies of weights are done before the first of them. A device is never reopened:
+ * once lost it stays lost, and who wants to go on makes another pd_gpu. */
 #include "gpu/gpu_.h"
 
 #include "base/base.h"
@@ -187,59 +192,81 @@ static peridot_status find_buffer_types(struct pd_gpu *gpu)
     return PERIDOT_OK;
 }
 
-static peridot_status open_device(struct pd_gpu *gpu)
-{
-    PD_TRY(find_queue(gpu));
-    float priority = 1;
-    VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-        .queueFamilyIndex = gpu->queue_family, .queueCount = 1, .pQueuePriorities = &priority};
-    VkPhysicalDeviceVulkan12Features f12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-        .bufferDeviceAddress = VK_TRUE, .timelineSemaphore = VK_TRUE};
+/* What is asked of a device: the baseline, and of the rest what describe.c found. */
+struct request {
+    VkPhysicalDeviceFeatures features;
+    VkPhysicalDeviceVulkan12Features f12;   /* at the head of the chain of the others */
+    VkPhysicalDeviceSubgroupSizeControlFeatures subgroup_size;
+    VkPhysicalDeviceShaderIntegerDotProductFeatures dot;
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR cooperative;
+    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executable;
     const char *extensions[8];
-    uint32_t n_extensions = 0;
-    const peridot_device_info *info = &gpu->info;
-    VkPhysicalDeviceSubgroupSizeControlFeatures subgroup_size = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, .subgroupSizeControl = VK_TRUE,
-            .computeFullSubgroups = VK_TRUE};
-    VkPhysicalDeviceCooperativeMatrixFeaturesKHR cooperative = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, .cooperativeMatrix = VK_TRUE};
-    VkPhysicalDeviceShaderIntegerDotProductFeatures dot = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
-            .shaderIntegerDotProduct = VK_TRUE};
-    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executable = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
-            .pipelineExecutableInfo = VK_TRUE};
-    f12.shaderFloat16 = info->fp16_arithmetic;
-    f12.storageBuffer8BitAccess = info->byte_storage;
+    uint32_t n_extensions;
+};
+
+static void ask_features(struct request *r, const peridot_device_info *info)
+{
+    *r = (struct request){.features.shaderInt64 = info->int64_arithmetic,
+        .f12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .bufferDeviceAddress = VK_TRUE,
+            .timelineSemaphore = VK_TRUE, .shaderFloat16 = info->fp16_arithmetic,
+            .storageBuffer8BitAccess = info->byte_storage},
+        .subgroup_size = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES,
+            .subgroupSizeControl = VK_TRUE, .computeFullSubgroups = VK_TRUE},
+        .dot = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
+            .shaderIntegerDotProduct = VK_TRUE},
+        .cooperative = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
+            .cooperativeMatrix = VK_TRUE}};
     /* Cooperative matrices require the memory model, and with it atomics of device scope require the second feature. */
-    f12.vulkanMemoryModel = f12.vulkanMemoryModelDeviceScope = info->cooperative_matrix;
-    if (info->subgroup_size_control) PD_LINK(f12, subgroup_size);
-    if (info->integer_dot) PD_LINK(f12, dot);
+    r->f12.vulkanMemoryModel = r->f12.vulkanMemoryModelDeviceScope = info->cooperative_matrix;
+    if (info->subgroup_size_control) PD_LINK(r->f12, r->subgroup_size);
+    if (info->integer_dot) PD_LINK(r->f12, r->dot);
     if (info->cooperative_matrix) {
-        PD_LINK(f12, cooperative);
-        extensions[n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
+        PD_LINK(r->f12, r->cooperative);
+        r->extensions[r->n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
     }
+}
+
+/* Whether the device has the extension, which then is asked for. */
+static bool ask_extension(struct request *r, const struct pd_extensions *have, const char *name)
+{
+    bool has = pd_extensions_has(have, name);
+    if (has) r->extensions[r->n_extensions++] = name;
+    return has;
+}
+
+static peridot_status ask_extensions(struct request *r, struct pd_gpu *gpu)
+{
     struct pd_extensions have;
     PD_TRY(pd_extensions_list(&have, &gpu->instance, gpu->physical));
-    gpu->has_budget = pd_extensions_has(&have, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
-    if (gpu->has_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
-    if (gpu->info.unified_memory && gpu->info.external_host_memory) {
-        extensions[n_extensions++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
+    gpu->has_budget = ask_extension(r, &have, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    /* Only where it saves a copy: a card would read the host's memory across the bus. */
+    if (gpu->info.unified_memory && ask_extension(r, &have, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
         gpu->import_alignment = import_alignment(&gpu->instance, gpu->physical);
-    }
-    /* A device that has it must be created with it. */
-    if (pd_extensions_has(&have, VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME))
-        extensions[n_extensions++] = VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME;
-    gpu->statistics = gpu->statistics && pd_extensions_has(&have, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+    ask_extension(r, &have, VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME);   /* a device that has it must be made with it */
+    gpu->statistics = gpu->statistics
+        && ask_extension(r, &have, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
     if (gpu->statistics) {
-        PD_LINK(f12, executable);
-        extensions[n_extensions++] = VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME;
+        r->executable = (VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR){
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
+            .pipelineExecutableInfo = VK_TRUE};
+        PD_LINK(r->f12, r->executable);
     }
     free(have.at);
-    VkPhysicalDeviceFeatures features = {.shaderInt64 = info->int64_arithmetic};
-    VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &f12,
-        .pEnabledFeatures = &features, .queueCreateInfoCount = 1, .pQueueCreateInfos = &queue,
-        .enabledExtensionCount = n_extensions, .ppEnabledExtensionNames = extensions};
+    return PERIDOT_OK;
+}
+
+static peridot_status open_device(struct pd_gpu *gpu)
+{
+    const float priority = 1;
+    struct request r;
+    PD_TRY(find_queue(gpu));
+    ask_features(&r, &gpu->info);
+    PD_TRY(ask_extensions(&r, gpu));
+    VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+        .queueFamilyIndex = gpu->queue_family, .queueCount = 1, .pQueuePriorities = &priority};
+    VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &r.f12,
+        .pEnabledFeatures = &r.features, .queueCreateInfoCount = 1, .pQueueCreateInfos = &queue,
+        .enabledExtensionCount = r.n_extensions, .ppEnabledExtensionNames = r.extensions};
     PD_VK(gpu->instance.vkCreateDevice(gpu->physical, &create, NULL, &gpu->device));
     pd_device_functions_load(&gpu->vk, &gpu->instance, gpu->device);
     gpu->vk.vkGetDeviceQueue(gpu->device, gpu->queue_family, 0, &gpu->queue);

@@ -1,4 +1,6 @@
-/* Opening and closing a device with all that belongs to it: what is compiled, cached and remembered of it. */
+/* Opening and closing a device with all that belongs to it: what is compiled, cached and remembered of it. The verdict
+ * of the last self-test is read at every opening: a kernel that a driver gets wrong is not used again by itself until
+ * either changes. */
 #include "base/base.h"
 #include "gpu/gpu.h"
 #include "gpu/gpu_.h"

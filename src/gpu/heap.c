@@ -1,4 +1,10 @@
-/* Memory: heaps of blocks, and spans inside them. Every block is one VkBuffer with a device address. */
+/* Memory: heaps of blocks, and spans inside them. Every block is one VkBuffer with a device address, so that a kernel
+ * gets any span as 64 bits of a push constant, and there are no descriptor sets.
+ *
+ * Spans are never given back one by one: what lives and dies together (a model's weights, a session's cache, a pass's
+ * scratch) has a heap of its own, which is freed whole. So a block needs no list of holes, only how far it is used, and
+ * memory cannot fragment. Blocks are large because drivers allow few allocations (4096 by the specification). A heap is
+ * its gpu's thread's. */
 #include "gpu/gpu_.h"
 
 #include "base/base.h"

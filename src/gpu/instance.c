@@ -1,4 +1,6 @@
-/* The Vulkan loader and instances, and failed calls as sentences. */
+/* The Vulkan loader and instances, and failed calls as sentences. The loader is opened when the first device is asked
+ * for, not linked: a program that embeds the library starts on a machine without Vulkan, and gets a sentence. Every
+ * pd_gpu has an instance of its own: instances share nothing, so that threads need no lock. */
 #include "gpu/gpu_.h"
 
 #include "base/base.h"

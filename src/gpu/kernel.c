@@ -1,5 +1,10 @@
 /* Pipelines: kernels specialised and compiled when first needed, and the cache of compiled pipelines on disk: one file
- * for each device and driver, with a checksum of our own, as drivers trust what they are given. */
+ * for each device and driver, with a checksum of our own, as drivers trust what they are given.
+ *
+ * Shapes are specialisation constants, so that loops over them are unrolled and a kernel of 64 heads has no code for
+ * 128. A model takes some 30 of them, whose compilation a driver may need a second each for: a session first records
+ * its passes with compilation deferred, which only lists what is needed, and then has all of it compiled on all
+ * processors. The list is short and searched from the front; a kernel found in it is as good as one made. */
 #include "gpu/gpu_.h"
 
 #include "base/base.h"
