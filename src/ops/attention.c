@@ -1,3 +1,13 @@
+/* Attention: which kernel, and how its work is laid out over workgroups.
+ *
+ * A prompt has many queries that read the same keys, so they share a tile of them; a decode step has one query for each
+ * sequence and many keys, so the keys are split over workgroups, each of which leaves a partial result with its maximum
+ * and its sum, and attention_reduce combines them. How many splits there are depends on a row's position alone
+ * (pd_decode_place): a row's result is the same whatever other rows are in the step. As the number of pages grows from
+ * step to step, the grid is read from memory (pd_dispatch_indirect), and the recorded commands stay as they are.
+ *
+ * Query heads that share a head of keys are taken by one workgroup, as many as its registers hold: the cache is what a
+ * long context reads most of, and so it is read once for all of them. */
 #include "ops/ops.h"
 #include "ops/ops_.h"
 

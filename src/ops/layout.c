@@ -1,6 +1,10 @@
 /* How rows of weights lie on the device (shaders/weights.glsl says the same to kernels): sections of low bits, high
  * bits, block scales and superblock scales. Rows of blocks lie one after the other, or interleaved in groups of rows,
- * 16 bytes of each in turn. Re-laying changes no number: a weight on the device is the weight in the file. */
+ * 16 bytes of each in turn. Re-laying changes no number: a weight on the device is the weight in the file.
+ *
+ * Files lay blocks out as structs of 17 to 210 bytes, which GPUs cannot load 16 bytes at a time. In sections every load
+ * is aligned, and neighbouring lanes read neighbouring memory; packed scales of six bits become bytes, an eighth of a
+ * bit more for a weight of q4_k. */
 #include "base/base.h"
 #include "format/format.h"
 #include "ops/ops.h"

@@ -1,4 +1,10 @@
-/* Matrices by many tokens: the tile that a variant of matmul takes, and what it packs activations into. */
+/* Matrices by many tokens: the tile that a variant of matmul takes, and what it packs activations into.
+ *
+ * A workgroup makes one tile of the result, and decodes the weights of its rows once for all tokens of the tile: the
+ * larger the tile, the less is read and decoded for each product, but the fewer workgroups there are to keep a device
+ * busy. With few tokens the columns are split instead, and a second dispatch adds the parts (never where results must
+ * not depend on the batch). Activations are packed before, to halves or to bytes with a scale for each 32, as every
+ * tile of rows reads them again. The fp32 kernel needs none of this and is what all others fall back on. */
 #include "ops/ops_.h"
 
 #include "base/base.h"

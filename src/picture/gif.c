@@ -1,4 +1,5 @@
-/* The first frame of a GIF file, by giflib. */
+/* The first frame of a GIF file, by giflib, on the canvas that the header tells. Lines are read one by one into it, as
+ * the library's own way of reading whole files allocates what they say without a limit. */
 #include "picture/picture_.h"
 
 #include <stdlib.h>

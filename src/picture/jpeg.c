@@ -1,4 +1,5 @@
-/* JPEG by libjpeg-turbo, with its default arithmetic, as Pillow has it. */
+/* JPEG by libjpeg-turbo, with its default arithmetic, as Pillow has it. A file that ends early is refused, though the
+ * library would make the rest up: a model would describe the grey. The jump is as in png.c. */
 #include "picture/picture_.h"
 
 #include <setjmp.h>

@@ -1,3 +1,8 @@
+/* Pictures as models see them: three bytes a pixel, upright, over white. The format is known by the file's first bytes,
+ * not by its name. A picture comes from the internet: its size is checked before there is memory for it, decoders write
+ * into memory of that size, and whatever is wrong is one sentence that names the file. Decoding is left to the formats'
+ * own libraries, and what is between them and pixels (orientation, alpha, sizes) follows Pillow, with which models were
+ * trained. Nothing is kept between calls: any thread may decode. */
 #include "picture/picture_.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* PNG by libpng. */
+/* PNG by libpng: any depth and palette becomes 8 bits, 3 or 4 channels. The library reports errors by a callback that
+ * must not return, hence the jump; it is set once, and what has to be freed is in the struct that is told of it. */
 #include "picture/picture_.h"
 
 #include <setjmp.h>
