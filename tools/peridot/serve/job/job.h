@@ -77,10 +77,19 @@ struct serve_server;
 struct serve_interface;
 struct serve_response;
 
+/* The one list of interfaces: X(ID, name). Each is the row serve_wire_NAME of a file in wire/ (of tools, in stages/). */
+#define SERVE_INTERFACES(X) \
+    X(CHAT, chat) X(COMPLETIONS, completions) X(RESPONSES, responses) X(EMBEDDINGS, embeddings) \
+    X(TOKENIZE, tokenize) X(DETOKENIZE, detokenize) X(MESSAGES, messages) X(COUNT_TOKENS, count_tokens) \
+    X(OLLAMA_CHAT, ollama_chat) X(GENERATE, generate) X(EMBED, embed) X(EMBED_ONE, embed_one) X(SHOW, show) \
+    X(RERANK, rerank) X(COMPLETION, completion) X(INFILL, infill) X(APPLY_TEMPLATE, apply_template) \
+    X(LIST_TOOLS, list_tools) X(CALL_TOOL, call_tool)
+
 enum serve_api {
-    SERVE_CHAT, SERVE_COMPLETIONS, SERVE_RESPONSES, SERVE_EMBEDDINGS, SERVE_TOKENIZE, SERVE_DETOKENIZE, SERVE_MESSAGES,
-    SERVE_COUNT_TOKENS, SERVE_OLLAMA_CHAT, SERVE_GENERATE, SERVE_EMBED, SERVE_EMBED_ONE, SERVE_SHOW,
-    SERVE_RERANK, SERVE_COMPLETION, SERVE_INFILL, SERVE_APPLY_TEMPLATE, SERVE_LIST_TOOLS, SERVE_CALL_TOOL, SERVE_N_APIS
+#define API(ID, name) SERVE_##ID,
+    SERVE_INTERFACES(API)
+#undef API
+    SERVE_N_APIS
 };
 
 /* What a job asks for: a reply, the continuation of a text, vectors, scores of documents, what the reader answers
@@ -537,7 +546,7 @@ uint64_t serve_reserve(uint32_t ctx);
 /* ---- wire ---- */
 
 /* An interface is how a kind of client speaks: its path, what it asks for, the form of its answers, whole and as
- * events. Each is a row, in a file of wire/, and is listed in serve_interface_get; its parameters are those of
+ * events. Each is a row, in a file of wire/, and is listed in SERVE_INTERFACES; its parameters are those of
  * params.c and neutral.c that have its bit. */
 
 struct serve_conversation;
@@ -546,15 +555,9 @@ struct serve_conversation;
 
 /* Sets of interfaces. */
 enum {
-    SERVE_SET_CHAT = 1 << SERVE_CHAT, SERVE_SET_COMPLETIONS = 1 << SERVE_COMPLETIONS,
-    SERVE_SET_RESPONSES = 1 << SERVE_RESPONSES, SERVE_SET_EMBEDDINGS = 1 << SERVE_EMBEDDINGS,
-    SERVE_SET_TOKENIZE = 1 << SERVE_TOKENIZE, SERVE_SET_DETOKENIZE = 1 << SERVE_DETOKENIZE,
-    SERVE_SET_MESSAGES = 1 << SERVE_MESSAGES, SERVE_SET_COUNT_TOKENS = 1 << SERVE_COUNT_TOKENS,
-    SERVE_SET_OLLAMA_CHAT = 1 << SERVE_OLLAMA_CHAT, SERVE_SET_GENERATE = 1 << SERVE_GENERATE,
-    SERVE_SET_EMBED = 1 << SERVE_EMBED, SERVE_SET_EMBED_ONE = 1 << SERVE_EMBED_ONE, SERVE_SET_SHOW = 1 << SERVE_SHOW,
-    SERVE_SET_RERANK = 1 << SERVE_RERANK,
-    SERVE_SET_COMPLETION = 1 << SERVE_COMPLETION, SERVE_SET_INFILL = 1 << SERVE_INFILL,
-    SERVE_SET_APPLY_TEMPLATE = 1 << SERVE_APPLY_TEMPLATE,
+#define SET(ID, name) SERVE_SET_##ID = 1 << SERVE_##ID,
+    SERVE_INTERFACES(SET)
+#undef SET
     SERVE_SET_OPTIONS = 1 << SERVE_N_APIS,   /* members of Ollama's `options` */
     SERVE_SET_LLAMA = SERVE_SET_COMPLETION | SERVE_SET_INFILL,   /* llama.cpp's server's own */
     SERVE_SET_CHATS = SERVE_SET_CHAT | SERVE_SET_APPLY_TEMPLATE,

@@ -52,9 +52,6 @@ void serve_tools_step(struct serve_job *job);
 /* Whether a call is to end early; asked by its thread. */
 bool serve_tools_ends(const struct serve_tools *tools, struct serve_job *job);
 
-/* Their interfaces. */
-extern const struct serve_interface serve_wire_list_tools, serve_wire_call_tool;
-
 /* ---- read ---- */
 
 peridot_status serve_reader_create(struct serve_reader **out, struct serve_server *server);

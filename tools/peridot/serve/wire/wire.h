@@ -30,11 +30,9 @@ bool serve_params_read(struct serve_job *job, yyjson_val *root);
 /* A string without a NUL in it, or NULL and the error. */
 const char *serve_param_text(struct serve_job *job, const char *name, yyjson_val *value);
 
-/* Interfaces, each in its file; serve_interface_get of stages.h lists them all. */
-extern const struct serve_interface serve_wire_chat, serve_wire_completions, serve_wire_responses,
-    serve_wire_embeddings, serve_wire_tokenize, serve_wire_detokenize, serve_wire_messages, serve_wire_count_tokens,
-    serve_wire_ollama_chat, serve_wire_generate, serve_wire_embed, serve_wire_embed_one, serve_wire_show,
-    serve_wire_rerank, serve_wire_completion, serve_wire_infill, serve_wire_apply_template;
+#define WIRE(ID, name) extern const struct serve_interface serve_wire_##name;
+SERVE_INTERFACES(WIRE)
+#undef WIRE
 
 /* ---- thoughts ---- */
 
