@@ -142,17 +142,15 @@ static void end_prompt(struct pd_session *s, struct pd_request *r)
     else pd_request_end(s, r, status);
 }
 
-/* ---- a round ---- */
+/* ---- filling a round ---- */
 
-/* Who takes part in it. */
-struct round {
+/* A round, and the requests whose steps and prompts it has. */
+struct turn {
+    struct pd_round round;
     struct pd_request *writing[PD_MAX_SEQUENCES], *reading[PD_MAX_SEQUENCES];
-    struct pd_decode_row rows[PD_MAX_SEQUENCES];      /* of those that write */
-    struct pd_prompt prompts[PD_MAX_SEQUENCES];       /* of those that read their prompts */
-    uint32_t n_writing, n_reading;
 };
 
-static void join_writing(struct round *round, struct pd_session *s, struct pd_request *r)
+static void join_steps(struct turn *t, struct pd_session *s, struct pd_request *r)
 {
     struct pd_sequence *q = r->prompt.sequence;
     peridot_status status = pd_sequence_extend(q, q->pos + 1);
@@ -160,33 +158,14 @@ static void join_writing(struct round *round, struct pd_session *s, struct pd_re
         pd_request_end(s, r, status);
         return;
     }
-    round->writing[round->n_writing] = r;
-    round->rows[round->n_writing++] =
+    t->round.may_draft = t->round.may_draft || r->draft.n_most;
+    t->writing[t->round.n_steps] = r;
+    t->round.steps[t->round.n_steps++] =
         (struct pd_decode_row){.sequence = q,
                                .token = r->next,
                                .keeps_logits = r->logits != NULL,
                                .leaves_draw = has_grammar(r),
                                .n_more = (uint32_t)pd_max(r->n_max - r->n_generated, 1)};
-}
-
-/* Every round another prompt comes first, so that short ones don't wait for the end of a long one. */
-static void begin_round(struct round *round, struct pd_session *s, struct pd_request *const *requests, uint32_t n)
-{
-    round->n_writing = round->n_reading = 0;
-    for (uint32_t i = 0; i < n && round->n_writing < PD_MAX_SEQUENCES; i++)
-        if (requests[i]->state == PD_REQUEST_DECODE) join_writing(round, s, requests[i]);
-    for (uint32_t k = 0; k < n && round->n_reading < PD_MAX_SEQUENCES; k++) {
-        struct pd_request *r = requests[(k + s->n_rounds) % n];
-        if (r->state != PD_REQUEST_PROMPT) continue;
-        round->reading[round->n_reading] = r;
-        round->prompts[round->n_reading++] = r->prompt;
-    }
-}
-
-static void take_step(struct pd_session *s, struct pd_request *r, int32_t token)
-{
-    r->decode_s = pd_now() - r->decode_begun;
-    take_token(s, r, token);
 }
 
 /* Tokens that a draft may have, in a step of m requests. Its last row gives a token too. */
@@ -203,23 +182,71 @@ static uint32_t draft_room(const struct pd_session *s, const struct pd_request *
 /* Draws of drafts under grammars have half of a round's time: others wait for theirs. */
 static bool may_draw_drafts(const struct pd_session *s) { return s->draw_s < s->draw_most_s / 2; }
 
-static peridot_status make_drafts(uint32_t *n_drafted, struct pd_draft_rows *drafts, struct pd_session *s,
-                                  struct pd_request *const *of, uint32_t m)
+static peridot_status make_drafts(struct turn *t, struct pd_session *s)
 {
-    *n_drafted = 0;
-    for (uint32_t i = 0; i < m && s->n_draft; i++) {
-        struct pd_sequence *q = of[i]->prompt.sequence;
-        uint32_t room = draft_room(s, of[i], m);
-        drafts[i] = (struct pd_draft_rows){.sequence = q, .tokens = {of[i]->next}, .n = 1};
+    struct pd_round *round = &t->round;
+    for (uint32_t i = 0; i < round->n_steps && s->n_draft && s->decoder.n_queued == 0; i++) {
+        struct pd_request *r = t->writing[i];
+        struct pd_sequence *q = r->prompt.sequence;
+        struct pd_draft_rows *rows = &round->drafts[i];
+        uint32_t room = draft_room(s, r, round->n_steps);
+        *rows = (struct pd_draft_rows){.sequence = q, .tokens = {r->next}, .n = 1};
         if (pd_sequence_extend(q, q->pos + 1 + room) != PERIDOT_OK) room = 0;
-        if (has_grammar(of[i]) && !may_draw_drafts(s)) room = 0;
-        PD_TRY(pd_draft_make(&drafts[i], &of[i]->draft, room));
-        s->draw_s += of[i]->draft.draw_s;
-        for (uint32_t k = 1; k < drafts[i].n; k++)   /* a draft model may have more pieces */
-            if ((uint32_t)drafts[i].tokens[k] >= s->model->weights.vocab_size) drafts[i].n = k;
-        *n_drafted += drafts[i].n - 1;
+        if (has_grammar(r) && !may_draw_drafts(s)) room = 0;
+        PD_TRY(pd_draft_make(rows, &r->draft, room));
+        s->draw_s += r->draft.draw_s;
+        for (uint32_t k = 1; k < rows->n; k++)   /* a draft model may have more pieces */
+            if ((uint32_t)rows->tokens[k] >= s->model->weights.vocab_size) rows->n = k;
+        round->n_drafted += rows->n - 1;
     }
     return PERIDOT_OK;
+}
+
+/* Where drafts may come, no more steps are queued ahead than are known to have none; and none where a prompt is to have
+ * the device next. */
+static void limit_queue(struct turn *t)
+{
+    struct pd_round *round = &t->round;
+    uint32_t most = round->n_chunk ? 1 : UINT32_MAX;
+    for (uint32_t i = 0; i < round->n_steps; i++) {
+        const struct pd_draft *draft = &t->writing[i]->draft;
+        if (draft->n_most) most = (uint32_t)pd_min(most, pd_max(draft->pause, 1));
+    }
+    for (uint32_t i = 0; i < round->n_steps; i++)
+        round->steps[i].n_more = (uint32_t)pd_min(round->steps[i].n_more, most);
+}
+
+/* Every round another prompt comes first, so that short ones don't wait for the end of a long one. */
+static void join_chunk(struct turn *t, const struct pd_session *s, struct pd_request *const *requests, uint32_t n)
+{
+    struct pd_round *round = &t->round;
+    for (uint32_t k = 0; k < n && round->n_chunk < PD_MAX_SEQUENCES; k++) {
+        struct pd_request *r = requests[(k + s->n_rounds) % n];
+        if (r->state != PD_REQUEST_PROMPT) continue;
+        t->reading[round->n_chunk] = r;
+        round->chunk[round->n_chunk++] = r->prompt;
+    }
+    if (round->n_chunk == 0) return;
+    const struct pd_request *r = t->reading[0];
+    round->watch = (struct pd_watch){.progress = r->progress, .user = r->user, .n_total = r->n_prompt - r->n_rest};
+}
+
+static void begin_turn(struct turn *t, struct pd_session *s, struct pd_request *const *requests, uint32_t n)
+{
+    struct pd_round *round = &t->round;
+    round->n_steps = round->n_drafted = round->n_chunk = round->done = 0;
+    round->may_draft = false;
+    for (uint32_t i = 0; i < n && round->n_steps < PD_MAX_SEQUENCES; i++)
+        if (requests[i]->state == PD_REQUEST_DECODE) join_steps(t, s, requests[i]);
+    join_chunk(t, s, requests, n);
+}
+
+/* ---- what a round gave ---- */
+
+static void take_step(struct pd_session *s, struct pd_request *r, int32_t token)
+{
+    r->decode_s = pd_now() - r->decode_begun;
+    take_token(s, r, token);
 }
 
 /* *drawn false: row k is the sequence's, and its draw is left to draw_some. */
@@ -246,66 +273,45 @@ static uint32_t take_draft(struct pd_session *s, struct pd_request *r, const str
     }
 }
 
-/* A step of m requests with drafts. */
-static peridot_status decode_drafts(struct pd_session *s, struct pd_request *const *of, struct pd_draft_rows *drafts,
-                                    uint32_t m, double begun)
+/* A step's token is drawn, unless it was in a pass with a chunk. */
+static void take_row(struct pd_session *s, struct pd_request *r, const struct pd_decode_row *row, bool drawn)
 {
-    PD_TRY(pd_decode_drafts(&s->decoder, drafts, m));
-    double seconds = pd_now() - begun;
-    for (uint32_t i = 0; i < m; i++) {
-        uint32_t n_accepted = take_draft(s, of[i], &drafts[i]);
-        if (drafts[i].n > 1) pd_draft_took(&of[i]->draft, seconds, drafts[i].n - 1, n_accepted);
+    int32_t token = row->token;
+    peridot_status status = PERIDOT_OK;
+    if (row->leaves_draw) {
+        r->state = PD_REQUEST_DRAW;
+        return;
     }
-    return PERIDOT_OK;
+    if (!drawn) status = pd_draw_next(&token, &s->workspace, r->prompt.sequence);
+    if (status == PERIDOT_OK) take_step(s, r, token);
+    else pd_request_end(s, r, status);
 }
 
-/* Where drafts may come, no more steps are queued ahead than are known to have none; and none where a prompt is to have
- * the device next. */
-static void limit_queue(struct round *round)
+/* Bytes that a request reads in a step at position `pos`: each of m counts its part of the weights. */
+static uint64_t read_size(const struct pd_session *s, uint32_t m, uint32_t pos)
 {
-    uint32_t most = round->n_reading ? 1 : UINT32_MAX;
-    for (uint32_t i = 0; i < round->n_writing; i++) {
-        const struct pd_draft *draft = &round->writing[i]->draft;
-        if (draft->n_most) most = (uint32_t)pd_min(most, pd_max(draft->pause, 1));
-    }
-    for (uint32_t i = 0; i < round->n_writing; i++)
-        round->rows[i].n_more = (uint32_t)pd_min(round->rows[i].n_more, most);
+    return pd_session_step_size(s, 1, pos) - s->model->weights.decode_read_size * (m - 1) / m;
 }
 
-/* Bytes that request i of those that write reads in a step: each counts its part of the weights. */
-static uint64_t read_size(const struct pd_session *s, const struct round *round, uint32_t i)
+static void take_steps(struct turn *t, struct pd_session *s)
 {
-    uint32_t m = round->n_writing;
-    return pd_session_step_size(s, 1, round->rows[i].sequence->pos) - s->model->weights.decode_read_size * (m - 1) / m;
-}
-
-static peridot_status run_step(struct pd_session *s, struct round *round)
-{
-    struct pd_draft_rows drafts[PD_MAX_SEQUENCES];
-    uint64_t sizes[PD_MAX_SEQUENCES];
-    struct pd_request *const *of = round->writing;
-    struct pd_decode_row *rows = round->rows;
-    uint32_t m = round->n_writing, n_drafted = 0;
-    double begun = pd_now();
-    if (m == 0) return PERIDOT_OK;
-    for (uint32_t i = 0; i < m; i++) of[i]->decode_read_size += sizes[i] = read_size(s, round, i);
-    if (s->decoder.n_queued == 0) PD_TRY(make_drafts(&n_drafted, drafts, s, of, m));
-    if (n_drafted) return decode_drafts(s, of, drafts, m, begun);
-    begun = pd_now();   /* a draft model may have read a part of the prompt before */
-    limit_queue(round);
-    PD_TRY(pd_decode_next(&s->decoder, rows, m));
-    s->prefill.pace.step = s->decoder.step_s;
-    double seconds = pd_now() - begun;
-    for (uint32_t i = 0; i < m; i++) {
-        if (!rows[i].advanced) {
-            of[i]->decode_read_size -= sizes[i];
-            continue;
+    const struct pd_round *round = &t->round;
+    double seconds = round->seconds;
+    bool drawn = !(round->did & PD_ROUND_CHUNK);
+    for (uint32_t i = 0; i < round->n_steps; i++) {
+        struct pd_request *r = t->writing[i];
+        const struct pd_draft_rows *rows = &round->drafts[i];
+        uint32_t pos = r->prompt.sequence->pos, n_accepted;
+        if (round->n_drafted) {
+            r->decode_read_size += read_size(s, round->n_steps, pos);
+            n_accepted = take_draft(s, r, rows);
+            if (rows->n > 1) pd_draft_took(&r->draft, seconds, rows->n - 1, n_accepted);
+        } else if (round->steps[i].advanced) {
+            r->decode_read_size += read_size(s, round->n_steps, pos - 1);
+            pd_draft_took(&r->draft, seconds, 0, 0);
+            take_row(s, r, &round->steps[i], drawn);
         }
-        pd_draft_took(&of[i]->draft, seconds, 0, 0);
-        if (rows[i].leaves_draw) of[i]->state = PD_REQUEST_DRAW;
-        else take_step(s, of[i], rows[i].token);
     }
-    return PERIDOT_OK;
 }
 
 static void tell_progress(struct pd_session *s, struct pd_request *r)
@@ -316,77 +322,24 @@ static void tell_progress(struct pd_session *s, struct pd_request *r)
 }
 
 /* A chunk was read of the prompts that wait, or none if `status` says so. */
-static peridot_status take_chunk(struct pd_session *s, struct round *round, peridot_status status)
+static peridot_status take_chunk(struct turn *t, struct pd_session *s, peridot_status status)
 {
     if (status != PERIDOT_ERROR_MEMORY) PD_TRY(status);
-    for (uint32_t i = 0; i < round->n_reading; i++) {
-        struct pd_request *r = round->reading[i];
+    for (uint32_t i = 0; i < t->round.n_chunk; i++) {
+        struct pd_request *r = t->reading[i];
         if (status != PERIDOT_OK && r->state == PD_REQUEST_PROMPT) {   /* not even the first one's next token fits */
             pd_request_end(s, r, status);
             status = PERIDOT_OK;
         }
-        bool advanced = round->prompts[i].n_left < r->prompt.n_left;
-        r->prompt = round->prompts[i];
+        bool advanced = t->round.chunk[i].n_left < r->prompt.n_left;
+        r->prompt = t->round.chunk[i];
         if (advanced) tell_progress(s, r);
         if (r->state == PD_REQUEST_PROMPT && r->prompt.n_left == 0) end_prompt(s, r);
     }
     return PERIDOT_OK;
 }
 
-/* Nobody else has a part in the round, or will have before it ends. */
-static peridot_status read_alone(struct pd_session *s, struct round *round)
-{
-    const struct pd_request *r = round->reading[0];
-    const struct pd_watch watch = {.progress = r->progress, .user = r->user, .n_total = r->n_prompt - r->n_rest};
-    return pd_prefill_run(&s->prefill, round->prompts, 1, &watch, &s->cancelled);
-}
-
-static peridot_status read_prompts(struct pd_session *s, struct round *round, enum pd_chunk_aim aim)
-{
-    const struct pd_batch batch = {.prompts = round->prompts, .n_prompts = round->n_reading};
-    bool is_alone = round->n_writing == 0 && round->n_reading == 1;
-    peridot_status status = PERIDOT_OK;
-    if (round->n_reading == 0) return PERIDOT_OK;
-    if (is_alone && aim == PD_CHUNK_FULL) {
-        status = read_alone(s, round);
-    } else if (pd_prefill_pending(round->prompts, round->n_reading)) {
-        uint32_t n_tokens = pd_prefill_next(&s->prefill, round->prompts, round->n_reading,
-                                            is_alone ? aim : PD_CHUNK_SHARED);
-        status = pd_prefill_step(&s->prefill, &batch, n_tokens, &s->cancelled);
-    }
-    return take_chunk(s, round, status);
-}
-
-/* ---- a round in one pass ---- */
-
-/* Tokens of prompts that it has; 0: no such round. Steps that are queued, and drafts, have the device to themselves. */
-static uint32_t mixed_tokens(const struct pd_session *s, const struct round *round, const struct pd_batch *batch)
-{
-    bool can = round->n_writing && s->decoder.n_queued == 0 && !s->text_ended
-        && pd_prefill_pending(batch->prompts, batch->n_prompts);
-    for (uint32_t i = 0; i < round->n_writing; i++) can = can && round->writing[i]->draft.n_most == 0;
-    return can ? pd_prefill_next_mixed(&s->prefill, batch) : 0;
-}
-
-static peridot_status run_mixed(struct pd_session *s, struct round *round, const struct pd_batch *batch,
-                                uint32_t n_tokens)
-{
-    PD_TRY(pd_decoder_yield(&s->decoder));
-    peridot_status status = pd_prefill_step(&s->prefill, batch, n_tokens, &s->cancelled);
-    for (uint32_t i = 0; status == PERIDOT_OK && i < round->n_writing; i++) {
-        struct pd_request *r = round->writing[i];
-        int32_t token;
-        r->decode_read_size += read_size(s, round, i);
-        if (has_grammar(r)) {
-            r->state = PD_REQUEST_DRAW;
-            continue;
-        }
-        peridot_status drawn = pd_draw_next(&token, &s->workspace, r->prompt.sequence);
-        if (drawn != PERIDOT_OK) pd_request_end(s, r, drawn);
-        else take_step(s, r, token);
-    }
-    return take_chunk(s, round, status);
-}
+/* ---- draws under grammars ---- */
 
 /* Who has waited longest for a turn; NULL: none has a draw to make. */
 static struct pd_request *next_turn(struct pd_request *const *requests, uint32_t n)
@@ -417,6 +370,8 @@ static peridot_status draw_some(struct pd_session *s, struct pd_request *const *
     return PERIDOT_OK;
 }
 
+/* ---- a round ---- */
+
 /* Those that sit out the next step may need all their logits when it is their turn. */
 static peridot_status keep_logits(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
 {
@@ -425,22 +380,25 @@ static peridot_status keep_logits(struct pd_session *s, struct pd_request *const
     return PERIDOT_OK;
 }
 
-static peridot_status run_round(struct pd_session *s, struct pd_request *const *requests, uint32_t n,
-                                enum pd_chunk_aim alone)
+static peridot_status run_turn(struct pd_session *s, struct pd_request *const *requests, uint32_t n,
+                               enum pd_chunk_aim alone)
 {
-    struct round round;
+    struct turn t = {.round.alone = alone};
+    struct pd_round *round = &t.round;
     if (s->cancelled) return pd_fail(PERIDOT_CANCELLED, "stopped between two rounds");
-    begin_round(&round, s, requests, n);
-    if (round.n_writing == 0) s->prefill.pace.step = 0;
+    begin_turn(&t, s, requests, n);
+    if (round->n_steps == 0) s->prefill.pace.step = 0;
     else PD_TRY(keep_logits(s, requests, n));
-    const struct pd_batch batch = {round.rows, round.prompts, round.n_writing, round.n_reading};
-    uint32_t n_tokens = mixed_tokens(s, &round, &batch);
-    if (n_tokens) PD_TRY(run_mixed(s, &round, &batch, n_tokens));
-    else PD_TRY(run_step(s, &round));
-    PD_TRY(draw_some(s, requests, n));
-    if (n_tokens || s->text_ended) return PERIDOT_OK;   /* the caller hears of an end at once */
-    PD_TRY(read_prompts(s, &round, alone));
-    return draw_some(s, requests, n);
+    round->begun = pd_now();
+    PD_TRY(make_drafts(&t, s));
+    limit_queue(&t);
+    do {
+        peridot_status status = pd_round_run(round, s);
+        if (status == PERIDOT_OK && round->did & PD_ROUND_STEPS) take_steps(&t, s);
+        PD_TRY(round->did & PD_ROUND_CHUNK ? take_chunk(&t, s, status) : status);
+        PD_TRY(draw_some(s, requests, n));
+    } while (!(round->done & PD_ROUND_CHUNK) && !s->text_ended);   /* the caller hears of an end at once */
+    return PERIDOT_OK;
 }
 
 peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n,
@@ -451,7 +409,7 @@ peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *r
     s->text_ended = false;
     s->draw_s = 0;
     s->drew = false;
-    peridot_status status = run_round(s, requests, n, alone);
+    peridot_status status = run_turn(s, requests, n, alone);
     if (status == PERIDOT_CANCELLED) s->cancelled = false;
     return status;
 }

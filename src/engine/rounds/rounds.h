@@ -370,6 +370,32 @@ void pd_draft_took(struct pd_draft *draft, double seconds, uint32_t n_drafted, u
  * the latest of equally long ones. Gives their number, at most n_most. */
 uint32_t pd_draft_lookup(int32_t *out, uint32_t n_most, const int32_t *tokens, uint32_t n);
 
+/* ---- round ---- */
+
+/* What sequences are to evaluate next, in one pass or several: a decode step of some, with drafts or without, and a
+ * chunk of the prompts of others. */
+
+enum { PD_ROUND_STEPS = 1, PD_ROUND_CHUNK = 2 };   /* parts of a round */
+
+struct pd_round {
+    struct pd_decode_row steps[PD_MAX_SEQUENCES];
+    struct pd_draft_rows drafts[PD_MAX_SEQUENCES];   /* of each step, where any has one */
+    struct pd_prompt chunk[PD_MAX_SEQUENCES];
+    uint32_t n_steps, n_drafted, n_chunk;      /* n_drafted: tokens of all drafts */
+    bool may_draft;            /* some step of these sequences may have a draft, if not this one */
+    enum pd_chunk_aim alone;   /* of a chunk that has the round to itself, and is of one prompt: FULL reads it all, */
+    struct pd_watch watch;     /* and tells of that */
+    /* Set by pd_round_run: */
+    uint32_t did, done;        /* the parts that it ran in its last call, and in all */
+    double begun, seconds;     /* the caller sets `begun` before it makes drafts; the time since then, or since steps
+                                  without drafts began */
+};
+
+/* Runs the next pass: steps and chunk together where that is quicker, or the steps, and the chunk in another call. What
+ * the steps gave is for the caller to take in between. Steps that shared a pass with a chunk have no draw yet. Where the
+ * chunk fails with PERIDOT_ERROR_MEMORY no prompt's next token has room. */
+peridot_status pd_round_run(struct pd_round *round, struct pd_session *s);
+
 /* ---- request ---- */
 
 /* Requests: prompts that are to be continued, each on a sequence of its own. They are served in rounds: a decode step
