@@ -63,6 +63,17 @@ struct peridot_image {
     int32_t *ids;                      /* [n_rows] */
 };
 
+/* ---- rows ---- */
+
+/* A program's functions for rows of prompts. */
+struct pd_row_calls {
+    peridot_row logits, hidden;        /* NULL: none */
+    void *user;
+};
+
+/* As the engine calls them; borrows them. */
+struct pd_row_outputs pd_row_outputs_of(struct pd_row_calls *calls);
+
 /* ---- sampling ---- */
 
 /* Sampling chains of peridot.h. */
@@ -219,6 +230,7 @@ struct peridot_request {
     struct pd_chain *chain;            /* whose stop texts these are */
     struct pd_stop stop;
     peridot_text text, thought;
+    struct pd_row_calls rows;          /* for the prompt's */
     struct pd_thinking thinking;
     struct pd_calling calling;
     struct pd_image **images;          /* [n_images] of the prompt, which stay with it */

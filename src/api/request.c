@@ -122,9 +122,10 @@ static peridot_status fill_request(peridot_request *r, const peridot_request_par
     pd_calling_begin(&r->calling, p->tools, p->call);
     begin_thinking(&r->thinking, r->session->model, p);
     PD_TRY(hold_images(r, p));
+    r->rows = (struct pd_row_calls){p->prompt_logits, p->prompt_hidden, p->user};
     r->r = (struct pd_request){.n_given = n, .n_replied = p->n_replied, .n_shared = p->n_shared, .n_max = p->n_max,
-        .token = take_token, .logits = p->logits, .progress = p->progress, .prompt_logits = p->prompt_logits,
-        .prompt_hidden = p->prompt_hidden, .prompt_last = p->prompt_last, .user = p->user};
+        .token = take_token, .logits = p->logits, .progress = p->progress, .outputs = pd_row_outputs_of(&r->rows),
+        .prompt_last = p->prompt_last, .user = p->user};
     return begin_draft(&r->r.draft, r->session, p);
 }
 
@@ -255,7 +256,7 @@ static void end_part(peridot_request *r, uint32_t n)
     r->r.n_max -= n;
     r->r.n_generated = 0;
     r->r.progress = NULL;   /* the text has begun */
-    r->r.prompt_logits = r->r.prompt_hidden = NULL;
+    r->r.outputs.logits = r->r.outputs.hidden = NULL;
 }
 
 /* Tokens of a header that the grammar begins with. */
@@ -482,7 +483,8 @@ static peridot_status run_to_end(peridot_request *r)
     struct pd_session *s = r->session->s;
     struct pd_request *request = &r->r;
     do {
-        while (request->state != PD_REQUEST_DONE) PD_TRY(pd_requests_run(s, &request, 1, PD_CHUNK_FULL));
+        const struct pd_watch watch = {.progress = request->progress, .user = request->user};
+        while (request->state != PD_REQUEST_DONE) PD_TRY(pd_requests_run(s, &request, 1, &watch));
     } while (resumes(r) && resume_request(r));
     return end_status(r);
 }

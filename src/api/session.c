@@ -75,20 +75,20 @@ void peridot_cancel(peridot_session *session) { session->s->cancelled = true; }
 
 static bool report_logits(void *user, struct pd_sequence *q, uint32_t pos, const float *row, size_t n)
 {
-    const peridot_eval_params *p = user;
-    return p->logits(p->user, q->owner, pos, row, n);
+    const struct pd_row_calls *calls = user;
+    return calls->logits(calls->user, q->owner, pos, row, n);
 }
 
 static bool report_hidden(void *user, struct pd_sequence *q, uint32_t pos, const float *row, size_t n)
 {
-    const peridot_eval_params *p = user;
-    return p->hidden(p->user, q->owner, pos, row, n);
+    const struct pd_row_calls *calls = user;
+    return calls->hidden(calls->user, q->owner, pos, row, n);
 }
 
-static bool report_progress(void *user, uint64_t done, uint64_t total)
+struct pd_row_outputs pd_row_outputs_of(struct pd_row_calls *calls)
 {
-    const peridot_eval_params *p = user;
-    return p->progress(p->user, done, total);
+    return (struct pd_row_outputs){.logits = calls->logits ? report_logits : NULL,
+                                   .hidden = calls->hidden ? report_hidden : NULL, .user = calls};
 }
 
 peridot_status peridot_eval(peridot_session *session, const peridot_prompt *prompts, size_t n,
@@ -109,10 +109,10 @@ peridot_status peridot_eval(peridot_session *session, const peridot_prompt *prom
         n_positions += prompts[i].n + PD_PAGE;
     }
     pd_prefix_make_room(&session->schedule.prefixes, n_positions);
-    const struct pd_eval_params eval = {.outputs = {.logits = known.logits ? report_logits : NULL,
-                                                    .hidden = known.hidden ? report_hidden : NULL, .user = &known,
-                                                    .first = known.first, .no_head = known.hidden && !known.logits},
-                                        .last = known.last, .progress = known.progress ? report_progress : NULL};
+    struct pd_row_calls calls = {known.logits, known.hidden, known.user};
+    struct pd_eval_params eval = {.outputs = pd_row_outputs_of(&calls), .last = known.last,
+                                  .watch = {.progress = known.progress, .user = known.user}};
+    eval.outputs.first = known.first;
     return pd_session_eval(session->s, of, (uint32_t)n, &eval);
 }
 

@@ -374,8 +374,6 @@ typedef bool (*pd_row_call)(void *user, struct pd_sequence *sequence, uint32_t p
 
 struct pd_row_outputs {
     pd_row_call logits, hidden;        /* NULL: none */
-    void (*failed)(void *user, peridot_status status);   /* a call said stop, or a row is not finite; NULL: then the
-                                                            whole evaluation fails */
     void *user;
     uint32_t first;                    /* of positions from here on */
     bool no_head;                      /* nobody needs the logits after the prompt */

@@ -155,7 +155,7 @@ static peridot_status find_rows(enum images *images, struct pd_prefill *p, const
 static peridot_status find_rows_of(enum images *images, struct pd_prefill *p, struct pd_prompt *prompt,
                                    const struct pd_run *run, const struct pd_tower_watch *watch)
 {
-    const struct pd_image_calls *calls = prompt->image_calls;
+    const struct pd_prompt_calls *calls = prompt->calls;
     struct pd_tower_watch own = *watch;
     if (calls) {
         own.go_on = calls->go_on;
@@ -286,11 +286,11 @@ static peridot_status finish_chunk(struct pd_prefill *p, struct pd_chunk *chunk)
 static peridot_status hand_out_chunk(const struct pd_chunk *chunk)
 {
     for (uint32_t i = 0; i < chunk->pass.n_runs; i++) {
-        const struct pd_row_outputs *o = chunk->prompts[i] ? chunk->prompts[i]->outputs : NULL;
-        if (!o) continue;
-        peridot_status status = pd_outputs_run(o, &chunk->pass, &chunk->pass.runs[i]);
-        if (status == PERIDOT_ERROR_DEVICE_LOST || status == PERIDOT_ERROR_LINK || !o->failed) PD_TRY(status);
-        if (status != PERIDOT_OK) o->failed(o->user, status);
+        const struct pd_prompt *prompt = chunk->prompts[i];
+        if (!prompt || !prompt->outputs) continue;
+        peridot_status status = pd_outputs_run(prompt->outputs, &chunk->pass, &chunk->pass.runs[i]);
+        if (status == PERIDOT_ERROR_DEVICE_LOST || status == PERIDOT_ERROR_LINK || !prompt->calls) PD_TRY(status);
+        if (status != PERIDOT_OK) prompt->calls->failed(prompt->calls->user, status);
     }
     return PERIDOT_OK;
 }

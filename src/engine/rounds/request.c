@@ -9,7 +9,7 @@
 void pd_request_end(struct pd_session *s, struct pd_request *r, peridot_status status)
 {
     enum pd_token_verdict unused;
-    if (status == PERIDOT_OK) status = r->token(&unused, r, -1);
+    if (status == PERIDOT_OK && r->token) status = r->token(&unused, r, -1);
     r->state = PD_REQUEST_DONE;
     r->status = status;
     s->text_ended = true;
@@ -20,33 +20,13 @@ void pd_request_end(struct pd_session *s, struct pd_request *r, peridot_status s
 
 /* ---- beginning ---- */
 
-static bool take_prompt_logits(void *user, struct pd_sequence *q, uint32_t pos, const float *row, size_t n)
-{
-    const struct pd_request *r = user;
-    return r->prompt_logits(r->user, q->owner, pos, row, n);
-}
-
-static bool take_prompt_hidden(void *user, struct pd_sequence *q, uint32_t pos, const float *row, size_t n)
-{
-    const struct pd_request *r = user;
-    return r->prompt_hidden(r->user, q->owner, pos, row, n);
-}
-
-static void fail_prompt(void *user, peridot_status status)
-{
-    struct pd_request *r = user;
-    pd_request_end(r->session, r, status);
-}
-
 /* Rows of the prompt, but not of a reply that goes on. */
 static void want_rows(struct pd_request *r)
 {
     r->prompt.outputs = NULL;
-    if (r->n_generated || r->prompt.n_left == 0 || !(r->prompt_logits || r->prompt_hidden)) return;
-    r->outputs = (struct pd_row_outputs){.logits = r->prompt_logits ? take_prompt_logits : NULL,
-        .hidden = r->prompt_hidden ? take_prompt_hidden : NULL, .failed = fail_prompt, .user = r,
-        .first = r->prompt_last ? (uint32_t)(r->prompt.sequence->pos + r->prompt.n_left - 1) : 0,
-        .no_head = !r->prompt_logits && r->n_max == 0};
+    if (r->n_generated || r->prompt.n_left == 0 || !(r->outputs.logits || r->outputs.hidden)) return;
+    if (r->prompt_last) r->outputs.first = (uint32_t)(r->prompt.sequence->pos + r->prompt.n_left - 1);
+    r->outputs.no_head = !r->outputs.logits && r->n_max == 0;
     r->prompt.outputs = &r->outputs;
 }
 
@@ -56,7 +36,7 @@ static bool tell_of_image(void *user)
     return !r->progress || r->progress(r->user, r->n_prompt - r->n_rest - r->prompt.n_left, r->n_prompt);
 }
 
-static void fail_image(void *user, peridot_status status)
+static void fail_prompt(void *user, peridot_status status)
 {
     struct pd_request *r = user;
     r->is_hopeless = true;
@@ -75,8 +55,8 @@ peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s)
     pd_decoder_leave(&s->decoder, r->prompt.sequence);
     if (r->prompt.n_left > 1) pd_sequence_mark(r->prompt.sequence);   /* the end of a reply */
     want_rows(r);
-    r->image_calls = (struct pd_image_calls){tell_of_image, fail_image, r};
-    r->prompt.image_calls = &r->image_calls;
+    r->calls = (struct pd_prompt_calls){tell_of_image, fail_prompt, r};
+    r->prompt.calls = r->joint ? NULL : &r->calls;
     r->n_shared = pd_image_border(r->prompt.tokens, (uint32_t)pd_min(r->n_shared, r->n_prompt), (uint32_t)r->n_prompt);
     if (r->n_shared == 0 || r->n_shared >= r->n_prompt || s->model->config.bidirectional) return PERIDOT_OK;
     r->n_rest = r->n_prompt - r->n_shared;
@@ -124,7 +104,7 @@ static bool has_grammar(const struct pd_request *r) { return r->prompt.sequence-
 static void end_prompt(struct pd_session *s, struct pd_request *r)
 {
     int32_t token = 0;
-    pd_sequence_mark(r->prompt.sequence);
+    if (!r->joint || r->n_prompt > 1) pd_sequence_mark(r->prompt.sequence);
     r->prompt.n_left = r->n_rest;
     r->n_rest = 0;
     if (r->prompt.n_left) return;
@@ -158,13 +138,14 @@ static void join_steps(struct turn *t, struct pd_session *s, struct pd_request *
         pd_request_end(s, r, status);
         return;
     }
+    bool given = r->state == PD_REQUEST_PROMPT;
     t->round.may_draft = t->round.may_draft || r->draft.n_most;
     t->writing[t->round.n_steps] = r;
     t->round.steps[t->round.n_steps++] =
         (struct pd_decode_row){.sequence = q,
-                               .token = r->next,
-                               .keeps_logits = r->logits != NULL,
-                               .leaves_draw = has_grammar(r),
+                               .token = given ? *r->prompt.tokens : r->next,
+                               .keeps_logits = given || r->logits != NULL,
+                               .leaves_draw = given || has_grammar(r),
                                .n_more = (uint32_t)pd_max(r->n_max - r->n_generated, 1)};
 }
 
@@ -216,29 +197,35 @@ static void limit_queue(struct turn *t)
         round->steps[i].n_more = (uint32_t)pd_min(round->steps[i].n_more, most);
 }
 
-/* Every round another prompt comes first, so that short ones don't wait for the end of a long one. */
-static void join_chunk(struct turn *t, const struct pd_session *s, struct pd_request *const *requests, uint32_t n)
+static bool is_given_step(const struct pd_request *r)
 {
-    struct pd_round *round = &t->round;
-    for (uint32_t k = 0; k < n && round->n_chunk < PD_MAX_SEQUENCES; k++) {
-        struct pd_request *r = requests[(k + s->n_rounds) % n];
-        if (r->state != PD_REQUEST_PROMPT) continue;
-        t->reading[round->n_chunk] = r;
-        round->chunk[round->n_chunk++] = r->prompt;
-    }
-    if (round->n_chunk == 0) return;
-    const struct pd_request *r = t->reading[0];
-    round->watch = (struct pd_watch){.progress = r->progress, .user = r->user, .n_total = r->n_prompt - r->n_rest};
+    return r->in_steps && r->state == PD_REQUEST_PROMPT && r->prompt.n_left;
 }
 
 static void begin_turn(struct turn *t, struct pd_session *s, struct pd_request *const *requests, uint32_t n)
 {
     struct pd_round *round = &t->round;
-    round->n_steps = round->n_drafted = round->n_chunk = round->done = 0;
-    round->may_draft = false;
     for (uint32_t i = 0; i < n && round->n_steps < PD_MAX_SEQUENCES; i++)
-        if (requests[i]->state == PD_REQUEST_DECODE) join_steps(t, s, requests[i]);
-    join_chunk(t, s, requests, n);
+        if (requests[i]->state == PD_REQUEST_DECODE || is_given_step(requests[i])) join_steps(t, s, requests[i]);
+    for (uint32_t k = 0; k < n && round->n_chunk < PD_MAX_SEQUENCES; k++) {
+        /* every round another prompt comes first, so that short ones don't wait for the end of a long one */
+        struct pd_request *r = requests[round->whole ? k : (k + s->n_rounds) % n];
+        round->watch.n_total += r->n_prompt - r->n_rest;
+        if (r->state != PD_REQUEST_PROMPT || is_given_step(r)) continue;
+        t->reading[round->n_chunk] = r;
+        round->chunk[round->n_chunk++] = r->prompt;
+    }
+}
+
+/* Before tokens that were given are evaluated in steps; chunks are told of by those who run them. */
+static peridot_status tell_of_steps(const struct turn *t)
+{
+    const struct pd_round *round = &t->round;
+    struct pd_prompt given[PD_MAX_SEQUENCES];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < round->n_steps; i++)
+        if (is_given_step(t->writing[i])) given[n++] = t->writing[i]->prompt;
+    return n ? pd_report_progress(given, n, &round->watch) : PERIDOT_OK;
 }
 
 /* ---- what a round gave ---- */
@@ -293,7 +280,22 @@ static uint64_t read_size(const struct pd_session *s, uint32_t m, uint32_t pos)
     return pd_session_step_size(s, 1, pos) - s->model->weights.decode_read_size * (m - 1) / m;
 }
 
-static void take_steps(struct turn *t, struct pd_session *s)
+/* What is wanted of a token that was given, which row m of a step evaluated. */
+static peridot_status take_given(struct pd_session *s, struct pd_request *r, uint32_t m)
+{
+    const struct pd_row_outputs *o = r->prompt.outputs;
+    struct pd_sequence *q = r->prompt.sequence;
+    r->prompt.tokens++;
+    r->prompt.n_left--;
+    if (o && q->pos > o->first) {
+        PD_TRY(pd_outputs_hidden(o, &s->workspace, q, q->pos - 1, m, 1));
+        PD_TRY(pd_outputs_logits(o, &s->workspace, q, q->pos - 1, q->logits_row, 1));
+    }
+    if (r->prompt.n_left == 0) end_prompt(s, r);
+    return PERIDOT_OK;
+}
+
+static peridot_status take_steps(struct turn *t, struct pd_session *s)
 {
     const struct pd_round *round = &t->round;
     double seconds = round->seconds;
@@ -302,7 +304,9 @@ static void take_steps(struct turn *t, struct pd_session *s)
         struct pd_request *r = t->writing[i];
         const struct pd_draft_rows *rows = &round->drafts[i];
         uint32_t pos = r->prompt.sequence->pos, n_accepted;
-        if (round->n_drafted) {
+        if (is_given_step(r)) {
+            PD_TRY(take_given(s, r, i));
+        } else if (round->n_drafted) {
             r->decode_read_size += read_size(s, round->n_steps, pos);
             n_accepted = take_draft(s, r, rows);
             if (rows->n > 1) pd_draft_took(&r->draft, seconds, rows->n - 1, n_accepted);
@@ -312,6 +316,7 @@ static void take_steps(struct turn *t, struct pd_session *s)
             take_row(s, r, &round->steps[i], drawn);
         }
     }
+    return PERIDOT_OK;
 }
 
 static void tell_progress(struct pd_session *s, struct pd_request *r)
@@ -381,20 +386,23 @@ static peridot_status keep_logits(struct pd_session *s, struct pd_request *const
 }
 
 static peridot_status run_turn(struct pd_session *s, struct pd_request *const *requests, uint32_t n,
-                               enum pd_chunk_aim alone)
+                               const struct pd_watch *watch)
 {
-    struct turn t = {.round.alone = alone};
+    struct turn t = {0};
     struct pd_round *round = &t.round;
     if (s->cancelled) return pd_fail(PERIDOT_CANCELLED, "stopped between two rounds");
+    round->whole = watch != NULL;
+    if (watch) round->watch = *watch;
     begin_turn(&t, s, requests, n);
     if (round->n_steps == 0) s->prefill.pace.step = 0;
     else PD_TRY(keep_logits(s, requests, n));
     round->begun = pd_now();
+    PD_TRY(tell_of_steps(&t));
     PD_TRY(make_drafts(&t, s));
     limit_queue(&t);
     do {
         peridot_status status = pd_round_run(round, s);
-        if (status == PERIDOT_OK && round->did & PD_ROUND_STEPS) take_steps(&t, s);
+        if (status == PERIDOT_OK && round->did & PD_ROUND_STEPS) PD_TRY(take_steps(&t, s));
         PD_TRY(round->did & PD_ROUND_CHUNK ? take_chunk(&t, s, status) : status);
         PD_TRY(draw_some(s, requests, n));
     } while (!(round->done & PD_ROUND_CHUNK) && !s->text_ended);   /* the caller hears of an end at once */
@@ -402,14 +410,14 @@ static peridot_status run_turn(struct pd_session *s, struct pd_request *const *r
 }
 
 peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n,
-                               enum pd_chunk_aim alone)
+                               const struct pd_watch *watch)
 {
     PD_TRY(pd_gpu_check(s->model->gpu));
     s->n_rounds++;
     s->text_ended = false;
     s->draw_s = 0;
     s->drew = false;
-    peridot_status status = run_turn(s, requests, n, alone);
+    peridot_status status = run_turn(s, requests, n, watch);
     if (status == PERIDOT_CANCELLED) s->cancelled = false;
     return status;
 }

@@ -35,10 +35,10 @@ static peridot_status run_chunk(struct pd_round *round, struct pd_session *s)
     const struct pd_batch batch = {.prompts = round->chunk, .n_prompts = round->n_chunk};
     bool is_alone = round->n_steps == 0 && round->n_chunk == 1;
     if (!pd_prefill_pending(round->chunk, round->n_chunk)) return PERIDOT_OK;
-    if (is_alone && round->alone == PD_CHUNK_FULL)
-        return pd_prefill_run(&s->prefill, round->chunk, 1, &round->watch, &s->cancelled);
+    if (round->whole && round->n_steps == 0)
+        return pd_prefill_run(&s->prefill, round->chunk, round->n_chunk, &round->watch, &s->cancelled);
     uint32_t n_tokens = pd_prefill_next(&s->prefill, round->chunk, round->n_chunk,
-                                        is_alone ? round->alone : PD_CHUNK_SHARED);
+                                        is_alone ? PD_CHUNK_INTERACTIVE : PD_CHUNK_SHARED);
     return pd_prefill_step(&s->prefill, &batch, n_tokens, &s->cancelled);
 }
 

@@ -162,10 +162,11 @@ uint32_t pd_next_mixed_chunk(const struct pd_pace *p, double token, uint32_t n_r
  * longer: a part of a layer's share of a chunk, far less than what a driver resets the device for. While a GPU works on
  * a chunk, the host writes and records the next. */
 
-/* What a prompt among others has to do with its images while these are computed. */
-struct pd_image_calls {
-    bool (*go_on)(void *user);         /* several times a second: false stops this prompt */
-    void (*failed)(void *user, peridot_status status);   /* with the sentence; it has no tokens left then */
+/* Whose a prompt among others is. */
+struct pd_prompt_calls {
+    bool (*go_on)(void *user);         /* several times a second while its images are computed: false stops it */
+    void (*failed)(void *user, peridot_status status);   /* its images, or what is wanted of its rows: with the
+                                                            sentence */
     void *user;
 };
 
@@ -175,7 +176,7 @@ struct pd_prompt {
     const int32_t *tokens;     /* the next one first */
     const float *const *embeddings;    /* see pd_run, the next one first; NULL: none */
     const struct pd_row_outputs *outputs;      /* NULL: none */
-    const struct pd_image_calls *image_calls;  /* NULL: a failure of its images fails the whole evaluation */
+    const struct pd_prompt_calls *calls;       /* NULL: what goes wrong with it goes wrong with all */
     size_t n_left;             /* not yet submitted */
     uint32_t n_in_flight;      /* submitted, not yet the sequence's */
 };
@@ -309,12 +310,12 @@ peridot_status pd_session_set_adapters(const struct pd_session *s, struct pd_seq
 struct pd_eval_params {
     struct pd_row_outputs outputs;     /* `first`, or where `last` is set only the last token */
     bool last;
-    peridot_progress progress;         /* NULL: none */
+    struct pd_watch watch;             /* of the tokens of all prompts together */
 };
-/* Evaluates all tokens of n prompts of different sequences: in chunks, or, where each has one token, or chunks have, in
- * decode steps of them all. Ids and lengths are checked first, and nothing is changed if they are wrong. params may be
- * NULL. */
-peridot_status pd_session_eval(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
+/* Evaluates all tokens of n prompts of different sequences, as requests that write nothing: in chunks, or, where each
+ * has one token, or chunks have, in decode steps of them all. Ids and lengths are checked first, and nothing is changed
+ * if they are wrong. params may be NULL. */
+peridot_status pd_session_eval(struct pd_session *s, const struct pd_prompt *prompts, uint32_t n,
                                const struct pd_eval_params *params);
 peridot_status pd_session_check_tokens(const struct pd_session *s, const struct pd_prompt *prompt);
 /* Logits of the last position, [n_outputs], borrowed until the next call. Where a pass of others has overwritten them
@@ -383,8 +384,9 @@ struct pd_round {
     struct pd_prompt chunk[PD_MAX_SEQUENCES];
     uint32_t n_steps, n_drafted, n_chunk;      /* n_drafted: tokens of all drafts */
     bool may_draft;            /* some step of these sequences may have a draft, if not this one */
-    enum pd_chunk_aim alone;   /* of a chunk that has the round to itself, and is of one prompt: FULL reads it all, */
-    struct pd_watch watch;     /* and tells of that */
+    bool whole;                /* nobody else will come: a chunk that has the round to itself is all that is left of its
+                                  prompts, */
+    struct pd_watch watch;     /* and this is told of it */
     /* Set by pd_round_run: */
     uint32_t did, done;        /* the parts that it ran in its last call, and in all */
     double begun, seconds;     /* the caller sets `begun` before it makes drafts; the time since then, or since steps
@@ -426,13 +428,16 @@ struct pd_request {
     size_t n_shared;           /* of the prompt's tokens: at their end the sequence is marked; 0: none */
     uint32_t n_max;            /* tokens to generate at most */
     /* For each token that was drawn; -1: the text has ended, and nothing is to be held back any more. */
-    peridot_status (*token)(enum pd_token_verdict *verdict, struct pd_request *r, int32_t token);
+    peridot_status (*token)(enum pd_token_verdict *verdict, struct pd_request *r, int32_t token);   /* NULL: n_max is 0 */
     /* The caller's, as in peridot_request_params. */
     peridot_row logits;
     peridot_progress progress;
-    peridot_row prompt_logits, prompt_hidden;
-    bool prompt_last;
     void *user;
+    struct pd_row_outputs outputs;     /* what is wanted of the prompt's rows: of prompt.outputs, */
+    bool prompt_last;                  /* or only of its last one */
+    /* Of an evaluation of several: what goes wrong with one goes wrong with all, and the prompt may be evaluated in
+     * decode steps. */
+    bool joint, in_steps;
     struct pd_draft draft;
     /* Of a request that the schedule finds a sequence for. */
     bool scheduled;
@@ -446,9 +451,8 @@ struct pd_request {
     /* Set by pd_request_begin and pd_requests_run: */
     enum pd_request_state state;
     struct pd_session *session;        /* that it began in */
-    struct pd_row_outputs outputs;     /* prompt_logits and prompt_hidden, of prompt.outputs */
-    struct pd_image_calls image_calls; /* of prompt.image_calls */
-    bool is_hopeless;          /* memory was short for its images, not in the cache: it does not go on later */
+    struct pd_prompt_calls calls;      /* of prompt.calls */
+    bool is_hopeless;          /* memory was short elsewhere than in the cache: it does not go on later */
     peridot_status status;     /* of a request that is done */
     size_t n_prompt, n_rest;   /* tokens of the prompt, and of those that are not in prompt.n_left yet */
     int32_t next;              /* the token that is yet to be evaluated */
@@ -464,10 +468,10 @@ peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s);
 /* Ends a request that has begun, with the present sentence where `status` is an error. */
 void pd_request_end(struct pd_session *s, struct pd_request *r, peridot_status status);
 /* One round for n requests, of which those that are done are passed over. What goes wrong with one ends that one; an
- * error is returned where it ends all. A prompt that is alone is read in a chunk of this size, or, if that is
- * PD_CHUNK_FULL, in as many as it takes. */
+ * error is returned where it ends all. `watch`: no other request will come before these are done, and it is told of all
+ * their prompts together (its n_total is found here); NULL: others may. */
 peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n,
-                               enum pd_chunk_aim alone);
+                               const struct pd_watch *watch);
 
 /* ---- prefix ---- */
 

@@ -59,7 +59,7 @@ static peridot_status add_at(struct pd_schedule *c, struct pd_request **at, stru
     const struct pd_prompt prompt = {.sequence = &none, .tokens = r->tokens, .n_left = r->n_tokens};
     PD_TRY(pd_gpu_check(c->s->model->gpu));
     PD_TRY(pd_session_check_tokens(c->s, &prompt));
-    if (r->n_max || r->prompt_logits) PD_TRY(pd_check_head(c->s->model));
+    if (r->n_max || r->outputs.logits) PD_TRY(pd_check_head(c->s->model));
     if (r->n_tokens == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given");
     wait_at(c, at, r);
     return PERIDOT_OK;
@@ -98,7 +98,7 @@ static size_t n_prompt(const struct pd_request *r) { return r->n_given - r->n_re
 
 static bool wants_rows(const struct pd_request *r)
 {
-    return r->n_generated == 0 && (r->prompt_logits || r->prompt_hidden);
+    return r->n_generated == 0 && (r->outputs.logits || r->outputs.hidden);
 }
 
 /* Nothing of it may be another's: rows are wanted, or what a prompt leaves in the cache depends on its end. */
@@ -254,7 +254,7 @@ peridot_status pd_schedule_run(struct pd_schedule *c)
 {
     begin_some(c);
     pd_prefix_make_room(&c->prefixes, EACH * ((uint64_t)pd_prefix_n_taken(&c->prefixes) + 2) + c->s->prefill.n_room);
-    peridot_status status = pd_requests_run(c->s, c->running, c->n_running, PD_CHUNK_INTERACTIVE);
+    peridot_status status = pd_requests_run(c->s, c->running, c->n_running, NULL);
     if (status == PERIDOT_ERROR_DEVICE_LOST) return status;
     if (status != PERIDOT_OK && status != PERIDOT_CANCELLED) end_all(c, status);
     take_ends(c);

@@ -335,45 +335,6 @@ static peridot_status check_prompts(const struct pd_session *s, const struct pd_
     return PERIDOT_OK;
 }
 
-/* What is wanted of one token that a decode step evaluated, as its row m. */
-static peridot_status hand_out_row(struct pd_session *s, const struct pd_prompt *prompt, uint32_t m)
-{
-    const struct pd_row_outputs *o = prompt->outputs;
-    struct pd_sequence *q = prompt->sequence;
-    if (!o || q->pos - 1 < o->first) return PERIDOT_OK;
-    PD_TRY(pd_outputs_hidden(o, &s->workspace, q, q->pos - 1, m, 1));
-    return pd_outputs_logits(o, &s->workspace, q, q->pos - 1, q->logits_row, 1);
-}
-
-/* One token of each prompt that has any left, in one step. */
-static peridot_status eval_step(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
-                                const struct pd_watch *watch)
-{
-    struct pd_sequence *sequences[PD_MAX_SEQUENCES];
-    struct pd_prompt *of[PD_MAX_SEQUENCES];
-    int32_t tokens[PD_MAX_SEQUENCES];
-    uint32_t m = 0;
-    double flop = 0;
-    for (uint32_t i = 0; i < n && m < PD_MAX_SEQUENCES; i++) {
-        if (prompts[i].n_left == 0) continue;
-        of[m] = &prompts[i];
-        sequences[m] = prompts[i].sequence;
-        flop += pd_token_flop(s->model, sequences[m]->pos, false);
-        tokens[m++] = prompts[i].tokens[0];
-    }
-    if (s->cancelled) return pd_fail(PERIDOT_CANCELLED, "stopped between the tokens of a prompt");
-    PD_TRY(pd_report_progress(prompts, n, watch));
-    double begun = pd_now();
-    PD_TRY(pd_decode(&s->decoder, sequences, tokens, m));
-    pd_pace_took(&s->prefill.pace, m, flop, pd_now() - begun);
-    for (uint32_t i = 0; i < m; i++) {
-        of[i]->tokens++;
-        of[i]->n_left--;
-        PD_TRY(hand_out_row(s, of[i], i));
-    }
-    return PERIDOT_OK;
-}
-
 static bool has_rows(const struct pd_prompt *prompt)
 {
     bool images = prompt->embeddings != NULL;
@@ -392,41 +353,38 @@ static bool takes_steps(const struct pd_session *s, const struct pd_prompt *prom
     return steps || s->chunk == 1;
 }
 
-static peridot_status eval_prompts(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
-                                   const struct pd_watch *watch)
+/* Until all are done, or one fails. */
+static peridot_status run_all(struct pd_session *s, struct pd_request *const *requests, uint32_t n,
+                              const struct pd_watch *watch)
 {
-    bool is_text[PD_MAX_SEQUENCES] = {0};
-    PD_TRY(pd_decoder_yield(&s->decoder));
     for (uint32_t i = 0; i < n; i++) {
-        is_text[i] = prompts[i].n_left > 1;
-        if (is_text[i]) pd_sequence_mark(prompts[i].sequence);   /* the end of a reply */
+        while (requests[i]->state != PD_REQUEST_DONE) PD_TRY(pd_requests_run(s, requests, n, watch));
+        if (requests[i]->status != PERIDOT_OK) return pd_fail(requests[i]->status, "%s", requests[i]->error);
     }
-    if (!takes_steps(s, prompts, n)) PD_TRY(pd_prefill_run(&s->prefill, prompts, n, watch, &s->cancelled));
-    while (pd_prefill_pending(prompts, n)) PD_TRY(eval_step(s, prompts, n, watch));
-    for (uint32_t i = 0; i < n; i++)
-        if (is_text[i]) pd_sequence_mark(prompts[i].sequence);
     return PERIDOT_OK;
 }
 
-peridot_status pd_session_eval(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
+peridot_status pd_session_eval(struct pd_session *s, const struct pd_prompt *prompts, uint32_t n,
                                const struct pd_eval_params *params)
 {
     static const struct pd_eval_params none = {0};
     const struct pd_eval_params *p = params ? params : &none;
-    struct pd_row_outputs outputs[PD_MAX_SEQUENCES];
-    struct pd_watch watch = {.progress = p->progress, .user = p->outputs.user};
+    struct pd_request *requests[PD_MAX_SEQUENCES], *of;
     PD_TRY(check_prompts(s, prompts, n));
     if (p->outputs.logits) PD_TRY(pd_check_head(s->model));
-    for (uint32_t i = 0; i < n; i++) {
-        outputs[i] = p->outputs;
-        if (p->last && prompts[i].n_left)
-            outputs[i].first = (uint32_t)(prompts[i].sequence->pos + prompts[i].n_left - 1);
-        if (p->outputs.logits || p->outputs.hidden) prompts[i].outputs = &outputs[i];
-        watch.n_total += prompts[i].n_left;
+    PD_TRY(pd_decoder_yield(&s->decoder));
+    of = calloc(n + 1, sizeof *of);
+    if (!of) return pd_fail_alloc((n + 1) * sizeof *of, "requests");
+    bool in_steps = takes_steps(s, prompts, n);
+    peridot_status status = PERIDOT_OK;
+    for (uint32_t i = 0; i < n && status == PERIDOT_OK; i++) {
+        requests[i] = &of[i];
+        of[i] = (struct pd_request){.prompt = prompts[i], .n_given = prompts[i].n_left, .outputs = p->outputs,
+                                    .prompt_last = p->last, .joint = true, .in_steps = in_steps};
+        status = pd_request_begin(&of[i], s);
     }
-    peridot_status status = eval_prompts(s, prompts, n, &watch);
-    for (uint32_t i = 0; i < n; i++) prompts[i].outputs = NULL;
-    if (status == PERIDOT_CANCELLED) s->cancelled = false;
+    if (status == PERIDOT_OK) status = run_all(s, requests, n, &p->watch);
+    free(of);
     return status;
 }
 
