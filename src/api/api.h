@@ -87,52 +87,6 @@ peridot_status pd_sampling_read(peridot_sampling *out, peridot_bias **bias, cons
 peridot_status pd_sampling_set(peridot_sequence *sequence, const peridot_sampling *sampling,
                                const peridot_tools *tools);
 
-/* ---- thinking ---- */
-
-/* What a model thinks within a reply. Thoughts have a budget; stop texts and grammars are for the answer. So where the
- * budget is used up, and where an answer under a grammar begins, the engine's request ends, and goes on at once from
- * the tokens so far. Callbacks and statistics do not show the seam. */
-
-/* A header's last token is that of what follows it. */
-enum pd_reply_part {
-    PD_REPLY_ANSWER, PD_REPLY_BEGINS_THOUGHT, PD_REPLY_THOUGHT, PD_REPLY_ENDS_THOUGHT, PD_REPLY_HEADER,
-    PD_REPLY_BEGINS_ANSWER
-};
-
-struct pd_thinking {
-    int32_t marks[PD_N_THOUGHT_MARKS];   /* -1: thoughts are text like other */
-    const struct pd_ids *header;      /* of a thought, where there are headers: the tokenizer's */
-    size_t n_header;                  /* of its ids that have come last, in a header */
-    bool in_header;
-    bool calls_headers;               /* they are of the calls, whose grammar begins with that of what is no thought */
-    uint32_t n_most, n;               /* tokens of thoughts: at most, and so far */
-    bool inside, named;               /* within a thought, after its first line */
-    bool hides_name;                  /* that line is left out */
-    bool counts;                      /* the request may have to go on as another one: `drawn` is kept */
-    const peridot_grammar *grammar;   /* that waits for the answer; the chain's */
-    /* Where the engine's request ends for another one: */
-    bool resumes;
-    bool redraws;                     /* the last token that was drawn is none of the reply's */
-    bool ends_thought;                /* the mark is to follow */
-    int32_t next[2];                  /* what is to be evaluated first */
-    struct pd_ids drawn;              /* since it began last */
-    /* Of the parts that have ended: */
-    uint32_t n_parts;
-    peridot_stats before;
-};
-
-void pd_thinking_begin(struct pd_thinking *t, const struct pd_tokenizer *tokenizer);
-/* What n tokens before the reply begin: a header, or a thought. */
-void pd_thinking_read_prompt(struct pd_thinking *t, const int32_t *prompt, size_t n);
-/* What a token of the reply is a part of. -1, its end, is a part of what it ends in. */
-enum pd_reply_part pd_thinking_take(struct pd_thinking *t, int32_t token);
-/* Whether the token is not to be taken: the answer must begin here, under the grammar. */
-bool pd_thinking_refuses(struct pd_thinking *t, int32_t token, bool is_stop);
-/* After the token was taken: whether the request has to go on as another one. */
-void pd_thinking_look(struct pd_thinking *t, enum pd_reply_part part);
-/* Leaves out of a thought's text what belongs to its first line. */
-void pd_thinking_skip_name(struct pd_thinking *t, const char **text, size_t *size);
-
 /* ---- tools ---- */
 
 /* The tools of peridot.h, and what of them goes into prompts: chat templates that have a format of calls get the list
@@ -181,8 +135,10 @@ struct pd_calling {
 void pd_calling_begin(struct pd_calling *c, const peridot_tools *tools, peridot_call call);
 void pd_calling_end(struct pd_calling *c);
 
-/* Hands on what a token completes; -1 flushes. *part is what it is a part of. *go_on: the reply may go on. */
-peridot_status pd_reply_write(bool *go_on, enum pd_reply_part *part, peridot_request *r, int32_t token);
+/* The marks of thoughts in replies; tokenizer NULL: there are none. Borrows from it. */
+struct pd_thought_marks pd_reply_marks(const struct pd_tokenizer *tokenizer);
+/* Hands on what a token of a peridot_request completes; -1 flushes. *go_on: the reply may go on. */
+peridot_status pd_reply_write(bool *go_on, struct pd_request *request, enum pd_reply_part part, int32_t token);
 
 /* ---- grammar ---- */
 
@@ -231,7 +187,7 @@ struct peridot_request {
     struct pd_stop stop;
     peridot_text text, thought;
     struct pd_row_calls rows;          /* for the prompt's */
-    struct pd_thinking thinking;
+    bool hides_name, named;            /* of a thought: its first line is left out, and has ended */
     struct pd_calling calling;
     struct pd_image **images;          /* [n_images] of the prompt, which stay with it */
     size_t n_images;

@@ -3,6 +3,16 @@
 #include "grammar/calls/calls.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+struct pd_thought_marks pd_reply_marks(const struct pd_tokenizer *tokenizer)
+{
+    int32_t ids[PD_N_THOUGHT_MARKS] = {-1, -1, -1};
+    if (!tokenizer || !pd_tokenizer_thoughts(ids, tokenizer)) return (struct pd_thought_marks){-1, -1, -1, NULL, 0};
+    const struct pd_ids *header = pd_tokenizer_thought_header(tokenizer);
+    return (struct pd_thought_marks){ids[PD_THOUGHT_BEGIN], ids[PD_THOUGHT_END], ids[PD_THOUGHT_START], header->data,
+                                     header->n};
+}
 
 void pd_calling_begin(struct pd_calling *c, const peridot_tools *tools, peridot_call call)
 {
@@ -29,13 +39,23 @@ static const struct pd_tokenizer *tokenizer_of(const peridot_request *r)
     return r->session->model->vocab ? r->session->model->vocab->tokenizer : NULL;
 }
 
+/* Leaves out of a thought's text what belongs to its first line. */
+static void skip_name(peridot_request *r, const char **text, size_t *size)
+{
+    const char *end = r->named || !*size ? NULL : memchr(*text, '\n', *size);
+    size_t n = r->named ? 0 : end ? (size_t)(end + 1 - *text) : *size;
+    r->named = r->named || end;
+    *text += n;
+    *size -= n;
+}
+
 /* Of a thought's token: it has no stop texts. */
 static bool write_thought(peridot_request *r, int32_t token)
 {
     peridot_text write = r->thought ? r->thought : r->text;
     const char *text = r->buffer.size ? r->buffer.data : "";
     size_t size = r->buffer.size;
-    pd_thinking_skip_name(&r->thinking, &text, &size);
+    skip_name(r, &text, &size);
     return !write || write(r->r.user, token, text, size);
 }
 
@@ -131,19 +151,22 @@ static peridot_status write_with_calls(bool *go_on, peridot_request *r, int32_t 
 
 /* ---- a token ---- */
 
-peridot_status pd_reply_write(bool *go_on, enum pd_reply_part *part, peridot_request *r, int32_t token)
+peridot_status pd_reply_write(bool *go_on, struct pd_request *request, enum pd_reply_part part, int32_t token)
 {
+    peridot_request *r = (peridot_request *)request;
     const struct pd_tokenizer *t = tokenizer_of(r);
-    *part = pd_thinking_take(&r->thinking, token);
-    bool header = *part == PD_REPLY_HEADER || *part == PD_REPLY_BEGINS_ANSWER;
-    bool calls = r->calling.tools && t && (*part == PD_REPLY_ANSWER || (header && r->thinking.calls_headers));
-    if (*part == PD_REPLY_BEGINS_THOUGHT) r->calling.parser.n_held = 0;   /* the header was its */
+    bool header = part == PD_REPLY_HEADER || part == PD_REPLY_BEGINS_ANSWER;
+    bool calls = r->calling.tools && t && (part == PD_REPLY_ANSWER || (header && request->thinking.calls_headers));
+    if (part == PD_REPLY_BEGINS_THOUGHT) {
+        r->calling.parser.n_held = 0;   /* the header was its */
+        r->named = !r->hides_name;
+    }
     r->buffer.size = 0;
     if (calls) PD_TRY(spell(r, token));
     else if (t && !header)   /* what a thought ends within is not the answer's */
-        PD_TRY(pd_stream_next(&r->stream, &r->buffer, t, *part == PD_REPLY_ENDS_THOUGHT ? -1 : token));
+        PD_TRY(pd_stream_next(&r->stream, &r->buffer, t, part == PD_REPLY_ENDS_THOUGHT ? -1 : token));
     if (calls) return write_with_calls(go_on, r, token);
-    if (*part == PD_REPLY_ANSWER || header) return write_answer(go_on, r, token);
+    if (part == PD_REPLY_ANSWER || header) return write_answer(go_on, r, token);
     *go_on = write_thought(r, token);
     return PERIDOT_OK;
 }

@@ -233,9 +233,10 @@ size_t peridot_drop_thoughts(const peridot_vocab *vocab, int32_t *ids, size_t n)
     size_t n_left = 0;
     struct pd_thinking t;
     bool whole = n && ids[0] == pd_tokenizer_bos(vocab->tokenizer);
-    pd_thinking_begin(&t, vocab->tokenizer);
-    if (t.marks[0] < 0 || (whole && pd_tokenizer_keeps_thoughts(vocab->tokenizer))) return n;
-    t.in_header = t.marks[PD_THOUGHT_START] >= 0;
+    const struct pd_thought_marks marks = pd_reply_marks(vocab->tokenizer);
+    pd_thinking_begin(&t, &marks);
+    if (marks.begin < 0 || (whole && pd_tokenizer_keeps_thoughts(vocab->tokenizer))) return n;
+    if (marks.start >= 0) t.place = PD_IN_HEADER;
     for (size_t i = 0; i < n; i++)
         if (pd_thinking_take(&t, ids[i]) == PD_REPLY_ANSWER) ids[n_left++] = ids[i];
     return n_left;

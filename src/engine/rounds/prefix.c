@@ -128,11 +128,22 @@ peridot_status pd_prefix_take(struct pd_prefix_cache *c, struct pd_request *r, s
     return take(place, r, 0);
 }
 
+static uint32_t place_of(const struct pd_prefix_cache *c, const struct pd_request *r)
+{
+    uint32_t i = 0;
+    while (i < PD_MAX_SEQUENCES && c->at[i].request != r) i++;
+    return i;
+}
+
+bool pd_prefix_has(const struct pd_prefix_cache *c, const struct pd_request *r)
+{
+    return place_of(c, r) < PD_MAX_SEQUENCES;
+}
+
 void pd_prefix_release(struct pd_prefix_cache *c, struct pd_request *r, enum pd_prefix_keep keep)
 {
-    uint32_t unused, i = 0;
-    while (c->at[i].request != r) i++;
-    struct pd_prefix *p = &c->at[i];
+    uint32_t unused;
+    struct pd_prefix *p = &c->at[place_of(c, r)];
     struct pd_sequence *q = p->sequence;
     p->request = NULL;
     p->used_s = pd_now();

@@ -3,18 +3,48 @@
 #include "base/base.h"
 #include "engine/pass/pass.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
+/* ---- states ---- */
+
+#define STATE(name) (1u << PD_REQUEST_##name)
+
+/* One that is preempted waits again, and one that goes on within its reply from what it was given has a prompt again. */
+static const uint32_t follow[PD_N_REQUEST_STATES] = {
+    [PD_REQUEST_WAITING] = STATE(WAITING) | STATE(PROMPT) | STATE(DONE),
+    [PD_REQUEST_PROMPT] = STATE(PROMPT) | STATE(DRAW) | STATE(DECODE) | STATE(DONE),
+    [PD_REQUEST_DRAW] = STATE(PROMPT) | STATE(DRAW) | STATE(DECODE) | STATE(DONE),
+    [PD_REQUEST_DECODE] = STATE(PROMPT) | STATE(DRAW) | STATE(DECODE) | STATE(DONE),
+    [PD_REQUEST_DONE] = STATE(WAITING)
+};
+
+void pd_request_go(struct pd_request *r, enum pd_request_state state)
+{
+    bool may_follow = follow[r->state] >> state & 1;
+    assert(may_follow);
+    (void)may_follow;
+    r->state = state;
+}
+
+void pd_request_leave(struct pd_session *s, const struct pd_request *r)
+{
+    struct pd_sequence *q = r->prompt.sequence;
+    bool has_chain = r->held && q->chain && q->chain->p.grammar == r->held;
+    pd_decoder_leave(&s->decoder, q);
+    pd_next_mask_drop(&q->next_mask);
+    if (has_chain) q->sampler.p.grammar = r->held;
+}
+
 void pd_request_end(struct pd_session *s, struct pd_request *r, peridot_status status)
 {
-    enum pd_token_verdict unused;
-    if (status == PERIDOT_OK && r->token) status = r->token(&unused, r, -1);
-    r->state = PD_REQUEST_DONE;
+    bool unused;
+    if (status == PERIDOT_OK && r->write) status = r->write(&unused, r, pd_thinking_take(&r->thinking, -1), -1);
+    pd_request_go(r, PD_REQUEST_DONE);
     r->status = status;
     s->text_ended = true;
-    pd_decoder_leave(&s->decoder, r->prompt.sequence);
-    pd_next_mask_drop(&r->prompt.sequence->next_mask);
+    pd_request_leave(s, r);
     if (status != PERIDOT_OK) snprintf(r->error, sizeof r->error, "%s", pd_error());
 }
 
@@ -43,9 +73,24 @@ static void fail_prompt(void *user, peridot_status status)
     pd_request_end(r->session, r, status);
 }
 
+void pd_request_hold_grammar(struct pd_request *r)
+{
+    r->held = r->sampling.grammar;
+    r->sampling.grammar = NULL;
+}
+
+/* The sequence's generator and grammar after what was drawn before. */
+static void begin_draws(const struct pd_request *r)
+{
+    struct pd_sampler *sampler = &r->prompt.sequence->sampler;
+    for (size_t i = 0; i < r->n_replied + r->n_generated; i++) pd_sampler_drawn(sampler);
+    sampler->p.grammar = r->sampling.grammar;
+    if (r->n_given) pd_sampler_begin_value(sampler, (uint32_t)r->n_before);
+}
+
 peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s)
 {
-    r->state = PD_REQUEST_PROMPT;
+    pd_request_go(r, PD_REQUEST_PROMPT);
     r->session = s;
     if (r->begun <= 0) r->begun = pd_now();
     r->n_prompt = r->prompt.n_left;
@@ -53,6 +98,7 @@ peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s)
     PD_TRY(pd_gpu_check(s->model->gpu));
     PD_TRY(pd_session_check_tokens(s, &r->prompt));
     pd_decoder_leave(&s->decoder, r->prompt.sequence);
+    if (!r->joint) begin_draws(r);
     if (r->prompt.n_left > 1) pd_sequence_mark(r->prompt.sequence);   /* the end of a reply */
     want_rows(r);
     r->calls = (struct pd_prompt_calls){tell_of_image, fail_prompt, r};
@@ -78,24 +124,79 @@ static peridot_status report_logits(bool *go_on, struct pd_session *s, const str
     return PERIDOT_OK;
 }
 
-/* A token was drawn: it is handed on, and evaluated if the text is to go on. */
+/* A token becomes the reply's: it is handed on, and evaluated if the text is to go on after it and n_pending others.
+ * False: the reply has ended. */
+static bool write_token(struct pd_session *s, struct pd_request *r, enum pd_reply_part *part, int32_t token,
+                        uint32_t n_pending)
+{
+    bool go_on = false;
+    *part = pd_thinking_take(&r->thinking, token);
+    peridot_status status = r->write(&go_on, r, *part, token);
+    if (r->n_generated++ == 0) r->first_token_s = pd_now() - r->begun;
+    r->next = token;
+    if (status == PERIDOT_OK && go_on && r->n_generated < r->n_max && r->prompt.sequence->pos + n_pending < s->ctx)
+        return true;
+    pd_request_end(s, r, status);
+    return false;
+}
+
+/* The grammar that waited is the chain's, where no header is to come before the answer, after n tokens that are yet to
+ * be evaluated. */
+static void begin_answer(struct pd_request *r, uint32_t n)
+{
+    struct pd_sampler *sampler = &r->prompt.sequence->sampler;
+    bool begins = r->held && !pd_thinking_precedes(&r->thinking);
+    r->n_before = r->prompt.sequence->pos + n - (r->held ? pd_thinking_begun(&r->thinking) : 0);
+    if (!begins) return;
+    r->sampling.grammar = sampler->p.grammar = r->held;
+    r->held = NULL;
+    pd_sampler_begin_value(sampler, (uint32_t)r->n_before);
+}
+
+/* The reply goes on from tokens that were not drawn, or from the same place by another draw: after the last token, or
+ * without it where that was refused; within a thought, after the mark that ends it. */
+static void go_on_as_prompt(struct pd_session *s, struct pd_request *r, bool refused)
+{
+    struct pd_thinking *t = &r->thinking;
+    struct pd_sampler *sampler = &r->prompt.sequence->sampler;
+    enum pd_reply_part part;
+    uint32_t n = 0;
+    pd_decoder_leave(&s->decoder, r->prompt.sequence);
+    if (!refused) r->pending[n++] = r->next;
+    else if (sampler->p.temperature > 0) sampler->rng -= PD_SPLITMIX_STEP;
+    if (refused && pd_thinking_precedes(t)) t->place = PD_IN_ANSWER;
+    if (t->place == PD_IN_THOUGHT) {
+        if (!write_token(s, r, &part, t->marks.end, n)) return;
+        pd_sampler_drawn(sampler);
+        r->pending[n++] = t->marks.end;
+    }
+    begin_answer(r, n);
+    r->progress = NULL;   /* the text has begun */
+    r->prompt.tokens = r->pending;
+    r->prompt.n_left = r->n_prompt = n;
+    r->prompt.outputs = NULL;
+    pd_request_go(r, n ? PD_REQUEST_PROMPT : PD_REQUEST_DRAW);
+}
+
+/* What a token that was drawn means: the end of the text, or a part of it, after which it may have to go on as a prompt
+ * does: where the budget of thoughts is used up, and where an answer under a grammar begins. */
 static void take_token(struct pd_session *s, struct pd_request *r, int32_t token)
 {
-    enum pd_token_verdict verdict = PD_TOKEN_LAST;
+    enum pd_reply_part part;
     bool go_on;
     if (r->n_generated == 0) r->decode_begun = pd_now();
+    else r->decode_s = pd_now() - r->decode_begun;
     peridot_status status = report_logits(&go_on, s, r);
-    if (status != PERIDOT_OK || !go_on) {
+    bool is_stop = go_on && r->is_stop(r, token);
+    if (status == PERIDOT_OK && go_on && r->held && pd_thinking_refuses(&r->thinking, token, is_stop)) {
+        go_on_as_prompt(s, r, true);
+    } else if (status != PERIDOT_OK || !go_on || is_stop) {
         pd_request_end(s, r, status);
-        return;
+    } else if (write_token(s, r, &part, token, 0)) {
+        bool begins = r->held && pd_thinking_begins_answer(&r->thinking, part);
+        if (begins || pd_thinking_is_over(&r->thinking)) go_on_as_prompt(s, r, false);
+        else pd_request_go(r, PD_REQUEST_DECODE);
     }
-    status = r->token(&verdict, r, token);
-    if (r->n_generated == 0 && verdict != PD_TOKEN_STOPS) r->first_token_s = pd_now() - r->begun;
-    r->next = token;
-    r->state = PD_REQUEST_DECODE;
-    if (verdict != PD_TOKEN_STOPS) r->n_generated++;
-    if (verdict != PD_TOKEN_GO_ON || r->n_generated == r->n_max || r->prompt.sequence->pos == s->ctx)
-        pd_request_end(s, r, status);
 }
 
 static bool has_grammar(const struct pd_request *r) { return r->prompt.sequence->sampler.p.grammar != NULL; }
@@ -114,7 +215,7 @@ static void end_prompt(struct pd_session *s, struct pd_request *r)
         return;
     }
     if (has_grammar(r)) {
-        r->state = PD_REQUEST_DRAW;
+        pd_request_go(r, PD_REQUEST_DRAW);
         return;
     }
     peridot_status status = pd_session_sample(&token, s, r->prompt.sequence);
@@ -230,12 +331,6 @@ static peridot_status tell_of_steps(const struct turn *t)
 
 /* ---- what a round gave ---- */
 
-static void take_step(struct pd_session *s, struct pd_request *r, int32_t token)
-{
-    r->decode_s = pd_now() - r->decode_begun;
-    take_token(s, r, token);
-}
-
 /* *drawn false: row k is the sequence's, and its draw is left to draw_some. */
 static peridot_status take_draft_row(bool *drawn, int32_t *next, struct pd_session *s,
                                      const struct pd_draft_rows *rows, uint32_t k)
@@ -254,8 +349,8 @@ static uint32_t take_draft(struct pd_session *s, struct pd_request *r, const str
         bool drawn;
         peridot_status status = take_draft_row(&drawn, &next, s, rows, k);
         if (status != PERIDOT_OK) pd_request_end(s, r, status);
-        else if (drawn) take_step(s, r, next);
-        else r->state = PD_REQUEST_DRAW;
+        else if (drawn) take_token(s, r, next);
+        else pd_request_go(r, PD_REQUEST_DRAW);
         if (r->state != PD_REQUEST_DECODE || k + 1 == rows->n || next != rows->tokens[k + 1]) return k;
     }
 }
@@ -266,11 +361,11 @@ static void take_row(struct pd_session *s, struct pd_request *r, const struct pd
     int32_t token = row->token;
     peridot_status status = PERIDOT_OK;
     if (row->leaves_draw) {
-        r->state = PD_REQUEST_DRAW;
+        pd_request_go(r, PD_REQUEST_DRAW);
         return;
     }
     if (!drawn) status = pd_draw_next(&token, &s->workspace, r->prompt.sequence);
-    if (status == PERIDOT_OK) take_step(s, r, token);
+    if (status == PERIDOT_OK) take_token(s, r, token);
     else pd_request_end(s, r, status);
 }
 
@@ -369,7 +464,6 @@ static peridot_status draw_some(struct pd_session *s, struct pd_request *const *
         r->turn = ++s->n_turns;
         if (status == PERIDOT_ERROR_DEVICE_LOST || status == PERIDOT_ERROR_LINK) return status;
         if (status != PERIDOT_OK) pd_request_end(s, r, status);
-        else if (drawn && r->n_generated) take_step(s, r, token);
         else if (drawn) take_token(s, r, token);
     }
     return PERIDOT_OK;

@@ -398,37 +398,77 @@ struct pd_round {
  * chunk fails with PERIDOT_ERROR_MEMORY no prompt's next token has room. */
 peridot_status pd_round_run(struct pd_round *round, struct pd_session *s);
 
+/* ---- thinking ---- */
+
+/* What a model thinks within a reply, told by marks among its tokens. Thoughts have a budget; stop texts and grammars
+ * are for the answer. So the mark that ends a thought may have to be written for the model, and a token drawn again
+ * under the grammar: the request then goes on from what it was given instead of what it drew. */
+
+/* The tokens that begin and end a thought. */
+struct pd_thought_marks {
+    int32_t begin, end;        /* -1: thoughts are text like other */
+    int32_t start;             /* -1: there are no headers; else each part of a reply has one, from this to `begin`, and
+                                  a thought follows the one of these ids: */
+    const int32_t *header;     /* [n_header], borrowed */
+    size_t n_header;
+};
+
+/* What a token of a reply is a part of. A header's last token is that of what follows it. */
+enum pd_reply_part {
+    PD_REPLY_ANSWER, PD_REPLY_BEGINS_THOUGHT, PD_REPLY_THOUGHT, PD_REPLY_ENDS_THOUGHT, PD_REPLY_HEADER,
+    PD_REPLY_BEGINS_ANSWER
+};
+
+struct pd_thinking {
+    struct pd_thought_marks marks;
+    enum { PD_IN_ANSWER, PD_IN_HEADER, PD_IN_THOUGHT } place;
+    size_t n_header;           /* of the header's ids that have come last, in a header */
+    bool calls_headers;        /* headers are of the calls, whose grammar begins with that of what is no thought */
+    uint32_t n_most, n;        /* tokens of thoughts: at most, and so far */
+};
+
+/* Borrows marks->header. */
+void pd_thinking_begin(struct pd_thinking *t, const struct pd_thought_marks *marks);
+/* What n tokens before the reply begin: a header, or a thought. */
+void pd_thinking_read_prompt(struct pd_thinking *t, const int32_t *prompt, size_t n);
+/* What a token of the reply is a part of. -1, its end, is a part of what it ends in. */
+enum pd_reply_part pd_thinking_take(struct pd_thinking *t, int32_t token);
+/* Whether the budget is used up within a thought. */
+bool pd_thinking_is_over(const struct pd_thinking *t);
+/* Whether the answer follows a token that is this part. */
+bool pd_thinking_begins_answer(const struct pd_thinking *t, enum pd_reply_part part);
+/* Where a grammar waits for the answer: whether the answer must begin in place of this token. */
+bool pd_thinking_refuses(const struct pd_thinking *t, int32_t token, bool is_stop);
+/* Whether a header is to end before the answer begins, and how many of its tokens are the grammar's. */
+bool pd_thinking_precedes(const struct pd_thinking *t);
+size_t pd_thinking_begun(const struct pd_thinking *t);
+
 /* ---- request ---- */
 
 /* Requests: prompts that are to be continued, each on a sequence of its own. They are served in rounds: a decode step
  * of all that are being continued, then a chunk of the prompts that wait, sized so that the others hardly do; on a CPU
- * both may be one pass (`prefill`). So requests can come and go at any time, and a long prompt keeps nobody waiting.
- * A request goes from WAITING (`schedule`), or at once, to PROMPT, from there by DRAW or directly to DECODE, and on to
- * DONE; DRAW and DECODE alternate under a grammar. Requests are their callers'; callbacks are called by the thread that
- * runs the session. */
+ * both may be one pass (pd_round_run). So requests can come and go at any time, and a long prompt keeps nobody waiting.
+ * Requests are their callers'; callbacks are called by the thread that runs the session. */
 
-enum pd_token_verdict {
-    PD_TOKEN_GO_ON,
-    PD_TOKEN_LAST,             /* it is part of the text, which ends here */
-    PD_TOKEN_STOPS             /* it says that the text has ended */
-};
-
-/* In this order, but that DRAW and DECODE alternate, and that one which is preempted (`schedule`) waits again. */
+/* See `follow` in request.c for which follows which. */
 enum pd_request_state {
-    PD_REQUEST_WAITING,        /* for a sequence: see `schedule` */
-    PD_REQUEST_PROMPT,         /* its prompt is evaluated */
+    PD_REQUEST_WAITING,        /* for a sequence: see struct pd_schedule */
+    PD_REQUEST_PROMPT,         /* its prompt is evaluated, or what it was given within its reply */
     PD_REQUEST_DRAW,           /* the next token is yet to be drawn under a grammar, which may take long */
     PD_REQUEST_DECODE,         /* the token that was drawn last is yet to be evaluated */
-    PD_REQUEST_DONE
+    PD_REQUEST_DONE,
+    PD_N_REQUEST_STATES
 };
 
 struct pd_request {
     struct pd_prompt prompt;   /* what is left of it */
     size_t n_given;            /* its tokens at first */
     size_t n_shared;           /* of the prompt's tokens: at their end the sequence is marked; 0: none */
-    uint32_t n_max;            /* tokens to generate at most */
-    /* For each token that was drawn; -1: the text has ended, and nothing is to be held back any more. */
-    peridot_status (*token)(enum pd_token_verdict *verdict, struct pd_request *r, int32_t token);   /* NULL: n_max is 0 */
+    uint32_t n_max;            /* tokens to generate at most; 0: the functions for tokens are not called */
+    /* Hands on each token of the reply, and what it is a part of; -1: the text has ended, and nothing is to be held
+     * back any more. *go_on false: it ends with this token. */
+    peridot_status (*write)(bool *go_on, struct pd_request *r, enum pd_reply_part part, int32_t token);
+    bool (*is_stop)(const struct pd_request *r, int32_t token);   /* the token says that the text has ended */
     /* The caller's, as in peridot_request_params. */
     peridot_row logits;
     peridot_progress progress;
@@ -439,11 +479,16 @@ struct pd_request {
      * decode steps. */
     bool joint, in_steps;
     struct pd_draft draft;
+    struct pd_thinking thinking;
+    peridot_sampling sampling; /* what it points to stays. A sequence that was given has it already, but for a grammar
+                                  that waits: */
+    const peridot_grammar *held;       /* for the answer, which it is of then; NULL: none waits */
+    size_t n_replied;          /* of n_given: see peridot_request_params */
+    size_t n_before;           /* tokens of the sequence before what the grammar is of: those of the prompt, and of what
+                                  the reply has before its answer */
     /* Of a request that the schedule finds a sequence for. */
-    bool scheduled;
     int32_t *tokens;           /* [n_tokens], malloc: its text when it began last */
-    size_t n_tokens, n_replied, share_at;   /* share_at: n_shared of them all */
-    peridot_sampling sampling; /* what it points to stays */
+    size_t n_tokens, share_at; /* share_at: n_shared of them all */
     struct pd_scales scales;   /* of the sequence */
     uint32_t n_cached, n_preempted;    /* see peridot_stats */
     uint32_t n_tries;          /* times that it was preempted before anything was evaluated, since something was */
@@ -456,6 +501,7 @@ struct pd_request {
     peridot_status status;     /* of a request that is done */
     size_t n_prompt, n_rest;   /* tokens of the prompt, and of those that are not in prompt.n_left yet */
     int32_t next;              /* the token that is yet to be evaluated */
+    int32_t pending[2];        /* of prompt.tokens within a reply: the last token, and a mark */
     uint32_t n_generated;
     uint64_t turn;             /* number of its last turn to draw */
     double begun, prompt_s, first_token_s, decode_begun, decode_s;   /* see peridot_stats */
@@ -463,10 +509,16 @@ struct pd_request {
     char error[512];           /* the sentence of `status` */
 };
 
-/* Checks the prompt, prompt.tokens of which must stay until it is evaluated. */
+/* The grammar of its sampling waits for the answer. Before it begins. */
+void pd_request_hold_grammar(struct pd_request *r);
+/* Checks the prompt, prompt.tokens of which must stay until it is evaluated. The sequence has its chain. */
 peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s);
 /* Ends a request that has begun, with the present sentence where `status` is an error. */
 void pd_request_end(struct pd_session *s, struct pd_request *r, peridot_status status);
+/* Its sequence has no more to do with it, and draws as its chain says. */
+void pd_request_leave(struct pd_session *s, const struct pd_request *r);
+/* Changes its state to one that may follow. */
+void pd_request_go(struct pd_request *r, enum pd_request_state state);
 /* One round for n requests, of which those that are done are passed over. What goes wrong with one ends that one; an
  * error is returned where it ends all. `watch`: no other request will come before these are done, and it is told of all
  * their prompts together (its n_total is found here); NULL: others may. */
@@ -500,6 +552,8 @@ enum pd_prefix_keep {
     PD_KEEP_BEFORE,            /* what was kept before the request took it */
     PD_KEEP_ALL
 };
+/* Whether the request's sequence is one of these. */
+bool pd_prefix_has(const struct pd_prefix_cache *c, const struct pd_request *r);
 /* Takes the request's sequence from it, and keeps it so far if that is worth it. */
 void pd_prefix_release(struct pd_prefix_cache *c, struct pd_request *r, enum pd_prefix_keep keep);
 
@@ -544,9 +598,6 @@ void pd_schedule_attach(struct pd_schedule *c, struct pd_request *r);
 /* Adds a request without a sequence, whose tokens become the schedule's to replace; pd_schedule_remove leaves them to
  * the caller again. */
 peridot_status pd_schedule_add(struct pd_schedule *c, struct pd_request *r);
-/* The same for a request that is done and goes on, with other tokens: before all others that wait, and as of when it
- * was added. */
-peridot_status pd_schedule_resume(struct pd_schedule *c, struct pd_request *r);
 /* Takes a request out, whatever its state. Of what it added to the cache nothing is kept if it is not done. */
 void pd_schedule_remove(struct pd_schedule *c, struct pd_request *r);
 /* A round: see peridot_session_run. */

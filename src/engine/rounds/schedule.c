@@ -31,7 +31,7 @@ static void leave_running(struct pd_schedule *c, const struct pd_request *r)
 
 static void wait_at(struct pd_schedule *c, struct pd_request **at, struct pd_request *r)
 {
-    r->state = PD_REQUEST_WAITING;
+    pd_request_go(r, PD_REQUEST_WAITING);
     r->behind = *at;
     *at = r;
     c->n_waiting++;
@@ -53,27 +53,20 @@ static void release(struct pd_schedule *c, struct pd_request *r, enum pd_prefix_
 
 void pd_schedule_attach(struct pd_schedule *c, struct pd_request *r) { c->running[c->n_running++] = r; }
 
-static peridot_status add_at(struct pd_schedule *c, struct pd_request **at, struct pd_request *r)
+peridot_status pd_schedule_add(struct pd_schedule *c, struct pd_request *r)
 {
+    struct pd_request **end = &c->waiting;
     struct pd_sequence none = {0};
     const struct pd_prompt prompt = {.sequence = &none, .tokens = r->tokens, .n_left = r->n_tokens};
     PD_TRY(pd_gpu_check(c->s->model->gpu));
     PD_TRY(pd_session_check_tokens(c->s, &prompt));
     if (r->n_max || r->outputs.logits) PD_TRY(pd_check_head(c->s->model));
     if (r->n_tokens == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given");
-    wait_at(c, at, r);
-    return PERIDOT_OK;
-}
-
-peridot_status pd_schedule_add(struct pd_schedule *c, struct pd_request *r)
-{
-    struct pd_request **end = &c->waiting;
     while (*end) end = &(*end)->behind;
     r->begun = pd_now();
-    return add_at(c, end, r);
+    wait_at(c, end, r);
+    return PERIDOT_OK;
 }
-
-peridot_status pd_schedule_resume(struct pd_schedule *c, struct pd_request *r) { return add_at(c, &c->waiting, r); }
 
 void pd_schedule_remove(struct pd_schedule *c, struct pd_request *r)
 {
@@ -84,17 +77,13 @@ void pd_schedule_remove(struct pd_schedule *c, struct pd_request *r)
         return;
     }
     leave_running(c, r);
-    if (!r->prompt.sequence) return;
-    pd_decoder_leave(&c->s->decoder, r->prompt.sequence);
-    pd_next_mask_drop(&r->prompt.sequence->next_mask);
-    if (r->scheduled) release(c, r, PD_KEEP_BEFORE);
+    if (r->prompt.sequence) pd_request_leave(c->s, r);
+    if (pd_prefix_has(&c->prefixes, r)) release(c, r, PD_KEEP_BEFORE);
 }
 
 /* ---- beginning ---- */
 
 static size_t n_drawn(const struct pd_request *r) { return r->n_replied + r->n_generated; }
-/* Tokens before the reply. */
-static size_t n_prompt(const struct pd_request *r) { return r->n_given - r->n_replied; }
 
 static bool wants_rows(const struct pd_request *r)
 {
@@ -108,22 +97,23 @@ static bool must_be_whole(const struct pd_schedule *c, const struct pd_request *
 }
 
 /* More of it than the token that each evaluates by itself. */
-static bool evaluates_same_prompt(const struct pd_request *running, const struct pd_request *r)
+static bool evaluates_same_prompt(const struct pd_schedule *c, const struct pd_request *running,
+                                  const struct pd_request *r)
 {
-    size_t n = n_prompt(r), n_left = running->prompt.n_left + running->n_rest;
-    return n > PD_PREFIX_WORTH && running->scheduled && n_left > 1 && n_drawn(running) == 0 && n_prompt(running) == n
-        && pd_scales_equal(&running->scales, &r->scales)
+    size_t n = r->n_before, n_left = running->prompt.n_left + running->n_rest;
+    return n > PD_PREFIX_WORTH && pd_prefix_has(&c->prefixes, running) && n_left > 1 && n_drawn(running) == 0
+        && running->n_before == n && pd_scales_equal(&running->scales, &r->scales)
         && memcmp(running->tokens, r->tokens, n * sizeof *r->tokens) == 0;
 }
 
 static bool must_wait(const struct pd_schedule *c, const struct pd_request *r)
 {
     for (uint32_t i = 0; i < c->n_running && !must_be_whole(c, r); i++)
-        if (evaluates_same_prompt(c->running[i], r)) return true;
+        if (evaluates_same_prompt(c, c->running[i], r)) return true;
     return false;
 }
 
-/* On the sequence that was found: its chain, and the generator and the grammar after what was drawn before. */
+/* On the sequence that was found. */
 static peridot_status start_request(struct pd_schedule *c, struct pd_request *r)
 {
     struct pd_sequence *q = r->prompt.sequence;
@@ -131,18 +121,16 @@ static peridot_status start_request(struct pd_schedule *c, struct pd_request *r)
     r->n_shared = r->share_at > q->pos ? r->share_at - q->pos : 0;
     r->prompt = (struct pd_prompt){.sequence = q, .tokens = r->tokens + q->pos, .n_left = r->n_tokens - q->pos};
     PD_TRY(pd_session_set_sampling(c->s, q, &r->sampling));
-    for (size_t i = 0; i < n_drawn(r); i++) pd_sampler_drawn(&q->sampler);
     if (r->draft.session && r->draft.n_most) PD_TRY(pd_session_add(&r->draft.sequence, r->draft.session));
     PD_TRY(pd_request_begin(r, c->s));
     r->n_prompt = r->n_tokens;
-    pd_sampler_begin_value(&q->sampler, (uint32_t)n_prompt(r));
     return PERIDOT_OK;
 }
 
 /* With the present sentence. */
 static void fail_request(struct pd_request *r, peridot_status status)
 {
-    r->state = PD_REQUEST_DONE;
+    pd_request_go(r, PD_REQUEST_DONE);
     r->status = status;
     snprintf(r->error, sizeof r->error, "%s", pd_error());
 }
@@ -151,7 +139,7 @@ static void fail_request(struct pd_request *r, peridot_status status)
 static bool begin_request(struct pd_schedule *c, struct pd_request *r)
 {
     uint32_t n_taken = pd_prefix_n_taken(&c->prefixes), n_free = pd_cache_free_positions(&c->s->set.cache);
-    size_t most = must_be_whole(c, r) ? 0 : pd_min(n_prompt(r), r->n_tokens - 1);
+    size_t most = must_be_whole(c, r) ? 0 : pd_min(r->n_before, r->n_tokens - 1);
     if (n_taken && !pd_prefix_n_kept(&c->prefixes) && n_free < EACH * (n_taken + 1)) return false;
     peridot_status status = pd_prefix_take(&c->prefixes, r, most);
     if (status != PERIDOT_OK && n_taken) return false;
@@ -192,7 +180,8 @@ static void begin_some(struct pd_schedule *c)
 
 /* ---- ending ---- */
 
-/* What was drawn since it began becomes part of the tokens that it begins with. */
+/* What was drawn since it began becomes part of the tokens that it begins with, the last ones of which are yet to be
+ * evaluated: that is why it goes. */
 static peridot_status remember(struct pd_request *r)
 {
     const struct pd_sequence *q = r->prompt.sequence;
@@ -201,7 +190,7 @@ static peridot_status remember(struct pd_request *r)
     int32_t *tokens = realloc(r->tokens, n * sizeof *tokens);
     if (!tokens) return pd_fail_alloc(n * sizeof *tokens, "the tokens of a request");
     memcpy(tokens, q->tokens, n_evaluated * sizeof *tokens);
-    if (n_evaluated < n) tokens[n - 1] = r->next;   /* that is why it goes */
+    memcpy(tokens + n_evaluated, r->prompt.n_left ? r->prompt.tokens : &r->next, (n - n_evaluated) * sizeof *tokens);
     r->tokens = tokens;
     r->n_tokens = n;
     return PERIDOT_OK;
@@ -227,7 +216,7 @@ static void preempt(struct pd_schedule *c, struct pd_request *r)
 static void take_end(struct pd_schedule *c, struct pd_request *r, bool others)
 {
     leave_running(c, r);
-    if (!r->scheduled) return;
+    if (!pd_prefix_has(&c->prefixes, r)) return;
     if (r->status == PERIDOT_ERROR_MEMORY && others && !r->is_hopeless) preempt(c, r);
     else release(c, r, r->status == PERIDOT_OK ? PD_KEEP_ALL : PD_KEEP_NONE);
 }
@@ -244,7 +233,7 @@ static void take_ends(struct pd_schedule *c)
 static void end_all(struct pd_schedule *c, peridot_status status)
 {
     for (uint32_t i = 0; i < c->n_running; i++)
-        if (c->running[i]->scheduled && c->running[i]->state != PD_REQUEST_DONE)
+        if (pd_prefix_has(&c->prefixes, c->running[i]) && c->running[i]->state != PD_REQUEST_DONE)
             pd_request_end(c->s, c->running[i], status);
 }
 
