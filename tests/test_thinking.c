@@ -100,22 +100,29 @@ static void finish(struct reply *out, peridot_session *s, peridot_request *r)
     assert_int_equal(finish_one(out, s, r), 0);
 }
 
+static size_t make_prompt(int32_t prompt[MOST], peridot_model *model, uint32_t think)
+{
+    const peridot_message message = {"user", "hello"};
+    peridot_chat chat = {.messages = &message, .n_messages = 1, .think = think};
+    int32_t *ids;
+    size_t n;
+    if (peridot_encode_turns(&ids, &n, peridot_model_vocab(model), &chat) != PERIDOT_OK)
+        fail_msg("%s", peridot_last_error());
+    memcpy(prompt, ids, n * sizeof *ids);
+    peridot_free(ids);
+    return n;
+}
+
 /* Of a prompt that was encoded with params.think, after `n_replied` tokens of the reply. */
 static struct reply ask(peridot_model *model, enum way way, peridot_request_params params, const int32_t *replied)
 {
-    const peridot_vocab *vocab = peridot_model_vocab(model);
-    const peridot_message message = {"user", "hello"};
-    peridot_chat chat = {.messages = &message, .n_messages = 1, .think = params.think};
     peridot_session *s = open_session(model, params.n_draft);
     peridot_sequence *q;
     peridot_request *r;
     struct reply out = {0};
-    int32_t *ids, prompt[MOST];
-    size_t n;
-    if (peridot_encode_turns(&ids, &n, vocab, &chat) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
-    memcpy(prompt, ids, n * sizeof *ids);
+    int32_t prompt[MOST];
+    size_t n = make_prompt(prompt, model, params.think);
     for (size_t i = 0; i < params.n_replied; i++) prompt[n + i] = replied[i];
-    peridot_free(ids);
     params.prompt = prompt;
     params.n_prompt = n + params.n_replied;
     if (!params.n_max) params.n_max = 40;
@@ -294,6 +301,68 @@ static void test_grammar(void **state)
         peridot_grammar_free(grammar);
     }
     peridot_vocab_close(other);
+}
+
+/* As if the cache were full in round `at`: the one that came first goes on later, wherever it was. */
+static struct reply ask_beside(peridot_model *model, peridot_request_params params, int at)
+{
+    peridot_session *s = open_session(model, 0);
+    struct reply out[2] = {{.n = 0}};
+    peridot_request *requests[2];
+    peridot_status status;
+    int32_t prompt[MOST];
+    size_t n_running = 1;
+    params.n_prompt = make_prompt(prompt, model, params.think);
+    params.prompt = prompt;
+    params.n_max = 40;
+    params.text = take_text;
+    for (int i = 0; i < 2; i++) {
+        params.user = &out[i];
+        assert_int_equal(peridot_request_submit(&requests[i], s, &params), PERIDOT_OK);
+    }
+    for (int round = 0; n_running; round++) {
+        if (peridot_session_run(s, &n_running) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+        struct pd_request *r = &requests[0]->r;
+        if (round != at || r->state == PD_REQUEST_DONE || r->state == PD_REQUEST_WAITING) continue;
+        peridot_set_error("full");
+        pd_request_end(s->s, r, PERIDOT_ERROR_MEMORY);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_true(peridot_request_done(requests[i], &status, &out[i].stats) && status == PERIDOT_OK);
+        peridot_request_free(requests[i]);
+    }
+    assert_int_equal(out[1].n, out[0].n);
+    assert_memory_equal(out[1].tokens, out[0].tokens, out[0].n * sizeof *out[0].tokens);
+    peridot_session_free(s);
+    return out[0];
+}
+
+/* Where a request makes room for others between a thought and its answer, or anywhere else, its reply is the same. */
+static void test_preempted(void **state)
+{
+    (void)state;
+    peridot_grammar *grammar;
+    uint32_t n_preempted = 0;
+    static const char schema[] = "{\"enum\": [\"he\", \"mode\"]}";
+    for (int i = 0; i < 4; i++) {
+        peridot_model *model = i & 1 ? ponderer : thinker;
+        assert_int_equal(peridot_grammar_json_schema(&grammar, peridot_model_vocab(model), schema, strlen(schema)),
+                         PERIDOT_OK);
+        peridot_sampling sampling = {.temperature = 8, .top_k = 3, .seed = 5, .grammar = i & 2 ? grammar : NULL};
+        peridot_request_params params = {.thought = take_thought, .think = 4, .sampling = &sampling};
+        struct reply alone = ask(model, SUBMITTED, params, NULL);
+        for (int at = 0; at < 12; at++) {
+            struct reply r = ask_beside(model, params, at);
+            n_preempted += r.stats.n_preempted;
+            assert_string_equal(r.answer.text, alone.answer.text);
+            assert_string_equal(r.thought.text, alone.thought.text);
+            assert_int_equal(r.n, alone.n);
+            assert_int_equal(r.stats.n_generated, alone.stats.n_generated);
+            assert_memory_equal(r.tokens, alone.tokens, r.n * sizeof *r.tokens);
+        }
+        peridot_grammar_free(grammar);
+    }
+    assert_true(n_preempted >= 16);
 }
 
 /* A model that does not think although it was told to: its first token is drawn again, under the grammar. */
@@ -559,7 +628,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts), cmocka_unit_test(test_budget), cmocka_unit_test(test_drafts),
         cmocka_unit_test(test_turns), cmocka_unit_test(test_chance), cmocka_unit_test(test_grammar),
-        cmocka_unit_test(test_thoughtless), cmocka_unit_test(test_begun), cmocka_unit_test(test_replied),
+        cmocka_unit_test(test_preempted), cmocka_unit_test(test_thoughtless), cmocka_unit_test(test_begun),
+        cmocka_unit_test(test_replied),
         cmocka_unit_test(test_headers), cmocka_unit_test(test_header_grammar), cmocka_unit_test(test_header_calls),
         cmocka_unit_test(test_suppressed),
     };
