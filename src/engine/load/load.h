@@ -1,6 +1,6 @@
 /* A model's weights on a device, and adapters on top of them: which tensor goes where, how it gets there, and what is
- * left in the host's memory. Weights are written once, when a model is opened, and only read from then on, by sessions
- * of any thread; adapters are opened and let go one at a time. */
+ * left in the host's memory. Weights and adapters are written once, when a model is opened, and only read from then on.
+ * Threads: see struct pd_model. */
 #ifndef PD_ENGINE_LOAD_LOAD_H
 #define PD_ENGINE_LOAD_LOAD_H
 
@@ -13,7 +13,7 @@
  * place from the file's mapping, which must stay open as long as the weights. Else files' tensors are found by name,
  * checked against the config, re-laid as ops/ops.h says, and uploaded. Matrices that always multiply the same vector
  * (q, k, v; gate, up) become one, row after row. How rows lie follows from their type and the device alone, and once
- * loaded nothing changes: sessions of any thread may read. */
+ * loaded nothing changes. */
 
 struct pd_layer_weights {
     /* by role, fp32 [d_model] or [head_dim], with the +1 of files centred on zero added; 0: the layer has none */
@@ -69,8 +69,7 @@ void pd_weights_free(struct pd_weights *w, const struct pd_config *config);
 /* ---- adapters ---- */
 
 /* The LoRA adapters of a model, on the device: for each matrix of a layer what all of them add to it (struct pd_lora).
- * Which of them a row takes, and by how much, is its sequence's business: see pd_scales. Loaded with the model and, as
- * its weights, read by sessions of any thread. */
+ * Which of them a row takes, and by how much, is its sequence's business: see pd_scales. Loaded with the model. */
 
 enum { PD_MAX_ADAPTERS = 32 };
 

@@ -1,5 +1,5 @@
 /* What sequences remember: the KV cache in pages, which they share by reference, and the snapshots that they go back
- * to. One thread at a time uses a cache. */
+ * to. Threads: see struct pd_model. */
 #ifndef PD_ENGINE_MEMORY_MEMORY_H
 #define PD_ENGINE_MEMORY_MEMORY_H
 

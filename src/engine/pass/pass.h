@@ -13,7 +13,7 @@
 
 /* The transformer: what is computed, in which order. Kernels, types, slices and fusion are ops' business; which rows a
  * pass has, and at which positions, is the caller's. Nothing here owns memory: a pass is recorded into the recorder's
- * commands by the one thread that has the session, and all buffers must live until those commands have run.
+ * commands, and all buffers must live until those commands have run.
  * In shapes n is the rows of a pass, and head_dim, n_heads and ffn_dim are those of the layer. */
 
 /* Activations of a pass, fp32, allocated once per session for its most rows and the widest layer. What lies between a
@@ -98,8 +98,7 @@ struct pd_heads pd_layer_heads(const struct pd_config *config, const struct pd_w
 
 /* What the passes of a session share on the device: activations and logits. Passes use it one after the other, in the
  * order in which they are submitted, so that none needs a copy of its own; rows of logits stay after the pass, and
- * written_by says of which pass each is. Owns its heaps, of which the decoder's and the passes' own memory is, too. The
- * thread of the session uses it. */
+ * written_by says of which pass each is. Owns its heaps, of which the decoder's and the passes' own memory is, too. */
 
 #define PD_LOGITS_ROWS 32    /* rows of logits computed at once for callers that want every row */
 
@@ -233,8 +232,8 @@ peridot_status pd_stage_send(struct pd_stage *s, const struct pd_stage_pass *pas
  * these. It is recorded when its shape differs from what was recorded last, and replayed otherwise.
  *
  * In its life a pass is begun, filled with runs, made ready (recorded), submitted, in one or several pieces, waited
- * for, and its rows are taken. Until a row is taken its sequence is as before. All of one session's passes are one
- * thread's; the host writes the input of one only while it is not at work. */
+ * for, and its rows are taken. Until a row is taken its sequence is as before. The host writes the input of
+ * one only while it is not at work. */
 
 enum {
     PD_MAX_RUNS = 2 * PD_MAX_SEQUENCES   /* of a pass: a step of some sequences, parts of prompts of others */

@@ -11,7 +11,7 @@
 
 #define STATE(name) (1u << PD_REQUEST_##name)
 
-/* One that is preempted waits again, and one that goes on within its reply from what it was given has a prompt again. */
+/* One that is preempted waits again; one that goes on within its reply from what it was given has a prompt again. */
 static const uint32_t follow[PD_N_REQUEST_STATES] = {
     [PD_REQUEST_WAITING] = STATE(WAITING) | STATE(PROMPT) | STATE(DONE),
     [PD_REQUEST_PROMPT] = STATE(PROMPT) | STATE(DRAW) | STATE(DECODE) | STATE(DONE),

@@ -1,5 +1,5 @@
 /* Sessions, and what they run: requests, of which each round takes prompts by chunks, steps of many sequences at once,
- * and drafts. One thread at a time uses a session. */
+ * and drafts. Threads: see struct pd_model. */
 #ifndef PD_ENGINE_ROUNDS_ROUNDS_H
 #define PD_ENGINE_ROUNDS_ROUNDS_H
 
@@ -93,7 +93,7 @@ peridot_status pd_decoder_fill(struct pd_pass **out, struct pd_decoder *d, struc
  * token was drawn from; then each guess, beside the hidden state that the drafter gives with it. All guesses stand at
  * the token's position, where there is no key yet, and see one key more than the target's windows have before it;
  * nothing is written, so that a draft is one submission. Owns a workspace of one row; borrows
- * the drafter's model and the target's session, whose thread uses it. Formula: Gemma4AssistantForCausalLM and
+ * the drafter's model and the target's session. Formula: Gemma4AssistantForCausalLM and
  * SinglePositionMultiTokenCandidateGenerator of transformers. */
 
 struct pd_drafter {
@@ -254,9 +254,8 @@ void pd_prefill_adjust(struct pd_prefill *p, const struct pd_pass *pass, bool fu
 
 /* A session: what sequences of one model share, and the calls that evaluate them. Owns its sequences, the cache that
  * their pages are of, the workspace, and the passes of the decoder and of prompts; borrows the model. All memory of the
- * device is taken when it is created: a pass allocates nothing. One thread at a time uses a session; `cancelled` alone
- * may be set by others. After PERIDOT_ERROR_DEVICE_LOST nothing is evaluated any more, and sequences have their
- * tokens. */
+ * device is taken when it is created: a pass allocates nothing. After PERIDOT_ERROR_DEVICE_LOST nothing is evaluated
+ * any more, and sequences have their tokens. */
 
 struct pd_session {
     struct pd_model *model;
@@ -394,8 +393,8 @@ struct pd_round {
 };
 
 /* Runs the next pass: steps and chunk together where that is quicker, or the steps, and the chunk in another call. What
- * the steps gave is for the caller to take in between. Steps that shared a pass with a chunk have no draw yet. Where the
- * chunk fails with PERIDOT_ERROR_MEMORY no prompt's next token has room. */
+ * the steps gave is for the caller to take in between. Steps that shared a pass with a chunk have no draw yet. Where
+ * the chunk fails with PERIDOT_ERROR_MEMORY no prompt's next token has room. */
 peridot_status pd_round_run(struct pd_round *round, struct pd_session *s);
 
 /* ---- thinking ---- */
@@ -529,7 +528,7 @@ peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *r
 
 /* The sequences of a schedule: those of its requests, and those that are kept after their requests have ended, so that
  * a prompt which begins like one of them is only evaluated from there on. Kept ones are idle; they are freed, the least
- * recently used first, when sequences or pages are short. Used by the thread that runs the session. */
+ * recently used first, when sequences or pages are short. */
 
 enum { PD_PREFIX_WORTH = 16 };   /* tokens: shorter prefixes are not worth a fork */
 
@@ -578,8 +577,8 @@ uint32_t pd_prefix_n_taken(const struct pd_prefix_cache *c);
  *
  * Each round is a step of those that write and a chunk of the prompts: see `request`.
  *
- * Owns the sequences that it found; requests are the caller's, and are removed before they go. Used by the thread that
- * runs the session; callbacks of requests may add others, and not remove any. */
+ * Owns the sequences that it found; requests are the caller's, and are removed before they go. Callbacks of
+ * requests may add others, and not remove any. */
 
 struct pd_schedule {
     struct pd_session *s;

@@ -16,8 +16,12 @@
 
 /* ---- model ---- */
 
-/* A loaded model: what sessions share and none changes, so that sessions of several threads may use it. Owns its
- * checkpoint, device and weights. */
+/* A loaded model: what sessions share. Owns its checkpoint, device and weights.
+ *
+ * Threads: one at a time has a model, with all that is made of it: its device, of which there is one queue, weights,
+ * adapters and tower, and its sessions with their sequences, requests and passes. Where several threads have sessions
+ * of one model their callers take turns (peridot.h), so that nothing in src/engine locks but what any thread may use:
+ * `images`, `spellings`, counts of references, and pd_session.cancelled. */
 
 struct pd_model {
     struct pd_checkpoint *checkpoint;  /* stays open: weights may be read in place */
@@ -138,7 +142,7 @@ void pd_sampler_drawn(struct pd_sampler *s);
 /* Sequences: timelines of tokens that share one cache. Each owns its tokens, its pages, its sampler and the candidates
  * for its next token; passes evaluate them (pass.h). The first `pos` tokens have been evaluated, and their keys are in
  * the pages, but for those that windows have passed over; what queued passes write beyond `pos` counts for nothing
- * until their rows are taken. The thread of the session uses them. */
+ * until their rows are taken. */
 
 #define PD_MAX_SEQUENCES 64
 

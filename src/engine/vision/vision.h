@@ -1,5 +1,5 @@
 /* Pictures as a model sees them: the tower that turns pixels into rows of embeddings, and images, which keep those
- * rows. An image is counted by reference, and may be made and let go by any thread. */
+ * rows. */
 #ifndef PD_ENGINE_VISION_VISION_H
 #define PD_ENGINE_VISION_VISION_H
 
@@ -82,8 +82,8 @@ void pd_tower_forward(const struct pd_tower_pass *p, uint32_t stage);
 /* ---- tower ---- */
 
 /* A vision tower on the device: its weights, loaded when the first picture comes, and its forward pass. Owns its
- * memory, which is taken with the weights and let go with them; borrows the checkpoint. One thread at a time uses it,
- * the one that has the session. */
+ * memory, which is taken with the weights and let go with them; borrows the checkpoint. Threads: see
+ * struct pd_model. */
 
 struct pd_tower;
 
@@ -128,7 +128,7 @@ void pd_tower_end(struct pd_tower *t);
 /* Images: rows of embeddings that stand in prompts. Rows have ids, as tokens do, but negative ones that follow from the
  * picture's pixels: so sequences that share a prefix, forks and saved sequences know an image without its rows, which
  * are computed when they are first evaluated. Images of a model are in a list, where the passes of its sessions find
- * them by these ids; any thread may make and free them, the session's thread computes. */
+ * them by these ids; any thread may make and free them, who has the model computes. */
 
 struct pd_image {
     struct pd_refs refs;
