@@ -355,6 +355,32 @@ static void test_never_fits(void **state)
     peridot_session_free(s);
 }
 
+/* One that made room for others time and again, and came to nothing each time, is done, and says what it lacked. */
+static void test_last_try(void **state)
+{
+    (void)state;
+    struct text unlucky = {.prompt = 1, .length = 20, .n_max = N_MOST}, other = {.prompt = 2, .length = 20, .n_max = 40};
+    peridot_session *s = open_session(&(peridot_session_params){.n_sequences = 2});
+    peridot_status status;
+    size_t n_running;
+    submit(&unlucky, s);
+    submit(&other, s);
+    while (unlucky.n < 4) EXPECT_OK(peridot_session_run(s, &n_running));
+    struct pd_request *r = &unlucky.r->r;
+    r->n_tries = 7;
+    r->n_cached = r->prompt.sequence->pos;   /* as if nothing had been evaluated */
+    peridot_set_error("the cache is full");
+    pd_request_end(s->s, r, PERIDOT_ERROR_MEMORY);
+    peridot_set_error("another sentence");
+    run_all(s);
+    assert_true(peridot_request_done(unlucky.r, &status, NULL));
+    assert_int_equal(status, PERIDOT_ERROR_MEMORY);
+    assert_string_equal(peridot_last_error(), "the cache is full");
+    assert_int_equal(r->n_preempted, 0);
+    expect_done(&other);
+    peridot_session_free(s);
+}
+
 /* One that is taken away in the middle leaves the cache as it found it. */
 static void test_taken_away(void **state)
 {
@@ -589,6 +615,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order), cmocka_unit_test(test_prefixes), cmocka_unit_test(test_choices),
         cmocka_unit_test(test_small_cache), cmocka_unit_test(test_taken_up), cmocka_unit_test(test_never_fits),
+        cmocka_unit_test(test_last_try),
         cmocka_unit_test(test_taken_away), cmocka_unit_test(test_own_sequences), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_generated_rows), cmocka_unit_test(test_turns), cmocka_unit_test(test_stopped_rows),
         cmocka_unit_test(test_stop_text)};

@@ -5,6 +5,8 @@
 #include "sequence_fixture.h"
 #include "peridot_tools.h"
 
+#include "api/api.h"
+
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"   /* windows of 16, 100 tokens */
 
 enum { N_GOLDEN = 100, N_TOKENS = 150, MAX_VOCAB = 512 };   /* more than two pages */
@@ -84,6 +86,26 @@ static void expect_same(const struct rows *a, const struct rows *b)
 }
 
 /* ---- sessions ---- */
+
+/* How long a chunk takes is known from chunks alone: tokens that come one by one have kernels of their own. */
+static void test_pace(void **state)
+{
+    (void)state;
+    struct rows *rows = calloc(1, sizeof *rows);
+    peridot_sequence *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16);
+    assert_non_null(rows);
+    const struct pd_pace *pace = &s->session->s->prefill.pace;
+    eval_some(s, rows, 32, false);
+    const struct pd_timed_work last = pace->last, other = pace->other;
+    assert_true(last.flop > 0);
+    for (int i = 0; i < 3; i++) eval_some(s, rows, 1, false);
+    assert_true(pace->last.flop == last.flop && pace->last.seconds == last.seconds && pace->other.flop == other.flop);
+    assert_true(pace->step > 0);
+    eval_some(s, rows, 16, false);
+    assert_true(pace->step == 0);   /* nobody steps between chunks */
+    close_sequence(s);
+    free(rows);
+}
 
 static void test_two_sessions(void **state)
 {
@@ -377,7 +399,8 @@ static void test_dispatches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_sessions), cmocka_unit_test(test_reset), cmocka_unit_test(test_argument_errors),
+        cmocka_unit_test(test_pace), cmocka_unit_test(test_two_sessions), cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_argument_errors),
         cmocka_unit_test(test_truncate), cmocka_unit_test(test_truncate_generated),
         cmocka_unit_test(test_truncate_penalties),
         cmocka_unit_test(test_errors_change_nothing), cmocka_unit_test(test_cancel),

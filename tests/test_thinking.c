@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { MOST = 160 };
+enum { MOST = 160, MOST_LOGITS = 512 };
 
 static peridot_model *thinker, *ponderer;   /* one ends its thought, the other never does */
 
@@ -40,6 +40,8 @@ struct reply {
     struct part call;              /* name and arguments */
     bool flushed;
     peridot_stats stats;
+    float logits[MOST_LOGITS];     /* of the last draw, */
+    uint32_t pos, n_draws, n_again;    /* after this token; draws in all, and those from the same logits again */
 };
 
 static bool take(struct reply *r, struct part *p, int32_t token, const char *text, size_t size)
@@ -71,6 +73,19 @@ static bool take_call(void *user, const peridot_call_piece *piece)
     p->size += (size_t)snprintf(p->text + p->size, sizeof p->text - p->size, "%s%.*s%s", piece->name ? piece->name : "",
                                 (int)piece->size, piece->arguments, piece->complete ? "." : "");
     return p->size < sizeof p->text;
+}
+
+static bool take_logits(void *user, peridot_sequence *q, uint32_t pos, const float *row, size_t n)
+{
+    struct reply *r = user;
+    (void)q;
+    assert_true(n <= MOST_LOGITS);
+    bool again = r->n_draws++ && r->pos == pos;
+    if (again) assert_memory_equal(r->logits, row, n * sizeof *row);
+    r->n_again += again;
+    r->pos = pos;
+    memcpy(r->logits, row, n * sizeof *row);
+    return true;
 }
 
 static peridot_session *open_session(peridot_model *model, uint32_t n_draft)
@@ -459,12 +474,12 @@ static void test_replied(void **state)
 
 /* ---- headers ---- */
 
-/* Its first message is a thought, or begins otherwise. */
-static peridot_model *open_muse(bool thinks)
+/* What follows first in its header: "self" where its first message is a thought. */
+static peridot_model *open_muse(const char *first)
 {
     static const char *const marks[] = {"<|start|>", "<|message|>", "<|eom|>", "<|eot|>", "\u2581to=", "self",
         "\u2581to=user"};
-    const struct script_step steps[] = {{"de", "\u2581to="}, {"\u2581to=", thinks ? "self" : "us"},
+    const struct script_step steps[] = {{"de", "\u2581to="}, {"\u2581to=", first},
         {"self", "<|message|>"}, {"<|message|>", "us"}, {"us", "\u2581user"}, {"\u2581user", "<|eom|>"},
         {"<|eom|>", "<|start|>"}, {"<|start|>", "\u2581to=user"}, {"\u2581to=user", "<|message|>"}};
     struct tiny t;
@@ -487,7 +502,7 @@ static peridot_model *open_muse(bool thinks)
 static void test_headers(void **state)
 {
     (void)state;
-    peridot_model *model = open_muse(true);
+    peridot_model *model = open_muse("self");
     for (enum way way = 0; way < N_WAYS; way++) {
         for (uint32_t think = 0; think < 2; think++) {
             peridot_request_params params = {.thought = take_thought, .n_max = 17,
@@ -512,7 +527,7 @@ static void test_header_grammar(void **state)
     (void)state;
     static const char schema[] = "{\"enum\": [\"he\", \"mode\"]}";
     peridot_grammar *grammar;
-    peridot_model *model = open_muse(true);
+    peridot_model *model = open_muse("self");
     assert_int_equal(peridot_grammar_json_schema(&grammar, peridot_model_vocab(model), schema, strlen(schema)),
                      PERIDOT_OK);
     for (int i = 0; i < 3; i++) {
@@ -546,7 +561,7 @@ static void test_header_calls(void **state)
     const peridot_tools_params asked = {.json = f, .json_size = sizeof f - 1, .choice = PERIDOT_TOOLS_REQUIRED,
                                         .single = true};
     for (int thinks = 0; thinks < 2; thinks++) {
-        peridot_model *model = open_muse(thinks);
+        peridot_model *model = open_muse(thinks ? "self" : "us");
         peridot_tools *tools;
         assert_int_equal(peridot_tools_create(&tools, peridot_model_vocab(model), &asked), PERIDOT_OK);
         for (int i = 0; i < 4; i++) {
@@ -570,6 +585,105 @@ static void test_header_calls(void **state)
         peridot_tools_free(tools);
         peridot_model_close(model);
     }
+}
+
+struct plain {
+    struct reply r;
+    const struct reply *beside;
+    peridot_session *session;
+    uint32_t most_queued;      /* steps, after the other's first token */
+};
+
+static bool take_plain(void *user, int32_t token, const char *text, size_t size)
+{
+    struct plain *p = user;
+    if (p->beside->n == 1) p->most_queued = (uint32_t)pd_max(p->most_queued, p->session->s->decoder.n_queued);
+    return take(&p->r, &p->r.answer, token, text, size);
+}
+
+/* Beside another reply, which does not end, with steps of both that are queued, or drafts. */
+static struct reply ask_beside_plain(struct plain *plain, peridot_model *model, peridot_request_params params)
+{
+    peridot_session *s = open_session(model, params.n_draft);
+    struct reply out = {0};
+    peridot_request *requests[2];
+    peridot_bias endless[8];
+    peridot_sampling sampling = {.bias = endless};
+    int32_t prompt[MOST];
+    size_t n_running = 1;
+    for (uint32_t id = 0; id < peridot_vocab_size(peridot_model_vocab(model)); id++)
+        if (peridot_is_stop(model, (int32_t)id) && sampling.n_bias < 8)
+            endless[sampling.n_bias++] = (peridot_bias){(int32_t)id, -INFINITY};
+    params.n_prompt = make_prompt(prompt, model, params.think);
+    params.prompt = prompt;
+    params.text = take_text;
+    *plain = (struct plain){.beside = &out, .session = s};
+    for (int i = 0; i < 2; i++) {
+        peridot_request_params other = {.prompt = prompt, .n_prompt = params.n_prompt, .n_max = 60, .text = take_plain,
+                                        .sampling = &sampling, .user = plain, .n_draft = params.n_draft};
+        params.user = &out;
+        assert_int_equal(peridot_request_submit(&requests[i], s, i ? &params : &other), PERIDOT_OK);
+    }
+    while (n_running)
+        if (peridot_session_run(s, &n_running) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    for (int i = 0; i < 2; i++) peridot_request_free(requests[i]);
+    peridot_session_free(s);
+    return out;
+}
+
+/* By a sequence that has a prompt and one token of a reply: the next one, by the random number that is next. */
+static int32_t draw_second(peridot_model *model, peridot_sampling sampling, int32_t first)
+{
+    peridot_session *s = open_session(model, 0);
+    peridot_sequence *q;
+    int32_t prompt[MOST], token;
+    size_t n = make_prompt(prompt, model, PERIDOT_THINK_ON);
+    prompt[n] = first;
+    sampling.seed += PD_SPLITMIX_STEP;
+    assert_int_equal(peridot_sequence_create(&q, s), PERIDOT_OK);
+    assert_int_equal(peridot_set_sampling(q, &sampling), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_eval(q, prompt, n + 1, NULL), PERIDOT_OK);
+    assert_int_equal(peridot_sample(&token, q), PERIDOT_OK);
+    peridot_session_free(s);
+    return token;
+}
+
+/* A token that a waiting grammar refuses is drawn again from the logits that it was drawn from, whatever else has been
+ * evaluated since: here one that ends the reply within its header. */
+static void test_drawn_again(void **state)
+{
+    (void)state;
+    static const char schema[] = "{\"enum\": [\"he\", \"mode\", \"user\", \"the\"]}";
+    peridot_grammar *grammar;
+    peridot_model *model = open_muse("<eos>");
+    uint32_t n_unlike = 0;
+    struct reply first = {0};
+    assert_int_equal(peridot_grammar_json_schema(&grammar, peridot_model_vocab(model), schema, strlen(schema)),
+                     PERIDOT_OK);
+    for (uint64_t i = 0; i < 12; i++) {
+        const peridot_sampling sampling = {.temperature = 2, .top_k = 5, .seed = 1 + i, .grammar = grammar};
+        peridot_request_params params = {.thought = take_thought, .sampling = &sampling, .think = PERIDOT_THINK_ON,
+                                         .logits = i % 3 == 1 ? take_logits : NULL, .n_draft = i % 3 == 2 ? 5 : 0,
+                                         .n_max = 40};
+        struct reply alone = ask(model, GENERATED, params, NULL);
+        assert_int_equal(alone.tokens[1], draw_second(model, sampling, alone.tokens[0]));
+        if (i == 0) first = alone;
+        n_unlike += strcmp(alone.answer.text, first.answer.text) != 0;
+        for (int way = CREATED; way <= N_WAYS; way++) {
+            struct plain plain = {.r.n = 60};
+            struct reply r = way < N_WAYS ? ask(model, (enum way)way, params, NULL)
+                                          : ask_beside_plain(&plain, model, params);
+            assert_int_equal(r.n, alone.n);
+            assert_memory_equal(r.tokens, alone.tokens, r.n * sizeof *r.tokens);
+            assert_string_equal(r.answer.text, alone.answer.text);
+            assert_int_equal(r.n_again, params.logits ? 1 : 0);
+            assert_int_equal(plain.r.n, 60);
+            assert_true(way < N_WAYS || plain.most_queued > 0 || params.logits || params.n_draft);
+        }
+    }
+    assert_true(n_unlike > 2);
+    peridot_grammar_free(grammar);
+    peridot_model_close(model);
 }
 
 /* ---- suppressed tokens ---- */
@@ -631,6 +745,7 @@ int main(void)
         cmocka_unit_test(test_preempted), cmocka_unit_test(test_thoughtless), cmocka_unit_test(test_begun),
         cmocka_unit_test(test_replied),
         cmocka_unit_test(test_headers), cmocka_unit_test(test_header_grammar), cmocka_unit_test(test_header_calls),
+        cmocka_unit_test(test_drawn_again),
         cmocka_unit_test(test_suppressed),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);

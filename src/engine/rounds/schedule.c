@@ -127,12 +127,17 @@ static peridot_status start_request(struct pd_schedule *c, struct pd_request *r)
     return PERIDOT_OK;
 }
 
-/* With the present sentence. */
+/* Of a request that is done: with the present sentence. */
+static void set_failure(struct pd_request *r, peridot_status status)
+{
+    r->status = status;
+    snprintf(r->error, sizeof r->error, "%s", pd_error());
+}
+
 static void fail_request(struct pd_request *r, peridot_status status)
 {
     pd_request_go(r, PD_REQUEST_DONE);
-    r->status = status;
-    snprintf(r->error, sizeof r->error, "%s", pd_error());
+    set_failure(r, status);
 }
 
 /* False: there is no room for it yet, and others are at work that will make some. */
@@ -196,16 +201,15 @@ static peridot_status remember(struct pd_request *r)
     return PERIDOT_OK;
 }
 
-/* It goes on later, before all others, from its tokens. */
+/* It goes on later, before all others, from its tokens; or stays done, where that came to nothing too often. */
 static void preempt(struct pd_schedule *c, struct pd_request *r)
 {
     r->n_tries = r->prompt.sequence->pos > r->n_cached ? 0 : r->n_tries + 1;
-    peridot_status status = r->n_tries < TRIES ? remember(r) : r->status;
+    bool again = r->n_tries < TRIES;
+    peridot_status status = again ? remember(r) : PERIDOT_OK;
+    if (status != PERIDOT_OK) set_failure(r, status);
     release(c, r, PD_KEEP_NONE);
-    if (status != PERIDOT_OK) {
-        fail_request(r, status);
-        return;
-    }
+    if (!again || status != PERIDOT_OK) return;
     c->n_preempted++;
     r->n_preempted++;
     r->status = PERIDOT_OK;
