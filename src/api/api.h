@@ -89,9 +89,6 @@ peridot_status pd_sampling_set(peridot_sequence *sequence, const peridot_samplin
 
 /* ---- tools ---- */
 
-/* The tools of peridot.h, and what of them goes into prompts: chat templates that have a format of calls get the list
- * and the calls of messages as they are; for others both become text of messages. */
-
 struct peridot_tools {
     struct pd_refs refs;
     yyjson_doc *doc;                   /* the list */
@@ -118,8 +115,6 @@ peridot_status pd_tools_suit_template(struct pd_messages *m, const struct pd_cal
 peridot_status pd_tools_write_messages(struct pd_messages *m, const struct pd_calls *calls);
 
 /* ---- reply ---- */
-
-/* What the tokens of a reply become: text, thoughts and calls of functions, each for its callback. */
 
 /* The calls in a reply. */
 struct pd_calling {
@@ -153,17 +148,12 @@ peridot_status pd_api_grammar_calls(peridot_grammar **out, const peridot_vocab *
 
 /* ---- info ---- */
 
-/* The part of a model's info that its configuration gives, for models and for files that are not loaded. */
-
 /* Sets all members: those that need weights or a device to 0 or NULL. Borrows from the configuration. */
 void pd_model_info_begin(peridot_model_info *out, const struct pd_config *config);
 /* "q8_0, f32": the types of matrices, those of most matrices first. */
 void pd_model_info_types(char *out, size_t size, const uint32_t counts[PD_N_DTYPES]);
 
 /* ---- params ---- */
-
-/* Structs of peridot.h that begin with their size, so that programs and libraries of different versions understand each
- * other. When one grows after a release, its size in that release is what 0 stands for. */
 
 /* A program's params as this library has them: what the program does not know is 0, and all of it where `from` is NULL.
  * Fails where the program sets what this library does not know; `name` is the struct's. */
@@ -174,8 +164,6 @@ void pd_result_write(void *to, const void *from, size_t from_size);
 #define PD_PARAMS_READ(to, from) pd_params_read(&(to), sizeof(to), from, #from)
 
 /* ---- request ---- */
-
-/* Requests of peridot.h: a request of the engine, and the text that its tokens become. */
 
 struct peridot_request {
     struct pd_request r;               /* the first member: the engine's callback gets it */

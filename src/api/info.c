@@ -1,3 +1,4 @@
+/* The part of a model's info that its configuration gives, for models and for files that are not loaded. */
 #include "api/api.h"
 
 #include "arch/arch.h"

@@ -1,3 +1,5 @@
+/* Structs of peridot.h that begin with their size, so that programs and libraries of different versions understand each
+ * other. When one grows after a release, its size in that release is what 0 stands for. */
 #include "api/api.h"
 #include "base/base.h"
 

@@ -1,3 +1,4 @@
+/* What the tokens of a reply become: text, thoughts and calls of functions, each for its callback. */
 #include "api/api.h"
 
 #include "grammar/calls/calls.h"

@@ -1,3 +1,4 @@
+/* Requests of peridot.h: a request of the engine, and the text that its tokens become. */
 #include "api/api.h"
 
 #include "base/base.h"

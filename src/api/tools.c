@@ -1,3 +1,5 @@
+/* The tools of peridot.h, and what of them goes into prompts: chat templates that have a format of calls get the list
+ * and the calls of messages as they are; for others both become text of messages. */
 #include "api/api.h"
 
 #include "base/base.h"

@@ -1,3 +1,5 @@
+/* The LoRA adapters of a model, on the device: for each matrix of a layer what all of them add to it (struct pd_lora).
+ * Which of them a row takes, and by how much, is its sequence's business: see pd_scales. Loaded with the model. */
 #include "engine/load/load.h"
 
 #include "base/base.h"

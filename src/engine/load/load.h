@@ -9,12 +9,6 @@
 
 /* ---- weights ---- */
 
-/* Weights on the device. Where memory is unified and the file's layout is already the device's, a matrix is read in
- * place from the file's mapping, which must stay open as long as the weights. Else files' tensors are found by name,
- * checked against the config, re-laid as ops/ops.h says, and uploaded. Matrices that always multiply the same vector
- * (q, k, v; gate, up) become one, row after row. How rows lie follows from their type and the device alone, and once
- * loaded nothing changes. */
-
 struct pd_layer_weights {
     /* by role, fp32 [d_model] or [head_dim], with the +1 of files centred on zero added; 0: the layer has none */
     uint64_t norms[PD_N_ROLES];
@@ -67,9 +61,6 @@ peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const
 void pd_weights_free(struct pd_weights *w, const struct pd_config *config);
 
 /* ---- adapters ---- */
-
-/* The LoRA adapters of a model, on the device: for each matrix of a layer what all of them add to it (struct pd_lora).
- * Which of them a row takes, and by how much, is its sequence's business: see pd_scales. Loaded with the model. */
 
 enum { PD_MAX_ADAPTERS = 32 };
 

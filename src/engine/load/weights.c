@@ -1,3 +1,8 @@
+/* Weights on the device. Where memory is unified and the file's layout is already the device's, a matrix is read in
+ * place from the file's mapping, which must stay open as long as the weights. Else files' tensors are found by name,
+ * checked against the config, re-laid as ops/ops.h says, and uploaded. Matrices that always multiply the same vector
+ * (q, k, v; gate, up) become one, row after row. How rows lie follows from their type and the device alone, and once
+ * loaded nothing changes. */
 #include "engine/load/load.h"
 
 #include "base/base.h"

@@ -1,3 +1,7 @@
+/* The KV cache: pages of PD_PAGE positions, which sequences take as they grow and share by reference. Layers whose
+ * attention has one shape are of one kind: they have the same page numbers, each with buffers of its own, so that a
+ * table of pages per sequence and kind serves them all. Here are the memory of the pages, their counts of references
+ * and the sequences' tables; pages.c is what sequences do with pages, snapshots.c what is kept to go back. */
 #include "engine/memory/memory.h"
 
 #include "arch/arch.h"

@@ -9,11 +9,6 @@
 
 /* ---- cache ---- */
 
-/* The KV cache: pages of PD_PAGE positions, which sequences take as they grow and share by reference. Layers whose
- * attention has one shape are of one kind: they have the same page numbers, each with buffers of its own, so that a
- * table of pages per sequence and kind serves them all. Here are the memory of the pages, their counts of references
- * and the sequences' tables; what sequences do with pages, and what is kept to go back, follows. */
-
 /* A page of a kind that snapshots have: all of them together are one reference of the device's page. */
 struct pd_kept_page {
     uint32_t n_snapshots;
@@ -99,10 +94,6 @@ void pd_pages_clear(struct pd_cache *cache, struct pd_pages *pages, uint32_t kin
 
 /* ---- snapshots ---- */
 
-/* A snapshot keeps the pages of layers with windows that a position sees, so that its sequence can go back there. Which
- * sequence that is, its table says. The end of a prompt or of a turn is such a position. Where sequences need pages
- * that only snapshots hold, these go to the host's memory, or are dropped. */
-
 #define PD_N_SNAPSHOTS 16          /* that a sequence has at most: the ends of 8 turns and of the prompts before them */
 #define PD_N_DEVICE_SNAPSHOTS 2    /* for which the device has pages: those of others go to the host when it is short */
 
@@ -126,9 +117,6 @@ void pd_snapshots_drop(struct pd_cache *cache, const struct pd_pages *pages, uin
 void pd_snapshots_drop_oldest(struct pd_cache *cache);
 
 /* ---- pages ---- */
-
-/* The pages of a sequence as it grows, goes back and forks. Layers with windows give back pages that no later position
- * can see. A page that several hold is copied before one of them writes it. */
 
 /* Number in the cache of page i of the sequence, begin <= i < end. */
 uint32_t pd_pages_number(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t kind, uint32_t i);

@@ -1,3 +1,5 @@
+/* The pages of a sequence as it grows, goes back and forks. Layers with windows give back pages that no later position
+ * can see. A page that several hold is copied before one of them writes it. */
 #include "engine/memory/memory.h"
 
 #include "base/base.h"

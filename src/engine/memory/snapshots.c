@@ -1,3 +1,6 @@
+/* A snapshot keeps the pages of layers with windows that a position sees, so that its sequence can go back there. Which
+ * sequence that is, its table says. The end of a prompt or of a turn is such a position. Where sequences need pages
+ * that only snapshots hold, these go to the host's memory, or are dropped. */
 #include "engine/memory/memory.h"
 
 #include "base/base.h"

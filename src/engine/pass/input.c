@@ -1,3 +1,4 @@
+/* What a pass reads of the host's memory: of each row its token, its place in the cache and its angles. */
 #include "engine/pass/pass.h"
 
 #include "base/base.h"

@@ -1,3 +1,11 @@
+/* A pass: rows of any sequences through the model, in one recording. A row is a token of a sequence at its position.
+ * Rows come in runs of consecutive ones: a decode step of 40 sequences is 40 runs of one row, a draft is a run of its
+ * token and the guesses after it, a chunk is a run of each prompt that it has a part of, and a pass may have all of
+ * these. It is recorded when its shape differs from what was recorded last, and replayed otherwise.
+ *
+ * In its life a pass is begun, filled with runs, made ready (recorded), submitted, in one or several pieces, waited
+ * for, and its rows are taken. Until a row is taken its sequence is as before. The host writes the input of one only
+ * while it is not at work. */
 #include "engine/pass/pass.h"
 
 #include "base/base.h"

@@ -96,9 +96,7 @@ struct pd_heads pd_layer_heads(const struct pd_config *config, const struct pd_w
 
 /* ---- workspace ---- */
 
-/* What the passes of a session share on the device: activations and logits. Passes use it one after the other, in the
- * order in which they are submitted, so that none needs a copy of its own; rows of logits stay after the pass, and
- * written_by says of which pass each is. Owns its heaps, of which the decoder's and the passes' own memory is, too. */
+/* A workspace owns its heaps, of which the decoder's and the passes' own memory is, too. */
 
 #define PD_LOGITS_ROWS 32    /* rows of logits computed at once for callers that want every row */
 
@@ -149,8 +147,7 @@ peridot_status pd_workspace_read_hidden(struct pd_workspace *w, uint32_t first, 
 
 /* ---- input ---- */
 
-/* What a pass reads of the host's memory: of each row its token, its place in the cache and its angles. Kernels read it
- * while the pass is at work: the host writes it only before. */
+/* Kernels read it while the pass is at work: the host writes it only before. */
 
 /* What a pass reads of the host's memory. */
 struct pd_input {
@@ -194,10 +191,6 @@ struct pd_forward_args pd_input_forward_args(const struct pd_input *in, const st
 
 /* ---- stage ---- */
 
-/* Rank 0's side of a pass whose layers several ranks hold: what the next rank gets once this one's layers are done. A
- * rank has as many pages of the cache as any other, with the same numbers, so that the tables of rank 0's sequences
- * serve them all; what changed in them goes before the rows. */
-
 struct pd_stage {
     const struct pd_workspace *w;
     uint32_t *sent[PD_MAX_LAYER_KINDS];   /* the tables as the other ranks have them */
@@ -225,15 +218,6 @@ void pd_stage_free(struct pd_stage *s);
 peridot_status pd_stage_send(struct pd_stage *s, const struct pd_stage_pass *pass, struct pd_reply *reply, void *best);
 
 /* ---- pass ---- */
-
-/* A pass: rows of any sequences through the model, in one recording. A row is a token of a sequence at its position.
- * Rows come in runs of consecutive ones: a decode step of 40 sequences is 40 runs of one row, a draft is a run of its
- * token and the guesses after it, a chunk is a run of each prompt that it has a part of, and a pass may have all of
- * these. It is recorded when its shape differs from what was recorded last, and replayed otherwise.
- *
- * In its life a pass is begun, filled with runs, made ready (recorded), submitted, in one or several pieces, waited
- * for, and its rows are taken. Until a row is taken its sequence is as before. The host writes the input of
- * one only while it is not at work. */
 
 enum {
     PD_MAX_RUNS = 2 * PD_MAX_SEQUENCES   /* of a pass: a step of some sequences, parts of prompts of others */
@@ -388,9 +372,6 @@ peridot_status pd_outputs_logits(const struct pd_row_outputs *o, struct pd_works
 peridot_status pd_outputs_run(const struct pd_row_outputs *o, const struct pd_pass *pass, const struct pd_run *run);
 
 /* ---- results ---- */
-
-/* What passes leave of a sequence: logits, candidates and the next token, drawn from them on the host. Nothing here
- * evaluates: where the device no longer has the logits, the session evaluates the last token again. */
 
 /* Fails where the model has no head. */
 peridot_status pd_check_head(const struct pd_model *model);

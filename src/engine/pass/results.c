@@ -1,3 +1,5 @@
+/* What passes leave of a sequence: logits, candidates and the next token, drawn from them on the host. Nothing here
+ * evaluates: where the device no longer has the logits, the session evaluates the last token again. */
 #include "base/base.h"
 #include "engine/pass/pass.h"
 

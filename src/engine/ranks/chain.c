@@ -1,3 +1,5 @@
+/* What a sampling chain points to: a copy of biases and texts, and an ownership of the grammar. Immutable, and counted
+ * by reference: a sequence, its forks and its requests have one, whatever the program frees or sets anew. */
 #include "engine/ranks/ranks.h"
 
 #include "base/base.h"

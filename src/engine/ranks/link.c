@@ -1,3 +1,7 @@
+/* Messages between the ranks that hold the layers of one model. Rank 0 sends what is to be done to the next rank, which
+ * hands it on, and so do all; so every rank does the same things in the same order. Rows of hidden states follow a
+ * pass's message. The last rank sends replies to rank 0, in the order of what they reply to. The host moves the bytes:
+ * see peridot_link. */
 #include "engine/ranks/ranks.h"
 
 #include "base/base.h"

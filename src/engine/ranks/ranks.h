@@ -8,11 +8,6 @@
 
 /* ---- link ---- */
 
-/* Messages between the ranks that hold the layers of one model. Rank 0 sends what is to be done to the next rank, which
- * hands it on, and so do all; so every rank does the same things in the same order. Rows of hidden states follow a
- * pass's message. The last rank sends replies to rank 0, in the order of what they reply to. The host moves the bytes:
- * see peridot_link. */
-
 enum pd_op {
     PD_OP_OPEN,            /* compares versions, files and the division of layers; adds up sizes */
     PD_OP_CLOSE,           /* the model: no message follows */
@@ -90,9 +85,6 @@ void pd_link_tell_failure(struct pd_link *l, peridot_status status);
 peridot_status pd_link_pass_failure(struct pd_link *l, const struct pd_message *m);
 
 /* ---- chain ---- */
-
-/* What a sampling chain points to: a copy of biases and texts, and an ownership of the grammar. Immutable, and
- * counted by reference: a sequence, its forks and its requests have one, whatever the program frees or sets anew. */
 
 struct pd_chain {
     struct pd_refs refs;

@@ -1,3 +1,9 @@
+/* Decode steps: the next token of each of some sequences, in one pass that reads the weights once. A step leaves on the
+ * device the tokens that it drew, where the embedding of the next step reads them: so steps are submitted ahead, and
+ * the host reads tokens as they come. Where a chain needs more than the best few candidates, or has a grammar, the host
+ * draws, and steps are submitted one by one. Steps that are discarded do no harm: they wrote keys of positions that are
+ * written again before they are read. Where several ranks hold layers, the passes that are queued are of different
+ * sequences: while this rank evaluates one group of them, others evaluate other groups. */
 #include "engine/rounds/rounds.h"
 
 #include "base/base.h"

@@ -1,3 +1,12 @@
+/* Speculative decoding. A draft is some tokens that are likely to come: those that followed where the last tokens came
+ * before in the text, or those that a smaller model draws. They are evaluated with the next token in one decode step,
+ * as rows of one sequence: each row attends to the keys of those before it, and is computed as it would be alone. Then
+ * tokens are drawn row by row, as without a draft, from the same logits and by the same random numbers, for as long as
+ * what is drawn is the draft's next token. So the text is the same, bit for bit, at any temperature and with any chain.
+ * Rejection sampling would keep a token that was looked up as often: with the token's probability. A draft model draws
+ * by the same random numbers as the model, so that the two agree more often than independent draws would, if less often
+ * than rejection sampling could make them. Keys of rows that are not accepted are overwritten before they are read, so
+ * there is nothing to undo. */
 #include "engine/rounds/rounds.h"
 
 #include "base/base.h"

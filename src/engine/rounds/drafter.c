@@ -1,3 +1,10 @@
+/* A drafter: a few layers that guess the tokens after one that is yet to be evaluated (draft.c). They have no keys of
+ * their own: each reads what the last layer of its kind in the target, the model that they draft for, has of the text
+ * so far, in the target's cache. What goes in is the target's embedding of the token beside the hidden state that the
+ * token was drawn from; then each guess, beside the hidden state that the drafter gives with it. All guesses stand at
+ * the token's position, where there is no key yet, and see one key more than the target's windows have before it;
+ * nothing is written, so that a draft is one submission. Formula: Gemma4AssistantForCausalLM and
+ * SinglePositionMultiTokenCandidateGenerator of transformers. */
 #include "engine/rounds/rounds.h"
 
 #include "arch/arch.h"

@@ -1,3 +1,6 @@
+/* A cost model of prompt chunks: a chunk takes a fixed time, mostly to read the weights, and a time per multiplication.
+ * It is fitted to the chunks measured so far and predicts how many tokens fit a given time. It knows no clock: times
+ * are its caller's. */
 #include "engine/rounds/rounds.h"
 
 #include "arch/arch.h"

@@ -1,3 +1,9 @@
+/* Prompts: passes over chunks of one or several of them, and, where that leaves the same bits (pd_op_can_mix), the
+ * decode step of others in the same pass, which reads the weights once for both. A chunk is recorded in pieces that
+ * take about 0.1 s, and between them it can be stopped: its tokens then count as never evaluated. On a GPU, and where
+ * others wait, chunks are sized in time, too (pace.c). A submit takes one piece, or one dispatch where that takes
+ * longer: a part of a layer's share of a chunk, far less than what a driver resets the device for. While a GPU works on
+ * a chunk, the host writes and records the next. */
 #include "engine/rounds/rounds.h"
 
 #include "base/base.h"

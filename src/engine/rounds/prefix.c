@@ -1,3 +1,6 @@
+/* The sequences of a schedule: those of its requests, and those that are kept after their requests have ended, so that
+ * a prompt which begins like one of them is only evaluated from there on. Kept ones are idle; they are freed, the least
+ * recently used first, when sequences or pages are short. */
 #include "engine/rounds/rounds.h"
 
 #include "base/base.h"

@@ -1,3 +1,9 @@
+/* Requests: prompts that are to be continued, each on a sequence of its own. They are served in rounds: a decode step
+ * of all that are being continued, then a chunk of the prompts that wait, sized so that the others hardly do; on a CPU
+ * both may be one pass (round.c). So requests can come and go at any time, and a long prompt keeps nobody waiting.
+ *
+ * All that a request goes through is told by its state; `follow` says which may follow which. What a token that was
+ * drawn means is found in one place, take_token: whatever drew it, a step, a draft, or a turn under a grammar. */
 #include "engine/rounds/rounds.h"
 
 #include "base/base.h"

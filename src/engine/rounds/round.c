@@ -1,3 +1,7 @@
+/* What sequences are to evaluate next: a decode step of some, with drafts or without, and a chunk of the prompts of
+ * others. There is one kind of round, whoever fills it: all that a server has at work, one reply, an evaluation. It is
+ * one pass where that is quicker, as prompts then share the steps' reading of the weights; else the steps come first,
+ * since somebody waits for each of their tokens. What these mean is request.c's business. */
 #include "engine/rounds/rounds.h"
 
 #include "base/base.h"

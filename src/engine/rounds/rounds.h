@@ -10,14 +10,6 @@
 
 /* ---- decode ---- */
 
-/* Decode steps: the next token of each of some sequences, in one pass that reads the weights once. A step leaves on the
- * device the tokens that it drew, where the embedding of the next step reads them: so steps are submitted ahead, and
- * the host reads tokens as they come. Where a chain needs more than the best few candidates, or has a grammar, the host
- * draws, and steps are submitted one by one. Steps that are discarded do no harm: they wrote keys of positions that are
- * written again before they are read.
- * Where several ranks hold layers, the passes that are queued are of different sequences: while this rank evaluates one
- * group of them, others evaluate other groups. */
-
 #define PD_N_STEPS 3           /* that may be submitted at once */
 #define PD_MAX_DRAFT 31        /* tokens */
 
@@ -87,14 +79,7 @@ peridot_status pd_decoder_fill(struct pd_pass **out, struct pd_decoder *d, struc
 
 /* ---- drafter ---- */
 
-/* A drafter: a few layers that guess the tokens after one that is yet to be evaluated (`draft`). They have no keys of
- * their own: each reads what the last layer of its kind in the target, the model that they draft for, has of the text
- * so far, in the target's cache. What goes in is the target's embedding of the token beside the hidden state that the
- * token was drawn from; then each guess, beside the hidden state that the drafter gives with it. All guesses stand at
- * the token's position, where there is no key yet, and see one key more than the target's windows have before it;
- * nothing is written, so that a draft is one submission. Owns a workspace of one row; borrows
- * the drafter's model and the target's session. Formula: Gemma4AssistantForCausalLM and
- * SinglePositionMultiTokenCandidateGenerator of transformers. */
+/* A drafter owns a workspace of one row, and borrows the drafter's model and the target's session. */
 
 struct pd_drafter {
     const struct pd_model *model;
@@ -124,10 +109,6 @@ peridot_status pd_drafter_guess(struct pd_draft_rows *rows, struct pd_drafter *d
 
 /* ---- pace ---- */
 
-/* A cost model of prompt chunks: a chunk takes a fixed time, mostly to read the weights, and a time per multiplication.
- * It is fitted to the chunks measured so far and predicts how many tokens fit a given time. It knows no clock: times
- * are its caller's. */
-
 /* Number of keys that attention at `pos` reads in a layer. */
 uint64_t pd_n_keys(const struct pd_layer *layer, uint32_t pos);
 /* Multiplications and additions to evaluate a token at `pos`; head: including its logits. */
@@ -154,13 +135,6 @@ uint32_t pd_next_shared_chunk(const struct pd_pace *p, double token);
 uint32_t pd_next_mixed_chunk(const struct pd_pace *p, double token, uint32_t n_rows, double flop);
 
 /* ---- prefill ---- */
-
-/* Prompts: passes over chunks of one or several of them, and, where that leaves the same bits (pd_op_can_mix), the
- * decode step of others in the same pass, which reads the weights once for both. A chunk is recorded in pieces that
- * take about 0.1 s, and between them it can be stopped: its tokens then count as never evaluated. On a GPU, and where
- * others wait, chunks are sized in time, too (`pace`). A submit takes one piece, or one dispatch where that takes
- * longer: a part of a layer's share of a chunk, far less than what a driver resets the device for. While a GPU works on
- * a chunk, the host writes and records the next. */
 
 /* Whose a prompt among others is. */
 struct pd_prompt_calls {
@@ -252,10 +226,9 @@ void pd_prefill_adjust(struct pd_prefill *p, const struct pd_pass *pass, bool fu
 
 /* ---- session ---- */
 
-/* A session: what sequences of one model share, and the calls that evaluate them. Owns its sequences, the cache that
- * their pages are of, the workspace, and the passes of the decoder and of prompts; borrows the model. All memory of the
- * device is taken when it is created: a pass allocates nothing. After PERIDOT_ERROR_DEVICE_LOST nothing is evaluated
- * any more, and sequences have their tokens. */
+/* A session owns its sequences, the cache that their pages are of, the workspace, and the passes of the decoder and of
+ * prompts; it borrows the model. After PERIDOT_ERROR_DEVICE_LOST nothing is evaluated any more, and sequences have
+ * their tokens. */
 
 struct pd_session {
     struct pd_model *model;
@@ -336,16 +309,6 @@ peridot_status pd_session_measure(struct pd_session *s, struct pd_commands *comm
 
 /* ---- draft ---- */
 
-/* Speculative decoding. A draft is some tokens that are likely to come: those that followed where the last tokens came
- * before in the text, or those that a smaller model draws. They are evaluated with the next token in one decode step,
- * as rows of one sequence: each row attends to the keys of those before it, and is computed as it would be alone. Then
- * tokens are drawn row by row, as without a draft, from the same logits and by the same random numbers, for as long as
- * what is drawn is the draft's next token. So the text is the same, bit for bit, at any temperature and with any chain.
- * Rejection sampling would keep a token that was looked up as often: with the token's probability. A draft model draws
- * by the same random numbers as the model, so that the two agree more often than independent draws would, if less often
- * than rejection sampling could make them. Keys of rows that are not accepted are overwritten before they are read, so
- * there is nothing to undo. */
-
 /* How a request drafts. */
 struct pd_draft {
     uint32_t n_most;           /* tokens; 0: never */
@@ -372,9 +335,6 @@ uint32_t pd_draft_lookup(int32_t *out, uint32_t n_most, const int32_t *tokens, u
 
 /* ---- round ---- */
 
-/* What sequences are to evaluate next, in one pass or several: a decode step of some, with drafts or without, and a
- * chunk of the prompts of others. */
-
 enum { PD_ROUND_STEPS = 1, PD_ROUND_CHUNK = 2 };   /* parts of a round */
 
 struct pd_round {
@@ -398,10 +358,6 @@ struct pd_round {
 peridot_status pd_round_run(struct pd_round *round, struct pd_session *s);
 
 /* ---- thinking ---- */
-
-/* What a model thinks within a reply, told by marks among its tokens. Thoughts have a budget; stop texts and grammars
- * are for the answer. So the mark that ends a thought may have to be written for the model, and a token drawn again
- * under the grammar: the request then goes on from what it was given instead of what it drew. */
 
 /* The tokens that begin and end a thought. */
 struct pd_thought_marks {
@@ -444,10 +400,7 @@ size_t pd_thinking_begun(const struct pd_thinking *t);
 
 /* ---- request ---- */
 
-/* Requests: prompts that are to be continued, each on a sequence of its own. They are served in rounds: a decode step
- * of all that are being continued, then a chunk of the prompts that wait, sized so that the others hardly do; on a CPU
- * both may be one pass (pd_round_run). So requests can come and go at any time, and a long prompt keeps nobody waiting.
- * Requests are their callers'; callbacks are called by the thread that runs the session. */
+/* Requests are their callers'; callbacks are called by the thread that runs the session. */
 
 /* See `follow` in request.c for which follows which. */
 enum pd_request_state {
@@ -526,10 +479,6 @@ peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *r
 
 /* ---- prefix ---- */
 
-/* The sequences of a schedule: those of its requests, and those that are kept after their requests have ended, so that
- * a prompt which begins like one of them is only evaluated from there on. Kept ones are idle; they are freed, the least
- * recently used first, when sequences or pages are short. */
-
 enum { PD_PREFIX_WORTH = 16 };   /* tokens: shorter prefixes are not worth a fork */
 
 struct pd_prefix_cache {
@@ -566,18 +515,7 @@ uint32_t pd_prefix_n_taken(const struct pd_prefix_cache *c);
 
 /* ---- schedule ---- */
 
-/* The schedule of a session: which of its requests has a sequence, and which takes part in the next round.
- *
- * A request comes with a sequence, on which it begins at once, or without one. Those without wait in the order in which
- * they came, until fewer than n_parallel have sequences and the cache has room for the prompt and the beginning of the
- * reply; who cannot begin yet keeps those behind waiting. A request begins on what the session has of its prompt
- * (`prefix`). One whose whole prompt another is evaluating waits for that, to share it. When the cache is full, kept
- * sequences go first; then the request that needs more gives up its sequence and goes on later from its tokens, before
- * all others that wait: to the same text.
- *
- * Each round is a step of those that write and a chunk of the prompts: see `request`.
- *
- * Owns the sequences that it found; requests are the caller's, and are removed before they go. Callbacks of
+/* A schedule owns the sequences that it found; requests are the caller's, and are removed before they go. Callbacks of
  * requests may add others, and not remove any. */
 
 struct pd_schedule {
@@ -603,9 +541,6 @@ void pd_schedule_remove(struct pd_schedule *c, struct pd_request *r);
 peridot_status pd_schedule_run(struct pd_schedule *c);
 
 /* ---- worker ---- */
-
-/* The ranks other than 0: each has a session like rank 0's, of its own layers, whose passes rank 0 describes. It knows
- * no sequences: rows of a pass say where they stand, and tables of pages come with them. */
 
 /* Compares this rank's version, file and division of layers with those of the other ranks, and adds up their sizes: all
  * ranks call it when their layers are loaded. */

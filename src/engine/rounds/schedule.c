@@ -1,3 +1,13 @@
+/* The schedule of a session: which of its requests has a sequence, and which takes part in the next round.
+ *
+ * A request comes with a sequence, on which it begins at once, or without one. Those without wait in the order in which
+ * they came, until fewer than n_parallel have sequences and the cache has room for the prompt and the beginning of the
+ * reply; who cannot begin yet keeps those behind waiting. A request begins on what the session has of its prompt
+ * (prefix.c). One whose whole prompt another is evaluating waits for that, to share it. When the cache is full, kept
+ * sequences go first; then the request that needs more gives up its sequence and goes on later from its tokens, before
+ * all others that wait: to the same text.
+ *
+ * Each round is a step of those that write and a chunk of the prompts: see request.c. */
 #include "engine/rounds/rounds.h"
 
 #include "base/base.h"

@@ -1,3 +1,5 @@
+/* A session: what sequences of one model share, and the calls that evaluate them. All memory of the device is taken
+ * when it is created: a pass allocates nothing. */
 #include "engine/rounds/rounds.h"
 
 #include "arch/arch.h"

@@ -1,3 +1,6 @@
+/* What a model thinks within a reply, told by marks among its tokens. Thoughts have a budget; stop texts and grammars
+ * are for the answer. So the mark that ends a thought may have to be written for the model, and a token drawn again
+ * under the grammar: the request then goes on from what it was given instead of what it drew. */
 #include "engine/rounds/rounds.h"
 
 void pd_thinking_begin(struct pd_thinking *t, const struct pd_thought_marks *marks)

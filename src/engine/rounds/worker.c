@@ -1,3 +1,5 @@
+/* The ranks other than 0: each has a session like rank 0's, of its own layers, whose passes rank 0 describes. It knows
+ * no sequences: rows of a pass say where they stand, and tables of pages come with them. */
 #include "engine/rounds/rounds.h"
 
 #include "base/base.h"

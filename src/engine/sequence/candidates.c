@@ -1,3 +1,4 @@
+/* Candidates for the next token: their order, and drawing one of them. The sampler's chain says how. */
 #include "engine/sequence/sequence.h"
 
 #include "base/base.h"

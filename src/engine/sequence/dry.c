@@ -1,3 +1,6 @@
+/* DRY, "don't repeat yourself": tokens that would go on with a repetition, and how long it is. Where the last n tokens
+ * of a text were in it before, the token that followed them there is one. No repetition reaches over a breaker: a text
+ * such as a newline, or an image. What is taken from the logits is the sampler's work. */
 #include "engine/sequence/sequence.h"
 
 #include "base/base.h"

@@ -1,3 +1,8 @@
+/* Drawing a token from the best candidates. The chain: logit bias, penalties, DRY, top-n-sigma, top-k, temperature,
+ * top-p, min-p, XTC, draw. XTC decides by the other half of the number that the draw takes, so that a seed gives the
+ * same numbers with it and without. What DRY and top-n-sigma look at is found before a draw (results.c). It runs on the
+ * host or in kernel sample, which draws the same token. Where there is a grammar, callers leave out the candidates that
+ * it does not allow (results.c), always on the host. */
 #include "engine/sequence/sequence.h"
 
 #include "base/base.h"

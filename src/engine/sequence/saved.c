@@ -1,3 +1,6 @@
+/* A sequence in a file: its tokens, its keys and values, and the state of its sampler. It goes on in another process,
+ * or after its session is gone, as if it had never stopped; with another model, or another type of cache, it is
+ * refused. */
 #include "engine/sequence/sequence.h"
 
 #include "base/base.h"

@@ -1,3 +1,4 @@
+/* Sequences: timelines of tokens that share one cache. */
 #include "engine/sequence/sequence.h"
 
 #include "base/base.h"

@@ -45,8 +45,6 @@ struct pd_model {
 
 /* ---- candidates ---- */
 
-/* Candidates for the next token: their order, and drawing one of them. The sampler's chain says how. */
-
 /* Of candidates [draw->n], best first: the id. What sample.comp does. */
 uint32_t pd_draw_from(const struct pd_draw *draw, const struct pd_candidate *candidates);
 /* The same token from n candidates in any order, of which draw->n are not yet the best ones. They are divided by their
@@ -57,10 +55,6 @@ uint32_t pd_draw_from_all(const struct pd_draw *draw, struct pd_candidate *candi
 void pd_candidates_sort(struct pd_candidate *candidates, size_t n);
 
 /* ---- dry ---- */
-
-/* DRY, "don't repeat yourself": tokens that would go on with a repetition, and how long it is. Where the last n tokens
- * of a text were in it before, the token that followed them there is one. No repetition reaches over a breaker: a text
- * such as a newline, or an image. What is taken from the logits is the sampler's work. */
 
 struct pd_dry_pair {
     int32_t token;
@@ -85,12 +79,6 @@ peridot_status pd_dry_find(struct pd_dry *dry, const peridot_sampling *p, const 
                            const int32_t *tokens, uint32_t n);
 
 /* ---- sampler ---- */
-
-/* Drawing a token from the best candidates. The chain: logit bias, penalties, DRY, top-n-sigma, top-k, temperature,
- * top-p, min-p, XTC, draw. XTC decides by the other half of the number that the draw takes, so that a seed gives the
- * same numbers with it and without. What DRY and top-n-sigma look at is found before a draw (results.c). It runs on the
- * host or in kernel sample, which draws the same token. Where there is a grammar, callers leave out the candidates that
- * it does not allow (results.c), always on the host. */
 
 struct pd_sampler {
     peridot_sampling p;
@@ -139,10 +127,9 @@ void pd_sampler_drawn(struct pd_sampler *s);
 
 /* ---- sequence ---- */
 
-/* Sequences: timelines of tokens that share one cache. Each owns its tokens, its pages, its sampler and the candidates
- * for its next token; passes evaluate them (pass.h). The first `pos` tokens have been evaluated, and their keys are in
- * the pages, but for those that windows have passed over; what queued passes write beyond `pos` counts for nothing
- * until their rows are taken. */
+/* A sequence owns its tokens, its pages, its sampler and the candidates for its next token; passes evaluate them
+ * (pass.h). The first `pos` tokens have been evaluated, and their keys are in the pages, but for those that windows
+ * have passed over; what queued passes write beyond `pos` counts for nothing until their rows are taken. */
 
 #define PD_MAX_SEQUENCES 64
 
@@ -200,10 +187,6 @@ void pd_sequence_append(struct pd_sequence *q, const int32_t *tokens, uint32_t n
 void pd_sequence_mark(struct pd_sequence *q);
 
 /* ---- saved ---- */
-
-/* A sequence in a file: its tokens, its keys and values, and the state of its sampler. It goes on in another process,
- * or after its session is gone, as if it had never stopped; with another model, or another type of cache, it is
- * refused. */
 
 /* Replaces the file only when all is written. */
 peridot_status pd_sequence_save(const struct pd_sequence *q, const struct pd_model *model, const char *path);

@@ -1,3 +1,6 @@
+/* Images: rows of embeddings that stand in prompts. Rows have ids, as tokens do, but negative ones that follow from the
+ * picture's pixels: so sequences that share a prefix, forks and saved sequences know an image without its rows, which
+ * are computed when they are first evaluated. */
 #include "engine/vision/vision.h"
 
 #include "base/base.h"

@@ -1,3 +1,5 @@
+/* The forward passes of vision towers, in the order of the papers. All patches of a picture see each other; what comes
+ * after attention is done by blocks of rows, so that the widest activations are small. Owns nothing. */
 #include "engine/vision/vision.h"
 
 #include "base/base.h"

@@ -1,3 +1,4 @@
+/* A vision tower's tensors on the device, private to the tower. */
 #include "engine/vision/vision.h"
 
 #include "base/base.h"

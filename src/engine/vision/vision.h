@@ -14,8 +14,6 @@
 
 /* ---- tower weights ---- */
 
-/* A vision tower's tensors on the device, private to the tower. */
-
 /* A matrix with the bounds of what goes in and comes out, where the tower clamps. */
 struct pd_tower_linear {
     struct pd_linear linear;
@@ -44,9 +42,6 @@ peridot_status pd_tower_weights_load(struct pd_tower_weights *out, struct pd_gpu
 void pd_tower_weights_free(struct pd_tower_weights *w, const struct pd_tower_config *config);
 
 /* ---- tower forward ---- */
-
-/* The forward passes of vision towers, in the order of the papers. All patches of a picture see each other; what comes
- * after attention is done by blocks of rows, so that the widest activations are small. Owns nothing. */
 
 #define PD_TOWER_BLOCK 1024        /* rows that go through an ffn at once */
 
@@ -125,10 +120,8 @@ void pd_tower_end(struct pd_tower *t);
 
 /* ---- image ---- */
 
-/* Images: rows of embeddings that stand in prompts. Rows have ids, as tokens do, but negative ones that follow from the
- * picture's pixels: so sequences that share a prefix, forks and saved sequences know an image without its rows, which
- * are computed when they are first evaluated. Images of a model are in a list, where the passes of its sessions find
- * them by these ids; any thread may make and free them, who has the model computes. */
+/* Images of a model are in a list, where the passes of its sessions find them by their ids; any thread may make and
+ * free them, who has the model computes. */
 
 struct pd_image {
     struct pd_refs refs;
