@@ -120,15 +120,19 @@ static uint32_t fitting(const struct pd_prompt *prompt, uint32_t room, uint32_t 
     return n <= n_room ? n : 0;
 }
 
-struct watching {
+/* What the next chunk is to be. */
+struct order {
     const struct pd_batch *batch;
+    uint32_t n_tokens;         /* of prompts, at most */
     const struct pd_watch *watch;
+    const atomic_bool *stop;
+    double images_s;           /* see pd_tower_watch.most_s */
 };
 
 static bool goes_on(void *user)
 {
-    const struct watching *w = user;
-    return pd_report_progress(w->batch->prompts, w->batch->n_prompts, w->watch) == PERIDOT_OK;
+    const struct order *o = user;
+    return pd_report_progress(o->batch->prompts, o->batch->n_prompts, o->watch) == PERIDOT_OK;
 }
 
 enum images { NO_IMAGES, IMAGES, IMAGES_LATER };   /* of a run: LATER, others wait and its rows are not computed yet */
@@ -222,36 +226,32 @@ peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, c
     return report_pieces(prompts, n, watch, 0);
 }
 
-/* The first piece of the next chunk, which has n_tokens of prompts at most. images_s: see pd_tower_watch.most_s. */
-static peridot_status begin_chunk(struct pd_chunk **out, struct pd_prefill *p, const struct pd_batch *b,
-                                  uint32_t n_tokens, const struct pd_watch *watch, const atomic_bool *stop,
-                                  double images_s)
+/* The first piece of the next chunk. */
+static peridot_status begin_chunk(struct pd_chunk **out, struct pd_prefill *p, struct order *o)
 {
-    struct watching watching = {b, watch};
-    const struct pd_tower_watch of_images = {.go_on = goes_on, .user = &watching, .stop = stop,
-                                             .piece_work = p->piece_work, .most_s = images_s};
+    const struct pd_tower_watch of_images = {.go_on = goes_on, .user = o, .stop = o->stop,
+                                             .piece_work = p->piece_work, .most_s = o->images_s};
     struct pd_chunk *chunk = *out = &p->chunks[p->next];
-    chunk->planned = b->n_rows + n_tokens;
+    chunk->planned = o->batch->n_rows + o->n_tokens;
     PD_TRY(pd_pass_begin(&chunk->pass));
     chunk->pass.shape.piece_work = p->piece_work;
-    PD_TRY(add_steps(p, chunk, b));
-    PD_TRY(add_prompts(p, chunk, b, &of_images));
+    PD_TRY(add_steps(p, chunk, o->batch));
+    PD_TRY(add_prompts(p, chunk, o->batch, &of_images));
     if (chunk->pass.n_runs == 0) return PERIDOT_OK;   /* all that was to come has failed, or waits for images */
     PD_TRY(pd_pass_ready(&chunk->pass));
     return pd_pass_submit(&chunk->pass);
 }
 
 /* The other pieces, each when the one before it is done. The last one is then at work. */
-static peridot_status submit_chunk(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_batch *b,
-                                   const struct pd_watch *watch, const atomic_bool *stop)
+static peridot_status submit_chunk(struct pd_prefill *p, struct pd_chunk *chunk, const struct order *o)
 {
     struct pd_pass *pass = &chunk->pass;
     uint32_t n_pieces = pd_commands_n_pieces(pass->commands);
     while (!pd_pass_is_submitted(pass)) {
         PD_TRY(pd_pass_wait(pass));
-        PD_TRY(report_pieces(b->prompts, b->n_prompts, watch,
-                               (uint64_t)pass->shape.n_rows * pass->n_submitted / n_pieces));
-        if (*stop) return pd_fail(PERIDOT_CANCELLED, "stopped within a prompt");
+        PD_TRY(report_pieces(o->batch->prompts, o->batch->n_prompts, o->watch,
+                             (uint64_t)pass->shape.n_rows * pass->n_submitted / n_pieces));
+        if (*o->stop) return pd_fail(PERIDOT_CANCELLED, "stopped within a prompt");
         PD_TRY(pd_pass_submit(pass));
     }
     p->next ^= 1;
@@ -329,18 +329,19 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
                               const atomic_bool *stop)
 {
     const struct pd_batch all = {.prompts = prompts, .n_prompts = n};
+    struct order order = {.batch = &all, .watch = watch, .stop = stop};
     struct pd_chunk *flying = NULL;
     peridot_status status = PERIDOT_OK;
     while (status == PERIDOT_OK && pd_prefill_pending(prompts, n)) {
-        uint32_t n_tokens = pd_prefill_next(p, prompts, n, PD_CHUNK_FULL);
         struct pd_chunk *chunk;
+        order.n_tokens = pd_prefill_next(p, prompts, n, PD_CHUNK_FULL);
         status = pd_report_progress(prompts, n, watch);
         if (*stop) status = pd_fail(PERIDOT_CANCELLED, "stopped between the chunks of a prompt");
-        if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, &all, n_tokens, watch, stop, 0);
+        if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, &order);
         if (status != PERIDOT_OK || chunk->pass.n_runs == 0) break;
         if (flying) status = complete_chunk(p, flying);
         flying = NULL;
-        if (status == PERIDOT_OK) status = submit_chunk(p, chunk, &all, watch, stop);
+        if (status == PERIDOT_OK) status = submit_chunk(p, chunk, &order);
         if (status != PERIDOT_OK) break;
         if (overlaps(p, prompts, n)) flying = chunk;
         else status = complete_chunk(p, chunk);
@@ -353,10 +354,11 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
 peridot_status pd_prefill_step(struct pd_prefill *p, const struct pd_batch *batch, uint32_t n_tokens,
                                const atomic_bool *stop)
 {
+    struct order order = {.batch = batch, .n_tokens = n_tokens, .stop = stop, .images_s = IMAGE_SECONDS};
     struct pd_chunk *chunk;
-    PD_TRY(begin_chunk(&chunk, p, batch, n_tokens, NULL, stop, IMAGE_SECONDS));
+    PD_TRY(begin_chunk(&chunk, p, &order));
     if (chunk->pass.n_runs == 0) return PERIDOT_OK;
-    PD_TRY(submit_chunk(p, chunk, batch, NULL, stop));
+    PD_TRY(submit_chunk(p, chunk, &order));
     return complete_chunk(p, chunk);
 }
 
