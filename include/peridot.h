@@ -179,9 +179,18 @@ typedef struct peridot_encode_limit {
     void *user;
 } peridot_encode_limit;
 
-/* The same within a limit; NULL: none. */
-PERIDOT_API peridot_status peridot_encode_within(int32_t **out, size_t *n, const peridot_vocab *vocab, const char *text,
-                                                 size_t size, unsigned flags, peridot_encode_limit *limit);
+/* A text that is encoded as it is. */
+typedef struct peridot_plain {
+    size_t size;
+    const char *text;                    /* [text_size] bytes; NULL where that is 0 */
+    size_t text_size;
+    unsigned flags;                      /* peridot_encode_flags */
+    peridot_encode_limit *limit;         /* NULL: none */
+} peridot_plain;
+
+/* The same, and within a limit. */
+PERIDOT_API peridot_status peridot_encode_plain(int32_t **out, size_t *n, const peridot_vocab *vocab,
+                                                const peridot_plain *plain);
 /* n ids to the bytes they stand for, NUL-terminated, *size without it (peridot_free). Control tokens give no bytes. The
  * bytes of a byte-fallback sequence cut in the middle may be incomplete UTF-8. */
 PERIDOT_API peridot_status peridot_decode(char **out, size_t *size, const peridot_vocab *vocab, const int32_t *ids,

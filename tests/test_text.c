@@ -332,16 +332,19 @@ static void test_limit(void **state)
     char text[65 * 10];
     memset(text, 'h', sizeof text);
     peridot_encode_limit limit = {.size = sizeof limit, .n_most = 10, .go_on = count_down, .user = &left};
-    assert_int_equal(peridot_encode_within(&ids, &n, v, text, 10 * longest, 0, &limit), PERIDOT_OK);
+    peridot_plain plain = {.size = sizeof plain, .text = text, .text_size = 10 * longest, .limit = &limit};
+    assert_int_equal(peridot_encode_plain(&ids, &n, v, &plain), PERIDOT_OK);
     assert_int_equal(n, 10 * longest);   /* more, but it was encoded */
     assert_int_equal(limit.n_least, 0);
     peridot_free(ids);
-    assert_int_equal(peridot_encode_within(&ids, &n, v, text, 10 * longest + 1, 0, &limit), PERIDOT_ERROR_ARGUMENT);
+    plain.text_size++;
+    assert_int_equal(peridot_encode_plain(&ids, &n, v, &plain), PERIDOT_ERROR_ARGUMENT);
     assert_null(ids);
     assert_int_equal(limit.n_least, 11);
     left = 0;
     limit.n_least = 0;
-    assert_int_equal(peridot_encode_within(&ids, &n, v, text, 8, 0, &limit), PERIDOT_CANCELLED);
+    plain.text_size = 8;
+    assert_int_equal(peridot_encode_plain(&ids, &n, v, &plain), PERIDOT_CANCELLED);
     assert_int_equal(limit.n_least, 0);
     peridot_vocab_close(v);
 }

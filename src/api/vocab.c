@@ -40,21 +40,25 @@ uint32_t peridot_vocab_size(const peridot_vocab *vocab)
 peridot_status peridot_encode(int32_t **out, size_t *n, const peridot_vocab *vocab, const char *text, size_t size,
                               unsigned flags)
 {
-    return peridot_encode_within(out, n, vocab, text, size, flags, NULL);
+    const peridot_plain plain = {.size = sizeof plain, .text = text, .text_size = size, .flags = flags};
+    return peridot_encode_plain(out, n, vocab, &plain);
 }
 
-peridot_status peridot_encode_within(int32_t **out, size_t *n, const peridot_vocab *vocab, const char *text,
-                                     size_t size, unsigned flags, peridot_encode_limit *limit)
+peridot_status peridot_encode_plain(int32_t **out, size_t *n, const peridot_vocab *vocab, const peridot_plain *plain)
 {
-    peridot_encode_limit known;
+    peridot_plain known;
+    peridot_encode_limit limit;
     *out = NULL;
     *n = 0;
-    PD_TRY(PD_PARAMS_READ(known, limit));
-    if (!text && size) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no text was given");
-    if (flags & ~(unsigned)(PERIDOT_ENCODE_BOS | PERIDOT_ENCODE_SPECIAL | PERIDOT_ENCODE_EOS))
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "unknown encode flags 0x%x", flags);
-    peridot_status status = pd_tokenizer_encode(out, n, vocab->tokenizer, text, size, flags, &known);
-    pd_result_write(limit, &known, sizeof known);
+    PD_TRY(PD_PARAMS_READ(known, plain));
+    PD_TRY(PD_PARAMS_READ(limit, known.limit));
+    if (!known.text && known.text_size) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no text was given");
+    if (known.flags & ~(unsigned)(PERIDOT_ENCODE_BOS | PERIDOT_ENCODE_SPECIAL | PERIDOT_ENCODE_EOS))
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "unknown encode flags 0x%x", known.flags);
+    peridot_encode_limit *given = known.limit;
+    known.limit = &limit;
+    peridot_status status = pd_tokenizer_encode(out, n, vocab->tokenizer, &known);
+    pd_result_write(given, &limit, sizeof limit);
     return status;
 }
 

@@ -121,9 +121,8 @@ int32_t pd_tokenizer_find_control(const struct pd_tokenizer *t, const char *text
 bool pd_tokenizer_is_suppressed(const struct pd_tokenizer *t, int32_t id);
 uint32_t pd_tokenizer_n_suppressed(const struct pd_tokenizer *t);
 
-/* flags: peridot_encode_flags; limit: NULL for none. *ids (malloc, never NULL on success) belongs to the caller. */
-peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
-                                   const char *text, size_t size, unsigned flags, peridot_encode_limit *limit);
+/* *ids (malloc, never NULL on success) belongs to the caller. */
+peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const peridot_plain *plain);
 /* Whole text of n ids, allocated, NUL-terminated. Control tokens give nothing. */
 peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids,
                                    size_t n);

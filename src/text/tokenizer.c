@@ -128,11 +128,12 @@ static peridot_status put_bos(struct pd_ids *ids, int32_t bos)
     return PERIDOT_OK;
 }
 
-static peridot_status encode_text(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size,
-                                  unsigned flags)
+static peridot_status encode_text(struct pd_ids *out, const struct pd_tokenizer *t, const peridot_plain *plain)
 {
-    if (flags & PERIDOT_ENCODE_SPECIAL) PD_TRY(encode_special(out, t, text, size));
-    else PD_TRY(pd_tokenizer_encode_plain(out, t, text, size, PD_PLACE_FIRST));
+    const char *text = plain->text_size ? plain->text : "";
+    unsigned flags = plain->flags;
+    if (flags & PERIDOT_ENCODE_SPECIAL) PD_TRY(encode_special(out, t, text, plain->text_size));
+    else PD_TRY(pd_tokenizer_encode_plain(out, t, text, plain->text_size, PD_PLACE_FIRST));
     if (flags & PERIDOT_ENCODE_BOS && t->pieces.bos >= 0 && !t->pieces.no_bos) PD_TRY(put_bos(out, t->pieces.bos));
     return flags & PERIDOT_ENCODE_EOS && t->pieces.end >= 0 ? pd_ids_append(out, &t->pieces.end, 1) : PERIDOT_OK;
 }
@@ -154,11 +155,10 @@ peridot_status pd_tokenizer_finish_ids(int32_t **out, size_t *n, struct pd_ids *
     return PERIDOT_OK;
 }
 
-peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const char *text,
-                                   size_t size, unsigned flags, peridot_encode_limit *limit)
+peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const peridot_plain *plain)
 {
-    struct pd_ids made = {.limit = limit};
-    return pd_tokenizer_finish_ids(ids, n, &made, encode_text(&made, t, size ? text : "", size, flags));
+    struct pd_ids made = {.limit = plain->limit};
+    return pd_tokenizer_finish_ids(ids, n, &made, encode_text(&made, t, plain));
 }
 
 bool pd_tokenizer_has_infill(const struct pd_tokenizer *t) { return t->infill[PD_INFILL_MIDDLE] >= 0; }

@@ -99,7 +99,8 @@ static void decode(const struct pd_tokenizer *t, const int32_t *ids, size_t n)
 int32_t *fuzz_encode(size_t *n, const struct pd_tokenizer *t, const char *text, size_t size, unsigned flags)
 {
     int32_t *ids;
-    if (!fuzz_ok(pd_tokenizer_encode(&ids, n, t, text, size, flags, NULL))) return NULL;
+    const peridot_plain plain = {.size = sizeof plain, .text = text, .text_size = size, .flags = flags};
+    if (!fuzz_ok(pd_tokenizer_encode(&ids, n, t, &plain))) return NULL;
     FUZZ_CHECK(ids);
     for (size_t i = 0; i < *n; i++) FUZZ_CHECK(ids[i] >= 0 && (uint32_t)ids[i] < pd_tokenizer_size(t));
     decode(t, ids, *n);

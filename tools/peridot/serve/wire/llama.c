@@ -378,7 +378,9 @@ static bool put_text(struct ids *out, struct serve_job *job, const peridot_vocab
     int32_t *ids;
     size_t n;
     peridot_encode_limit limit = limit_of(job);
-    peridot_status status = peridot_encode_within(&ids, &n, vocab, text.data, text.size, flags, &limit);
+    const peridot_plain plain = {.size = sizeof plain, .text = text.data, .text_size = text.size, .flags = flags,
+                                 .limit = &limit};
+    peridot_status status = peridot_encode_plain(&ids, &n, vocab, &plain);
     bool good = status == PERIDOT_OK ? put(out, job, ids, n) : serve_refuse_encoding(job, &limit, status);
     peridot_free(ids);
     return good;

@@ -53,12 +53,12 @@ static bool encode_text(int32_t **ids, size_t *n, struct serve_job *job, const p
 {
     struct serve_buffer text = {0};
     peridot_encode_limit limit = serve_limit(job);
-    unsigned flags = PERIDOT_ENCODE_BOS | (job->kind == SERVE_VECTORS ? PERIDOT_ENCODE_EOS : 0u)
-                   | (job->asks.special ? PERIDOT_ENCODE_SPECIAL : 0u);
     if (job->asks.prefix) serve_put(&text, job->asks.prefix, strlen(job->asks.prefix));
     serve_put(&text, yyjson_get_str(value), yyjson_get_len(value));
-    peridot_status status = text.failed ? PERIDOT_ERROR_MEMORY
-                                        : peridot_encode_within(ids, n, vocab, text.data, text.size, flags, &limit);
+    const peridot_plain plain = {.size = sizeof plain, .text = text.data, .text_size = text.size, .limit = &limit,
+                                 .flags = PERIDOT_ENCODE_BOS | (job->kind == SERVE_VECTORS ? PERIDOT_ENCODE_EOS : 0u)
+                                     | (job->asks.special ? PERIDOT_ENCODE_SPECIAL : 0u)};
+    peridot_status status = text.failed ? PERIDOT_ERROR_MEMORY : peridot_encode_plain(ids, n, vocab, &plain);
     serve_buffer_free(&text);
     return status == PERIDOT_OK || serve_refuse_encoding(job, &limit, status);
 }

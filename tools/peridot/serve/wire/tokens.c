@@ -121,9 +121,11 @@ static bool tokenize(struct serve_buffer *out, struct serve_job *job, const peri
     yyjson_val *content = yyjson_obj_get(root, "content");
     if (!yyjson_is_str(content)) return serve_refuse_type(&job->error, "content", "must be a string");
     peridot_encode_limit limit = serve_limit(job);
-    peridot_status status = peridot_encode_within(&ids, &n, vocab, yyjson_get_str(content), yyjson_get_len(content),
-                                                  (job->asks.echo ? PERIDOT_ENCODE_BOS : 0u)
-                                                  | (job->asks.special ? PERIDOT_ENCODE_SPECIAL : 0u), &limit);
+    const peridot_plain plain = {.size = sizeof plain, .text = yyjson_get_str(content),
+                                 .text_size = yyjson_get_len(content), .limit = &limit,
+                                 .flags = (job->asks.echo ? PERIDOT_ENCODE_BOS : 0u)
+                                     | (job->asks.special ? PERIDOT_ENCODE_SPECIAL : 0u)};
+    peridot_status status = peridot_encode_plain(&ids, &n, vocab, &plain);
     if (status != PERIDOT_OK) return serve_refuse_encoding(job, &limit, status);
     yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_val *root_out = yyjson_mut_obj(doc), *list = yyjson_mut_arr(doc);
