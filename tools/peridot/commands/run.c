@@ -1,4 +1,5 @@
-/* peridot run: writes what the model adds to a prompt, as it is made. */
+/* peridot run: writes what the model adds to a prompt, as it is made. One thread does all of it. Standard output has
+ * the reply alone; what is told beside it goes to standard error. */
 #define _POSIX_C_SOURCE 200809L
 #include "../chat/chat.h"
 #include "../cli/cli.h"
@@ -57,6 +58,8 @@ static const struct cmd_option options[] = {
              "a terminal: peridot chat."},
 };
 
+/* ---- what is written ---- */
+
 struct output {
     struct cmd_progress progress;   /* of the prompt */
     bool ids;
@@ -107,92 +110,103 @@ static void end_output(struct output *o, bool verbose)
     if (fflush(stdout) != 0 || ferror(stdout)) o->error = errno;
 }
 
-/* What is asked. */
-struct prompt {
-    char *text;
-    size_t size;
+/* ---- the prompt ---- */
+
+/* A reply that is to be written, and what it is made of. */
+struct run {
+    const struct run_args *args;
+    peridot_model *model;
+    peridot_sampling sampling;
+    peridot_bias bias[CMD_TEXTS_MAX];
+    peridot_grammar *grammar;
     struct cmd_images images;
+    char *text;                     /* [size] bytes of the prompt, and a 0 */
+    int32_t *ids;                   /* [n_ids] of it */
+    size_t size, n_ids;
 };
 
-static peridot_status read_prompt(char **text, size_t *size, const char *given)
+static peridot_status read_prompt(struct run *run)
 {
+    const char *given = run->args->prompt;
     if (given && strcmp(given, "-") != 0) {
-        *size = strlen(given);
-        *text = malloc(*size + 1);
-        if (!*text) return cmd_fail_alloc(*size, "prompt");
-        memcpy(*text, given, *size + 1);
+        run->size = strlen(given);
+        run->text = malloc(run->size + 1);
+        if (!run->text) return cmd_fail_alloc(run->size, "prompt");
+        memcpy(run->text, given, run->size + 1);
         return PERIDOT_OK;
     }
-    CMD_TRY(cmd_read_all(text, size, stdin, "standard input"));
-    if (*size && (*text)[*size - 1] == '\n') (*text)[--*size] = 0;   /* the one that echo adds */
+    CMD_TRY(cmd_read_all(&run->text, &run->size, stdin, "standard input"));
+    if (run->size && run->text[run->size - 1] == '\n') run->text[--run->size] = 0;   /* the one that echo adds */
     return PERIDOT_OK;
 }
 
-static peridot_status encode_infill(int32_t **ids, size_t *n, const peridot_model *model, const char *text, size_t size,
-                                    const char *suffix)
+static peridot_status encode_infill(struct run *run, const peridot_vocab *vocab)
 {
-    const peridot_infill infill = {.size = sizeof infill, .prefix = text, .prefix_size = size, .suffix = suffix,
-                                   .suffix_size = strlen(suffix)};
-    if (peridot_vocab_has_infill(peridot_model_vocab(model)))
-        return peridot_encode_infill(ids, n, peridot_model_vocab(model), &infill);
+    const char *suffix = run->args->suffix;
+    const peridot_infill infill = {.size = sizeof infill, .prefix = run->text, .prefix_size = run->size,
+                                   .suffix = suffix, .suffix_size = strlen(suffix)};
+    if (peridot_vocab_has_infill(vocab)) return peridot_encode_infill(&run->ids, &run->n_ids, vocab, &infill);
     return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s's vocabulary has no tokens for fill-in-the-middle (--suffix)",
-                    peridot_model_get_info(model)->name);
+                    peridot_model_get_info(run->model)->name);
 }
 
 /* With images before it. */
-static peridot_status encode_images(int32_t **ids, size_t *n, const peridot_vocab *vocab, peridot_chat chat,
-                                    const struct cmd_images *images, const char *text)
+static peridot_status encode_images(struct run *run, const peridot_vocab *vocab, peridot_chat chat)
 {
     char *json;
     chat.messages = NULL;
     chat.n_messages = 0;
-    chat.images = images->at;
-    chat.n_images = images->n;
-    CMD_TRY(cmd_images_message(&json, &chat.json_size, images->n, text));
+    chat.images = run->images.at;
+    chat.n_images = run->images.n;
+    CMD_TRY(cmd_images_message(&json, &chat.json_size, run->images.n, run->text));
     chat.json = json;
-    peridot_status status = peridot_encode_turns(ids, n, vocab, &chat);
+    peridot_status status = peridot_encode_turns(&run->ids, &run->n_ids, vocab, &chat);
     free(json);
     return status;
 }
 
-static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_model *model, const struct run_args *args,
-                                    const struct prompt *prompt)
+static peridot_status encode_prompt(struct run *run)
 {
-    const peridot_vocab *vocab = peridot_model_vocab(model);
+    const struct run_args *args = run->args;
+    const peridot_vocab *vocab = peridot_model_vocab(run->model);
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
-    if (args->suffix) return encode_infill(ids, n, model, prompt->text, prompt->size, args->suffix);
+    if (args->suffix) return encode_infill(run, vocab);
     const char *name = NULL;
-    if (!args->raw) CMD_TRY(cmd_template_choose(&name, model, &args->model, args->template_name, NULL));
-    const peridot_message message = {"user", prompt->text};
+    if (!args->raw) CMD_TRY(cmd_template_choose(&name, run->model, &args->model, args->template_name, NULL));
+    const peridot_message message = {"user", run->text};
     const peridot_chat chat = {.size = sizeof chat, .template_name = name, .messages = &message, .n_messages = 1,
                                .think = args->think};
-    if (prompt->images.n) return encode_images(ids, n, vocab, chat, &prompt->images, prompt->text);
-    if (!args->raw && (name || peridot_vocab_has_chat(vocab))) return peridot_encode_turns(ids, n, vocab, &chat);
-    return peridot_encode(ids, n, vocab, prompt->text, prompt->size,
+    if (run->images.n) return encode_images(run, vocab, chat);
+    if (!args->raw && (name || peridot_vocab_has_chat(vocab)))
+        return peridot_encode_turns(&run->ids, &run->n_ids, vocab, &chat);
+    return peridot_encode(&run->ids, &run->n_ids, vocab, run->text, run->size,
                           PERIDOT_ENCODE_BOS | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u));
 }
 
-static peridot_status generate(peridot_sequence *sequence, peridot_sequence *draft, const struct run_args *args,
-                               const peridot_sampling *sampling, const int32_t *ids, size_t n)
+/* ---- the reply ---- */
+
+static peridot_status generate(const struct run *run, peridot_sequence *sequence, peridot_sequence *draft)
 {
+    const struct run_args *args = run->args;
     peridot_session *session = peridot_sequence_session(sequence);
     struct output output = {.ids = args->ids, .flow = cmd_flow_begin(stdout),
                             .progress = cmd_progress_begin("reading the prompt")};
+    struct cmd_notice message;
     peridot_stats stats = {0};
     uint32_t ctx = peridot_session_ctx(session);
-    if (n > ctx)
+    if (run->n_ids > ctx)
         return cmd_fail(PERIDOT_ERROR_ARGUMENT,
-                        "the prompt has %zu token%s and the context %" PRIu32 " position%s (--ctx)", n, CMD_S(n), ctx,
-                        CMD_S(ctx));
-    CMD_TRY(peridot_set_sampling(sequence, sampling));
-    struct cmd_notice message;
+                        "the prompt has %zu token%s and the context %" PRIu32 " position%s (--ctx)", run->n_ids,
+                        CMD_S(run->n_ids), ctx, CMD_S(ctx));
+    CMD_TRY(peridot_set_sampling(sequence, &run->sampling));
     if (args->sampling.verbose && cmd_notice_begin(&message)) {
-        cmd_sampling_print(message.file, sampling);
+        cmd_sampling_print(message.file, &run->sampling);
         cmd_notice_end(&message);
     }
     cmd_interrupt_cancels(session);
-    peridot_request_params params = {.size = sizeof params, .prompt = ids, .n_prompt = n, .n_max = args->n,
-                                     .text = write_piece, .thought = args->raw || args->suffix ? NULL : write_thought,
+    peridot_request_params params = {.size = sizeof params, .prompt = run->ids, .n_prompt = run->n_ids,
+                                     .n_max = args->n, .text = write_piece,
+                                     .thought = args->raw || args->suffix ? NULL : write_thought,
                                      .think = args->think, .progress = cmd_progress_tokens, .user = &output,
                                      .n_draft = cmd_draft_tokens(&args->draft), .draft = draft};
     peridot_status status = peridot_generate(sequence, &params, &stats);
@@ -201,34 +215,49 @@ static peridot_status generate(peridot_sequence *sequence, peridot_sequence *dra
     end_output(&output, args->sampling.verbose);
     if (output.error) return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(output.error));
     if (status == PERIDOT_OK && cmd_notice_begin(&message)) {
-        cmd_stats_print(message.file, &stats, sampling);
+        cmd_stats_print(message.file, &stats, &run->sampling);
         cmd_notice_end(&message);
     }
     return status;
 }
 
-static peridot_status run_session(peridot_model *model, const struct run_args *args, const peridot_sampling *sampling,
-                                  const struct prompt *prompt)
+static peridot_status run_session(struct run *run)
 {
+    const struct run_args *args = run->args;
     peridot_session_params params = {.ctx = args->ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv,
                                      .n_draft = cmd_draft_tokens(&args->draft)};
     struct cmd_draft draft = {0};
     peridot_session *session = NULL;
     peridot_sequence *sequence = NULL, *drafts = NULL;
-    int32_t *ids = NULL;
-    size_t n = 0;
-    peridot_status status = encode_prompt(&ids, &n, model, args, prompt);
-    if (status == PERIDOT_OK) status = cmd_draft_open(&draft, &args->draft, &args->model, model);
+    peridot_status status = encode_prompt(run);
+    if (status == PERIDOT_OK) status = cmd_draft_open(&draft, &args->draft, &args->model, run->model);
     params.drafter = cmd_draft_drafter(&draft);
-    if (status == PERIDOT_OK) status = cmd_session_create(&session, model, &params);
+    if (status == PERIDOT_OK) status = cmd_session_create(&session, run->model, &params);
     if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);
     if (status == PERIDOT_OK) status = cmd_draft_create_session(&draft, &params);
     if (status == PERIDOT_OK && draft.session) status = peridot_sequence_create(&drafts, draft.session);
-    if (status == PERIDOT_OK) status = generate(sequence, drafts, args, sampling, ids, n);
+    if (status == PERIDOT_OK) status = generate(run, sequence, drafts);
     cmd_draft_close(&draft);
     peridot_session_free(session);
-    peridot_free(ids);
     return status;
+}
+
+/* ---- the command ---- */
+
+/* What options say together that they must not; NULL: nothing. */
+static const char *find_misuse(const struct run_args *a)
+{
+    const struct { bool is; const char *says; } cases[] = {
+        {a->raw && a->think, "--think is said in a chat template, which --raw leaves out"},
+        {a->suffix && (a->think || a->template_name), "--suffix is for plain text, which has no chat template"},
+        {a->suffix && a->special,
+         "--suffix puts the control tokens: what it is given, and the prompt, are plain text"},
+        {a->images.n && (a->raw || a->suffix),
+         "--image puts pictures into a chat template, which plain text does not have"},
+    };
+    for (size_t i = 0; i < CMD_COUNT(cases); i++)
+        if (cases[i].is) return cases[i].says;
+    return NULL;
 }
 
 /* A chat has its own default for the length of replies. */
@@ -242,43 +271,46 @@ static int run_chat(const struct cmd_command *command, const struct run_args *ar
     return cmd_chat.run(&cmd_chat, &chat);
 }
 
+/* All that a reply is made of, but its ids. */
+static peridot_status open_run(struct run *run, const struct cmd_command *command)
+{
+    const struct run_args *args = run->args;
+    CMD_TRY(cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name));
+    CMD_TRY(read_prompt(run));
+    cmd_interrupt_watch();
+    cmd_interrupt_hurry(1);
+    CMD_TRY(cmd_model_open(&run->model, &args->model));
+    cmd_sampling_recommend(&run->sampling, run->model, args->sampling.given);
+    CMD_TRY(cmd_grammar_open(&run->grammar, &args->sampling, run->model));
+    run->sampling.grammar = run->grammar;
+    CMD_TRY(cmd_images_read(&run->images, run->model, &args->images, args->model.pan_and_scan));
+    return cmd_model_tune_once(run->model);
+}
+
+static void close_run(struct run *run)
+{
+    peridot_free(run->ids);
+    cmd_images_free(&run->images);
+    peridot_grammar_free(run->grammar);
+    peridot_model_close(run->model);
+    free(run->text);
+}
+
 static int run_prompt(const struct cmd_command *command, const void *arguments)
 {
     const struct run_args *args = arguments;
-    peridot_model *model = NULL;
-    peridot_sampling sampling;
-    peridot_bias bias[CMD_TEXTS_MAX];
-    peridot_grammar *grammar = NULL;
-    struct prompt prompt = {0};
-    int usage = cmd_sampling_make(&sampling, bias, command, &args->sampling);
+    struct run run = {.args = args};
+    int usage = cmd_sampling_make(&run.sampling, run.bias, command, &args->sampling);
     if (usage != CMD_OK) return usage;
-    if (args->raw && args->think)
-        return cmd_usage(command, "--think is said in a chat template, which --raw leaves out");
-    if (args->suffix && (args->think || args->template_name))
-        return cmd_usage(command, "--suffix is for plain text, which has no chat template");
-    if (args->suffix && args->special)
-        return cmd_usage(command, "--suffix puts the control tokens: what it is given, and the prompt, are plain text");
-    if (args->images.n && (args->raw || args->suffix))
-        return cmd_usage(command, "--image puts pictures into a chat template, which plain text does not have");
+    const char *misuse = find_misuse(args);
+    if (misuse) return cmd_usage(command, "%s", misuse);
     if (!args->prompt && isatty(STDIN_FILENO)) return run_chat(command, args);
-    peridot_status status = cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name);
-    if (status == PERIDOT_OK) status = read_prompt(&prompt.text, &prompt.size, args->prompt);
-    cmd_interrupt_watch();
-    cmd_interrupt_hurry(1);
-    if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
-    if (status == PERIDOT_OK) cmd_sampling_recommend(&sampling, model, args->sampling.given);
-    if (status == PERIDOT_OK) status = cmd_grammar_open(&grammar, &args->sampling, model);
-    sampling.grammar = grammar;
-    if (status == PERIDOT_OK) status = cmd_images_read(&prompt.images, model, &args->images, args->model.pan_and_scan);
-    if (status == PERIDOT_OK) status = cmd_model_tune_once(model);
-    bool misused = status == PERIDOT_OK && peridot_model_vocab(model)
-        && cmd_template_check_think(peridot_model_vocab(model), args->template_name, args->think) != PERIDOT_OK;
+    peridot_status status = open_run(&run, command);
+    bool misused = status == PERIDOT_OK && peridot_model_vocab(run.model)
+        && cmd_template_check_think(peridot_model_vocab(run.model), args->template_name, args->think) != PERIDOT_OK;
     if (misused) usage = cmd_usage(command, "%s", peridot_last_error());
-    else if (status == PERIDOT_OK) status = run_session(model, args, &sampling, &prompt);
-    cmd_images_free(&prompt.images);
-    peridot_grammar_free(grammar);
-    peridot_model_close(model);
-    free(prompt.text);
+    else if (status == PERIDOT_OK) status = run_session(&run);
+    close_run(&run);
     return misused ? usage : cmd_exit(status);
 }
 
@@ -291,8 +323,8 @@ const struct cmd_command cmd_run = {
         "continues the prompt.\n\n"
         "Each token is chosen by these steps, in this order: what --json-schema allows, logit biases, repeat penalty, "
         "presence and frequency penalty, DRY, top-n-sigma, the K likeliest, temperature, the likeliest of probability "
-        "P, those not too far below the likeliest, XTC, a draw. With temperature 0 the likeliest token after biases and "
-        "penalties is taken. "
+        "P, those not too far below the likeliest, XTC, a draw. With temperature 0 the likeliest token after biases "
+        "and penalties is taken. "
         "A reply also ends before a stop text; --ids shows the ids up to the one that completed it.\n\n"
         "What a model thinks before it answers (--think) is no part of the reply: standard error says how long it was, "
         "and with --verbose what.\n\n"
