@@ -1,7 +1,10 @@
 /* The KV cache: pages of PD_PAGE positions, which sequences take as they grow and share by reference. Layers whose
  * attention has one shape are of one kind: they have the same page numbers, each with buffers of its own, so that a
  * table of pages per sequence and kind serves them all. Here are the memory of the pages, their counts of references
- * and the sequences' tables; pages.c is what sequences do with pages, snapshots.c what is kept to go back. */
+ * and the sequences' tables; pages.c is what sequences do with pages, snapshots.c what is kept to go back.
+ *
+ * Pages and not a ring for each sequence: a sequence takes memory as it grows, a prefix is shared and not copied, and
+ * kernels read a page's number per tile of keys, where a ring takes a remainder for each. */
 #include "engine/memory/memory.h"
 
 #include "arch/arch.h"

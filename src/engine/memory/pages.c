@@ -1,5 +1,6 @@
 /* The pages of a sequence as it grows, goes back and forks. Layers with windows give back pages that no later position
- * can see. A page that several hold is copied before one of them writes it. */
+ * can see. A page that several hold is copied before one of them writes it. Where a copy fails on the way back, some
+ * kinds are there and others not: its sequence then gives up all of them (sequence.c). */
 #include "engine/memory/memory.h"
 
 #include "base/base.h"

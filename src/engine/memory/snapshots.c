@@ -1,6 +1,9 @@
 /* A snapshot keeps the pages of layers with windows that a position sees, so that its sequence can go back there. Which
  * sequence that is, its table says. The end of a prompt or of a turn is such a position. Where sequences need pages
- * that only snapshots hold, these go to the host's memory, or are dropped. */
+ * that only snapshots hold, these go to the host's memory, or are dropped.
+ *
+ * They are counted by reference, as forks go back to the places of what they are forks of. Without them a turn of a
+ * model with windows could not be retried but by evaluating the conversation again. */
 #include "engine/memory/memory.h"
 
 #include "base/base.h"

@@ -5,7 +5,10 @@
  *
  * In its life a pass is begun, filled with runs, made ready (recorded), submitted, in one or several pieces, waited
  * for, and its rows are taken. Until a row is taken its sequence is as before. The host writes the input of one only
- * while it is not at work. */
+ * while it is not at work.
+ *
+ * That all rows are alike to it is why there is one recording, one replay, one measurement, and one thing to tell other
+ * ranks, whatever the rows are for. */
 #include "engine/pass/pass.h"
 
 #include "base/base.h"

@@ -1,5 +1,8 @@
 /* What passes leave of a sequence: logits, candidates and the next token, drawn from them on the host. Nothing here
- * evaluates: where the device no longer has the logits, the session evaluates the last token again. */
+ * evaluates: where the device no longer has the logits, the session evaluates the last token again.
+ *
+ * A draw needs the best candidates alone, which came to the host with the pass; all logits, 1 MB of Gemma's, are read
+ * where a chain may raise others, or where a grammar allows too few of the best. */
 #include "base/base.h"
 #include "engine/pass/pass.h"
 

@@ -1,6 +1,6 @@
 /* Rank 0's side of a pass whose layers several ranks hold: what the next rank gets once this one's layers are done. A
  * rank has as many pages of the cache as any other, with the same numbers, so that the tables of rank 0's sequences
- * serve them all; what changed in them goes before the rows. */
+ * serve them all; what changed in them goes before the rows. Numbers are those of one device, bit for bit. */
 #include "engine/pass/pass.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What the passes of a session share on the device: activations and logits. Passes use it one after the other, in the
  * order in which they are submitted, so that none needs a copy of its own; rows of logits stay after the pass, and
- * written_by says of which pass each is. */
+ * written_by says of which pass each is: who comes later to draw finds out whether they are its own. */
 #include "engine/pass/pass.h"
 
 #include "arch/arch.h"

@@ -3,7 +3,11 @@
  * the host reads tokens as they come. Where a chain needs more than the best few candidates, or has a grammar, the host
  * draws, and steps are submitted one by one. Steps that are discarded do no harm: they wrote keys of positions that are
  * written again before they are read. Where several ranks hold layers, the passes that are queued are of different
- * sequences: while this rank evaluates one group of them, others evaluate other groups. */
+ * sequences: while this rank evaluates one group of them, others evaluate other groups. A group has rows of logits of
+ * its own on the last rank, so that the host can draw from them later.
+ *
+ * What a step gives is the same, bit for bit, whatever other sequences are in it: rows share the reading of the weights
+ * and nothing else, and attention splits keys by the row's own position. */
 #include "engine/rounds/rounds.h"
 
 #include "base/base.h"

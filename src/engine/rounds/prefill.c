@@ -3,7 +3,11 @@
  * take about 0.1 s, and between them it can be stopped: its tokens then count as never evaluated. On a GPU, and where
  * others wait, chunks are sized in time, too (pace.c). A submit takes one piece, or one dispatch where that takes
  * longer: a part of a layer's share of a chunk, far less than what a driver resets the device for. While a GPU works on
- * a chunk, the host writes and records the next. */
+ * a chunk, the host writes and records the next.
+ *
+ * Why pieces and not smaller chunks: on a CPU 256 tokens of a model with a billion weights take 7 s, but 8 at a time
+ * are a third slower. Rows of prompts take the kernels of large chunks to the prompt's end, so that its keys and logits
+ * do not depend on what else was read with it, or on what the cache had of it. */
 #include "engine/rounds/rounds.h"
 
 #include "base/base.h"

@@ -1,6 +1,10 @@
 /* The sequences of a schedule: those of its requests, and those that are kept after their requests have ended, so that
  * a prompt which begins like one of them is only evaluated from there on. Kept ones are idle; they are freed, the least
- * recently used first, when sequences or pages are short. */
+ * recently used first, when sequences or pages are short.
+ *
+ * A kept sequence that would lose a few tokens at most goes on itself; of others there is a fork. Layers with windows
+ * pass over the end of a long system prompt, and another conversation could not begin there: so the place where prompts
+ * were found to part is marked from then on (share_at). */
 #include "engine/rounds/rounds.h"
 
 #include "base/base.h"

@@ -1,7 +1,10 @@
 /* What sequences are to evaluate next: a decode step of some, with drafts or without, and a chunk of the prompts of
  * others. There is one kind of round, whoever fills it: all that a server has at work, one reply, an evaluation. It is
  * one pass where that is quicker, as prompts then share the steps' reading of the weights; else the steps come first,
- * since somebody waits for each of their tokens. What these mean is request.c's business. */
+ * since somebody waits for each of their tokens. What these mean is request.c's business.
+ *
+ * Gemma 3 1B Q8_0 on llvmpipe, a prompt of 300 tokens beside a stream: read in 32 s by passes of both, and in 53 s by
+ * steps and chunks in turn; 27 of the stream's 109 tokens then took over 0.3 s, before 94 of 156. */
 #include "engine/rounds/rounds.h"
 
 #include "base/base.h"

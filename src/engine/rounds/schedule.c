@@ -7,7 +7,10 @@
  * sequences go first; then the request that needs more gives up its sequence and goes on later from its tokens, before
  * all others that wait: to the same text.
  *
- * Each round is a step of those that write and a chunk of the prompts: see request.c. */
+ * Each round is a step of those that write and a chunk of the prompts: see request.c.
+ *
+ * Who gives up its sequence goes on first, or two could give way to each other for ever; and where memory is short for
+ * another reason than the cache they would all the same, which is why tries that come to nothing are counted. */
 #include "engine/rounds/rounds.h"
 
 #include "base/base.h"

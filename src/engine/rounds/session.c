@@ -1,5 +1,6 @@
 /* A session: what sequences of one model share, and the calls that evaluate them. All memory of the device is taken
- * when it is created: a pass allocates nothing. */
+ * when it is created: a pass allocates nothing. An evaluation is requests that write nothing, run until they are done,
+ * so that there is one way in which prompts are read; its own is that nothing is changed where any of them is wrong. */
 #include "engine/rounds/rounds.h"
 
 #include "arch/arch.h"

@@ -1,6 +1,9 @@
 /* What a model thinks within a reply, told by marks among its tokens. Thoughts have a budget; stop texts and grammars
  * are for the answer. So the mark that ends a thought may have to be written for the model, and a token drawn again
- * under the grammar: the request then goes on from what it was given instead of what it drew. */
+ * under the grammar: the request then goes on from what it was given instead of what it drew.
+ *
+ * There are models whose every part of a reply has a header, which says whether it is a thought (marks.start); a call's
+ * grammar may begin with that of what is none. This knows tokens alone: what becomes text of them is the caller's. */
 #include "engine/rounds/rounds.h"
 
 void pd_thinking_begin(struct pd_thinking *t, const struct pd_thought_marks *marks)

@@ -1,5 +1,7 @@
 /* The ranks other than 0: each has a session like rank 0's, of its own layers, whose passes rank 0 describes. It knows
- * no sequences: rows of a pass say where they stand, and tables of pages come with them. */
+ * no sequences: rows of a pass say where they stand, and tables of pages come with them. That is all it needs, as all
+ * ranks have as many pages with the same numbers. What rank 0 says is checked before a kernel sees it: it is another
+ * program's, across a network. */
 #include "engine/rounds/rounds.h"
 
 #include "base/base.h"
