@@ -1,6 +1,7 @@
 #version 460
-/* attention_tile.comp by packed fp16, for caches of fp16: a pair of products is one instruction. Products are summed in
- * fp16 for CHAIN of them, then in fp32; scores, softmax and the sums over values are fp32.
+/* Attention of prompts by packed fp16 (see attention_tile.glsl), for caches of fp16: a pair of products is one
+ * instruction. Products are summed in fp16 for CHAIN of them, then in fp32; scores, softmax and the sums over values
+ * are fp32.
  * What fp16 overflows at is far: queries are scaled so that a row's largest element lies between TOP / 2 and TOP, a
  * softmax weight of 1 becomes TOP, and with TOP = 2^4 a chain holds as long as keys and values are below 2^8. A
  * workgroup that meets larger ones finds a result that is not finite, and computes it again with TOP = 2^-4, which fits
@@ -11,8 +12,8 @@
 #include "common.glsl"
 
 #define ROWS 32
-#define KEYS 64
-#define SCORE_STRIDE (KEYS + 1)
+#define TILE 64
+#define SCORE_STRIDE (TILE + 1)
 #include "attention_tile.glsl"
 
 #define CHAIN 16
@@ -23,14 +24,14 @@
 
 const uint EIGHTS = HEAD_DIM / 8, SLICES = (EIGHTS + SLICE - 1) / SLICE;
 /* Scores: an invocation has rows first_row .. + MINE - 1 by keys column, column + 16 ... */
-const uint MINE = ROWS * 16 / gl_WorkGroupSize.x, KEYS_OF = KEYS / 16;
+const uint MINE = ROWS * 16 / gl_WorkGroupSize.x, KEYS_OF = TILE / 16;
 /* Values: V_LANES eights of V_KEYS keys at a time, which is as much as a slice of keys. An invocation has rows
  * first_v_row .. + V_MINE - 1 by eight v_column. */
-const uint V_LANES = EIGHTS > 8 ? 16 : 8, V_KEYS = KEYS * SLICE / V_LANES;
+const uint V_LANES = EIGHTS > 8 ? 16 : 8, V_KEYS = TILE * SLICE / V_LANES;
 const uint V_SLICES = (EIGHTS + V_LANES - 1) / V_LANES, V_MINE = ROWS * V_LANES / gl_WorkGroupSize.x;
 
-shared uvec4 q_slice[ROWS * STRIDE], kv_slice[KEYS * STRIDE];
-shared f16vec2 weights[KEYS * (ROWS / 2 + 1)];   /* [key][row / 2] */
+shared uvec4 q_slice[ROWS * STRIDE], kv_slice[TILE * STRIDE];
+shared f16vec2 weights[TILE * (ROWS / 2 + 1)];   /* [key][row / 2] */
 shared float q_unit[ROWS];                       /* a score of 1 after the scaling of queries */
 shared bool overflown;
 
@@ -71,7 +72,7 @@ void load_queries(uint slice)
  * the last key that one stands in. */
 void load_slice(pd_words cache, uint slot, uint n, uint first_key, uint first_eight, uint lanes)
 {
-    [[unroll]] for (uint i = 0; i < KEYS * SLICE / gl_WorkGroupSize.x; i++) {
+    [[unroll]] for (uint i = 0; i < TILE * SLICE / gl_WorkGroupSize.x; i++) {
         uint k = i * gl_WorkGroupSize.x + me, eight = first_eight + k % lanes;
         uint key = slot + min(first_key + k / lanes, n - 1);
         uvec4 eight_of = pd_uvec4s(uvec2(cache)).at[(key * p.n_kv_heads + kv_head) * EIGHTS + min(eight, EIGHTS - 1)];
@@ -125,7 +126,7 @@ float keep_weight(uint key, uint row, float w)
 void add_slice(uint slice, uint slot, uint n)
 {
     [[unroll]] for (uint i = 0; i < V_MINE * 2; i++) acc[slice * V_MINE * 2 + i] *= shrink[first_v_row + i / 2];
-    [[dont_unroll]] for (uint first = 0; first < KEYS; first += V_KEYS) {
+    [[dont_unroll]] for (uint first = 0; first < TILE; first += V_KEYS) {
         barrier();
         load_slice(p.v_cache, slot, n, first, slice * V_LANES, V_LANES);
         barrier();
@@ -164,7 +165,7 @@ bool write_result()
     bool fits = true;
     [[unroll]] for (uint r = 0; r < V_MINE; r++) {
         uint row = first_v_row + r, token = first_token + row / HEADS;
-        float all = sum_of(row);
+        float all = total_of(row);
         if (token >= p.n_tokens) continue;
         [[unroll]] for (uint i = 0; i < V_SLICES * 2; i++) {
             uint eight = i / 2 * V_LANES + v_column;

@@ -1,5 +1,5 @@
 #version 460
-/* Reduces the splits of decode attention: with M the largest of the splits' maxima and f[s] = exp(maximum[s] - M),
+/* Reduces the splits of decode attention: with M the largest of the splits' maxima m and f[s] = exp(m[s] - M),
  *   y[d] = sum_s f[s] acc[s][d] / sum_s f[s] total[s].
  * One workgroup per query head and token, whose subgroups all find M and the sum of totals for themselves. A split
  * without keys has total 0 and the lowest maximum, and so no weight. */

@@ -1,37 +1,30 @@
 #version 460
-/* attention.comp for a software device (see matvec_rows.comp): a workgroup is one subgroup and takes HEADS query
- * heads of TOKENS positions, so that nothing waits at barriers or goes through shared memory. To score a tile of keys a
- * lane takes ROWS keys of its own, and the queries go around by subgroupBroadcast; to sum the values a lane takes
- * elements of its own, and the weights go around. The same constants' meanings, push constants and results. */
+/* Attention for a software device (see attention.glsl and matvec_rows.comp): a workgroup is one subgroup and takes
+ * HEADS query heads of TOKENS positions, so that nothing waits at barriers or goes through shared memory. To score a
+ * tile of keys a lane takes ROWS keys of its own, and the queries go around by subgroupBroadcast; to sum the values a
+ * lane takes elements of its own, and the weights go around. The same constants' meanings, push constants and results
+ * as attention.comp. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_ballot : require
 #include "common.glsl"
 
-#define LOWEST -1e30   /* finite: -inf minus -inf would be NaN */
-
-layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const uint HEAD_DIM = 256;
-layout(constant_id = 2) const uint HEADS = 1;    /* query heads of a workgroup; divides GROUP */
-layout(constant_id = 3) const uint GROUP = 1;    /* query heads per kv head */
 layout(constant_id = 4) const uint TOKENS = 1;   /* positions of a workgroup; 1 in decode steps */
-layout(constant_id = 5) const bool DECODE = false;
-layout(constant_id = 6) const uint NORMS = 0;    /* of a decode step: PD_NORM_ ... */
 layout(constant_id = 7) const uint LANES = 8;    /* the subgroup size */
-layout(push_constant) uniform Push { pd_attention_push p; };
-#include "kv.glsl"
-#define KV_NEW (DECODE ? 2 * HEAD_DIM : 1)
-#define KV_BARRIER subgroupBarrier
-#include "kv_write.glsl"
-
 const uint ROWS = LANES > 16 ? 2 : 4;            /* keys of a lane; those of all lanes are within a page */
+#define TILE (LANES * ROWS)
+#define SUBGROUP LANES
+#define KV_BARRIER subgroupBarrier
+#include "attention.glsl"
+#include "attention_decode.glsl"
+
 const uint QUERIES = HEADS * TOKENS;             /* query i: head i % HEADS of token i / HEADS */
 const uint QUADS = (HEAD_DIM / 4 + LANES - 1) / LANES;   /* elements of a lane: see quad_at_lane */
 
 vec4 acc[QUERIES * QUADS];
+float score[ROWS * QUERIES];                     /* of a tile, then weights */
 float maximum[QUERIES], total[QUERIES];
 uint pos[TOKENS], last_of[TOKENS], text_of[TOKENS];   /* see pd_place */
 uint q_at[QUERIES];                              /* where the ready query lies, in floats */
-uint first_head, kv_head;
 
 uint lane() { return gl_SubgroupInvocationID; }
 
@@ -39,15 +32,10 @@ uint lane() { return gl_SubgroupInvocationID; }
 uint quad_at_lane(uint k) { return 4 * min(LANES * k + lane(), HEAD_DIM / 4 - 1); }
 bool is_quad_at_lane(uint k) { return LANES * k + lane() < HEAD_DIM / 4; }
 
-uint row_of(uint slot) { return kv_row(slot * p.n_kv_heads + kv_head); }
-
 /* Ready queries: rope.comp left them where q is; in a decode step they wait where the result will be. */
 float q_load(uint i) { return DECODE ? p.y.at[i] : p.q.at[i]; }
 
 /* ---- a decode step's own q, k and v ---- */
-
-uint token_q() { return gl_WorkGroupID.z * p.q_stride; }
-uint token_angles() { return gl_WorkGroupID.z * HEAD_DIM; }
 
 const uint PAIRS = HEAD_DIM / 4 / LANES;         /* pairs of a lane in each half of a head: 2 (LANES i + lane), + 1 */
 vec2 head[PAIRS == 0 ? 1 : 2 * PAIRS];           /* of the first half, then of the second; none in short heads */
@@ -63,72 +51,49 @@ void read_head(uint base, bool is_q)
         head[i] = vec2(p.q.at[base + at], p.q.at[base + at + 1]);
         squares += dot(head[i], head[i]);
     }
-    float scale = (NORMS & PD_NORM_QK) != 0 ? rms_scale(subgroupAdd(squares) / float(HEAD_DIM) + p.eps) : 1.0;
+    float scale = (NORMS & PD_NORM_QK) != 0 ? norm_of(squares) : 1.0;
     [[unroll]] for (uint i = 0; i < PAIRS; i++)
         [[unroll]] for (uint c = 0; c < 2; c++) {
-            uint at = pair_at_lane(i) + c, at_high = at + HEAD_DIM / 2;
-            vec2 x = vec2(head[i][c], head[PAIRS + i][c]) * scale;
-            if ((NORMS & PD_NORM_QK) != 0)
-                x *= is_q ? vec2(p.w_q.at[at], p.w_q.at[at_high]) : vec2(p.w_k.at[at], p.w_k.at[at_high]);
-            float cosine = p.angles.at[token_angles() + at], sine = p.angles.at[token_angles() + at_high];
-            head[i][c] = x.x * cosine - x.y * sine;
-            head[PAIRS + i][c] = x.x * sine + x.y * cosine;
+            vec2 x = rotated(vec2(head[i][c], head[PAIRS + i][c]) * scale, pair_at_lane(i) + c, is_q);
+            head[i][c] = x.x;
+            head[PAIRS + i][c] = x.y;
         }
 }
 
-uint partial_base(uint h)
+void prepare_queries(pd_place place)
 {
-    pd_place place = p.places.at[gl_WorkGroupID.z];
-    uint split = place.first_split * p.n_kv_heads * GROUP + (first_head + h) * place.n_splits + gl_WorkGroupID.y;
-    return split * (HEAD_DIM + 2);
-}
-
-void prepare_queries()
-{
-    float growth = 1.0 + p.places.at[gl_WorkGroupID.z].q_growth;
+    float growth = 1.0 + place.q_growth;
     [[unroll]] for (uint h = 0; h < HEADS; h++) {
-        read_head(token_q() + (first_head + h) * HEAD_DIM, true);
+        uint base = partial_base(h);
+        read_head(token_head(first_head + h), true);
         [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++)
-            [[unroll]] for (uint c = 0; c < 2; c++) p.y.at[partial_base(h) + pair_at_lane(i) + c] = head[i][c] * growth;
+            [[unroll]] for (uint c = 0; c < 2; c++) p.y.at[base + pair_at_lane(i) + c] = head[i][c] * growth;
     }
     subgroupMemoryBarrier();
     subgroupBarrier();
 }
 
-float value_scale(uint v)
+void prepare_new(uint slot)
 {
-    if ((NORMS & PD_NORM_V) == 0) return 1.0;
-    float squares = 0.0;
-    for (uint i = lane(); i < HEAD_DIM; i += LANES) squares += p.q.at[v + i] * p.q.at[v + i];
-    return rms_scale(subgroupAdd(squares) / float(HEAD_DIM) + p.eps);
-}
-
-void prepare_own(uint slot, bool writes)
-{
-    uint v = token_q() + (p.v_head + kv_head) * HEAD_DIM;
-    read_head(token_q() + (p.n_kv_heads * GROUP + kv_head) * HEAD_DIM, false);
+    uint v = token_head(p.v_head + kv_head);
+    read_head(token_head(p.n_kv_heads * GROUP + kv_head), false);
     [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++)
         [[unroll]] for (uint c = 0; c < 2; c++) kv_new[pair_at_lane(i) + c] = head[i][c];
-    float scale = value_scale(v);
+    float scale = head_scale(v, PD_NORM_V);
     for (uint i = lane(); i < HEAD_DIM; i += LANES) kv_new[HEAD_DIM + i] = p.q.at[v + i] * scale;
-    kv_finish();
-    if (!writes) return;
-    kv_write(p.k_cache, row_of(slot), 0);
-    kv_write(p.v_cache, row_of(slot), HEAD_DIM);
+    write_new(slot);
 }
 
-/* ---- online softmax ---- */
+/* ---- tiles of keys ---- */
 
 /* A new maximum shrinks what was summed so far. */
 void rescale(uint i, float top)
 {
-    float shrink = exp(maximum[i] - top);
-    maximum[i] = top;
-    total[i] *= shrink;
+    float shrink = rescale_total(maximum[i], total[i], top);
     [[unroll]] for (uint k = 0; k < QUADS; k++) acc[i * QUADS + k] *= shrink;
 }
 
-void add_own()
+void add_new()
 {
     [[unroll]] for (uint i = 0; i < QUERIES; i++) {
         float dot_own = 0.0;
@@ -146,8 +111,6 @@ void add_own()
         }
     }
 }
-
-float score[ROWS * QUERIES];
 
 /* Adds the products of elements d .. d + n - 1, which are a block of the cache. */
 void score_block(uint key[ROWS], uint d, uint n)
@@ -184,22 +147,20 @@ void score_tile(uint slot, uint n)
     if (HEAD_DIM % 32 != 0) score_block(key, HEAD_DIM / 32 * 32, HEAD_DIM % 32);
 }
 
-/* Scores become weights. A query sees keys of its own text, from its window's first to its last. */
 void softmax_tile(uint text, uint first, uint end)
 {
     [[unroll]] for (uint i = 0; i < QUERIES; i++) {
-        uint t = i / HEADS, lowest = p.window != 0 && pos[t] + 1 > p.window ? pos[t] + 1 - p.window : 0;
+        uint t = i / HEADS, lowest = first_key(pos[t]);
         float top = LOWEST, sum = 0.0;
-        bool sees[ROWS];
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
             uint key = first + LANES * r + lane();
-            sees[r] = text_of[t] == text && key >= lowest && key <= last_of[t] && key < end;
-            score[i * ROWS + r] = sees[r] ? softcap_of(score[i * ROWS + r] * p.scale, p.softcap) : LOWEST;
+            bool is_seen = text_of[t] == text && key >= lowest && key <= last_of[t] && key < end;
+            score[i * ROWS + r] = is_seen ? softcap_of(score[i * ROWS + r] * p.scale, p.softcap) : UNSEEN;
             top = max(top, score[i * ROWS + r]);
         }
         rescale(i, max(maximum[i], subgroupMax(top)));
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
-            score[i * ROWS + r] = sees[r] ? softmax_weight(score[i * ROWS + r], maximum[i]) : 0.0;
+            score[i * ROWS + r] = weight_of(score[i * ROWS + r], maximum[i]);
             sum += score[i * ROWS + r];
         }
         total[i] += subgroupAdd(sum);
@@ -224,20 +185,6 @@ void add_values(uint slot, uint n)
     }
 }
 
-/* Keys begin .. end - 1 of the text, whose last one is `last`. */
-void attend(uint text, uint begin, uint end, uint last)
-{
-    for (uint first = begin, n; first < end; first += n) {
-        uint slot = slot_of_key(p.pages, text, first, last);
-        n = slots_of_tile(text + first, LANES * ROWS, end - first);
-        score_tile(slot, n);
-        softmax_tile(text, first, first + n);
-        add_values(slot, n);
-    }
-}
-
-/* ---- results ---- */
-
 void write_result(uint first_token)
 {
     [[unroll]] for (uint i = 0; i < QUERIES; i++) {
@@ -247,50 +194,40 @@ void write_result(uint first_token)
         [[unroll]] for (uint k = 0; k < QUADS; k++)
             [[unroll]] for (uint c = 0; c < 4 && is_quad_at_lane(k); c++)
                 p.y.at[base + quad_at_lane(k) + c] = DECODE ? acc[i * QUADS + k][c] : acc[i * QUADS + k][c] / total[i];
-        if (DECODE && lane() == 0) {
-            p.y.at[base + HEAD_DIM] = maximum[i];
-            p.y.at[base + HEAD_DIM + 1] = total[i];
-        }
+        if (DECODE && lane() == 0) write_softmax(base, maximum[i], total[i]);
     }
 }
 
 void main()
 {
     uint first_token = gl_WorkGroupID.z * TOKENS;
-    first_head = gl_WorkGroupID.x * HEADS;
-    kv_head = first_head / GROUP;
+    pd_place place = p.places.at[min(first_token, p.n_tokens - 1)];   /* of the token in decode steps */
+    find_heads();
     [[unroll]] for (uint t = 0; t < TOKENS; t++) {
-        pd_place place = p.places.at[min(first_token + t, p.n_tokens - 1)];
-        pos[t] = place.pos;
-        last_of[t] = DECODE ? place.pos : place.last;
-        text_of[t] = place.text;
+        pd_place at = p.places.at[min(first_token + t, p.n_tokens - 1)];
+        pos[t] = at.pos;
+        last_of[t] = DECODE ? at.pos : at.last;
+        text_of[t] = at.text;
     }
     [[unroll]] for (uint i = 0; i < QUERIES; i++) {
-        uint m = min(first_token + i / HEADS, p.n_tokens - 1);
-        q_at[i] = DECODE ? partial_base(i % HEADS) : m * p.q_stride + (first_head + i % HEADS) * HEAD_DIM;
+        uint m = min(first_token + i / HEADS, p.n_tokens - 1), h = i % HEADS;
+        q_at[i] = DECODE ? partial_base(h) : m * p.q_stride + (first_head + h) * HEAD_DIM;
         maximum[i] = LOWEST;
         total[i] = 0.0;
         [[unroll]] for (uint k = 0; k < QUADS; k++) acc[i * QUADS + k] = vec4(0);
     }
     if (DECODE) {
-        pd_place place = p.places.at[gl_WorkGroupID.z];
         if (gl_WorkGroupID.y >= place.n_splits) return;
-        uint lowest = p.window != 0 && place.pos + 1 > p.window ? place.pos + 1 - p.window : 0;
-        uint share = place.split_pages * PD_PAGE, first = lowest / PD_PAGE * PD_PAGE + gl_WorkGroupID.y * share;
-        prepare_queries();
-        bool has_kv = p.v_head != 0;
-        attend(place.text, max(lowest, first), min(first + share, has_kv ? place.pos : place.pos + 1), place.pos);
-        if (has_kv && first + share > place.pos) {
-            prepare_own(slot_of_key(p.pages, place.text, place.pos, place.pos), first_head % GROUP == 0);
-            add_own();
+        uvec2 keys = keys_of_split(place.pos);
+        bool takes_new = p.v_head != 0 && keys.y == place.pos + 1;
+        prepare_queries(place);
+        attend(place.text, keys.x, takes_new ? place.pos : keys.y, place.pos, false);
+        if (takes_new) {
+            prepare_new(slot_of_key(p.pages, place.text, place.pos, place.pos));
+            add_new();
         }
     } else {
-        for (uint t = 0; t < TOKENS;) {   /* the positions of one text at a time */
-            uint text = text_of[t], last = last_of[t];
-            uint begin = p.window != 0 && pos[t] + 1 > p.window ? pos[t] + 1 - p.window : 0;
-            for (t++; t < TOKENS && text_of[t] == text; t++) last = max(last, last_of[t]);
-            attend(text, begin - begin % (LANES * ROWS), last + 1, last);   /* sums do not depend on `begin` */
-        }
+        attend_texts(first_token, TOKENS);
     }
     write_result(first_token);
 }

@@ -1,15 +1,14 @@
 #version 460
-/* attention.comp for many positions at once (see attention_tile.glsl), in fp32. Per tile of KEYS keys: scores by
- * multiplying slices of 64 elements through shared memory, online softmax with some invocations to a row, and the
- * weighted values added by slices in the same way; sums stay in registers. Compilers that unroll the long loops too
- * hoist their loads until registers spill. The workgroup is of 128 or, where that would be too many sums for an
- * invocation, 256. */
+/* Attention of prompts where there is no packed fp16 (see attention_tile.glsl), in fp32. Scores by multiplying slices
+ * of 64 elements of queries and keys through shared memory, and the weighted values added by slices in the same way;
+ * sums stay in registers. Compilers that unroll the long loops too hoist their loads until registers spill. The
+ * workgroup is of 128 or, where that would be too many sums for an invocation, 256. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
 #define ROWS 32
-#define KEYS 32
-#define SCORE_STRIDE (KEYS + 1)
+#define TILE 32
+#define SCORE_STRIDE (TILE + 1)
 #include "attention_tile.glsl"
 
 #define SLICE 16           /* vec4s of a head's elements at a time */
@@ -18,8 +17,8 @@
 const uint SLICES = (QUADS + SLICE - 1) / SLICE;
 const uint MINE = ROWS * 16 / gl_WorkGroupSize.x;            /* rows of an invocation */
 
-shared vec4 q_slice[ROWS * STRIDE], kv_slice[KEYS * STRIDE];
-shared float weights[KEYS * (ROWS + 4)];         /* [key][row] */
+shared vec4 q_slice[ROWS * STRIDE], kv_slice[TILE * STRIDE];
+shared float weights[TILE * (ROWS + 4)];         /* [key][row] */
 
 /* Of this invocation: rows first_row .. + MINE - 1 by keys column and column + 16, and by vec4 column. */
 uint first_row, column;
@@ -29,14 +28,15 @@ void load_queries(uint slice)
 {
     for (uint i = me; i < ROWS * SLICE; i += gl_WorkGroupSize.x) {
         uint row = i / SLICE, quad = slice * SLICE + i % SLICE;
-        q_slice[row * STRIDE + i % SLICE] = quad < QUADS ? pd_vec4s(uvec2(p.q)).at[query_of(row) + quad] * p.scale : vec4(0);
+        q_slice[row * STRIDE + i % SLICE] =
+            quad < QUADS ? pd_vec4s(uvec2(p.q)).at[query_of(row) + quad] * p.scale : vec4(0);
     }
 }
 
 /* Past the last key that one stands in. */
 void load_slice(pd_words cache, uint slot, uint n, uint slice)
 {
-    [[dont_unroll]] for (uint i = me; i < KEYS * SLICE; i += gl_WorkGroupSize.x) {
+    [[dont_unroll]] for (uint i = me; i < TILE * SLICE; i += gl_WorkGroupSize.x) {
         uint quad = slice * SLICE + i % SLICE, key = slot + min(i / SLICE, n - 1);
         uint row = kv_row(key * p.n_kv_heads + kv_head);
         kv_slice[i / SLICE * STRIDE + i % SLICE] = quad < QUADS ? kv_quad(cache, row, 4 * quad) : vec4(0);
@@ -81,7 +81,7 @@ void add_slice(uint slice, uint slot, uint n)
     load_slice(p.v_cache, slot, n, slice);
     barrier();
     [[unroll]] for (uint r = 0; r < MINE; r++) acc[slice * MINE + r] *= shrink[first_row + r];
-    [[dont_unroll]] for (uint key = 0; key < KEYS; key++) {
+    [[dont_unroll]] for (uint key = 0; key < TILE; key++) {
         vec4 v = kv_slice[key * STRIDE + column];
         [[unroll]] for (uint r = 0; r < MINE; r++)
             acc[slice * MINE + r] += weights[key * (ROWS + 4) + first_row + r] * v;
@@ -106,7 +106,7 @@ void write_result()
 {
     [[unroll]] for (uint r = 0; r < MINE; r++) {
         uint row = first_row + r, token = first_token + row / HEADS;
-        float all = sum_of(row);
+        float all = total_of(row);
         if (token >= p.n_tokens) continue;
         [[unroll]] for (uint slice = 0; slice < SLICES; slice++) {
             uint quad = slice * SLICE + column;
