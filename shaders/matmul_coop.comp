@@ -1,17 +1,12 @@
 #version 460
-/* y[m][r] = softcap(w[r] . x[m]): matmul.comp by cooperative matrices. x comes packed (pack_f16.comp): fp16 with a
- * scale for each row; weights are rounded to fp16, sums are fp32. A workgroup makes a tile of TILE_ROWS by TILE_TOKENS.
- * Per STEP columns each invocation puts what it has loaded into shared memory, each weight decoded once, and loads its
- * share of the next step, which arrives while the subgroups, each with its part of the tile, multiply. An invocation
- * has the same rows in every step. Needs subgroups of SUBGROUP invocations, all of them whole.
- * Grid: [rows / TILE_ROWS, tokens / TILE_TOKENS, slots of experts]. */
+/* A matrix times many vectors (see matmul.glsl) by cooperative matrices, where the GPU has units for them. x comes
+ * packed (pack_f16.comp): fp16 with a scale for each row; weights are rounded to fp16, sums are fp32. Each subgroup
+ * multiplies its part of the tile. An invocation loads of the same rows in every step. Needs subgroups of SUBGROUP
+ * invocations, all of them whole. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #include "common.glsl"
-layout(local_size_x_id = 0) in;
-#include "weights.glsl"
-#include "weights_fp16.glsl"
 
 layout(constant_id = 1) const uint SUBGROUP = 32;
 layout(constant_id = 2) const uint TILE_ROWS = 64;
@@ -22,11 +17,11 @@ layout(constant_id = 6) const uint PART_TOKENS = 32;
 layout(constant_id = 7) const uint M = 16;           /* of a matrix: rows, tokens, columns */
 layout(constant_id = 8) const uint N = 16;
 layout(constant_id = 9) const uint K = 16;
-layout(push_constant) uniform Push { pd_matmul_push p; };
-#include "bias.glsl"
-#include "experts.glsl"
+#define GRAIN 1
+const bool AHEAD = SUBGROUP >= 32;   /* Intel's registers have no room */
+#include "matmul.glsl"
+#include "weights_fp16.glsl"
 
-const bool EARLY = SUBGROUP >= 32;   /* whether registers have room for the next step: Intel's have not */
 const uint STRIDE = STEP / 8 + 1;   /* uvec4s of 8 fp16; the one more keeps rows from falling into the same banks */
 const uint PARTS_M = PART_ROWS / M;
 const uint PARTS_N = PART_TOKENS / N;
@@ -36,7 +31,8 @@ const uint N_W = (TILE_ROWS * PIECES + gl_WorkGroupSize.x - 1) / gl_WorkGroupSiz
 const uint N_X = (TILE_TOKENS * EIGHTS + gl_WorkGroupSize.x - 1) / gl_WorkGroupSize.x;
 
 const uint SUMS_SIZE = gl_WorkGroupSize.x / SUBGROUP * M * N / 4;   /* of a matrix of sums for each subgroup */
-shared uvec4 tile_w[SUMS_SIZE > TILE_ROWS * STRIDE ? SUMS_SIZE : TILE_ROWS * STRIDE];   /* [row][column / 8]; then sums */
+/* [row][column / 8]; then sums */
+shared uvec4 tile_w[SUMS_SIZE > TILE_ROWS * STRIDE ? SUMS_SIZE : TILE_ROWS * STRIDE];
 shared uvec4 tile_x[TILE_TOKENS * STRIDE];   /* [token][column / 8] */
 
 uvec2 w_rows[N_W], x_rows[N_X];   /* addresses */
@@ -46,16 +42,21 @@ uvec4 x_next[N_X];
 #define SUMS coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>
 SUMS sums[PARTS_M * PARTS_N];
 
-void find_rows(uint first_row, uint first_token)
+uint part_row, part_token;   /* where in the tile the subgroup's part begins */
+
+void begin_tile(uint first_row, uint first_token)
 {
+    part_row = gl_SubgroupID % (TILE_ROWS / PART_ROWS) * PART_ROWS;
+    part_token = gl_SubgroupID / (TILE_ROWS / PART_ROWS) * PART_TOKENS;
     [[unroll]] for (uint k = 0; k < N_W; k++) {
         uint r = (gl_LocalInvocationID.x + k * gl_WorkGroupSize.x) / PIECES;
-        w_rows[k] = row_at(p.w, row_of_expert(min(first_row + r, p.n_rows - 1)), p.row_size);
+        w_rows[k] = w_row_at(first_row + r);
     }
     [[unroll]] for (uint k = 0; k < N_X; k++) {
         uint i = gl_LocalInvocationID.x + k * gl_WorkGroupSize.x;
         x_rows[k] = address_of(address_of(uvec2(p.x), x_row(first_token + i / EIGHTS), 4 * p.x_stride), i % EIGHTS, 16);
     }
+    [[unroll]] for (uint i = 0; i < PARTS_M * PARTS_N; i++) sums[i] = SUMS(0.0);
 }
 
 /* Packed rows are padded with zeros to PD_PACK_PAD columns. */
@@ -82,7 +83,7 @@ void store_step()
     }
 }
 
-void add_products(uint part_row, uint part_token)
+void add_step()
 {
     [[unroll]] for (uint k = 0; k < STEP; k += K) {
         coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA> w[PARTS_M];
@@ -112,34 +113,17 @@ void write_sums(SUMS s, uint first_row, uint first_token)
         uint row = first_row + i % (M / 4) * 4, token = first_token + i / (M / 4);
         if (i >= n_quads || token >= n_tokens) continue;
         uint to = y_row(token);
-        float scale = pd_floats(uvec2(p.x)).at[(x_row_for(to) + 1) * p.x_stride - PD_PACK_TAIL] / WEIGHT_SCALE;
-        vec4 y = uintBitsToFloat(tile_w[mine + i]) * scale;
-        [[unroll]] for (uint j = 0; j < 4; j++)
-            if (row + j < p.n_rows)
-                p.y.at[to * p.y_stride + row + j] = softcap_of(with_bias(y[j], row + j), p.softcap);
+        vec4 y = uintBitsToFloat(tile_w[mine + i]) * (scale_of_packed(to) / WEIGHT_SCALE);
+        [[unroll]] for (uint j = 0; j < 4; j++) write_sum(to, row + j, y[j]);
     }
     subgroupBarrier();
 }
 
-void main()
+void write_tile(uint first_row, uint first_token)
 {
-    uint first_row = gl_WorkGroupID.x * TILE_ROWS, first_token = gl_WorkGroupID.y * TILE_TOKENS;
-    uint part_row = gl_SubgroupID % (TILE_ROWS / PART_ROWS) * PART_ROWS;
-    uint part_token = gl_SubgroupID / (TILE_ROWS / PART_ROWS) * PART_TOKENS;
-    prepare_weights();
-    if (!find_expert(gl_WorkGroupID.z, first_token)) return;
-    find_rows(first_row, first_token);
-    [[unroll]] for (uint i = 0; i < PARTS_M * PARTS_N; i++) sums[i] = SUMS(0.0);
-    if (EARLY) load_step(p.first_col);
-    for (uint col = p.first_col; col < p.end_col; col += STEP) {
-        if (!EARLY) load_step(col);
-        store_step();
-        barrier();
-        if (EARLY) load_step(col + STEP < p.end_col ? col + STEP : col);   /* a branch would wait for what it loads */
-        add_products(part_row, part_token);
-        barrier();
-    }
+    first_row += part_row;
+    first_token += part_token;
     [[unroll]] for (uint n = 0; n < PARTS_N; n++)
         [[unroll]] for (uint m = 0; m < PARTS_M; m++)
-            write_sums(sums[n * PARTS_M + m], first_row + part_row + m * M, first_token + part_token + n * N);
+            write_sums(sums[n * PARTS_M + m], first_row + m * M, first_token + n * N);
 }

@@ -1,29 +1,17 @@
 #version 460
-/* y[m][r] = softcap(w[r] . x[m]): matmul.comp by dot products of bytes. x comes packed (pack_dot.comp): whole numbers
- * of two bytes, a high and a low one, with a scale for each block of 32. Quants of weights are unpacked to bytes and
- * never become floats. Over a block:
+/* A matrix times many vectors (see matmul.glsl) by dot products of bytes, where the GPU has instructions for them. x
+ * comes packed (pack_dot.comp): whole numbers of two bytes, a high and a low one, with a scale for each block of 32.
+ * Quants of weights are unpacked to bytes and never become floats. Over a block:
  *   sum w x = scale_w scale_x (256 sum quants high + sum quants low) + minimum sum x
- * with exact sums in integers. A workgroup makes a tile of 64 rows by TILE_TOKENS; per step each invocation unpacks one
- * block of a row to shared memory, and adds to LANE_ROWS x LANE_TOKENS sums in fp32.
- * Grid: [rows / 64, tokens / TILE_TOKENS, slots of experts]. */
+ * with exact sums in integers. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_integer_dot_product : require
 #include "common.glsl"
 #include "dots.glsl"
-layout(local_size_x_id = 0) in;   /* a multiple of 64 */
 #define QUANT_BYTES
-#include "weights.glsl"
+#define BLOCKS (gl_WorkGroupSize.x / TILE_ROWS)
+#include "matmul_lanes.glsl"
 
-layout(constant_id = 1) const uint TILE_TOKENS = 64;
-layout(push_constant) uniform Push { pd_matmul_push p; };
-#include "bias.glsl"
-#define X_ROWS TILE_TOKENS
-#include "experts.glsl"
-
-#define TILE_ROWS PD_MATMUL_ROWS
-const uint BLOCKS = gl_WorkGroupSize.x / TILE_ROWS;   /* of a step */
-const uint LANE_ROWS = 4, ROW_STEP = TILE_ROWS / LANE_ROWS;         /* an invocation takes every ROW_STEP-th row, */
-const uint TOKEN_STEP = gl_WorkGroupSize.x / ROW_STEP, LANE_TOKENS = TILE_TOKENS / TOKEN_STEP;   /* and token */
 const uint ROW_STRIDE = TILE_ROWS + 1;                /* keeps the blocks of a row from falling into the same banks */
 const uint TOKEN_STRIDE = TILE_TOKENS + 1;
 
@@ -39,24 +27,21 @@ const uint X_BLOCK = X_VECS * TOKEN_STRIDE + N_FACTORS * (TILE_TOKENS / 4);
 shared uvec4 tile_w[BLOCKS * W_BLOCK];
 shared uvec4 tile_x[BLOCKS * X_BLOCK];
 
-vec4 sums[LANE_TOKENS];   /* [token] of four rows */
-
-/* Each invocation loads the same block of each step, of one row and of one or more tokens: where they begin. */
+/* Where the blocks begin that each invocation loads of one row and of one or more tokens. */
 const uint X_LOADS = (TILE_TOKENS + TILE_ROWS - 1) / TILE_ROWS;
 uvec2 w_row;
 uint x_row_at[X_LOADS];   /* in units of 16 bytes */
 
 void find_rows(uint first_row, uint first_token)
 {
-    uint i = gl_LocalInvocationID.x / BLOCKS;
-    w_row = row_at(p.w, row_of_expert(min(first_row + i, p.n_rows - 1)), p.row_size);
+    w_row = w_row_at(first_row + loaded_row);
     [[unroll]] for (uint k = 0; k < X_LOADS; k++)
-        x_row_at[k] = tile_x_row(first_token, min(i + k * TILE_ROWS, TILE_TOKENS - 1)) * (p.x_stride / 4);
+        x_row_at[k] = tile_x_row(first_token, min(loaded_row + k * TILE_ROWS, TILE_TOKENS - 1)) * (p.x_stride / 4);
 }
 
 void load_weights(uint block, uint b)
 {
-    uint r = gl_LocalInvocationID.x / BLOCKS, at = b * W_BLOCK;
+    uint r = loaded_row, at = b * W_BLOCK;
     uvec4 quants[2];
     vec2 scales[PARTS];
     load_quants(quants, w_row, block, p.n_cols);
@@ -72,7 +57,7 @@ void load_activations(uint block, uint b, bool there)
 {
     pd_uvec4s x = pd_uvec4s(uvec2(p.x));
     [[unroll]] for (uint i = 0; i < X_LOADS; i++) {
-        uint t = gl_LocalInvocationID.x / BLOCKS + i * TILE_ROWS, at = b * X_BLOCK;
+        uint t = loaded_row + i * TILE_ROWS, at = b * X_BLOCK;
         uint from = x_row_at[i] + block * (PD_DOT_BLOCK / 4);
         if (TILE_TOKENS % TILE_ROWS != 0 && t >= TILE_TOKENS) return;
         [[unroll]] for (uint k = 0; k < X_VECS; k++) tile_x[at + t + k * TOKEN_STRIDE] = x.at[from + k];
@@ -87,13 +72,13 @@ void load_activations(uint block, uint b, bool there)
 /* w_at, x_at: of a block's first row and token that are this invocation's. */
 void add_block(uint w_at, uint x_at)
 {
-    uvec4 w[2 * LANE_ROWS], factors[N_FACTORS];
+    uvec4 w[2 * ROWS_EACH], factors[N_FACTORS];
     vec4 scales[N_SCALES];
     [[unroll]] for (uint s = 0; s < N_SCALES; s++)
         scales[s] = uintBitsToFloat(tile_w[w_at + (2 * ROW_STRIDE + s * ROW_STEP)]);
-    [[unroll]] for (uint r = 0; r < LANE_ROWS; r++)
+    [[unroll]] for (uint r = 0; r < ROWS_EACH; r++)
         [[unroll]] for (uint h = 0; h < 2; h++) w[2 * r + h] = tile_w[w_at + (h * ROW_STRIDE + r * ROW_STEP)];
-    [[unroll]] for (uint m = 0; m < LANE_TOKENS; m++) {
+    [[unroll]] for (uint m = 0; m < TOKENS_EACH; m++) {
         if (m % 4 == 0) [[unroll]] for (uint s = 0; s < N_FACTORS; s++)
             factors[s] = tile_x[x_at + (X_VECS * TOKEN_STRIDE + s * (TILE_TOKENS / 4) + m / 4 * TOKEN_STEP)];
         ivec4 dots[PARTS];
@@ -102,7 +87,7 @@ void add_block(uint w_at, uint x_at)
             uvec4 x = tile_x[x_at + (k * TOKEN_STRIDE + m * TOKEN_STEP)];
             uint h = k % 2, of = h % PARTS;
             if (k == 2) [[unroll]] for (uint i = 0; i < PARTS; i++) dots[i] <<= 8;   /* after the high bytes */
-            [[unroll]] for (uint r = 0; r < LANE_ROWS; r++) dots[of][r] = dot16(w[2 * r + h], x, dots[of][r]);
+            [[unroll]] for (uint r = 0; r < ROWS_EACH; r++) dots[of][r] = dot16(w[2 * r + h], x, dots[of][r]);
         }
         vec4 scaled = scales[0] * vec4(dots[0]);
         if (HALVES) scaled += scales[PARTS - 1] * vec4(dots[PARTS - 1]);
@@ -112,30 +97,16 @@ void add_block(uint w_at, uint x_at)
     }
 }
 
-void main()
+void load_step(uint block)
 {
-    uint first_row = gl_WorkGroupID.x * TILE_ROWS, first_token = gl_WorkGroupID.y * TILE_TOKENS;
-    uint my_row = gl_LocalInvocationID.x % ROW_STEP, my_token = gl_LocalInvocationID.x / ROW_STEP;
-    prepare_weights();
-    if (!find_expert(gl_WorkGroupID.z, first_token)) return;
-    find_x_rows(first_token);
-    find_rows(first_row, first_token);
-    [[unroll]] for (uint m = 0; m < LANE_TOKENS; m++) sums[m] = vec4(0);
-    uint n_blocks = p.end_col / 32, my_block = gl_LocalInvocationID.x % BLOCKS;   /* that it loads */
-    for (uint first_block = p.first_col / 32; first_block < n_blocks; first_block += BLOCKS) {
-        uint block = min(first_block + my_block, n_blocks - 1);
-        load_weights(block, my_block);
-        load_activations(block, my_block, first_block + my_block < n_blocks);
-        barrier();
-        [[dont_unroll]] for (uint b = 0; b < BLOCKS; b++) add_block(my_row + b * W_BLOCK, my_token + b * X_BLOCK);
-        barrier();
-    }
-    [[unroll]] for (uint m = 0; m < LANE_TOKENS; m++) {
-        uint token = first_token + my_token + m * TOKEN_STEP;
-        [[unroll]] for (uint r = 0; r < LANE_ROWS; r++) {
-            uint row = first_row + my_row + r * ROW_STEP;
-            if (token < n_tokens && row < p.n_rows)
-                p.y.at[y_row(token) * p.y_stride + row] = softcap_of(with_bias(sums[m][r], row), p.softcap);
-        }
-    }
+    uint n_blocks = p.end_col / 32, mine = block + loaded_block, there = min(mine, n_blocks - 1);
+    load_weights(there, loaded_block);
+    load_activations(there, loaded_block, mine < n_blocks);
 }
+
+void add_step()
+{
+    [[dont_unroll]] for (uint b = 0; b < BLOCKS; b++) add_block(my_row + b * W_BLOCK, my_token + b * X_BLOCK);
+}
+
+float sum_scale(uint to) { return 1.0; }

@@ -1,9 +1,9 @@
 #version 460
 /* Rows of activations as matmul_coop.comp reads them: fp16, times a power of two of each row's own, so that its largest
  * value comes to lie between 2^LARGEST and twice that. Gemma's activations reach 1e5, beyond fp16, and a row of small
- * ones would be rounded away below 6e-8; like this what is 2^28 times smaller than the largest is still a normal number.
- * For matmul_half.comp, which sums in fp16 (PD_HALF), 2^17 times smaller; and what is smaller yet loses bits, but is at
- * most 2^-29 of the largest off.
+ * ones would be rounded away below 6e-8; like this what is 2^28 times smaller than the largest is still a normal
+ * number. For matmul.comp with HALF, which sums in fp16 (PD_HALF), 2^17 times smaller; and what is smaller yet loses
+ * bits, but is at most 2^-29 of the largest off.
  * Grid: [n_tokens]. */
 #extension GL_GOOGLE_include_directive : require
 #if defined(PD_HALF)

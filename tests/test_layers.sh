@@ -135,6 +135,19 @@ texts=$(lines_of src/text src/grammar)
 says="$(((runs + 500) / 1000)),000 lines of C and GLSL run a model, and $(((texts + 500) / 1000)),000"
 grep -qF "$says" README.md || wrong "README does not say: $says"
 
+# Kernels say what is their own: the walk of a tiled product over the columns, and of attention over the keys, with what
+# its running softmax makes of a new maximum, stand once each.
+while read -r pattern file; do
+    found=$(grep -lF -e "$pattern" shaders/matmul* shaders/attention* | tr '\n' ' ')
+    [ "$found" = "shaders/$file " ] || wrong "$pattern is to stand in shaders/$file alone, and is in: $found"
+done <<'END'
+prepare_weights() matmul.glsl
+slots_of_tile( attention.glsl
+exp(maximum attention.glsl
+END
+long=$(awk 'length > 120 { print FILENAME ":" FNR }' shaders/*)
+[ ! "$long" ] || wrong "lines of more than 120 columns: $long"
+
 # uses_in FOLDER: of the object files there, lines "FILE SYMBOL FILE": a source file, a symbol it uses, and the source
 # file that defines it.
 uses_in() {
