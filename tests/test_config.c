@@ -215,6 +215,7 @@ static void test_json_embedding(void **state)
     assert_true(c.family == PD_GEMMA_EMBEDDING && c.bidirectional && c.head == PERIDOT_HEAD_NONE);
     for (uint32_t i = 0; i < 24; i++) assert_int_equal(c.layers[i].window, i % 6 == 5 ? 0 : 257);
     assert_true(c.embedding.pool == PERIDOT_POOL_MEAN && c.embedding.n_dense == 0);
+    close_to((double)c.embed_scale, sqrt(768));   /* its weights were published as float32: not rounded */
     pd_config_free(&c);
     c = json_config("{\"model_type\": \"gemma3_text\", \"use_bidirectional_attention\": false}");
     assert_true(c.family == PD_GEMMA3 && !c.bidirectional && c.head == PERIDOT_HEAD_LANGUAGE);

@@ -52,7 +52,8 @@ struct pd_family_traits {
     bool embed_norm;                 /* embeddings are normed, by no weight */
     bool attn_gate;                  /* what attention gives is gated by rows of a matrix beside q, k and v */
     bool silu;                       /* the gate's activation; else GELU in its tanh form */
-    bool scale_embedding;            /* by sqrt(d_model) rounded to bf16, as the published code does */
+    bool scale_embedding;            /* by sqrt(d_model) in bf16, as published weights are */
+    bool published_f32;              /* or were float32: it is not rounded */
     bool multipliers;                /* files say what embeddings, scores, branches and logits are multiplied by */
     double logit_scale;              /* or logits alone, where config.json does not say it; 0: they are not */
     double hf_eps;                   /* rms_norm_eps where config.json does not say it; 0: 1e-6 */

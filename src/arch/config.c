@@ -53,8 +53,12 @@ static void find_split_experts(struct pd_config *out, const struct pd_checkpoint
         out->layers[i].experts_split = has_tensor(c, PD_ROLE_EXPERTS_GATE, i);
 }
 
-/* Of embeddings with n columns: its root, rounded to bf16 as the published code does. */
-static float scale_of(uint32_t n) { return pd_f32_from_bf16(pd_bf16_from_f32(sqrtf((float)n))); }
+/* Of embeddings with n columns: its root, which the published code keeps in the type of the weights. */
+static float scale_of(uint32_t n, const struct pd_family_traits *family)
+{
+    const float root = sqrtf((float)n);
+    return family->published_f32 ? root : pd_f32_from_bf16(pd_bf16_from_f32(root));
+}
 
 /* Windows are of both sides, and count the token itself. */
 static void see_both_ways(struct pd_config *out, const struct pd_family_traits *family, bool gguf)
@@ -113,8 +117,8 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     if (family->embeds) see_both_ways(out, family, gguf);
     out->norm_plus_one = !gguf && family->hf_norm_plus_one;
     out->rope_interleaved = gguf && family->gguf_interleaved;
-    if (family->scale_embedding) out->embed_scale = scale_of(out->d_model);
-    out->per_layer_scale = scale_of(out->per_layer_dim);
+    if (family->scale_embedding) out->embed_scale = scale_of(out->d_model, family);
+    out->per_layer_scale = scale_of(out->per_layer_dim, family);
     if (gguf) find_fused(out, c);
     if (gguf) find_split_experts(out, c);
     if (gguf && family->optional_biases) find_biases(out, c);
