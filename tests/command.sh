@@ -71,6 +71,7 @@ kernels() {
 
 contains() { grep -qF -e "$2" "$folder/$1"; }
 matches() { grep -qE -e "$2" "$folder/$1"; }
+matches_not() { ! matches "$@"; }
 # Of the failure; which device is used, and which chat template, may be said before it.
 one_sentence() {
     [ "$(grep -vcE '^device: | has no chat template: |: its chat template is not one ' "$folder/err")" = 1 ] &&

@@ -169,6 +169,22 @@ print(o["model"]["family"], o["model"]["head"], o["metadata"]["general.architect
     check "inspect --kv q8_0 counts its blocks" matches out '^  cache: 576 bytes per token in q8_0, at most '
 }
 
+# Sizes are the library's own, whatever the tensors are called, and are of models that run.
+test_inspect_sizes() {
+    local cache
+    run inspect "$goldens/dense/phi3"
+    cache=$(sed -nE 's/^  cache: [0-9.]+ [a-zA-Z]+ per token in f16, at most ([0-9.]+ [kM]B) for .*/\1/p' "$folder/out")
+    check "inspect counts the cache of fused q, k and v" [ -n "$cache" ]
+    check "and sessions say the same" matches out "^ +[0-9]+ tokens .* of which $cache of cache"
+    LC_ALL=C sed 's/gemma2/germa2/g' "$model" >"$folder/germa.gguf"
+    run inspect "$folder/germa.gguf"
+    check "inspect of another family succeeds" [ $status = 0 ]
+    check "inspect says why it is not run" matches out '^devices \(not supported: .*germa\.gguf: .*"germa2", which is'
+    check "and nothing of a cache, of sessions or that it fits" matches_not out ' fits|^  cache:|^sessions'
+    run inspect --json "$folder/germa.gguf"
+    check "inspect --json, too" matches_not out '"fits": true'
+}
+
 test_files() {
     local size
     fails_with 1 "$folder/none.gguf" inspect "$folder/none.gguf"
@@ -237,6 +253,7 @@ test_hints
 test_model_names
 test_no_command
 test_inspect_json
+test_inspect_sizes
 test_files
 test_tokenize
 test_make

@@ -41,7 +41,6 @@ sees() {
     check "$2 takes $1" grep -qxF "vision: $1" "$folder/err"
     check "$2: as with $1 by its name" cmp -s "$folder/logits" "$folder/named"
 }
-matches_not() { ! matches "$@"; }
 
 # blind TEXT MODEL [OPTION...]: text is evaluated, and an image refused with a sentence that holds TEXT.
 blind() {

@@ -23,8 +23,9 @@ static const struct cmd_option options[] = {
     CMD_KV_OPTION(struct inspect_args),
 };
 
-/* CTX: the context for which the cache is counted below where the model's is not smaller, the library's own default */
-enum { MAX_TYPES = 32, CTX = 8192, N_CONTEXTS = 3 };
+/* CTX: the context for which the cache is counted below where the model's is not smaller, the library's own default.
+ * PAGE: positions of a page of the cache, of which every layer has one whatever its window. */
+enum { MAX_TYPES = 32, CTX = 8192, PAGE = 64, N_CONTEXTS = 3 };
 
 struct totals {
     struct {
@@ -33,25 +34,13 @@ struct totals {
     } types[MAX_TYPES];
     size_t n_types;
     uint64_t n_params, size;
-    uint64_t kv_row;         /* numbers that all layers' caches keep of one position */
-    uint64_t ctx, head_dim;
-    uint64_t cache_size;     /* of ctx positions, where the model is known; else 0 */
+    const char *unsupported; /* why it does not run; NULL: it does, or is a vision tower */
+    uint64_t ctx;
+    uint64_t cache_size, token_size;   /* of ctx positions, and of one, in all layers; 0: not supported, or a tower */
     peridot_kv_type kv;
     const peridot_vision_info *vision;   /* NULL: there is no tower */
     const char *vision_path;             /* of a file of its own beside the model; NULL: it is in this one */
 };
-
-/* Keys and values of one position are as many as the key projection has rows, twice. Towers keep none. */
-static bool is_key_projection(const char *name)
-{
-    static const char *const endings[] = {".attn_k.weight", ".self_attn.k_proj.weight"};
-    if (strncmp(name, "v.", 2) == 0 || strncmp(name, "a.", 2) == 0 || strstr(name, "_tower.")) return false;
-    for (size_t i = 0; i < CMD_COUNT(endings); i++) {
-        size_t size = strlen(name), n = strlen(endings[i]);
-        if (size >= n && strcmp(name + size - n, endings[i]) == 0) return true;
-    }
-    return false;
-}
 
 static void count_type(struct totals *t, const peridot_tensor_info *tensor)
 {
@@ -69,7 +58,6 @@ static void count_tensor(struct totals *t, const peridot_tensor_info *tensor)
     for (uint32_t i = 0; i < tensor->n_dims; i++) n *= tensor->shape[i];
     t->n_params += n;
     t->size += tensor->size;
-    if (is_key_projection(tensor->name)) t->kv_row += 2 * tensor->shape[0];
     count_type(t, tensor);
 }
 
@@ -111,19 +99,6 @@ static void print_tensors(const peridot_file *file)
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) print_tensor(peridot_file_tensor(file, i), width);
 }
 
-/* Bytes of one position: see peridot_kv_type. */
-static uint64_t token_size(const struct totals *t)
-{
-    if (t->kv == PERIDOT_KV_Q8_0) return t->kv_row + t->kv_row / t->head_dim * ((t->head_dim + 63) / 64) * 4;
-    return t->kv_row * (t->kv == PERIDOT_KV_F16 ? 2 : 4);
-}
-
-/* Of a model that is not known, as if no layer had a window. */
-static uint64_t cache_size(const struct totals *t)
-{
-    return t->cache_size ? t->cache_size : token_size(t) * t->ctx;
-}
-
 /* Plain numbers, which kernels read from the mapped file as they are; blocks are re-laid. */
 static uint64_t plain_size(const struct totals *t)
 {
@@ -143,10 +118,9 @@ static void print_totals(const struct totals *t)
                CMD_S(t->types[i].n_tensors), cmd_size_text(t->types[i].size));
     printf("  weights: %s, %.4g million parameters\n", cmd_size_text(t->size), 1e-6 * (double)t->n_params);
     printf("  in place: %s of them need no copy on a device with unified memory\n", cmd_size_text(plain_size(t)));
-    if (cache_size(t) == 0) return;
-    printf("  cache: ");
-    if (t->kv_row) printf("%s per token in %s, at most ", cmd_size_text(token_size(t)), cmd_kv_name(t->kv));
-    printf("%s for %" PRIu64 " token%s\n", cmd_size_text(cache_size(t)), t->ctx, CMD_S(t->ctx));
+    if (t->cache_size == 0) return;
+    printf("  cache: %s per token in %s, at most ", cmd_size_text(t->token_size), cmd_kv_name(t->kv));
+    printf("%s for %" PRIu64 " token%s\n", cmd_size_text(t->cache_size), t->ctx, CMD_S(t->ctx));
 }
 
 /* What the publisher recommends, and what of it is not used. */
@@ -182,31 +156,42 @@ static void print_vision(const struct totals *t)
            cmd_size_text(v->weights_size), 1e-6 * (double)v->n_params, v->n_tensors, v->types);
 }
 
-static void print_fit(const peridot_device_info *d, uint64_t need)
+static bool fits(const struct totals *t, const peridot_device_info *d, uint64_t need)
 {
-    const char *answer = d->unusable[0] ? "cannot be used" : need <= d->heap_budget ? "fits" : "does not fit";
-    printf("  %" PRIu32 "  %s: %s (%s of %s)\n", d->index, d->name, answer, cmd_size_text(need),
-           cmd_size_text(d->heap_budget));
+    return !t->unsupported && !d->unusable[0] && need <= d->heap_budget;
+}
+
+static void print_fits(const struct totals *t, const peridot_device_info **devices, size_t n_devices)
+{
+    const uint64_t need = t->size + t->cache_size;
+    if (t->unsupported) printf("devices (not supported: %s)\n", t->unsupported);
+    else if (n_devices) printf("devices (weights, and a cache for %" PRIu64 " token%s)\n", t->ctx, CMD_S(t->ctx));
+    for (size_t i = 0; i < n_devices; i++) {
+        const peridot_device_info *d = devices[i];
+        const char *answer = d->unusable[0] ? "cannot be used" : fits(t, d, need) ? "fits" : "does not fit";
+        if (t->unsupported) printf("  %" PRIu32 "  %s: not supported\n", d->index, d->name);
+        else
+            printf("  %" PRIu32 "  %s: %s (%s of %s)\n", d->index, d->name, answer, cmd_size_text(need),
+                   cmd_size_text(d->heap_budget));
+    }
 }
 
 /* Whole contexts that people ask for, up to the model's own, which is one of them where it is short. */
-static size_t list_contexts(uint32_t out[N_CONTEXTS], const peridot_model_info *m)
+static size_t list_contexts(uint32_t out[N_CONTEXTS], const struct totals *t, const peridot_model_info *m)
 {
     static const uint32_t usual[N_CONTEXTS] = {8192, 32768, 131072};
     size_t n = 0;
-    if (!m) return 0;
+    if (!m || t->unsupported) return 0;
     while (n < N_CONTEXTS && usual[n] <= m->ctx_max) out[n] = usual[n], n++;
     if (n == 0) out[n++] = m->ctx_max;
     return n;
 }
 
-static bool fits(const peridot_device_info *d, uint64_t need) { return !d->unusable[0] && need <= d->heap_budget; }
-
 static void print_sessions(const struct totals *t, const peridot_file *file, const peridot_device_info **devices,
                            size_t n_devices)
 {
     uint32_t contexts[N_CONTEXTS];
-    size_t n = list_contexts(contexts, peridot_file_model(file));
+    size_t n = list_contexts(contexts, t, peridot_file_model(file));
     if (n) printf("sessions (weights, and what the cache takes in %s)\n", cmd_kv_name(t->kv));
     for (size_t i = 0; i < n; i++) {
         uint64_t cache = peridot_file_cache_size(file, contexts[i], t->kv);
@@ -214,7 +199,7 @@ static void print_sessions(const struct totals *t, const peridot_file *file, con
         printf("  %6" PRIu32 " tokens  %9s, of which %s of cache", contexts[i], cmd_size_text(t->size + cache),
                cmd_size_text(cache));
         for (size_t k = 0; k < n_devices; k++) {
-            if (!fits(devices[k], t->size + cache)) continue;
+            if (!fits(t, devices[k], t->size + cache)) continue;
             printf("%s%" PRIu32, before, devices[k]->index);
             before = ", ";
         }
@@ -232,7 +217,7 @@ static void write_number(const char *before, const char *key, uint64_t value)
     printf("%s\"%s\": %" PRIu64, before, key, value);
 }
 
-static void write_model(const peridot_file *file)
+static void write_model(const struct totals *t, const peridot_file *file)
 {
     static const char *const heads[] = {[PERIDOT_HEAD_LANGUAGE] = "language", [PERIDOT_HEAD_SEQUENCE] = "sequence",
                                         [PERIDOT_HEAD_TOKEN] = "token", [PERIDOT_HEAD_NONE] = "none"};
@@ -255,6 +240,9 @@ static void write_model(const peridot_file *file)
     write_number(", ", "window", m->window);
     write_number(", ", "ctx_max", m->ctx_max);
     fputc('}', stdout);
+    if (!t->unsupported) return;
+    fputs(",\n \"unsupported\": ", stdout);
+    write_string(t->unsupported);
 }
 
 static void write_vision(const struct totals *t)
@@ -338,16 +326,17 @@ static void write_totals(const struct totals *t)
     write_number(", ", "size", t->size);
     write_number(", ", "in_place_size", plain_size(t));
     write_number(",\n ", "cache_tokens", t->ctx);
-    write_number(", ", "cache_size", cache_size(t));
+    write_number(", ", "cache_size", t->cache_size);
     fputs(",\n \"devices\": [", stdout);
 }
 
-static void write_fit(const peridot_device_info *d, uint64_t need, bool first)
+static void write_fit(const struct totals *t, const peridot_device_info *d, bool first)
 {
+    const uint64_t need = t->size + t->cache_size;
     write_number(first ? "\n  {" : ",\n  {", "index", d->index);
     fputs(", \"name\": ", stdout);
     write_string(d->name);
-    printf(", \"fits\": %s", fits(d, need) ? "true" : "false");
+    printf(", \"fits\": %s", fits(t, d, need) ? "true" : "false");
     write_number(", ", "need", need);
     write_number(", ", "heap_budget", d->heap_budget);
     fputc('}', stdout);
@@ -357,7 +346,7 @@ static void write_sessions(const struct totals *t, const peridot_file *file, con
                            size_t n_devices)
 {
     uint32_t contexts[N_CONTEXTS];
-    size_t n = list_contexts(contexts, peridot_file_model(file));
+    size_t n = list_contexts(contexts, t, peridot_file_model(file));
     for (size_t i = 0; i < n; i++) {
         uint64_t cache = peridot_file_cache_size(file, contexts[i], t->kv);
         const char *before = "";
@@ -366,7 +355,7 @@ static void write_sessions(const struct totals *t, const peridot_file *file, con
         write_number(", ", "need", t->size + cache);
         fputs(", \"fits\": [", stdout);
         for (size_t k = 0; k < n_devices; k++) {
-            if (!fits(devices[k], t->size + cache)) continue;
+            if (!fits(t, devices[k], t->size + cache)) continue;
             printf("%s%" PRIu32, before, devices[k]->index);
             before = ", ";
         }
@@ -379,13 +368,13 @@ static peridot_status write_json(const struct totals *t, const peridot_file *fil
 {
     fputs("{\"path\": ", stdout);
     write_string(path);
-    write_model(file);
+    write_model(t, file);
     write_vision(t);
     write_sampling(file);
     CMD_TRY(write_metadata(file));
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) write_tensor(peridot_file_tensor(file, i), i == 0);
     write_totals(t);
-    for (size_t i = 0; i < n_devices; i++) write_fit(devices[i], t->size + cache_size(t), i == 0);
+    for (size_t i = 0; i < n_devices; i++) write_fit(t, devices[i], i == 0);
     fputs("],\n \"sessions\": [", stdout);
     write_sessions(t, file, devices, n_devices);
     puts("]}");
@@ -403,8 +392,7 @@ static peridot_status print(const struct totals *t, const peridot_file *file, co
     print_totals(t);
     print_vision(t);
     print_sampling(file);
-    if (n_devices) printf("devices (weights, and a cache for %" PRIu64 " token%s)\n", t->ctx, CMD_S(t->ctx));
-    for (size_t i = 0; i < n_devices; i++) print_fit(devices[i], t->size + cache_size(t));
+    print_fits(t, devices, n_devices);
     print_sessions(t, file, devices, n_devices);
     return PERIDOT_OK;
 }
@@ -435,15 +423,20 @@ static peridot_status inspect(const char *path, bool json, peridot_kv_type kv)
 {
     peridot_file *file, *beside = NULL;
     char *found = NULL;
-    struct totals totals = {.ctx = CTX, .head_dim = 64, .kv = kv};
+    struct totals totals = {.ctx = CTX, .kv = kv};
+    char reason[512];
     const peridot_device_info **devices;
     size_t n_devices;
     CMD_TRY(peridot_file_open(&file, path));
     const peridot_model_info *model = peridot_file_model(file);
-    if (model) {
+    if (peridot_file_check(file) == PERIDOT_OK) {
         totals.ctx = cmd_min(CTX, model->ctx_max);
-        totals.head_dim = model->head_dim;
         totals.cache_size = peridot_file_cache_size(file, (uint32_t)totals.ctx, kv);
+        totals.token_size = peridot_file_cache_size(file, PAGE, kv) / PAGE;
+    } else if (model || !peridot_file_vision(file)) {
+        peridot_file_check(file);   /* again, for its sentence */
+        snprintf(reason, sizeof reason, "%s", peridot_last_error());
+        totals.unsupported = reason;
     }
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) count_tensor(&totals, peridot_file_tensor(file, i));
     peridot_status status = list_devices(&devices, &n_devices, &totals);
@@ -472,14 +465,15 @@ const struct cmd_command cmd_inspect = {
     .description =
         "Lists the metadata and the tensors of a model (name, type, shape with the outermost dimension first, bytes), "
         "their totals by type, what the key-value cache takes, and on which devices that fits, also with long "
-        "contexts. The file's structure is checked on the way; nothing is loaded.\n\n"
+        "contexts, or why Peridot does not run it. The file's structure is checked on the way; nothing is loaded.\n\n"
         "Of a model that sees images, and of a file with a vision tower alone (mmproj), it also says what the tower "
         "is: its layers, the patches and rows of a picture, and its weights.\n\n"
-        "The object of --json has path, model (name, family, head and sizes; null for what Peridot cannot run, and "
-        "then unsupported says why), vision (the tower, with its path where it is in a file beside the model, and "
-        "image_size 0 where that varies; or null), metadata (values as text, long ones shortened), tensors, types, "
-        "totals in bytes, devices, and sessions: what weights and cache take for contexts of 8192, 32768 and 131072 "
-        "tokens, as far as the model goes, and the indices of the devices where that fits.",
+        "The object of --json has path, model (name, family, head and sizes; null for "
+        "what Peridot does not know), unsupported where it cannot run (why), vision (the tower, with its path where it "
+        "is in a file beside the model, and image_size 0 where that varies; or null), metadata (values as text, long "
+        "ones shortened), tensors, types, totals in bytes, devices, and sessions: what weights and cache take for "
+        "contexts of 8192, 32768 and 131072 tokens, as far as the model goes, and the indices of the devices where "
+        "that fits.",
     .examples = "peridot inspect gemma-2-2b-it.gguf\nperidot inspect --json ~/models/gemma-3-1b-it",
     CMD_ARGUMENTS(options, struct inspect_args),
     .run = run_inspect,
