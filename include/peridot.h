@@ -507,6 +507,7 @@ typedef struct peridot_model_info {
     int32_t image_token;           /* that stands in texts for each row: see peridot_images_place */
     uint32_t image_crops;          /* of a picture at most: see peridot_image_params; 0: the family has none */
     bool is_reranker;              /* its head scores two labels, "yes" and "no": whether a document meets a query */
+    const char *file_type;         /* what a GGUF file says that its quantised types are, "Q4_K_M"; else NULL */
 } peridot_model_info;
 
 /* Numbers of the cache. Q8_0: 8-bit integers, and a 16-bit scale for each block of 32 along a head: 34 bytes for 32

@@ -40,6 +40,8 @@ make_stores() {
     cp "$goldens/gemma3-vision/mmproj.gguf" "$folder/own/a-tower.gguf"
     cp "$goldens/gemma4-vision/mmproj.gguf" "$folder/own/mmproj-that-fits-none.gguf"
     cp "$goldens"/gemma3-vision/{*.json,*.safetensors} "$folder/own/deep/gemma-3-sees"
+    LC_ALL=C sed 's/\(general\.file_type\x04\x00\x00\x00\)\x07/\1\x0f/' "$goldens/gemma2-q8_0/model.gguf" \
+        >"$folder/own/mixed.gguf"
     add_ollama registry.ollama.ai/library/lost/1b "$(printf 'b%.0s' {1..64})"
     add_ollama registry.ollama.ai/library/climbing/1b ../../../../../../etc/passwd
     echo '{"layers":[7,{"mediaType":{}}' >"$ollama/manifests/registry.ollama.ai/library/lost/broken"
@@ -77,6 +79,7 @@ test_table() {
     check "llama.cpp's" row someone_llama-tiny-F16 'llama .* llama.cpp +yes$'
     check "those of PERIDOT_MODELS" row deep/gemma-3 'gemma3 +f32 .* PERIDOT_MODELS +yes$'
     check "shards are one, with the size of all" row split ' *gemma .* 857 kB .*yes$'
+    check "a mix of types by the name that its file says" row mixed 'gemma2 +Q4_K_M +269 kB '
     check "a lost blob" row lost:1b '.*no: .*No such file'
     check "a broken file" row cut-Q6_K ' *Q6_K +3.00 kB +PERIDOT_MODELS +no: .*(byte|past|left)'
     check "another family" row germa '.*no: .*germa'
@@ -84,7 +87,7 @@ test_table() {
     check "a name cannot forge a line" row 'forged\\nFORGED \\x1b\[31m' '.* no: '
     check "a tower beside a model" row sees/watcher 'gemma3 .* PERIDOT_MODELS +yes, sees images$'
     check "and in a directory" row deep/gemma-3-sees 'gemma3 .* PERIDOT_MODELS +yes, sees images$'
-    check "nothing else is there, and no tower by itself" [ "$(wc -l <"$folder/out")" = 20 ]
+    check "nothing else is there, and no tower by itself" [ "$(wc -l <"$folder/out")" = 21 ]
     check "which device it is for" contains err "device: "
     run models --device nothing
     check "no such device" [ $status = 1 ]
@@ -98,7 +101,8 @@ assert not models["germa"]["runs"] and "germa" in models["germa"]["missing"]
 assert models["sees/watcher"]["vision"].endswith("own/sees/mmproj-watcher.gguf")
 assert [models[name]["vision"] for name in ("deep/gemma-3-sees", "deep/gemma-3", "split")] == [True, False, False]
 assert models["deep/embedder"]["runs"] and not [name for name in models if "Dense" in name]
-assert len(models) == 19 and "latin-1-\\xe9" in models and "forged\nFORGED \x1b[31m" in models' "$folder/out"
+assert models["mixed"]["type"] == "Q4_K_M" and models["mixed"]["types"] == "q8_0" and m["type"] == "bf16"
+assert len(models) == 20 and "latin-1-\\xe9" in models and "forged\nFORGED \x1b[31m" in models' "$folder/out"
     HOME=$folder/nothing XDG_CACHE_HOME=$folder/nothing PERIDOT_MODELS= run models
     check "where there are none" contains err "no models were found; peridot pull "
     check "with status 0" [ $status = 0 ]
@@ -143,6 +147,8 @@ test_names() {
     cp "$goldens/gemma1/model.gguf" "$folder/one/other.gguf"
     fails_with 1 "config.json, and several GGUF files: give one of $folder/one/other.gguf, $folder/one/tiny.gguf" \
         inspect "$folder/one"
+    run inspect mixed
+    check "inspect names the mix" grep -qx '  type: Q4_K_M' "$folder/out"
     run run -m tiny3:1b -n 1 --temp 0 --raw --ids "x"
     check "-m takes a name" contains err "device: "
     run convert tiny3:1b -o "$folder/converted.gguf" --type Q8_0

@@ -23,7 +23,8 @@ void pd_model_info_begin(peridot_model_info *out, const struct pd_config *c)
         .embedding_size = pd_embedding_dim(&c->embedding, c->d_model), .is_drafter = c->target_dim != 0,
         .last_division = pd_layers_last_division(c),
         .is_reranker = c->head == PERIDOT_HEAD_SEQUENCE && c->n_labels == 2 && has_label(c, "no")
-            && has_label(c, "yes")};
+            && has_label(c, "yes"),
+        .file_type = c->file_type};
 }
 
 void pd_model_info_types(char *out, size_t size, const uint32_t counts[PD_N_DTYPES])

@@ -242,6 +242,7 @@ enum { PD_SIGHT_LOCAL = 1, PD_SIGHT_GLOBAL = 2 };
 struct pd_config {
     enum pd_family family;
     char name[128];                  /* as people may see it (pd_utf8_escape) */
+    const char *file_type;           /* general.file_type by its name, "Q4_K_M"; NULL: it says nothing */
     uint32_t n_layers, d_model, ctx_max;
     uint32_t vocab_size;             /* rows of the embedding; 0: only its tensor says */
     float eps, attn_softcap, final_softcap;   /* softcap 0: none */
@@ -538,6 +539,9 @@ void pd_adapter_rules_get(uint32_t *rank, float *scale, const struct pd_adapter_
 peridot_status pd_gguf_add_config(struct pd_gguf_writer *w, const struct pd_config *c, uint32_t vocab_size);
 /* Adds general.file_type, for a file most of whose matrices have this type, and general.quantization_version. */
 void pd_gguf_add_type(struct pd_gguf_writer *w, enum pd_dtype dtype);
+/* What general.file_type says that a file's quantised types are, "Q4_K_M": of a mix, the name that people know, which
+ * its tensors alone do not tell. Static; NULL: it says nothing, nothing known, or a type of plain numbers. */
+const char *pd_gguf_file_type(const struct pd_checkpoint *c);
 
 /* ---- layers ---- */
 

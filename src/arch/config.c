@@ -119,6 +119,7 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     out->rope_interleaved = gguf && family->gguf_interleaved;
     if (family->scale_embedding) out->embed_scale = scale_of(out->d_model, family);
     out->per_layer_scale = scale_of(out->per_layer_dim, family);
+    if (gguf) out->file_type = pd_gguf_file_type(c);
     if (gguf) find_fused(out, c);
     if (gguf) find_split_experts(out, c);
     if (gguf && family->optional_biases) find_biases(out, c);

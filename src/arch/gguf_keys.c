@@ -286,3 +286,19 @@ void pd_gguf_add_type(struct pd_gguf_writer *w, enum pd_dtype dtype)
     pd_gguf_writer_add_u32(w, "general.file_type", pd_dtypes[dtype].file_type);
     pd_gguf_writer_add_u32(w, "general.quantization_version", 2);
 }
+
+const char *pd_gguf_file_type(const struct pd_checkpoint *c)
+{
+    static const char *const names[] = {   /* llama_ftype of llama.h */
+        [2] = "Q4_0",     [3] = "Q4_1",     [7] = "Q8_0",     [8] = "Q5_0",    [9] = "Q5_1",    [10] = "Q2_K",
+        [11] = "Q3_K_S",  [12] = "Q3_K_M",  [13] = "Q3_K_L",  [14] = "Q4_K_S", [15] = "Q4_K_M", [16] = "Q5_K_S",
+        [17] = "Q5_K_M",  [18] = "Q6_K",    [19] = "IQ2_XXS", [20] = "IQ2_XS", [21] = "Q2_K_S", [22] = "IQ3_XS",
+        [23] = "IQ3_XXS", [24] = "IQ1_S",   [25] = "IQ4_NL",  [26] = "IQ3_S",  [27] = "IQ3_M",  [28] = "IQ2_S",
+        [29] = "IQ2_M",   [30] = "IQ4_XS",  [31] = "IQ1_M",   [36] = "TQ1_0",  [37] = "TQ2_0",  [38] = "MXFP4",
+        [39] = "NVFP4",   [40] = "Q1_0",    [41] = "Q2_0",
+    };
+    const struct pd_meta *m = pd_checkpoint_find_meta(c, "general.file_type");
+    uint64_t type = 0;
+    if (!m || m->type == PD_META_ARRAY || !pd_meta_uint(&type, m, 0) || type >= PD_COUNT(names)) return NULL;
+    return names[type];
+}

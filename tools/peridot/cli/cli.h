@@ -138,6 +138,9 @@ struct cmd_model_args {
 
 /* Names of peridot_kv_type, in its order. */
 const char *cmd_kv_name(size_t i);
+/* A model's type as people call it: "Q4_K_M" where the file says so, else that of most matrices, "q8_0". *size: its
+ * bytes, "" where a file was not understood; borrowed from `info`. */
+const char *cmd_type_name(size_t *size, const peridot_model_info *info);
 /* Names of peridot_precision, in its order. */
 const char *cmd_precision_name(size_t i);
 /* "discrete GPU" */

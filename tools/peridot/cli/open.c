@@ -9,9 +9,19 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { PATH_SIZE = 4096 };
 #define ONCE_SECONDS 5.0   /* of tuning before a first run */
+
+const char *cmd_type_name(size_t *size, const peridot_model_info *info)
+{
+    const char *most = info->types ? info->types : "", *said = info->file_type;
+    *size = strcspn(most, ",");
+    if (!said || (strlen(said) == *size && strncasecmp(said, most, *size) == 0)) return most;
+    *size = strlen(said);
+    return said;
+}
 
 const char *cmd_kv_name(size_t i)
 {

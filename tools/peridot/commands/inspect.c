@@ -37,6 +37,8 @@ struct totals {
     const char *unsupported; /* why it does not run; NULL: it does, or is a vision tower */
     uint64_t ctx;
     uint64_t cache_size, token_size;   /* of ctx positions, and of one, in all layers; 0: not supported, or a tower */
+    const char *type;        /* as people call it */
+    size_t type_size;
     peridot_kv_type kv;
     const peridot_vision_info *vision;   /* NULL: there is no tower */
     const char *vision_path;             /* of a file of its own beside the model; NULL: it is in this one */
@@ -117,6 +119,7 @@ static void print_totals(const struct totals *t)
         printf("  %-7s %5" PRIu64 " tensor%-1s %9s\n", t->types[i].type, t->types[i].n_tensors,
                CMD_S(t->types[i].n_tensors), cmd_size_text(t->types[i].size));
     printf("  weights: %s, %.4g million parameters\n", cmd_size_text(t->size), 1e-6 * (double)t->n_params);
+    if (t->type_size) printf("  type: %.*s\n", (int)t->type_size, t->type);
     printf("  in place: %s of them need no copy on a device with unified memory\n", cmd_size_text(plain_size(t)));
     if (t->cache_size == 0) return;
     printf("  cache: %s per token in %s, at most ", cmd_size_text(t->token_size), cmd_kv_name(t->kv));
@@ -239,6 +242,9 @@ static void write_model(const struct totals *t, const peridot_file *file)
     write_number(", ", "head_dim", m->head_dim);
     write_number(", ", "window", m->window);
     write_number(", ", "ctx_max", m->ctx_max);
+    fputs(", \"type\": ", stdout);
+    if (t->type_size) printf("\"%.*s\"", (int)t->type_size, t->type);
+    else fputs("null", stdout);
     fputc('}', stdout);
     if (!t->unsupported) return;
     fputs(",\n \"unsupported\": ", stdout);
@@ -433,6 +439,7 @@ static peridot_status inspect(const char *path, bool json, peridot_kv_type kv)
         totals.ctx = cmd_min(CTX, model->ctx_max);
         totals.cache_size = peridot_file_cache_size(file, (uint32_t)totals.ctx, kv);
         totals.token_size = peridot_file_cache_size(file, PAGE, kv) / PAGE;
+        totals.type = cmd_type_name(&totals.type_size, model);
     } else if (model || !peridot_file_vision(file)) {
         peridot_file_check(file);   /* again, for its sentence */
         snprintf(reason, sizeof reason, "%s", peridot_last_error());
@@ -468,7 +475,7 @@ const struct cmd_command cmd_inspect = {
         "contexts, or why Peridot does not run it. The file's structure is checked on the way; nothing is loaded.\n\n"
         "Of a model that sees images, and of a file with a vision tower alone (mmproj), it also says what the tower "
         "is: its layers, the patches and rows of a picture, and its weights.\n\n"
-        "The object of --json has path, model (name, family, head and sizes; null for "
+        "The object of --json has path, model (name, family, head and sizes, type as Q4_K_M; null for "
         "what Peridot does not know), unsupported where it cannot run (why), vision (the tower, with its path where it "
         "is in a file beside the model, and image_size 0 where that varies; or null), metadata (values as text, long "
         "ones shortened), tensors, types, totals in bytes, devices, and sessions: what weights and cache take for "

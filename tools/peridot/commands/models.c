@@ -27,7 +27,7 @@ struct finding {
     char family[32];      /* as Peridot calls it, or the file, where it opens */
     char missing[512];    /* why it does not run */
     /* of one that runs */
-    char types[128];
+    char types[128], type[32];   /* of the matrices, and what the file is called for them */
     uint64_t n_params, ctx_max, weights_size, cache_size;
     uint64_t cache_sizes[3];   /* of contexts[], as far as the model goes */
     bool sees;
@@ -79,7 +79,10 @@ static void keep_info(struct finding *f, const peridot_file *file)
     const peridot_model_info *info = peridot_file_model(file);
     f->runs = true;
     snprintf(f->family, sizeof f->family, "%s", info->family);
+    size_t size;
+    const char *type = cmd_type_name(&size, info);
     snprintf(f->types, sizeof f->types, "%s", info->types);
+    snprintf(f->type, sizeof f->type, "%.*s", (int)size, type);
     f->n_params = info->n_params, f->ctx_max = info->ctx_max;
     f->weights_size = info->weights_size, f->cache_size = info->cache_size;
     for (size_t i = 0; i < CMD_COUNT(contexts); i++)
@@ -121,12 +124,12 @@ static uint64_t need_of(const struct finding *f) { return f->weights_size + f->c
 
 /* ---- a table ---- */
 
-/* The type of most matrices, or what the name says of a file that cannot be read. */
+/* The type, or what the name says of a file that cannot be read. */
 static void print_type(const struct finding *f)
 {
     size_t size = 0;
-    const char *label = f->runs ? f->types : cmd_type_label(&size, f->model->name);
-    if (f->runs) size = strcspn(label, ",");
+    const char *label = f->runs ? f->type : cmd_type_label(&size, f->model->name);
+    if (f->runs) size = strlen(label);
     printf("  %-7.*s", (int)size, label ? label : "");
 }
 
@@ -179,6 +182,7 @@ static void add_model(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct fi
     if (f->vision) add_text(doc, o, "vision", f->vision);
     else yyjson_mut_obj_add_bool(doc, o, "vision", f->sees);
     add_text(doc, o, "types", f->types);
+    add_text(doc, o, "type", f->type);
     yyjson_mut_obj_add_uint(doc, o, "n_params", f->n_params);
     yyjson_mut_obj_add_uint(doc, o, "ctx_max", f->ctx_max);
     yyjson_mut_obj_add_uint(doc, o, "weights_size", f->weights_size);
@@ -250,11 +254,11 @@ const struct cmd_command cmd_models = {
     .summary = "list the models on this machine, and which of them run here",
     .description =
         "Lists the models on this machine, whichever program put them there: the name, which every -m takes, the "
-        "family, the type of most of the matrices, the size, where the model is kept, and whether Peridot can run it, "
-        "or what is missing. A model fits the device when its weights and the cache of a context of up to 8192 "
-        "positions do; where one does not, a smaller --ctx or --gpu-memory may help. One with a vision tower sees "
-        "images: the tower is in its own files (vision in --json is true), or in a file beside it with mmproj in its "
-        "name (vision is its path).\n\n"
+        "family, the type (Q4_K_M where the file says so, else that of most of the matrices), the size, where the "
+        "model is kept, and whether Peridot can run it, or what is missing. A model fits the device when its weights "
+        "and the cache of a context of up to 8192 positions do; where one does not, a smaller --ctx or --gpu-memory "
+        "may help. One with a vision tower sees images: the tower is in its own files (vision in --json is true), or "
+        "in a file beside it with mmproj in its name (vision is its path).\n\n"
         "A name can be shortened as long as it means only one model: gemma-3-1b for google/gemma-3-1b-it. After a "
         "colon comes ollama's tag, or the type of the file where a model has several: NAME:Q4_K_M, NAME:q4_k. A path "
         "that exists always means that path.\n\n"

@@ -100,7 +100,9 @@ static void copy_info(struct serve_model *m, const peridot_model_info *info)
     m->weights_size = info->weights_size + info->host_resident_size;
     m->ctx_max = info->ctx_max;
     snprintf(m->family, sizeof m->family, "%s", info->family);
-    snprintf(m->type, sizeof m->type, "%.*s", (int)strcspn(info->types, ","), info->types);
+    size_t size;
+    const char *type = cmd_type_name(&size, info);
+    snprintf(m->type, sizeof m->type, "%.*s", (int)size, type);
 }
 
 peridot_status serve_facts_read(struct serve_server *s, struct serve_model *m, const peridot_model *model)
