@@ -508,6 +508,9 @@ typedef struct peridot_model_info {
     uint32_t image_crops;          /* of a picture at most: see peridot_image_params; 0: the family has none */
     bool is_reranker;              /* its head scores two labels, "yes" and "no": whether a document meets a query */
     const char *file_type;         /* what a GGUF file says that its quantised types are, "Q4_K_M"; else NULL */
+    /* An EmbeddingGemma whose files lack the two dense layers that were trained with it, as llama.cpp's converter
+     * leaves them out by default: texts get vectors, but not those of the published model. */
+    bool lacks_dense;
 } peridot_model_info;
 
 /* Numbers of the cache. Q8_0: 8-bit integers, and a 16-bit scale for each block of 32 along a head: 34 bytes for 32

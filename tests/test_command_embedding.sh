@@ -103,6 +103,23 @@ test_files() {
     check "without dense layers vectors have d_model columns" columns 64
 }
 
+# A GGUF file of EmbeddingGemma without its dense layers, as converters write it.
+test_lacking() {
+    local lacks='no dense layers \(dense_2, dense_3\), which EmbeddingGemma was trained with'
+    mkdir -p "$folder/models"
+    "$peridot" convert "$folder/copy" -o "$folder/models/lacking.gguf" --type f32 2>/dev/null
+    run embed -m "$folder/models/lacking.gguf" x
+    check "embed says that dense layers are missing" matches err "warning: .*$lacks"
+    run inspect "$folder/models/lacking.gguf"
+    check "inspect, too" matches out "warning: .*$lacks"
+    run inspect --json "$folder/models/lacking.gguf"
+    check "and in JSON" contains out '"lacks_dense": true'
+    HOME=$folder/nothing XDG_CACHE_HOME=$folder/nothing PERIDOT_MODELS=$folder/models run models
+    check "models, too" matches out "^lacking .*  yes, but .*$lacks"
+    run embed -m "$goldens/embedding-gemma/model.gguf" x
+    check "nothing is said of a whole one" matches_not err 'dense layers'
+}
+
 # Qwen3-Embedding: the state of the token that its tokenizer ends texts with, as transformers computes it.
 test_last() {
     local from=$goldens/embedding-qwen3 model
@@ -134,5 +151,6 @@ for name in "${names[@]}"; do
 done
 test_refusals
 test_files
+test_lacking
 test_last
 finish

@@ -24,7 +24,7 @@ void pd_model_info_begin(peridot_model_info *out, const struct pd_config *c)
         .last_division = pd_layers_last_division(c),
         .is_reranker = c->head == PERIDOT_HEAD_SEQUENCE && c->n_labels == 2 && has_label(c, "no")
             && has_label(c, "yes"),
-        .file_type = c->file_type};
+        .file_type = c->file_type, .lacks_dense = pd_families[c->family].embeds && c->embedding.n_dense == 0};
 }
 
 void pd_model_info_types(char *out, size_t size, const uint32_t counts[PD_N_DTYPES])

@@ -153,6 +153,9 @@ const char *cmd_cache_dir(void);
 const char *cmd_device_name(const char *given);
 /* For when no GPU was found: a line on stderr about the one that this machine has, if it has one. */
 void cmd_device_advise(void);
+/* What is said of a model with peridot_model_info.lacks_dense. */
+extern const char cmd_lacks_dense[];
+
 /* The path that was given or that the given name means, or the demo model's. `*path` is borrowed until another is asked
  * for. */
 peridot_status cmd_model_path(const char **path, const char *given);

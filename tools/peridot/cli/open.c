@@ -132,6 +132,10 @@ static peridot_status advise_failure(peridot_status status)
     return advice ? cmd_fail(status, "%s; %s", sentence, advice) : status;
 }
 
+const char cmd_lacks_dense[] =
+    "the file has no dense layers (dense_2, dense_3), which EmbeddingGemma was trained with: its vectors are not those "
+    "of the published model";
+
 static void print_device(const peridot_model_info *info, bool named_device)
 {
     const peridot_device_info *d = info->device;
@@ -143,6 +147,7 @@ static void print_device(const peridot_model_info *info, bool named_device)
     if (verdict.broken[0])
         cmd_say("warning: peridot selftest found that this device and driver give wrong answers with %s\n",
                 verdict.broken);
+    if (info->lacks_dense) cmd_say("warning: %s\n", cmd_lacks_dense);
     if (info->n_ignored_tensors && !info->image_rows)
         cmd_say("%" PRIu32 " tensor%s of vision: not loaded, as text needs none\n", info->n_ignored_tensors,
                 CMD_S(info->n_ignored_tensors));

@@ -39,6 +39,7 @@ struct totals {
     uint64_t cache_size, token_size;   /* of ctx positions, and of one, in all layers; 0: not supported, or a tower */
     const char *type;        /* as people call it */
     size_t type_size;
+    const char *lacks;       /* what the published model has, and the file has not; NULL: nothing is known */
     peridot_kv_type kv;
     const peridot_vision_info *vision;   /* NULL: there is no tower */
     const char *vision_path;             /* of a file of its own beside the model; NULL: it is in this one */
@@ -121,6 +122,7 @@ static void print_totals(const struct totals *t)
     printf("  weights: %s, %.4g million parameters\n", cmd_size_text(t->size), 1e-6 * (double)t->n_params);
     if (t->type_size) printf("  type: %.*s\n", (int)t->type_size, t->type);
     printf("  in place: %s of them need no copy on a device with unified memory\n", cmd_size_text(plain_size(t)));
+    if (t->lacks) printf("  warning: %s\n", t->lacks);
     if (t->cache_size == 0) return;
     printf("  cache: %s per token in %s, at most ", cmd_size_text(t->token_size), cmd_kv_name(t->kv));
     printf("%s for %" PRIu64 " token%s\n", cmd_size_text(t->cache_size), t->ctx, CMD_S(t->ctx));
@@ -242,7 +244,7 @@ static void write_model(const struct totals *t, const peridot_file *file)
     write_number(", ", "head_dim", m->head_dim);
     write_number(", ", "window", m->window);
     write_number(", ", "ctx_max", m->ctx_max);
-    fputs(", \"type\": ", stdout);
+    printf(", \"lacks_dense\": %s, \"type\": ", m->lacks_dense ? "true" : "false");
     if (t->type_size) printf("\"%.*s\"", (int)t->type_size, t->type);
     else fputs("null", stdout);
     fputc('}', stdout);
@@ -440,6 +442,7 @@ static peridot_status inspect(const char *path, bool json, peridot_kv_type kv)
         totals.cache_size = peridot_file_cache_size(file, (uint32_t)totals.ctx, kv);
         totals.token_size = peridot_file_cache_size(file, PAGE, kv) / PAGE;
         totals.type = cmd_type_name(&totals.type_size, model);
+        totals.lacks = model->lacks_dense ? cmd_lacks_dense : NULL;
     } else if (model || !peridot_file_vision(file)) {
         peridot_file_check(file);   /* again, for its sentence */
         snprintf(reason, sizeof reason, "%s", peridot_last_error());
@@ -475,7 +478,7 @@ const struct cmd_command cmd_inspect = {
         "contexts, or why Peridot does not run it. The file's structure is checked on the way; nothing is loaded.\n\n"
         "Of a model that sees images, and of a file with a vision tower alone (mmproj), it also says what the tower "
         "is: its layers, the patches and rows of a picture, and its weights.\n\n"
-        "The object of --json has path, model (name, family, head and sizes, type as Q4_K_M; null for "
+        "The object of --json has path, model (name, family, head and sizes, type as Q4_K_M, lacks_dense; null for "
         "what Peridot does not know), unsupported where it cannot run (why), vision (the tower, with its path where it "
         "is in a file beside the model, and image_size 0 where that varies; or null), metadata (values as text, long "
         "ones shortened), tensors, types, totals in bytes, devices, and sessions: what weights and cache take for "

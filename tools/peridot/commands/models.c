@@ -28,6 +28,7 @@ struct finding {
     char missing[512];    /* why it does not run */
     /* of one that runs */
     char types[128], type[32];   /* of the matrices, and what the file is called for them */
+    bool lacks_dense;
     uint64_t n_params, ctx_max, weights_size, cache_size;
     uint64_t cache_sizes[3];   /* of contexts[], as far as the model goes */
     bool sees;
@@ -83,6 +84,7 @@ static void keep_info(struct finding *f, const peridot_file *file)
     const char *type = cmd_type_name(&size, info);
     snprintf(f->types, sizeof f->types, "%s", info->types);
     snprintf(f->type, sizeof f->type, "%.*s", (int)size, type);
+    f->lacks_dense = info->lacks_dense;
     f->n_params = info->n_params, f->ctx_max = info->ctx_max;
     f->weights_size = info->weights_size, f->cache_size = info->cache_size;
     for (size_t i = 0; i < CMD_COUNT(contexts); i++)
@@ -142,6 +144,7 @@ static void print_row(const struct finding *f, const peridot_device_info *device
     else if (device && need_of(f) > device->heap_budget)
         printf("  does not fit: needs %s, %s are free\n", cmd_size_text(need_of(f)),
                cmd_size_text(device->heap_budget));
+    else if (f->lacks_dense) printf("  yes, but %s\n", cmd_lacks_dense);
     else puts(f->sees ? "  yes, sees images" : "  yes");
 }
 
@@ -183,6 +186,7 @@ static void add_model(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct fi
     else yyjson_mut_obj_add_bool(doc, o, "vision", f->sees);
     add_text(doc, o, "types", f->types);
     add_text(doc, o, "type", f->type);
+    yyjson_mut_obj_add_bool(doc, o, "lacks_dense", f->lacks_dense);
     yyjson_mut_obj_add_uint(doc, o, "n_params", f->n_params);
     yyjson_mut_obj_add_uint(doc, o, "ctx_max", f->ctx_max);
     yyjson_mut_obj_add_uint(doc, o, "weights_size", f->weights_size);
