@@ -216,8 +216,8 @@ test_run_sampling() {
 test_run_template() {
     run run --temp 0 -n 2 "Once"
     check "without a template run says so" matches err ' has no chat template: it continues the prompt$'
-    check "and what the demo model is for, and which one chats" matches err \
-        '^the demo model only tells stories \(peridot pull [^ ]+ fetches one that chats\): Peridot Stories has no chat '
+    check "and what the demo model is for, and which one chats on a CPU" matches err \
+        '^the demo model only tells stories \(peridot pull ggml-org/gemma-3-1b-it-GGUF:Q4_K_M fetches one that chats\): '
     cp "$folder/out" "$folder/plain"
     run run --temp 0 -n 2 --raw "Once"
     check "--raw asks for that, and hears nothing" [ "$(grep -c 'chat template' "$folder/err")" = 0 ]

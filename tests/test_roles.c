@@ -6,6 +6,7 @@
 #include "serve/wire/wire_.h"
 #include "serve/job/job.h"
 #include "serve/wire/wire.h"
+#include "cli/cli.h"
 
 /* A letter is a message: of a system, a developer, a user, an assistant, an assistant that calls, a tool. */
 static const char *const orders[] = {
@@ -141,8 +142,22 @@ static void test_orders(void **state)
     for (size_t i = 0; i < PD_COUNT(others); i++) check_template(others[i].name, others[i].jinja);
 }
 
+/* Whoever has the demo model alone is told of one that fits the device. */
+static void test_chat_models(void **state)
+{
+    (void)state;
+    static const struct { double memory; bool cpu; const char *size; } rows[] = {
+        {1e9, false, "-1b-"}, {3.8e9, false, "-1b-"}, {4e9, false, "-4b-"}, {7e9, false, "-4b-"}, {8e9, false, "-8B-"},
+        {10e9, false, "-8B-"}, {12e9, false, "-Nemo-"}, {1e12, false, "-Nemo-"}, {1e12, true, "-1b-"}};
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        const peridot_device_info device = {.heap_budget = (uint64_t)rows[i].memory,
+            .type = rows[i].cpu ? PERIDOT_DEVICE_CPU : PERIDOT_DEVICE_DISCRETE};
+        assert_non_null(strstr(cmd_chat_model(&device), rows[i].size));
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_orders)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_orders), cmocka_unit_test(test_chat_models)};
     return cmocka_run_group_tests_name("roles", tests, make_folder, remove_folder);
 }

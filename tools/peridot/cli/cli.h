@@ -84,8 +84,10 @@ struct cmd_model_args {
     bool pan_and_scan;    /* of pictures: see peridot_image_params */
 };
 
-/* Whoever has the demo model alone is told of this one, which is small and chats. */
+/* Whoever has the demo model alone is told of this one, which is small and chats, */
 #define CMD_CHAT_MODEL "ggml-org/gemma-3-1b-it-GGUF:Q4_K_M"
+/* or of the largest that the device has memory for, as `peridot pull` takes it. */
+const char *cmd_chat_model(const peridot_device_info *device);
 
 /* otherwise: what is said of a command line without it. */
 #define CMD_MODEL_OPTION_OR(otherwise) \

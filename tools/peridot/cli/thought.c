@@ -74,16 +74,33 @@ void cmd_thought_free(struct cmd_thought *t)
 
 /* ---- template ---- */
 
+/* Memory is what README says is the least, the file and a cache of 8192 positions, and a quarter more for what else a
+ * session has. On a CPU only the smallest is as fast as people read. */
+const char *cmd_chat_model(const peridot_device_info *device)
+{
+    static const struct {
+        const char *name;
+        double memory;
+    } models[] = {{"bartowski/Mistral-Nemo-Instruct-2407-GGUF:Q4_K_M", 11.0e9},
+                  {"bartowski/Qwen_Qwen3-8B-GGUF:Q4_K_M", 7.8e9},
+                  {"bartowski/google_gemma-3-4b-it-GGUF:Q4_K_M", 3.9e9}};
+    for (size_t i = 0; i < CMD_COUNT(models) && device->type != PERIDOT_DEVICE_CPU; i++)
+        if ((double)device->heap_budget >= models[i].memory) return models[i].name;
+    return CMD_CHAT_MODEL;
+}
+
 /* What is used is not the template in the model's files. */
 static void print_other(const peridot_model *model, const struct cmd_model_args *args, const char *otherwise)
 {
-    static const char demo[] =
-        "the demo model only tells stories (peridot pull " CMD_CHAT_MODEL " fetches one that chats): ";
+    char demo[160] = "";
     peridot_template_origin origin;
     const char *path = "", *does = otherwise ? "it continues the messages as they are" : "it continues the prompt";
     const char *name = peridot_vocab_template(&origin, peridot_model_vocab(model));
-    if (origin == PERIDOT_TEMPLATE_NONE)
-        cmd_say("%s%s has no chat template: %s\n", args->path ? "" : demo, peridot_model_get_info(model)->name, does);
+    const peridot_model_info *info = peridot_model_get_info(model);
+    if (!args->path)
+        snprintf(demo, sizeof demo, "the demo model only tells stories (peridot pull %s fetches one that chats): ",
+                 cmd_chat_model(info->device));
+    if (origin == PERIDOT_TEMPLATE_NONE) cmd_say("%s%s has no chat template: %s\n", demo, info->name, does);
     if (origin != PERIDOT_TEMPLATE_UNKNOWN && origin != PERIDOT_TEMPLATE_REPLACED) return;
     cmd_model_path(&path, args->path);   /* it was found before */
     const char *why = peridot_vocab_template_error(peridot_model_vocab(model));
