@@ -728,6 +728,39 @@ static void test_tools_as_text(void **state)
     peridot_vocab_close(v);
 }
 
+/* Of two programs that named tool_use writes conversations with tools or calls, and the other the rest. */
+#define TOOL_USE "{# <tool_call>{\"arguments #}{% for t in tools %}<start_of_turn>{{ t.function.name }}{% endfor %}" \
+    "{% for m in messages %}{{ 'll' if m.tool_calls else m.content }}\n{% endfor %}"
+
+static void check_tool_use(const char *path)
+{
+    static const char tools[] = "[{\"type\": \"function\", \"function\": {\"name\": \"he\"}}]";
+    peridot_vocab *v = open_vocab(path);
+    expect_json(v, "[{\"role\": \"user\", \"content\": \"t\"}]", NULL, "u|\n|");
+    expect_json(v, "[{\"role\": \"user\", \"content\": \"t\"}]", tools, "<start_of_turn>|he|t|\n|");
+    expect_json(v, "[" CALLS ", " RESULT "]", tools, "<start_of_turn>|he|t|\n|ll|\n|hello|\n|");
+    expect_json(v, "[" CALLS ", " RESULT "]", NULL, "t|\n|ll|\n|hello|\n|");
+    peridot_vocab_close(v);
+}
+
+static void test_tool_use(void **state)
+{
+    (void)state;
+    struct tiny t;
+    tiny_make(&t);
+    const char *d = make_directory(&t, "tiny");
+    write_text(in_folder("tiny/tokenizer_config.json"),
+               "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"{# <tool_call>{\\\"arguments #}"
+               "{% for t in tools %}<start_of_turn>{{ t.function.name }}{% endfor %}"
+               "{% for m in messages %}{{ 'll' if m.tool_calls else m.content }}\\n{% endfor %}\"}, {\"name\": "
+               "\"default\", \"template\": \"{% for m in messages %}{{ m.role[0] }}\\n{% endfor %}\"}]}");
+    check_tool_use(d);
+    remove_directory(d);
+    t.jinja = "{% for m in messages %}{{ m.role[0] }}\n{% endfor %}";
+    t.tools_jinja = TOOL_USE;
+    check_tool_use(tiny_gguf(&t));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -739,6 +772,7 @@ int main(void)
         cmocka_unit_test(test_thoughtless), cmocka_unit_test(test_drop_thoughts),
         cmocka_unit_test(test_hash), cmocka_unit_test(test_program), cmocka_unit_test(test_program_roles),
         cmocka_unit_test(test_json), cmocka_unit_test(test_variables), cmocka_unit_test(test_tools_as_text),
+        cmocka_unit_test(test_tool_use),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -68,7 +68,8 @@ static void check_tokenizer(const char *file, const char *as, const char *family
     if (!pd_is_file(shared("tokenizers", file))) skip();
     write_model(&(struct model){.vocab_size = n_rows, .family = family});
     copy_shared(file, as);
-    write_text("tokenizer_config.json", "{\"chat_template\":\"{{ '<start_of_turn>' }}\\n<|start_header_id|>\"}");
+    write_text("tokenizer_config.json", "{\"chat_template\":[{\"name\":\"default\",\"template\":\"{{ messages }}\\n"
+               "<start_of_turn>\"},{\"name\":\"tool_use\",\"template\":\"{{ tools + messages }}\"}]}");
     EXPECT_OK(convert(folder, "q8_0"));
     assert_true(stats.has_tokenizer);
     EXPECT_OK(peridot_vocab_open(&a, folder));
@@ -79,7 +80,8 @@ static void check_tokenizer(const char *file, const char *as, const char *family
     peridot_vocab_close(a);
     peridot_vocab_close(b);
     struct pd_checkpoint *c = open_file(in_folder("x.gguf"));
-    expect_text(c, "tokenizer.chat_template", "{{ '<start_of_turn>' }}\\n<|start_header_id|>");
+    expect_text(c, "tokenizer.chat_template", "{{ messages }}\\n<start_of_turn>");
+    expect_text(c, "tokenizer.chat_template.tool_use", "{{ tools + messages }}");
     /* User-defined pieces as llama.cpp matches them: before spaces are escaped. */
     if (strcmp(family, "gemma") == 0) assert_true(has_token(c, "  ") && !has_token(c, "\xe2\x96\x81\xe2\x96\x81"));
     assert_true(n_rows == n_pieces || has_token(c, "[PAD262207]"));

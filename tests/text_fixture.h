@@ -31,7 +31,7 @@ struct tiny {
     uint64_t n, n_scores, n_types;
     uint32_t ctx;                     /* of the model that has the vocabulary, in script_model.h; 0: 4096 */
     char byte_names[256][8];
-    const char *architecture, *model, *name, *finetune, *jinja;
+    const char *architecture, *model, *name, *finetune, *jinja, *tools_jinja;
     int64_t bos, eos, unknown, eot;   /* written when >= 0 */
     int prefix;                       /* tokenizer.ggml.add_space_prefix, written when >= 0 */
     bool prefix_first;                /* as of "legacy": false */
@@ -139,6 +139,7 @@ static inline void tiny_put(struct pd_gguf_writer *w, const struct tiny *t)
     add_text(w, "general.finetune", t->finetune);
     add_text(w, "tokenizer.ggml.model", t->model);
     add_text(w, "tokenizer.chat_template", t->jinja);
+    add_text(w, "tokenizer.chat_template.tool_use", t->tools_jinja);
     pd_gguf_writer_add_strings(w, "tokenizer.ggml.tokens", t->n, t->text);
     pd_gguf_writer_add_array(w, "tokenizer.ggml.scores", PD_META_FLOAT32, t->n_scores, t->score);
     pd_gguf_writer_add_array(w, "tokenizer.ggml.token_type", PD_META_INT32, t->n_types, t->type);

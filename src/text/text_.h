@@ -533,6 +533,8 @@ struct pd_tokenizer {
     int32_t infill[PD_N_INFILL];   /* -1: the vocabulary has no tokens for fill-in-the-middle */
     struct pd_text_buffer jinja;   /* the files' template, terminated; data NULL: none */
     struct pd_template *program;   /* it, to be run; NULL: there is none, or it is no program that can be run */
+    struct pd_text_buffer tools_jinja;   /* the one that they call tool_use: of conversations with tools, */
+    struct pd_template *tools_program;   /* which needs a program beside it for others; NULL: none that can be run */
     char program_error[256];       /* why it cannot be run; "": it can, or there is none */
     bool published;                /* it is that for which `chat` stands */
 };

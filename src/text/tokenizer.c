@@ -15,8 +15,10 @@ void pd_tokenizer_close(struct pd_tokenizer *t)
     pd_special_free(&t->special);
     pd_pieces_free(&t->pieces);
     pd_template_free(t->program);
+    pd_template_free(t->tools_program);
     free(t->thought_header.data);
     free(t->jinja.data);
+    free(t->tools_jinja.data);
     free(t);
 }
 
@@ -32,6 +34,7 @@ const char *pd_tokenizer_template_error(const struct pd_tokenizer *t) { return t
 
 bool pd_tokenizer_reads_tools(const struct pd_tokenizer *t)
 {
+    if (t->tools_program) return true;
     return t->program && (pd_template_reads(t->program, "tools") || strstr(t->jinja.data, "message['tools']"));
 }
 
@@ -39,6 +42,7 @@ const char *pd_tokenizer_tools_program(const struct pd_tokenizer *t, const char 
 {
     bool runs = t->program && (!template_name || strcmp(template_name, PD_CHAT_PROGRAM) == 0);
     bool calls = runs && (pd_tokenizer_reads_tools(t) || strstr(t->jinja.data, "tool_calls"));
+    if (runs && t->tools_program) return t->tools_jinja.data;
     return calls ? t->jinja.data : NULL;
 }
 

@@ -484,6 +484,18 @@ static peridot_status encode_output(struct pd_ids *out, const struct pd_tokenize
 
 /* ---- a conversation to text ---- */
 
+/* Of two programs that for tools, as transformers chooses; and for calls of past turns, of which the other knows
+ * nothing. */
+static bool takes_tools(const struct pd_tokenizer *t, const struct pd_chat_prompt *c)
+{
+    return t->tools_program && (c->tools || c->messages->has_calls);
+}
+
+static const struct pd_template *program_of(const struct pd_tokenizer *t, const struct pd_chat_prompt *c)
+{
+    return takes_tools(t, c) ? t->tools_program : t->program;
+}
+
 static bool add_others(yyjson_mut_doc *doc, yyjson_mut_val *root, yyjson_val *variables)
 {
     bool good = true;
@@ -533,11 +545,14 @@ static peridot_status make_variables(yyjson_doc **out, const struct pd_tokenizer
 {
     yyjson_mut_doc *doc = c->messages->doc;
     yyjson_mut_val *root = yyjson_mut_obj(doc);
-    bool good = pd_program_suit_messages(c->messages, t->jinja.data) &&
+    const bool none = takes_tools(t, c) && !c->tools;
+    const char *jinja = takes_tools(t, c) ? t->tools_jinja.data : t->jinja.data;
+    bool good = pd_program_suit_messages(c->messages, jinja) &&
                 yyjson_mut_obj_add_val(doc, root, "messages", c->messages->list) &&
                 yyjson_mut_obj_add_bool(doc, root, "add_generation_prompt", opens) &&
                 (!c->tools || yyjson_mut_obj_add_val(doc, root, "tools", copy_tools(doc, c->tools))) &&
-                (!pd_template_reads(t->program, "enable_thinking") ||
+                (!none || yyjson_mut_obj_add_arr(doc, root, "tools")) &&   /* which it goes through */
+                (!pd_template_reads(program_of(t, c), "enable_thinking") ||
                  yyjson_mut_obj_add_bool(doc, root, "enable_thinking", c->think != PERIDOT_THINK_OFF)) &&
                 (!c->variables || add_others(doc, root, c->variables)) && add_nothing(doc, root);
     *out = good ? yyjson_mut_val_imut_copy(root, NULL) : NULL;
@@ -565,7 +580,7 @@ static peridot_status render(struct pd_template_output *out, const struct pd_tok
     if (status == PERIDOT_OK) status = make_variables(&variables, t, c, opens);
     in.variables = yyjson_doc_get_root(variables);
     pd_local_time(&in.now);
-    if (status == PERIDOT_OK) status = pd_template_render(out, t->program, &in);
+    if (status == PERIDOT_OK) status = pd_template_render(out, program_of(t, c), &in);
     if (status != PERIDOT_OK) pd_template_output_free(out);
     yyjson_doc_free(variables);
     for (size_t i = 0; i < PD_COUNT(names); i++) free(texts[i].data);

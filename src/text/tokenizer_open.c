@@ -77,8 +77,8 @@ static peridot_status build_at(struct pd_tokenizer *t, const char *path)
 
 /* What a model's files say beside its vocabulary; texts need not be terminated, NULL when absent. */
 struct chat_hints {
-    const char *jinja;
-    size_t jinja_size;
+    const char *jinja, *tools_jinja;   /* the second of conversations with tools alone */
+    size_t jinja_size, tools_jinja_size;
     const char *names[2];      /* of the model */
     size_t names_size[2];
 };
@@ -99,10 +99,26 @@ static peridot_status read_program(struct pd_tokenizer *t, const struct chat_hin
     return PERIDOT_OK;
 }
 
+/* One that cannot be run is as if it were not there: the other says how tools are told of. */
+static peridot_status read_tools_program(struct pd_tokenizer *t, const struct chat_hints *h)
+{
+    if (!t->program || !h->tools_jinja) return PERIDOT_OK;
+    peridot_status status = pd_template_parse(&t->tools_program, h->tools_jinja, h->tools_jinja_size);
+    if (status != PERIDOT_OK) return status == PERIDOT_ERROR_MEMORY ? status : PERIDOT_OK;
+    PD_TRY(pd_text_append(&t->tools_jinja, h->tools_jinja, h->tools_jinja_size));
+    PD_TRY(pd_text_terminate(&t->tools_jinja));
+    if (pd_template_reads(t->tools_program, "messages") && pd_template_reads(t->tools_program, "tools"))
+        return PERIDOT_OK;
+    pd_template_free(t->tools_program);
+    t->tools_program = NULL;
+    return PERIDOT_OK;
+}
+
 static peridot_status find_chat(struct pd_tokenizer *t, const struct chat_hints *h)
 {
     if (h->jinja) {
         PD_TRY(read_program(t, h));
+        PD_TRY(read_tools_program(t, h));
         t->chat = pd_chat_by_template(h->jinja, h->jinja_size, &t->special, &t->pieces);
         t->published = t->chat && pd_chat_is_published(t->chat, pd_chat_hash(h->jinja, h->jinja_size));
         t->no_thought = t->chat && pd_chat_has_no_thought(t->chat, h->jinja, h->jinja_size);
@@ -143,15 +159,25 @@ static peridot_status read_generation(struct pd_tokenizer *t, const char *direct
     return PERIDOT_OK;
 }
 
-/* A template is a string, or several with names, of which "default" counts, else the first. */
-static yyjson_val *find_jinja(yyjson_doc *doc)
+/* Of several templates the one with that name. */
+static yyjson_val *find_named(yyjson_val *templates, const char *name)
 {
-    yyjson_val *v = yyjson_obj_get(yyjson_doc_get_root(doc), "chat_template"), *item;
+    yyjson_val *item;
     size_t i, n;
-    if (yyjson_is_str(v)) return v;
-    yyjson_arr_foreach(v, i, n, item)
-        if (yyjson_equals_str(yyjson_obj_get(item, "name"), "default")) return yyjson_obj_get(item, "template");
-    return yyjson_obj_get(yyjson_arr_get_first(v), "template");
+    yyjson_arr_foreach(templates, i, n, item)
+        if (yyjson_equals_str(yyjson_obj_get(item, "name"), name)) return yyjson_obj_get(item, "template");
+    return NULL;
+}
+
+/* A template is a string, or several with names, of which "default" counts, else the first; but "tool_use" where there
+ * are tools. */
+static void hint_config(struct chat_hints *h, yyjson_doc *config)
+{
+    yyjson_val *v = yyjson_obj_get(yyjson_doc_get_root(config), "chat_template");
+    yyjson_val *tools = find_named(v, "tool_use"), *named = find_named(v, "default");
+    if (yyjson_is_arr(v)) v = named ? named : yyjson_obj_get(yyjson_arr_get_first(v), "template");
+    h->jinja = yyjson_get_str(v), h->jinja_size = yyjson_get_len(v);
+    h->tools_jinja = yyjson_get_str(tools), h->tools_jinja_size = yyjson_get_len(tools);
 }
 
 static void hint_folder(struct chat_hints *h, const char *directory)
@@ -168,11 +194,8 @@ static peridot_status use_hints(struct pd_tokenizer *t, const char *directory, y
                                 const struct pd_map *jinja)
 {
     struct chat_hints h = {0};
-    yyjson_val *v = find_jinja(config);
-    if (yyjson_is_str(v)) {
-        h.jinja = yyjson_get_str(v);
-        h.jinja_size = yyjson_get_len(v);
-    } else if (jinja->data) {
+    hint_config(&h, config);
+    if (!h.jinja && jinja->data) {
         h.jinja = (const char *)jinja->data;
         h.jinja_size = (size_t)jinja->size;
     }
@@ -322,6 +345,7 @@ static peridot_status open_gguf(struct pd_tokenizer *t, const struct pd_checkpoi
     PD_TRY(pd_tokenizer_build(t));
     if (!pd_tokenizer_has_infill(t)) PD_TRY(pd_infill_read_gguf(t->infill, &t->pieces, c));
     hint_meta(&h.jinja, &h.jinja_size, c, "tokenizer.chat_template");
+    hint_meta(&h.tools_jinja, &h.tools_jinja_size, c, "tokenizer.chat_template.tool_use");
     hint_meta(&h.names[0], &h.names_size[0], c, "general.name");
     hint_meta(&h.names[1], &h.names_size[1], c, "general.finetune");
     return find_chat(t, &h);
@@ -607,5 +631,9 @@ peridot_status pd_tokenizer_add_gguf(struct pd_gguf_writer *w, const struct pd_t
     if (p->dummy_prefix && p->prefix_unless_space)
         pd_gguf_writer_add_bool(w, KEY("add_space_prefix_unless_space"), true);
     if (t->jinja.data) pd_gguf_writer_add_string(w, "tokenizer.chat_template", t->jinja.data);
+    if (!t->tools_program) return PERIDOT_OK;
+    const struct pd_string tool_use = {"tool_use", strlen("tool_use")};   /* as llama.cpp's converter lists them */
+    pd_gguf_writer_add_strings(w, "tokenizer.chat_templates", 1, &tool_use);
+    pd_gguf_writer_add_string(w, "tokenizer.chat_template.tool_use", t->tools_jinja.data);
     return PERIDOT_OK;
 }
