@@ -378,6 +378,22 @@ static void test_characters(void **state)
     peridot_vocab_close(v);
 }
 
+/* A token takes white space after it: spaces, and not the U+2581 that somebody wrote, which they will become. */
+static void test_rstrip(void **state)
+{
+    (void)state;
+    struct json_parts p = char_parts;
+    char added[2048];
+    snprintf(added, sizeof added, "%s, {\"id\": 22, \"content\": \"<end>\", \"single_word\": false, \"lstrip\": true, "
+             "\"rstrip\": true, \"normalized\": false, \"special\": true}", char_parts.added);
+    p.added = added;
+    peridot_vocab *v = open_parts(&p);
+    expect(v, "he <end>  he", SPECIAL, "he|<end>|he|");
+    expect(v, "he\u2581<end>\u2581he", SPECIAL, "he|\u2581|<end>|\u2581he|");
+    expect(v, "he<end> \u2581 he", SPECIAL, "he|<end>|\u2581|\u2581he|");
+    peridot_vocab_close(v);
+}
+
 /* The five places for a space before a text. */
 static void test_prefixes(void **state)
 {
@@ -535,7 +551,8 @@ int main(void)
         cmocka_unit_test(test_patterns), cmocka_unit_test(test_wide_pipes), cmocka_unit_test(test_stream),
         cmocka_unit_test(test_long_word),
         cmocka_unit_test(test_merging), cmocka_unit_test(test_scores), cmocka_unit_test(test_characters),
-        cmocka_unit_test(test_prefixes), cmocka_unit_test(test_split_spaces), cmocka_unit_test(test_fallback),
+        cmocka_unit_test(test_rstrip), cmocka_unit_test(test_prefixes), cmocka_unit_test(test_split_spaces),
+        cmocka_unit_test(test_fallback),
         cmocka_unit_test(test_whole_stretch), cmocka_unit_test(test_directory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -224,10 +224,10 @@ static peridot_status encode_text(struct work *w, const char *text, size_t size,
         int32_t id;
         length = pd_special_match(&id, &w->b->user, w->b->pieces, text + i, size - i);
         if (length) {
-            size_t n = i - begin - pd_special_before(w->b->pieces, id, text + begin, i - begin);
+            size_t n = i - begin - pd_special_before(w->b->pieces, id, text + begin, i - begin, escaped);
             PD_TRY(encode_stretch(w, text + begin, n, place));
             PD_TRY(pd_ids_append(w->out, &id, 1));
-            length += pd_special_after(w->b->pieces, id, text + i + length, size - i - length);
+            length += pd_special_after(w->b->pieces, id, text + i + length, size - i - length, escaped);
             begin = i + length;
             place = PD_PLACE_AFTER_CONTROL;
         } else {

@@ -440,27 +440,27 @@ size_t pd_special_match(int32_t *id, const struct pd_special *s, const struct pd
     return longest;
 }
 
-static bool is_space(const struct pd_pieces *p, size_t *length, const char *text, size_t size)
+static bool is_space(size_t *length, const char *text, size_t size, bool escaped)
 {
     uint32_t code;
     if (pd_utf8_next(&code, length, text, size) != PD_UTF8_CHARACTER) return false;
-    return pd_utf8_is_space(code) || (code == 0x2581 && p->algorithm == PD_ALGORITHM_CHAR_MERGES);
+    return pd_utf8_is_space(code) || (code == 0x2581 && escaped);
 }
 
-size_t pd_special_after(const struct pd_pieces *p, int32_t id, const char *text, size_t size)
+size_t pd_special_after(const struct pd_pieces *p, int32_t id, const char *text, size_t size, bool escaped)
 {
     size_t n = 0, length;
-    while (p->piece[id].rstrip && n < size && is_space(p, &length, text + n, size - n)) n += length;
+    while (p->piece[id].rstrip && n < size && is_space(&length, text + n, size - n, escaped)) n += length;
     return n;
 }
 
-size_t pd_special_before(const struct pd_pieces *p, int32_t id, const char *text, size_t size)
+size_t pd_special_before(const struct pd_pieces *p, int32_t id, const char *text, size_t size, bool escaped)
 {
     size_t n = 0, length;
     while (p->piece[id].lstrip && n < size) {
         size_t at = size - n - 1;
         while (at && (text[at] & 0xc0) == 0x80) at--;
-        if (!is_space(p, &length, text + at, size - n - at) || length != size - n - at) break;
+        if (!is_space(&length, text + at, size - n - at, escaped) || length != size - n - at) break;
         n += length;
     }
     return n;

@@ -262,9 +262,9 @@ void pd_special_free(struct pd_special *s);
 size_t pd_special_match(int32_t *id, const struct pd_special *s, const struct pd_pieces *p, const char *text,
                         size_t size);
 /* Bytes of white space at the end of the text before a matched piece, and at the start of that after it, which the
- * piece takes. Where spaces became U+2581, that is white space, too. */
-size_t pd_special_before(const struct pd_pieces *p, int32_t id, const char *text, size_t size);
-size_t pd_special_after(const struct pd_pieces *p, int32_t id, const char *text, size_t size);
+ * piece takes. escaped: of a text whose spaces became U+2581, which is none in a text as people wrote it. */
+size_t pd_special_before(const struct pd_pieces *p, int32_t id, const char *text, size_t size, bool escaped);
+size_t pd_special_after(const struct pd_pieces *p, int32_t id, const char *text, size_t size, bool escaped);
 /* The id of the piece with this very text; -1 when there is none. */
 int32_t pd_special_find(const struct pd_special *s, const struct pd_pieces *p, const char *name);
 

@@ -103,10 +103,10 @@ static peridot_status encode_special(struct pd_ids *out, const struct pd_tokeniz
         int32_t id;
         length = pd_special_match(&id, &t->special, &t->pieces, text + i, size - i);
         if (length) {
-            size_t n = i - begin - pd_special_before(&t->pieces, id, text + begin, i - begin);
+            size_t n = i - begin - pd_special_before(&t->pieces, id, text + begin, i - begin, false);
             PD_TRY(pd_tokenizer_encode_plain(out, t, text + begin, n, place));
             PD_TRY(pd_ids_append(out, &id, 1));
-            length += pd_special_after(&t->pieces, id, text + i + length, size - i - length);
+            length += pd_special_after(&t->pieces, id, text + i + length, size - i - length, false);
             begin = i + length;
             place = PD_PLACE_AFTER_CONTROL;
         } else {

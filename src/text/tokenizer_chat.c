@@ -28,8 +28,9 @@ struct render {
 static peridot_status put_plain(struct render *r)
 {
     const struct pd_ids *out = r->out;
-    size_t taken = out->n ? pd_special_after(&r->tokenizer->pieces, out->data[out->n - 1], r->plain.data, r->plain.size)
-                          : 0;
+    const int32_t last = out->n ? out->data[out->n - 1] : -1;
+    size_t taken =
+        last >= 0 ? pd_special_after(&r->tokenizer->pieces, last, r->plain.data, r->plain.size, false) : 0;
     if (r->plain.size > taken) {
         PD_TRY(pd_tokenizer_encode_plain(r->out, r->tokenizer, r->plain.data + taken, r->plain.size - taken, r->place));
         r->place = PD_PLACE_WITHIN;
@@ -405,7 +406,7 @@ struct encoding {
 static peridot_status put_control(struct encoding *e, int32_t id)
 {
     const struct pd_pieces *p = &e->t->pieces;
-    if (e->plain.size) e->plain.size -= pd_special_before(p, id, e->plain.data, e->plain.size);
+    if (e->plain.size) e->plain.size -= pd_special_before(p, id, e->plain.data, e->plain.size, false);
     bool is_image = id == e->marks.marker && e->n_images < e->prompt->messages->n_images;
     if (is_image) {
         PD_TRY(pd_tokenizer_put_image(e->out, &e->plain, e->t, &e->marks, &e->prompt->images[e->n_images++], e->place));
@@ -459,7 +460,7 @@ static peridot_status encode_bytes(struct encoding *e, size_t begin)
         if (length) {
             PD_TRY(pd_text_append(&e->plain, text->text + begin, i - begin));
             PD_TRY(put_control(e, id));
-            length += pd_special_after(&e->t->pieces, id, text->text + i + length, text->size - i - length);
+            length += pd_special_after(&e->t->pieces, id, text->text + i + length, text->size - i - length, false);
             begin = i + length;
         }
         i += length ? length : 1;
