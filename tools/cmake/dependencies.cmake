@@ -1,7 +1,6 @@
 # What Peridot is built with. Where something is missing, configuring ends with a sentence that says how to get it.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
-set(PERIDOT_YYJSON "" CACHE PATH "A folder with yyjson.c and yyjson.h, for systems without a package of yyjson")
 
 # need(PREFIX MODULE [OTHERWISE]): the target PkgConfig::PREFIX of a module of pkg-config
 macro(need prefix module)
@@ -11,15 +10,14 @@ macro(need prefix module)
   endif()
 endmacro()
 
-if(PERIDOT_YYJSON)   # becomes a part of the library, and one of the command
-  set(yyjson_source ${PERIDOT_YYJSON}/yyjson.c)
+pkg_check_modules(YYJSON QUIET IMPORTED_TARGET yyjson)
+if(NOT YYJSON_FOUND)   # the copy becomes a part of the library, and one of the command
+  set(yyjson ${CMAKE_CURRENT_SOURCE_DIR}/third_party/yyjson)
+  set(yyjson_source ${yyjson}/yyjson.c)
   set_source_files_properties(${yyjson_source} PROPERTIES COMPILE_OPTIONS -w)
   add_library(peridot_yyjson INTERFACE)
-  target_include_directories(peridot_yyjson SYSTEM INTERFACE ${PERIDOT_YYJSON})
+  target_include_directories(peridot_yyjson SYSTEM INTERFACE $<BUILD_INTERFACE:${yyjson}>)
   add_library(PkgConfig::YYJSON ALIAS peridot_yyjson)
-else()
-  need(YYJSON yyjson ", or download yyjson.c and yyjson.h (https://github.com/ibireme/yyjson, MIT licence) and \
-configure with -D PERIDOT_YYJSON=FOLDER, where they are")
 endif()
 need(PCRE2 libpcre2-8)
 need(UTF8PROC libutf8proc)
@@ -76,10 +74,9 @@ if(SENTENCEPIECE_ABSL)
 endif()
 
 find_path(VULKAN_INCLUDE vulkan/vulkan.h REQUIRED)
-file(STRINGS ${VULKAN_INCLUDE}/vulkan/vulkan_core.h vulkan_is_new LIMIT_COUNT 1
-     REGEX "define VK_KHR_cooperative_matrix ")
+file(STRINGS ${VULKAN_INCLUDE}/vulkan/vulkan_core.h vulkan_is_new LIMIT_COUNT 1 REGEX "define VK_API_VERSION_1_3 ")
 if(NOT vulkan_is_new)
-  message(FATAL_ERROR "The Vulkan headers in ${VULKAN_INCLUDE} are older than 1.3.255: download newer ones \
+  message(FATAL_ERROR "The Vulkan headers in ${VULKAN_INCLUDE} are older than 1.3: download newer ones \
 (https://github.com/KhronosGroup/Vulkan-Headers, Apache-2.0 licence) and configure with -D VULKAN_INCLUDE=FOLDER, \
 their include.")
 endif()
