@@ -1,9 +1,9 @@
-"""A model hub for test_command_pull.sh, which answers as huggingface.co does: hub.py FOLDER LOG. Listens at a free port
-of 127.0.0.1, and at another one, where large files are, as the hub redirects to a host of its own for them; prints
-both. FOLDER/OWNER/NAME are the repositories; files of 1000 bytes and more are large. Some names make trouble: gated,
+"""A model hub for test_command_pull.sh, which answers as huggingface.co does: hub.py FOLDER LOG [CERTIFICATE]. Listens at a
+free port of 127.0.0.1, and at another one, where large files are, as the hub redirects to a host of its own for them;
+with a certificate (and its key) by HTTPS at a third one; prints them. FOLDER/OWNER/NAME are the repositories; files of 1000 bytes and more are large. Some names make trouble: gated,
 private, forbidden, renamed, busy, nonsense, hostile, huge, vast, cut, wrong, long, slow, unranged, fewer, endless,
 astray, adrift, circular. LOG gets a line for each request, but LOG.fewer those of that name."""
-import hashlib, http.server, json, os, socketserver, sys, threading, time, urllib.parse
+import hashlib, http.server, json, os, socketserver, ssl, sys, threading, time, urllib.parse
 
 root, log_path = sys.argv[1], sys.argv[2]
 COMMIT = {"main": "1" * 40, "refs/pr/1": "2" * 40}
@@ -230,5 +230,12 @@ servers = {"hub": Server(("127.0.0.1", 0), Hub), "store": Server(("127.0.0.1", 0
 for place, server in servers.items():
     ports[place] = server.server_address[1]
     threading.Thread(target=server.serve_forever, daemon=True).start()
-print(ports["hub"], ports["store"], flush=True)
+if len(sys.argv) > 3:   # a certificate and its key: the hub by HTTPS, too
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[3])
+    secure = Server(("127.0.0.1", 0), Hub)
+    secure.socket = context.wrap_socket(secure.socket, server_side=True)
+    ports["secure"] = secure.server_address[1]
+    threading.Thread(target=secure.serve_forever, daemon=True).start()
+print(*ports.values(), flush=True)
 sys.stdin.read()   # the end of the test's input ends the server

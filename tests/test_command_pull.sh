@@ -52,12 +52,20 @@ make_repos() {
 }
 
 start_hub() {
+    local certificate=
     mkfifo "$folder/to_hub"
     : >"$log"
-    python3 "$source/tests/hub.py" "$repos" "$log" <"$folder/to_hub" >"$folder/ports" 2>"$folder/hub_err" &
+    if command -v openssl >/dev/null; then
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=hub \
+            -addext subjectAltName=IP:127.0.0.1 -keyout "$folder/key" -out "$folder/certificate" 2>"$folder/hub_err"
+        certificate=$folder/hub.pem
+        cat "$folder/key" "$folder/certificate" >"$certificate"
+    fi
+    python3 "$source/tests/hub.py" "$repos" "$log" ${certificate:+"$certificate"} <"$folder/to_hub" \
+        >"$folder/ports" 2>"$folder/hub_err" &
     exec 8>"$folder/to_hub"
     await_text "$folder/ports" ''
-    read -r hub store <"$folder/ports"
+    read -r hub store secure <"$folder/ports"
     export HF_ENDPOINT=http://127.0.0.1:$hub
 }
 
@@ -349,6 +357,13 @@ test_alloc() {
     unset HF_HUB_CACHE
 }
 
+test_trust() {
+    local HF_ENDPOINT=https://127.0.0.1:$secure
+    [ "$secure" ] || { echo "skipped: openssl, which makes certificates, is not there"; return; }
+    refuses "certificate" test/nothing
+    SSL_CERT_FILE=$folder/certificate refuses "there is no model test/nothing at $HF_ENDPOINT" test/nothing
+}
+
 # What Hugging Face's own library makes of the cache, and of the server.
 test_library() {
     [ "${PERIDOT_PYTHON:-}" ] || { echo "skipped: PERIDOT_PYTHON is not set"; return; }
@@ -391,6 +406,7 @@ test_two
 test_names
 test_progress
 test_endless
+test_trust
 test_alloc
 test_library
 exec 8>&-

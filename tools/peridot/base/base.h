@@ -168,6 +168,12 @@ void cmd_hash_add(struct cmd_hash *hash, const void *data, size_t size);
 /* Frees it; out may be NULL. */
 void cmd_hash_end(struct cmd_hash *hash, unsigned char out[32]);
 
+/* ---- trust ---- */
+
+/* A handle of libcurl (a CURL *), to be freed by curl_easy_cleanup, that trusts the certificates of SSL_CERT_FILE or of
+ * the system. NULL: there is no memory. */
+void *cmd_curl_open(void);
+
 /* ---- text ---- */
 
 /* Text for people and from them: wrapping, sizes, near misses, and reading a whole stream. */

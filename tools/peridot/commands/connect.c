@@ -207,7 +207,7 @@ static peridot_status fetch(struct answer *out, const struct server *s)
 {
     char url[600], header[1024];
     long code = 0;
-    CURL *c = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? curl_easy_init() : NULL;
+    CURL *c = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? cmd_curl_open() : NULL;
     if (!c) return cmd_fail(PERIDOT_ERROR_MEMORY, "libcurl does not start: out of memory");
     snprintf(url, sizeof url, "%s/v1/models", s->url);
     snprintf(header, sizeof header, "Authorization: Bearer %s", s->key ? s->key : "");

@@ -309,8 +309,8 @@ const struct cmd_command cmd_pull = {
         "Files that are there already are not fetched again, and an interrupted download is resumed. Every file is "
         "checked against the hub's hash. No other command of Peridot contacts another host.\n\n"
         "Gated models need a token of an account that has accepted their licence: in HF_TOKEN, or in the file that hf "
-        "auth login writes. HF_HUB_CACHE and HF_HOME say where the cache is, HF_ENDPOINT names another hub, and "
-        "https_proxy a proxy.",
+        "auth login writes. HF_HUB_CACHE and HF_HOME say where the cache is, HF_ENDPOINT names another hub, "
+        "https_proxy a proxy, and SSL_CERT_FILE the certificates to trust instead of the system's.",
     .examples = "peridot pull ggml-org/gemma-3-1b-it-GGUF:Q4_K_M\n"
                 "peridot pull google/gemma-3-1b-it\n"
                 "peridot pull ggml-org/gemma-3-1b-it-GGUF/gemma-3-1b-it-Q8_0.gguf",

@@ -375,7 +375,7 @@ peridot_status hub_open(struct hub *out, const char *repo, const char *revision)
     if (strncmp(endpoint, "https://", 8) != 0 && strncmp(endpoint, "http://", 7) != 0)
         return cmd_fail(PERIDOT_ERROR_ARGUMENT, "HF_ENDPOINT: %s is not the address of a hub, such as "
                         "https://huggingface.co", cmd_shown(endpoint));
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(out->curl = curl_easy_init()))
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(out->curl = cmd_curl_open()))
         return cmd_fail(PERIDOT_ERROR_MEMORY, "libcurl does not start: out of memory");
     CMD_TRY(add_token(out));
     set_options(out);

@@ -165,7 +165,7 @@ static peridot_status prepare(struct transfer *t, struct curl_slist **headers, c
                               const struct link_message *m)
 {
     *headers = NULL;
-    t->curl = curl_easy_init();
+    t->curl = cmd_curl_open();
     if (!t->curl || !make_headers(headers, l, m)) return cmd_fail_alloc(0, "a request");
     set_options(t, l, m, *headers);
     return PERIDOT_OK;

@@ -129,7 +129,7 @@ bool serve_fetch(struct serve_buffer *out, struct serve_job *job, const char *na
 {
     struct transfer t = {.job = job, .out = out, .max = max};
     CURLU *parts = curl_url();
-    CURL *c = curl_easy_init();
+    CURL *c = cmd_curl_open();
     bool good = (parts && c) || serve_refuse(&job->error, 500, NULL, NULL, "out of memory for %s", name);
     if (good && curl_url_set(parts, CURLUPART_URL, url, 0) != CURLUE_OK)
         good = serve_job_refuse_picture(job, name, "it must be base64, a data URL or an https URL");
