@@ -54,7 +54,15 @@ set(picture_libraries $<TARGET_NAME_IF_EXISTS:PkgConfig::JPEG> $<TARGET_NAME_IF_
 if(PERIDOT_COMMAND)
   if(NOT WIN32)
     need(LIBEDIT libedit)          # chat
-    need(GNUTLS gnutls)            # the hashes of what pull fetches
+    pkg_check_modules(GNUTLS QUIET IMPORTED_TARGET gnutls)   # the hashes of what pull fetches
+    if(GNUTLS_FOUND)
+      set(digest_library PkgConfig::GNUTLS)
+      set(digest_source_missing digest_openssl)
+    else()
+      need(OPENSSL libcrypto ", or that of gnutls")
+      set(digest_library PkgConfig::OPENSSL)
+      set(digest_source_missing digest)
+    endif()
   endif()
   if(NOT WIN32)
     find_package(MPI QUIET COMPONENTS C)   # peridot-mpi, which is not built without one

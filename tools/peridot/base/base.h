@@ -159,7 +159,8 @@ char *cmd_base64_encode(char *out, const void *data, size_t size);
 
 /* ---- digest ---- */
 
-/* Hashes as files and seals have them: digest.c by GnuTLS, windows.c by what Windows has. */
+/* Hashes as files and seals have them: digest.c by GnuTLS, digest_openssl.c where there is OpenSSL and no GnuTLS,
+ * windows.c by what Windows has. */
 
 struct cmd_hash;
 /* SHA-256, or SHA-1; NULL: there is no memory. */
