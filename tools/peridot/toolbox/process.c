@@ -90,6 +90,22 @@ static int set_attributes(posix_spawnattr_t *attributes)
     return error ? error : posix_spawnattr_setsigmask(attributes, &none);
 }
 
+#if defined __GLIBC__ && defined __GLIBC_PREREQ
+#if !__GLIBC_PREREQ(2, 34)   /* Debian 11: closes what is open now; what another thread then opens closes on exec */
+static int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int error = folder ? 0 : errno;
+    for (struct dirent *entry; !error && (entry = readdir(folder));) {
+        int fd = atoi(entry->d_name);
+        if (fd >= from) error = posix_spawn_file_actions_addclose(actions, fd);
+    }
+    if (folder) closedir(folder);
+    return error;
+}
+#endif
+#endif
+
 static int set_actions(posix_spawn_file_actions_t *actions, const int theirs[3], const char *cwd)
 {
     int error = cwd ? posix_spawn_file_actions_addchdir_np(actions, cwd) : 0;
