@@ -44,6 +44,7 @@ if(WIN32)
     file(GLOB dlls ${PERIDOT_LIBRARIES}/bin/*.dll)
     install(FILES ${dlls} TYPE BIN COMPONENT run)
     install(DIRECTORY ${PERIDOT_LIBRARIES}/licences DESTINATION . COMPONENT run)
+    install(FILES third_party/yyjson/LICENSE DESTINATION licences RENAME yyjson.txt COMPONENT run)
   endif()
 elseif(TARGET peridot)
   install(FILES tools/completions/peridot.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
