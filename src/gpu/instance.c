@@ -51,8 +51,9 @@ static PFN_vkGetInstanceProcAddr get_instance_function;   /* NULL: there is no l
 
 static void load_loader(void)
 {
+    /* The last is what an archive brings for systems that have a driver and no loader (tools/bundle). */
     static const char *const names[] = {"libvulkan.so.1", "libvulkan.so", "vulkan-1.dll", "libvulkan.1.dylib",
-                                        "libvulkan.dylib", "libMoltenVK.dylib"};
+                                        "libvulkan.dylib", "libMoltenVK.dylib", "libperidot-vulkan.so.1"};
     for (size_t i = 0; i < PD_COUNT(names) && !get_instance_function; i++)
         get_instance_function = (PFN_vkGetInstanceProcAddr)pd_library_function(names[i], "vkGetInstanceProcAddr");
 }
