@@ -19,9 +19,15 @@ tail -1 "$folder/out"
 PERIDOT_LIBRARY=$folder/none.so python3 -c 'import peridot' 2>"$folder/err"
 check "a library that is not there is named" \
     matches err "^ImportError: libperidot.so cannot be loaded .*$folder/none.so"
-cp -rL "$source/tools/python/peridot" "$folder"
-cp "$library" "$folder/peridot"
-env -u PERIDOT_LIBRARY PYTHONPATH="$folder" python3 -c 'import peridot; print("peridot", peridot.version())' \
-    >"$folder/out" 2>&1
-check "a library beside the package is found" [ "$(cat "$folder/out")" = "$("$peridot" --version)" ]
+cp -rL "$source"/tools/python/peridot{,_command.py} "$folder"
+mkdir "$folder"/peridot/{lib,bin}
+cp "$library" "$folder/peridot/lib"
+python() { env -u PERIDOT_LIBRARY PYTHONPATH="$folder" python3 "$@" >"$folder/out" 2>"$folder/err"; }
+python -c 'import peridot; print("peridot", peridot.version())'
+check "a library in the package is found" [ "$(cat "$folder/out")" = "$("$peridot" --version)" ]
+python -m peridot --version
+check "a package without a command says so" contains err "peridot: this package has the library alone"
+ln -s "$peridot" "$folder/peridot/bin"
+python -m peridot --version
+check "that of the package is run" [ "$(cat "$folder/out")" = "$("$peridot" --version)" ]
 finish

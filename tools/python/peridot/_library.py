@@ -27,7 +27,7 @@ def _candidates() -> list[str]:
     named = os.environ.get("PERIDOT_LIBRARY")
     if named:
         return [named]
-    beside = [str(path) for path in sorted(_here.glob("libperidot.so*"))]
+    beside = [str(path) for folder in (_here, _here / "lib") for path in sorted(folder.glob("libperidot.so*"))]
     system = ctypes.util.find_library("peridot")
     built = [str(path) for path in _here.parents[2].glob("build/libperidot.so")] if len(_here.parents) > 2 else []
     return beside + ([system] if system else []) + built

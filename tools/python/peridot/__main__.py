@@ -1,0 +1,3 @@
+from peridot_command import main
+
+main()
