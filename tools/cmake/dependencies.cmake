@@ -12,7 +12,7 @@ endmacro()
 
 pkg_check_modules(YYJSON QUIET IMPORTED_TARGET yyjson)
 if(NOT YYJSON_FOUND)   # the copy becomes a part of the library, and one of the command
-  set(yyjson ${CMAKE_CURRENT_SOURCE_DIR}/third_party/yyjson)
+  set(yyjson ${CMAKE_CURRENT_SOURCE_DIR}/tools/third_party/yyjson)
   set(yyjson_source ${yyjson}/yyjson.c)
   set_source_files_properties(${yyjson_source} PROPERTIES COMPILE_OPTIONS -w)
   add_library(peridot_yyjson INTERFACE)
