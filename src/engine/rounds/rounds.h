@@ -278,18 +278,6 @@ peridot_status pd_session_choose_adapters(struct pd_scales *out, const struct pd
 peridot_status pd_session_set_adapters(const struct pd_session *s, struct pd_sequence *q,
                                        const peridot_adapter *adapters, size_t n);
 
-/* What an evaluation of prompts hands out, of each prompt. */
-struct pd_eval_params {
-    struct pd_row_outputs outputs;     /* `first`, or where `last` is set only the last token */
-    bool last;
-    struct pd_watch watch;             /* of the tokens of all prompts together */
-};
-/* Evaluates all tokens of n prompts of different sequences, as requests that write nothing: in chunks, or, where each
- * has one token, or chunks have, in decode steps of them all. Ids and lengths are checked first, and nothing is changed
- * if they are wrong. params may be NULL. */
-peridot_status pd_session_eval(struct pd_session *s, const struct pd_prompt *prompts, uint32_t n,
-                               const struct pd_eval_params *params);
-peridot_status pd_session_check_tokens(const struct pd_session *s, const struct pd_prompt *prompt);
 /* Logits of the last position, [n_outputs], borrowed until the next call. Where a pass of others has overwritten them
  * the last token is evaluated again. */
 peridot_status pd_session_logits(const float **out, struct pd_session *s, struct pd_sequence *q);
@@ -306,6 +294,21 @@ uint64_t pd_session_step_size(const struct pd_session *s, uint32_t n, uint32_t p
 /* Runs a decode step of n sequences (n_tokens 1) or a chunk of the first one, for measurements: see pd_pass_measure. */
 peridot_status pd_session_measure(struct pd_session *s, struct pd_commands *commands,
                                   struct pd_sequence *const *sequences, uint32_t n, uint32_t n_tokens);
+
+/* ---- evaluation ---- */
+
+/* What an evaluation of prompts hands out, of each prompt. */
+struct pd_eval_params {
+    struct pd_row_outputs outputs;     /* `first`, or where `last` is set only the last token */
+    bool last;
+    struct pd_watch watch;             /* of the tokens of all prompts together */
+};
+/* Evaluates all tokens of n prompts of different sequences, as requests that write nothing: in chunks, or, where each
+ * has one token, or chunks have, in decode steps of them all. Ids and lengths are checked first, and nothing is changed
+ * if they are wrong. params may be NULL. */
+peridot_status pd_session_eval(struct pd_session *s, const struct pd_prompt *prompts, uint32_t n,
+                               const struct pd_eval_params *params);
+peridot_status pd_session_check_tokens(const struct pd_session *s, const struct pd_prompt *prompt);
 
 /* ---- draft ---- */
 
