@@ -41,8 +41,8 @@ typedef struct peridot_convert_params {
     const char *type;          /* of matrices: peridot_convert_type */
     peridot_progress progress; /* bytes written */
     void *user;
-    /* A file of the importance of columns, as peridot_imatrix or llama.cpp writes it: errors of "q4_k", "q5_k" and
-     * "q6_k" count by it. NULL: all columns count alike. */
+    /* A file of the importance of columns, as peridot_imatrix or llama.cpp writes it: errors of the types of 4
+     * to 6 bits count by it. NULL: all columns count alike. */
     const char *imatrix;
     /* [n_adapters], up to 32: merged into the matrices before these get their type. Their names do not matter. */
     const peridot_adapter_file *adapters;

@@ -1,5 +1,6 @@
 /* Blocks of 32 weights with one fp16 scale, and in the types that end in _1 also the fp16 minimum. Nibble i of the low
- * half is weight i, of the high half weight i + 16. */
+ * half is weight i, of the high half weight i + 16. Encoders that are told the importance of weights fit scales to it,
+ * 8 blocks at a time (dtype_k.c). */
 #include "format/format_.h"
 
 #include <math.h>
@@ -49,9 +50,10 @@ static float widest_of(const float src[32])
 /* -8 is the widest value, so the scale takes the sign that puts the weight of largest magnitude there. */
 void pd_q4_0_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
 {
-    (void)importance;
+    struct pd_block_fits fits;
     for (uint64_t b = 0; b < n; b++, src += 32, dst += 18) {
-        float d = widest_of(src) / -8, inverse = d != 0 ? 1 / d : 0;
+        if (importance && b % 8 == 0) pd_fit_scales(&fits, src, importance + 32 * b, pd_min(n - b, 8), 8);
+        float d = importance ? fits.scale[b % 8] : widest_of(src) / -8, inverse = d != 0 ? 1 / d : 0;
         pd_store_f16(dst, d);
         for (int i = 0; i < 16; i++) {
             float low = src[i] * inverse, high = src[i + 16] * inverse;
@@ -73,32 +75,39 @@ void pd_q4_1_decode(float *dst, const uint8_t *src, uint64_t n)
     }
 }
 
-/* Weights from `low` on, in steps of 1 / inverse; all are equal where that is 0. */
+/* Weights from `low` on, in steps of d. */
 struct steps {
-    float low, inverse;
+    float low, d;
 };
 
-/* Divides what a block spans into `most` steps, and stores their size and the lowest weight, both f16. */
-static struct steps put_steps(uint8_t *dst, const float src[32], int most)
+/* Divides what a block spans into `most` steps. */
+static struct steps span_of(const float src[32], int most)
 {
     float low = src[0], high = src[0];
     for (int i = 1; i < 32; i++) {
         if (src[i] < low) low = src[i];
         if (src[i] > high) high = src[i];
     }
-    float d = (high - low) / (float)most;
-    pd_store_f16(dst, d);
-    pd_store_f16(dst + 2, low);
-    return (struct steps){low, d != 0 ? 1 / d : 0};
+    return (struct steps){low, (high - low) / (float)most};
+}
+
+/* Stores both as f16. Returns steps per unit; 0 where all weights are equal. */
+static float put_steps(uint8_t *dst, const struct steps *s)
+{
+    pd_store_f16(dst, s->d);
+    pd_store_f16(dst + 2, s->low);
+    return s->d != 0 ? 1 / s->d : 0;
 }
 
 void pd_q4_1_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
 {
-    (void)importance;
+    struct pd_block_fits fits;
     for (uint64_t b = 0; b < n; b++, src += 32, dst += 20) {
-        struct steps s = put_steps(dst, src, 15);
+        if (importance && b % 8 == 0) pd_fit_steps(&fits, src, importance + 32 * b, pd_min(n - b, 8), 15);
+        struct steps s = importance ? (struct steps){-fits.minimum[b % 8], fits.scale[b % 8]} : span_of(src, 15);
+        float inverse = put_steps(dst, &s);
         for (int i = 0; i < 16; i++) {
-            float low = (src[i] - s.low) * s.inverse, high = (src[i + 16] - s.low) * s.inverse;
+            float low = (src[i] - s.low) * inverse, high = (src[i + 16] - s.low) * inverse;
             dst[4 + i] = (uint8_t)(pd_clamp_to_int(low + 0.5f, 0, 15) | pd_clamp_to_int(high + 0.5f, 0, 15) << 4);
         }
     }
@@ -128,10 +137,11 @@ void pd_q5_0_decode(float *dst, const uint8_t *src, uint64_t n)
 
 void pd_q5_0_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
 {
-    (void)importance;
+    struct pd_block_fits fits;
     memset(dst, 0, n * 22);
     for (uint64_t b = 0; b < n; b++, src += 32, dst += 22) {
-        float d = widest_of(src) / -16, inverse = d != 0 ? 1 / d : 0;
+        if (importance && b % 8 == 0) pd_fit_scales(&fits, src, importance + 32 * b, pd_min(n - b, 8), 16);
+        float d = importance ? fits.scale[b % 8] : widest_of(src) / -16, inverse = d != 0 ? 1 / d : 0;
         pd_store_f16(dst, d);
         for (int i = 0; i < 32; i++) {
             float scaled = src[i] * inverse;
@@ -154,12 +164,14 @@ void pd_q5_1_decode(float *dst, const uint8_t *src, uint64_t n)
 
 void pd_q5_1_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
 {
-    (void)importance;
+    struct pd_block_fits fits;
     memset(dst, 0, n * 24);
     for (uint64_t b = 0; b < n; b++, src += 32, dst += 24) {
-        struct steps s = put_steps(dst, src, 31);
+        if (importance && b % 8 == 0) pd_fit_steps(&fits, src, importance + 32 * b, pd_min(n - b, 8), 31);
+        struct steps s = importance ? (struct steps){-fits.minimum[b % 8], fits.scale[b % 8]} : span_of(src, 31);
+        float inverse = put_steps(dst, &s);
         for (int i = 0; i < 32; i++) {
-            float scaled = (src[i] - s.low) * s.inverse;
+            float scaled = (src[i] - s.low) * inverse;
             put_quant5(dst + 4, dst + 8, i, pd_clamp_to_int(scaled + 0.5f, 0, 31));
         }
     }

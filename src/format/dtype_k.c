@@ -100,7 +100,8 @@ void pd_q6_k_decode(float *dst, const uint8_t *src, uint64_t n)
  *     Eight groups go side by side, weight i of all of them before weight i + 1: each sum is still one loop's, and
  * compilers make vectors of the eight.
  *     With the importance of each column (the mean square of what it multiplies) errors count by it, more steps are
- * tried, and the groups' own scales are rounded by the same measure. */
+ * tried, and the groups' own scales are rounded by the same measure. The types of dtype_block32.c search so only then:
+ * without it they have the plain scales of ggml's reference. */
 
 enum { LANES = 8 };
 
@@ -427,50 +428,63 @@ enum { GROUP6 = 16 };
 /* Below this a group is zero. */
 static const float tiny = 1e-15f;
 
+/* 8 groups of n weights: x = scale * q with q in -most..most - 1. */
+struct scaled_groups {
+    lanes *x, *weights;   /* [n] */
+    int n;
+    float most;
+};
+
 /* Sums over the integers that a step makes, by weights: of x * q and of q * q. */
-static void sum_products(lanes xq, lanes qq, lanes x[GROUP6], lanes weights[GROUP6], const lanes per_step)
+static inline void sum_products(lanes xq, lanes qq, const struct scaled_groups *s, const lanes per_step)
 {
     for (int g = 0; g < LANES; g++) xq[g] = qq[g] = 0;
-    for (int i = 0; i < GROUP6; i++)
+    for (int i = 0; i < s->n; i++)
         for (int g = 0; g < LANES; g++) {
-            float q = nearest(per_step[g] * x[i][g], -32, 31);
-            float weighted_x = weights[i][g] * x[i][g], weighted_q = weights[i][g] * q;
+            float q = nearest(per_step[g] * s->x[i][g], -s->most, s->most - 1);
+            float weighted_x = s->weights[i][g] * s->x[i][g], weighted_q = s->weights[i][g] * q;
             float a = weighted_x * q, b = weighted_q * q;
             xq[g] += a;
             qq[g] += b;
         }
 }
 
-/* Scales of 8 groups; each has the sign that puts the weight of largest magnitude at -32, which is wider than 31. */
-static void fit_scales(float *scale, const float *src, const float *importance)
+/* Scales of 8 groups; each has the sign that puts the weight of largest magnitude at -most, which is wider. */
+static inline void fit_scales(float scale[LANES], const struct scaled_groups *s)
 {
-    lanes x[GROUP6], weights[GROUP6], widest = {0}, per_step, xq, qq, best;
-    transpose(x, src, GROUP6);
-    if (importance) transpose(weights, importance, GROUP6);
-    else
-        for (int i = 0; i < GROUP6; i++)
-            for (int g = 0; g < LANES; g++) weights[i][g] = x[i][g] * x[i][g];
-    for (int i = 0; i < GROUP6; i++)
-        for (int g = 0; g < LANES; g++) widest[g] = fabsf(x[i][g]) > fabsf(widest[g]) ? x[i][g] : widest[g];
-    for (int g = 0; g < LANES; g++) per_step[g] = -32 / widest[g];
-    sum_products(xq, qq, x, weights, per_step);
+    lanes widest = {0}, per_step, xq, qq, best;
+    for (int i = 0; i < s->n; i++)
+        for (int g = 0; g < LANES; g++) widest[g] = fabsf(s->x[i][g]) > fabsf(widest[g]) ? s->x[i][g] : widest[g];
+    for (int g = 0; g < LANES; g++) per_step[g] = -s->most / widest[g];
+    sum_products(xq, qq, s, per_step);
     for (int g = 0; g < LANES; g++) {
         scale[g] = qq[g] != 0 ? xq[g] / qq[g] : 0;
         best[g] = scale[g] * xq[g];
     }
     for (int i = -9; i <= 9; i++) {
-        float more = 0.1f * (float)i, n_steps = 32 + more;
+        float more = 0.1f * (float)i, n_steps = s->most + more;
         if (i == 0) continue;
         for (int g = 0; g < LANES; g++) per_step[g] = -n_steps / widest[g];
-        sum_products(xq, qq, x, weights, per_step);
+        sum_products(xq, qq, s, per_step);
         for (int g = 0; g < LANES; g++) {
-            float left = xq[g] * xq[g], right = best[g] * qq[g], s = xq[g] / qq[g], product = s * xq[g];
+            float left = xq[g] * xq[g], right = best[g] * qq[g], fitted = xq[g] / qq[g], product = fitted * xq[g];
             bool better = qq[g] > 0 && left > right;
-            scale[g] = better ? s : scale[g];
+            scale[g] = better ? fitted : scale[g];
             best[g] = better ? product : best[g];
         }
     }
     for (int g = 0; g < LANES; g++) scale[g] = fabsf(widest[g]) < tiny ? 0 : scale[g];
+}
+
+static void fit_scales6(float scale[LANES], const float *src, const float *importance)
+{
+    lanes x[GROUP6], weights[GROUP6];
+    transpose(x, src, GROUP6);
+    if (importance) transpose(weights, importance, GROUP6);
+    else
+        for (int i = 0; i < GROUP6; i++)
+            for (int g = 0; g < LANES; g++) weights[i][g] = x[i][g] * x[i][g];
+    fit_scales(scale, &(struct scaled_groups){x, weights, GROUP6, 32});
 }
 
 static void q6_k_put(uint8_t *dst, int i, int q)
@@ -485,8 +499,8 @@ void pd_q6_k_encode(uint8_t *dst, const float *src, const float *importance, uin
     for (uint64_t b = 0; b < n; b++, src += 256, dst += 210) {
         float scales[16], widest = 0;
         const float *half = importance ? importance + 256 * b + LANES * GROUP6 : NULL;
-        fit_scales(scales, src, importance ? importance + 256 * b : NULL);
-        fit_scales(scales + LANES, src + LANES * GROUP6, half);
+        fit_scales6(scales, src, importance ? importance + 256 * b : NULL);
+        fit_scales6(scales + LANES, src + LANES * GROUP6, half);
         for (int g = 0; g < 16; g++)
             if (fabsf(scales[g]) > fabsf(widest)) widest = scales[g];
         if (fabsf(widest) < tiny) continue;
@@ -499,4 +513,34 @@ void pd_q6_k_encode(uint8_t *dst, const float *src, const float *importance, uin
             q6_k_put(dst, i, (scale != 0 ? (int)nearest(src[i] / scale, -32, 31) : 0) + 32);
         }
     }
+}
+
+/* ---- blocks of 32 by importance ---- */
+
+/* Where there are fewer than 8 blocks, they take turns in the lanes. */
+static void read_blocks(float x[LANES * GROUP], const float *src, uint64_t n)
+{
+    for (uint64_t g = 0; g < LANES; g++) memcpy(x + GROUP * g, src + g % n * GROUP, GROUP * sizeof *x);
+}
+
+void pd_fit_scales(struct pd_block_fits *out, const float *src, const float *importance, uint64_t n, float most)
+{
+    float x[LANES * GROUP], by[LANES * GROUP];
+    struct groups s;
+    read_blocks(x, src, n);
+    read_blocks(by, importance, n);
+    read_groups(&s, x, by);
+    fit_scales(out->scale, &(struct scaled_groups){s.x, s.weights, GROUP, most});
+}
+
+void pd_fit_steps(struct pd_block_fits *out, const float *src, const float *importance, uint64_t n, float most)
+{
+    float x[LANES * GROUP], by[LANES * GROUP];
+    struct fits fits;
+    lanes weights;
+    read_blocks(x, src, n);
+    read_blocks(by, importance, n);
+    fit_groups(&fits, weights, x, by, most > 15 ? &q5_weighted_steps : &q4_weighted_steps);
+    memcpy(out->scale, fits.scale, sizeof fits.scale);
+    memcpy(out->minimum, fits.minimum, sizeof fits.minimum);
 }

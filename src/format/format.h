@@ -159,7 +159,7 @@ uint64_t pd_row_size(enum pd_dtype dtype, uint64_t n);
  * same blocks as the reference quantiser of ggml. */
 void pd_dequantize(enum pd_dtype dtype, float *dst, const void *src, uint64_t n);
 void pd_quantize(enum pd_dtype dtype, void *dst, const float *src, uint64_t n);
-/* importance [n]: by how much the square of each weight's error counts; for types that cannot tell it is ignored. */
+/* importance [n]: by how much the square of each weight's error counts; for types of 8 and more bits it is ignored. */
 void pd_quantize_by(enum pd_dtype dtype, void *dst, const float *src, const float *importance, uint64_t n);
 
 /* ---- tensor ---- */

@@ -54,6 +54,14 @@ PD_TYPES(ROW, )
 #undef READER_reads
 #undef READER
 
+/* For blocks of 32 weights with an importance each, what makes the errors that count by it least, of 8 blocks or the n
+ * that are left: w = scale * q with q in -most..most - 1, and w = scale * q - minimum with q in 0..most, 15 or 31. */
+struct pd_block_fits {
+    float scale[8], minimum[8];
+};
+void pd_fit_scales(struct pd_block_fits *out, const float *src, const float *importance, uint64_t n, float most);
+void pd_fit_steps(struct pd_block_fits *out, const float *src, const float *importance, uint64_t n, float most);
+
 /* ---- gguf ---- */
 
 struct pd_gguf {

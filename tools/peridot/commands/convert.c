@@ -20,7 +20,8 @@ static const struct cmd_option options[] = {
      .fallback = "q8_0", .value = peridot_convert_type, .spelling = peridot_type_find,
      .help = "Type of the matrices, in whatever case; Q4_K_M and Q4_K_S, as files are named after, stand for q4_k."},
     {.name = "imatrix", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, imatrix),
-     .help = "How much each column of the matrices counts, from peridot imatrix or llama.cpp: for q4_k, q5_k, q6_k."},
+     .help = "How much each column of the matrices counts, from peridot imatrix or llama.cpp: for types of 4 to "
+             "6 bits."},
     {.name = "lora", .metavar = "FILE[:SCALE]", .kind = CMD_TEXTS, .offset = offsetof(struct convert_args, adapters),
      .help = "Merge a LoRA adapter into the matrices, before they get their type: a .gguf file or a PEFT directory, "
              "and by how much it is taken (1 where nothing is said). May be repeated."},
