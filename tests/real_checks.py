@@ -3,11 +3,13 @@ the golden data are transformers' (tools/golden/real.py), of the same weights as
 import array
 import json
 import math
+import os
 import random
 import re
 import struct
 import subprocess
 import sys
+import threading
 import urllib.request
 from pathlib import Path
 
@@ -36,6 +38,77 @@ def adapter(folder, n_layers, q_rows, d_model, seed=7):
     (folder / "adapter_config.json").write_text(json.dumps(
         {"peft_type": "LORA", "r": RANK, "lora_alpha": ALPHA, "target_modules": ["q_proj"], "bias": "none"}))
     return tensors
+
+
+class Server:
+    """peridot serve, and what it answers"""
+
+    def __init__(self, peridot, model, *options):
+        self.command = [peridot, "serve", "-m", model, "--port", 0, "--parallel", 1, *options]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(list(map(str, self.command)), stderr=subprocess.PIPE, text=True,
+                                        stdout=subprocess.DEVNULL)
+        said = []
+        for line in self.process.stderr:   # which ends with the server
+            said.append(line)
+            if found := re.search(r"http://[0-9.]+:[0-9]+", line):
+                self.url = found.group(0)
+                threading.Thread(target=self.process.stderr.read, daemon=True).start()
+                return self
+        raise SystemExit("".join(said))
+
+    def __exit__(self, *error):
+        self.process.terminate()
+        self.process.wait(30)
+
+    def ask(self, path, body):
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(),
+                                         {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=300) as answer:
+            return json.load(answer)
+
+
+def turns(peridot, model, folder, n, n_points, *options, seed=5):
+    """A conversation of n turns where the context is always full: the oldest turns are left out, messages are edited,
+    replies asked for again, some by a schema, all with drafts. -> of n_points replies at random, how many a process
+    that evaluates the same prompt from its beginning writes, too; and how many prompts had turns left out"""
+    draw, n_same, n_cut = random.Random(seed), 0, 0
+    points = draw.sample(range(n), n_points)
+    exact = "--precision", "exact", "--kv", "f32", "--temp", "0"
+    words = "the fox ran over a hill to see what old river and green stone his friend had found there".split()
+    schema = Path(folder) / "turns.json"
+    schema.write_text(json.dumps(SCHEMA))
+    messages = [{"role": "system", "content": "You tell of animals."}]
+    with Server(peridot, model, *exact, "--draft", "ngram", "--draft-tokens", 3, *options) as server:
+        for i in range(n):
+            kind, said = draw.random(), " ".join(draw.choice(words) for _ in range(draw.randint(3, 20)))
+            if kind < 0.15 and len(messages) > 2:     # again
+                messages.pop()
+            elif kind < 0.3 and len(messages) > 4:    # another question, not long ago
+                del messages[-2 * draw.randint(1, 2):]
+                messages.append({"role": "user", "content": "No: " + said})
+            else:
+                messages.append({"role": "user", "content": said})
+            by_schema, length = draw.random() < 0.15, draw.choice((8, 16, 24))
+            body = {"messages": messages, "max_tokens": length, "full": "drop"}
+            if by_schema:
+                body["response_format"] = {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}
+            answer = server.ask("/v1/chat/completions", body)
+            reply, n_dropped = answer["choices"][0]["message"]["content"] or "", answer["dropped_messages"]
+            n_cut += n_dropped > 0
+            if i in points:
+                kept = messages[:1] + messages[1 + n_dropped:]
+                prompt = server.ask("/apply-template", {"messages": kept})["prompt"]
+                got = subprocess.run([peridot, "run", "-m", model, *exact, "-n", str(length), "--raw", "--special",
+                                      *(["--json-schema", schema] if by_schema else []), "--", prompt],
+                                     capture_output=True, check=True).stdout.decode()
+                same = got.rstrip("\n") == reply.rstrip("\n")
+                n_same += same
+                if not same:
+                    print(f"turn {i}: {reply!r}, and from the beginning {got!r}", flush=True)
+            messages.append({"role": "assistant", "content": reply})
+    return n_same, n_cut
 
 
 class Checks:
@@ -133,27 +206,18 @@ class Checks:
     def test_tools(self):
         if not self.golden["chats"]:
             return
-        with open(self.folder / "serve.err", "w") as err:
-            server = subprocess.Popen([self.peridot, "serve", "-m", self.model, "--port", "0", "--parallel", "1",
-                                       "--ctx", "1024"], stderr=subprocess.PIPE, stdout=err, text=True)
-        try:
-            lines = []
-            for line in server.stderr:   # which ends with the server
-                lines.append(line)
-                if "http://" in line:
-                    break
-            url = re.search(r"http://[0-9.]+:[0-9]+", lines[-1]).group(0)
+        with Server(self.peridot, self.model, "--ctx", 1024) as server:
             body = {"messages": [{"role": "user", "content": "Find me a green stone."}], "tools": [TOOL],
                     "tool_choice": "required", "temperature": 0, "max_tokens": 80}
-            request = urllib.request.Request(url + "/v1/chat/completions", json.dumps(body).encode(),
-                                             {"Content-Type": "application/json"})
-            with urllib.request.urlopen(request, timeout=120) as answer:
-                call = json.load(answer)["choices"][0]["message"]["tool_calls"][0]["function"]
-            self.check("a call of a tool", call["name"] == "find_stone"
-                       and json.loads(call["arguments"]).get("colour") in ("green", "red", "blue"), json.dumps(call))
-        finally:
-            server.terminate()
-            server.wait(30)
+            call = server.ask("/v1/chat/completions", body)["choices"][0]["message"]["tool_calls"][0]["function"]
+        self.check("a call of a tool", call["name"] == "find_stone"
+                   and json.loads(call["arguments"]).get("colour") in ("green", "red", "blue"), json.dumps(call))
+
+    def test_turns(self):
+        if self.golden["chats"] and os.environ.get("PERIDOT_TEST_ALL"):
+            found = turns(self.peridot, self.model, self.folder, 200, 40, "--ctx", 384)
+            self.check("200 turns at the edge of the context", found[0] == 40 and found[1] > 20,
+                       f"{found[0]} of 40 replies as from the beginning; {found[1]} prompts without their oldest turns")
 
     def all(self):
         for name in sorted(n for n in dir(self) if n.startswith("test_")):
@@ -163,4 +227,8 @@ class Checks:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--turns":   # PERIDOT MODEL FOLDER TURNS POINTS OPTIONS...: of a small model
+        n_same, n_cut = turns(*sys.argv[2:5], *map(int, sys.argv[5:7]), *sys.argv[7:])
+        print(f"{n_same} of {sys.argv[6]} replies are the same; {n_cut} of {sys.argv[5]} prompts were cut")
+        sys.exit(n_same != int(sys.argv[6]) or not n_cut)
     sys.exit(Checks(*sys.argv[1:5]).all() != 0)

@@ -735,6 +735,9 @@ test_full() {
     start --full refuse
     refused 400 $path 'The conversation no longer fits' "{\"messages\": [$system$turns], \"full\": \"drop\"$more}"
     stop
+    python3 "$source/tests/real_checks.py" --turns "$peridot" "$model" "$folder" 12 4 --ctx 128 --template plain \
+        >"$folder/out" 2>&1
+    check "with edits, retries, schemas and drafts replies are as from the beginning" [ $? = 0 ]
 }
 
 # A device that is lost in the middle of texts: these go on where they were, and are the same.
