@@ -25,7 +25,7 @@ static peridot_status call(struct cmd_toolbox *t, const char *name, const char *
     struct cmd_tool_result result;
     bool changed;
     if (strcmp(name, "tools") == 0 && !*arguments) {
-        CMD_TRY(cmd_toolbox_refresh(&changed, t));
+        PD_TRY(cmd_toolbox_refresh(&changed, t));
         printf("%s\n", changed ? "changed" : "as before");
         print_tools(t);
         return PERIDOT_OK;

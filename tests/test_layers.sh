@@ -34,7 +34,7 @@ api                   base format picture gpu arch ops grammar grammar/calls tex
 api                   engine/load engine/ranks engine/vision engine/memory engine/sequence engine/pass engine/rounds
 '
 command_layers='
-base
+base                  src/base
 console               base
 models                base console
 toolbox               base console
@@ -91,8 +91,9 @@ includes_of() {
                 continue
             fi
             while [[ $path == */../* ]]; do
-                before=${path%%/../*}
+                before=/${path%%/../*}
                 path=${before%/*}/${path#*/../}
+                path=${path#/}
             done
             path=${path#"$1"/}
             echo "$file ${path%/*} $path"
@@ -148,14 +149,14 @@ END
 long=$(awk 'length > 120 { print FILENAME ":" FNR }' shaders/*)
 [ ! "$long" ] || wrong "lines of more than 120 columns: $long"
 
-# uses_in FOLDER: of the object files there, lines "FILE SYMBOL FILE": a source file, a symbol it uses, and the source
-# file that defines it.
+# uses_in FOLDERS...: of the object files there, lines "FILE SYMBOL FILE": a source file, a symbol it uses, and the
+# source file that defines it.
 uses_in() {
-    find "$1" -name '*.o' | while read -r object; do
-        source=${object#"$1/"}
+    find "$@" -name '*.o' | while read -r object; do
+        source=${object#*.dir/}
         [ -f "${source%.o}" ] && nm -AP "$object"
-    done | awk -v skip=$((${#1} + 2)) '
-    { file = substr($1, skip); sub(/\.o:$/, "", file) }
+    done | awk '
+    { file = $1; sub(/^.*\.dir\//, "", file); sub(/\.o:$/, "", file) }
     $3 == "U" { user[++n] = file; used[n] = $2 }
     $3 ~ /^[TDBRC]$/ { definer[$2] = file }
     END {
@@ -163,7 +164,7 @@ uses_in() {
             if (used[i] in definer && definer[used[i]] != user[i]) print user[i], used[i], definer[used[i]]
     }'
 }
-uses=$(uses_in "$objects/peridot_lib.dir")
+uses=$(uses_in "$objects"/peridot_{base,lib}.dir)
 command_uses=$(uses_in "$objects/peridot_command.dir")
 [ "$uses" ] && [ "$command_uses" ] || wrong "no object files in $objects"
 
@@ -182,8 +183,8 @@ check_uses tools/peridot "$command_layers" < <(grep -v "^tools/peridot/cli/comma
 # The error sentence is in .tbss, as each thread has its own.
 while read -r file variable; do
     [ "$file" = src/gpu/instance.c ] || [ "$file" = src/base/map.c ] || wrong "$file has a mutable global: $variable"
-done < <(find "$objects/peridot_lib.dir/src" -name '*.o' | while read -r object; do
-    nm -f sysv "$object" | awk -F '|' -v file="${object#"$objects/peridot_lib.dir/"}" '
+done < <(find "$objects"/peridot_{base,lib}.dir/src -name '*.o' | while read -r object; do
+    nm -f sysv "$object" | awk -F '|' -v file="${object#*.dir/}" '
         $4 ~ /OBJECT/ && $1 !~ /^__odr_asan/ &&
         $7 ~ /^(\.data|\.bss|\*COM\*)$/ { sub(/\.o$/, "", file); print file, $1 }'
 done)

@@ -1,4 +1,4 @@
-/* What belongs to no handle: the version, the last failure's sentence, and memory that goes back. */
+/* What belongs to no handle: the version, names of statuses, and memory that goes back. */
 #include "base/base.h"
 
 #include <stdlib.h>
@@ -21,9 +21,5 @@ const char *peridot_status_name(peridot_status status)
     };
     return (unsigned)status < PD_COUNT(names) ? names[status] : "unknown status";
 }
-
-const char *peridot_last_error(void) { return pd_error(); }
-
-void peridot_set_error(const char *sentence) { pd_fail(PERIDOT_OK, "%s", sentence); }
 
 void peridot_free(void *p) { free(p); }

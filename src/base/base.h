@@ -42,12 +42,13 @@ uint64_t pd_siphash(const struct pd_hash_key *key, const void *data, size_t size
 #define PD_PRINTF(fmt, args)
 #endif
 
+enum { PD_SENTENCE_SIZE = 1024 };   /* longer ones are cut */
 peridot_status pd_fail(peridot_status status, const char *format, ...) PD_PRINTF(2, 3);
 /* Puts "PREFIX: " before the present sentence, for callers that know the file. */
 peridot_status pd_fail_prefix(peridot_status status, const char *prefix);
 /* "out of memory for N bytes (WHAT)". */
 peridot_status pd_fail_alloc(size_t size, const char *what);
-const char *pd_error(void);
+static inline const char *pd_error(void) { return peridot_last_error(); }
 
 /* The plural's ending: "%u token%s", n, PD_S(n). */
 #define PD_S(n) ((n) == 1 ? "" : "s")

@@ -4,34 +4,25 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local char sentence[1024];
-
 peridot_status pd_fail(peridot_status status, const char *format, ...)
 {
-    char raw[sizeof sentence];
+    char raw[PD_SENTENCE_SIZE];
     va_list args;
     va_start(args, format);
     vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
-    pd_utf8_escape(sentence, sizeof sentence, raw, strlen(raw));
+    peridot_set_error(raw);
     return status;
 }
 
 peridot_status pd_fail_prefix(peridot_status status, const char *prefix)
 {
-    char rest[sizeof sentence];
-    memcpy(rest, sentence, sizeof rest);
-    return pd_fail(status, "%s: %.900s", prefix, rest);
+    return pd_fail(status, "%s: %.900s", prefix, peridot_last_error());
 }
 
 peridot_status pd_fail_alloc(size_t size, const char *what)
 {
     return pd_fail(PERIDOT_ERROR_MEMORY, "out of memory for %zu bytes (%s)", size, what);
-}
-
-const char *pd_error(void)
-{
-    return sentence;
 }
 
 /* ---- log ---- */

@@ -35,7 +35,7 @@ static void take_manifest(const char *text, size_t size)
     static const char *const folders[] = {"manifests", "manifests/library"};
     struct cmd_model_list list;
     char path[600], *tower;
-    for (size_t i = 0; i < CMD_COUNT(folders); i++) {
+    for (size_t i = 0; i < PD_COUNT(folders); i++) {
         snprintf(path, sizeof path, "%s/%s", fuzz_folder(), folders[i]);
         mkdir(path, 0700);
     }

@@ -17,14 +17,8 @@
 #include <bcrypt.h>
 #include <direct.h>
 #include <fcntl.h>
-#include <psapi.h>
 
 /* ---- the process ---- */
-
-void cmd_path_clean(char *path)
-{
-    for (char *p = path; (p = strchr(p, '\\'));) *p = '/';
-}
 
 /* Where other programs look for HOME, too, and the folders of models are below it. */
 static void set_home(void)
@@ -32,7 +26,7 @@ static void set_home(void)
     const char *home = getenv("HOME"), *profile = getenv("USERPROFILE");
     char *copy = (!home || !*home) && profile && *profile ? strdup(profile) : NULL;
     if (!copy) return;
-    cmd_path_clean(copy);
+    pd_path_clean(copy);
     _putenv_s("HOME", copy);
     free(copy);
 }
@@ -63,23 +57,12 @@ bool cmd_process_begin(void)
 bool cmd_executable_path(char *path, size_t size)
 {
     DWORD n = GetModuleFileNameA(NULL, path, (DWORD)size);
-    if (n) cmd_path_clean(path);
+    if (n) pd_path_clean(path);
     return n > 0 && n < size;
-}
-
-void cmd_random_bytes(void *out, size_t size)
-{
-    BCryptGenRandom(NULL, out, (ULONG)size, BCRYPT_USE_SYSTEM_PREFERRED_RNG);
 }
 
 void cmd_sleep(double seconds) { Sleep((DWORD)(1000 * seconds)); }
 void cmd_allow_connections(unsigned n) { (void)n; }
-
-uint64_t cmd_memory_peak(void)
-{
-    PROCESS_MEMORY_COUNTERS counters;
-    return GetProcessMemoryInfo(GetCurrentProcess(), &counters, sizeof counters) ? counters.PeakWorkingSetSize : 0;
-}
 
 bool cmd_owns_window(void)
 {
@@ -119,7 +102,7 @@ bool cmd_own_folder(char *path, size_t size, enum cmd_own own)
     const char *local = getenv("LOCALAPPDATA");
     bool absolute = given && given[0] && (given[1] == ':' || strchr("/\\", given[0]));
     int n = absolute || (local && *local) ? snprintf(path, size, "%s/peridot", absolute ? given : local) : -1;
-    if (n > 0 && (size_t)n < size) cmd_path_clean(path);
+    if (n > 0 && (size_t)n < size) pd_path_clean(path);
     return n > 0 && (size_t)n < size;
 }
 
@@ -131,7 +114,7 @@ bool cmd_temporary_folder(char *path, size_t size)
     char base[MAX_PATH + 1];
     uint32_t random;
     DWORD n = GetTempPathA(sizeof base, base);
-    cmd_random_bytes(&random, sizeof random);
+    pd_random_bytes(&random, sizeof random);
     if (!n || n >= sizeof base) return false;
     int written = snprintf(path, size, "%speridot-%08x", base, random);
     return written >= 0 && (size_t)written < size && _mkdir(path) == 0;
@@ -199,7 +182,7 @@ void cmd_signals_hold(bool hold)
 
 bool cmd_signals_wait(double seconds)
 {
-    for (double end = cmd_now() + seconds; !held && cmd_now() < end;) Sleep(10);
+    for (double end = pd_now() + seconds; !held && pd_now() < end;) Sleep(10);
     bool came = held != 0;
     held = 0;
     return came;
@@ -233,7 +216,7 @@ peridot_status cmd_editor_open(struct cmd_editor **out, cmd_completer complete, 
 {
     (void)complete, (void)user;
     *out = calloc(1, sizeof **out);
-    return *out ? PERIDOT_OK : cmd_fail_alloc(sizeof **out, "line editor");
+    return *out ? PERIDOT_OK : pd_fail_alloc(sizeof **out, "line editor");
 }
 
 void cmd_editor_close(struct cmd_editor *e) { free(e); }

@@ -1,58 +1,10 @@
-/* What the command stands on: memory and messages, text, JSON, and the system. */
+/* What the command stands on beside what it has in common with the library (src/base): text for people, JSON that is
+ * written, and what it asks of the system. */
 #ifndef PERIDOT_COMMAND_BASE_BASE_H
 #define PERIDOT_COMMAND_BASE_BASE_H
 
+#include "../../../src/base/base.h"
 #include "peridot_tools.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <yyjson.h>
-
-/* ---- util ---- */
-
-/* What the files of the command share beneath its options: failures, arrays, numbers and clocks. */
-
-#if defined(__MINGW32__)   /* whose printf is otherwise taken for Microsoft's */
-#define CMD_PRINTF(text, args) __attribute__((format(gnu_printf, text, args)))
-#elif defined(__GNUC__)
-#define CMD_PRINTF(text, args) __attribute__((format(printf, text, args)))
-#else
-#define CMD_PRINTF(text, args)
-#endif
-
-#define CMD_COUNT(array) (sizeof(array) / sizeof(array)[0])
-
-/* Returns early when an expression of type peridot_status is a failure. */
-#define CMD_TRY(expr)                                              \
-    do {                                                           \
-        peridot_status cmd_try_status = (expr);                    \
-        if (cmd_try_status != PERIDOT_OK) return cmd_try_status;   \
-    } while (0)
-
-/* Sets the sentence that peridot_last_error gives, and gives back the status. */
-peridot_status cmd_fail(peridot_status status, const char *format, ...) CMD_PRINTF(2, 3);
-/* "out of memory for N bytes (WHAT)" */
-peridot_status cmd_fail_alloc(size_t size, const char *what);
-
-/* Makes room for `more` elements after the first n. `array` is the address of the pointer to them (NULL at first). On
- * failure all is as before; `what` is for the sentence. */
-peridot_status cmd_array_reserve(void *array, size_t *capacity, size_t n, size_t more, size_t element_size,
-                                 const char *what);
-
-/* The plural's ending: "%zu token%s", n, CMD_S(n). */
-#define CMD_S(n) ((n) == 1 ? "" : "s")
-
-static inline uint64_t cmd_min(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static inline uint64_t cmd_max(uint64_t a, uint64_t b) { return a > b ? a : b; }
-/* FNV-1a: begins with 0, goes on with what came before. */
-uint64_t cmd_hash(uint64_t before, const void *data, size_t size);
-
-/* Monotonic seconds. */
-double cmd_now(void);
-/* The most bytes of memory that this process has held at once, mapped files in memory included; 0 when unknown. */
-uint64_t cmd_memory_peak(void);
-bool cmd_is_file(const char *path);
 
 /* ---- json ---- */
 
@@ -84,7 +36,6 @@ peridot_status cmd_json_print(yyjson_mut_doc *doc, const char *what);
 bool cmd_process_begin(void);
 /* The running executable. */
 bool cmd_executable_path(char *path, size_t size);
-void cmd_random_bytes(void *out, size_t size);
 void cmd_sleep(double seconds);
 /* For a server: as many open files as n connections may need, and writing to one that is gone is an error. */
 void cmd_allow_connections(unsigned n);
@@ -112,8 +63,6 @@ enum cmd_own { CMD_OWN_CACHE, CMD_OWN_STATE };
 bool cmd_own_folder(char *path, size_t size, enum cmd_own own);
 /* What parts folders in a list of them. */
 extern const char cmd_list_separator[2];
-/* A path that someone typed, with slashes between its parts. */
-void cmd_path_clean(char *path);
 /* Something is there, if only a link that leads nowhere. */
 bool cmd_path_exists(const char *path);
 /* Where this user's folder can be read by others, it no longer can. */

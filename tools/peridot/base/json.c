@@ -81,7 +81,7 @@ char *cmd_json_end(yyjson_mut_doc *doc, yyjson_write_flag flags, size_t *size)
 peridot_status cmd_json_print(yyjson_mut_doc *doc, const char *what)
 {
     char *text = cmd_json_end(doc, YYJSON_WRITE_PRETTY_TWO_SPACES | YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
-    if (!text) return cmd_fail(PERIDOT_ERROR_MEMORY, "out of memory for %s as JSON", what);
+    if (!text) return pd_fail(PERIDOT_ERROR_MEMORY, "out of memory for %s as JSON", what);
     puts(text);
     free(text);
     return PERIDOT_OK;

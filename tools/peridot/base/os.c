@@ -1,4 +1,4 @@
-#define _GNU_SOURCE   /* POLLRDHUP, getentropy */
+#define _GNU_SOURCE   /* POLLRDHUP */
 #include "base.h"
 
 #include <fcntl.h>
@@ -31,12 +31,6 @@ bool cmd_executable_path(char *path, size_t size)
     return true;
 }
 
-void cmd_random_bytes(void *out, size_t size)
-{
-    uint64_t now = (uint64_t)(cmd_now() * 1e9);
-    if (getentropy(out, size) != 0) memcpy(out, &now, cmd_min(size, sizeof now));
-}
-
 static struct timespec to_timespec(double seconds)
 {
     time_t whole = (time_t)seconds;
@@ -54,14 +48,8 @@ void cmd_allow_connections(unsigned n)
     struct rlimit limit;
     signal(SIGPIPE, SIG_IGN);
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= 2 * n) return;
-    limit.rlim_cur = (rlim_t)cmd_min(limit.rlim_max, 2 * n);
+    limit.rlim_cur = (rlim_t)pd_min(limit.rlim_max, 2 * n);
     setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-uint64_t cmd_memory_peak(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss << 10 : 0;   /* KiB, on Linux */
 }
 
 bool cmd_owns_window(void) { return false; }
@@ -101,7 +89,6 @@ bool cmd_own_folder(char *path, size_t size, enum cmd_own own)
 }
 
 const char cmd_list_separator[2] = ":";
-void cmd_path_clean(char *path) { (void)path; }
 
 bool cmd_path_exists(const char *path)
 {
@@ -141,7 +128,7 @@ void cmd_signals_catch(void (*handler)(int number))
     memset(&action, 0, sizeof action);
     action.sa_handler = handler;
     sigfillset(&action.sa_mask);
-    for (size_t i = 0; i < CMD_COUNT(numbers); i++)
+    for (size_t i = 0; i < PD_COUNT(numbers); i++)
         if (sigaction(numbers[i], NULL, &present) == 0 && present.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
 }

@@ -63,10 +63,10 @@ const char *cmd_size_text(uint64_t size)
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
     static char buffers[4][24];
     static unsigned next;
-    char *text = buffers[next++ % CMD_COUNT(buffers)];
+    char *text = buffers[next++ % PD_COUNT(buffers)];
     double value = (double)size;
     size_t unit = 0;
-    while (value >= 999.5 && unit + 1 < CMD_COUNT(units)) value /= 1000, unit++;
+    while (value >= 999.5 && unit + 1 < PD_COUNT(units)) value /= 1000, unit++;
     int digits = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
     snprintf(text, sizeof buffers[0], "%.*f %s", digits, value, units[unit]);
     return text;
@@ -86,7 +86,7 @@ const char *cmd_shown(const char *text)
 {
     static _Thread_local char buffers[4][1024];
     static _Thread_local unsigned next;
-    char *out = buffers[next++ % CMD_COUNT(buffers)];
+    char *out = buffers[next++ % PD_COUNT(buffers)];
     peridot_printable(out, sizeof buffers[0], text, strlen(text));
     return out;
 }
@@ -109,7 +109,7 @@ int cmd_distance(const char *a, size_t size, const char *b)
 {
     int row[32];
     size_t n = strlen(b);
-    if (n + 1 > CMD_COUNT(row)) return CMD_NEAR + 1;
+    if (n + 1 > PD_COUNT(row)) return CMD_NEAR + 1;
     for (size_t j = 0; j <= n; j++) row[j] = (int)j;
     for (size_t i = 1; i <= size; i++) {
         int diagonal = row[0];
@@ -138,7 +138,7 @@ const char *cmd_nearest(const char *text, const char *(*at)(size_t i))
 /* A signal that was caught ended the waiting. */
 static peridot_status fail_read(const char *name)
 {
-    return cmd_fail(errno == EINTR ? PERIDOT_CANCELLED : PERIDOT_ERROR_IO, "%s: %s", name, strerror(errno));
+    return pd_fail(errno == EINTR ? PERIDOT_CANCELLED : PERIDOT_ERROR_IO, "%s: %s", name, strerror(errno));
 }
 
 peridot_status cmd_read_all(char **out, size_t *size, FILE *file, const char *name)
@@ -153,10 +153,10 @@ peridot_status cmd_read_all(char **out, size_t *size, FILE *file, const char *na
         if (!longer) free(text);
         text = longer;
     }
-    if (!text) return cmd_fail_alloc(capacity, name);
+    if (!text) return pd_fail_alloc(capacity, name);
     peridot_status status = ferror(file) ? fail_read(name)
-        : n > CMD_TEXT_MAX ? cmd_fail(PERIDOT_ERROR_IO, "%s: more than the %d MiB that are read", name,
-                                      CMD_TEXT_MAX >> 20)
+        : n > CMD_TEXT_MAX ? pd_fail(PERIDOT_ERROR_IO, "%s: more than the %d MiB that are read", name,
+                                     CMD_TEXT_MAX >> 20)
                            : PERIDOT_OK;
     if (status != PERIDOT_OK) {
         free(text);

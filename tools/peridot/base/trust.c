@@ -19,8 +19,8 @@ static const char *find_certificates(void)
     if (own->ssl_version && strncmp(own->ssl_version, "Schannel", 8) == 0) return NULL;   /* Windows keeps them */
     if (given && *given) return given;
     if (own->cainfo || own->capath) return NULL;
-    for (size_t i = 0; i < CMD_COUNT(places); i++)
-        if (cmd_is_file(places[i])) return places[i];
+    for (size_t i = 0; i < PD_COUNT(places); i++)
+        if (pd_is_file(places[i])) return places[i];
     return NULL;
 }
 

@@ -18,7 +18,7 @@ enum format { MD, CSV, JSON, HTML };
 static const char *format_name(size_t i)
 {
     static const char *const names[] = {[MD] = "md", [CSV] = "csv", [JSON] = "json", [HTML] = "html"};
-    return i < CMD_COUNT(names) ? names[i] : NULL;
+    return i < PD_COUNT(names) ? names[i] : NULL;
 }
 
 #define OFFSET(member) offsetof(struct bench_args, member)
@@ -105,7 +105,7 @@ static int take_beside(uint32_t *out, const struct cmd_command *command, const c
     if (text && (!parse_list(&list, text) || list.n > 1))
         return cmd_usage(command, "--beside takes a whole number below %d, not %s", LARGEST, text);
     if (text) *out = list.at[0];
-    for (size_t i = 0; !text && i < prompts->n; i++) *out = (uint32_t)cmd_max(*out, cmd_min(prompts->at[i], 2048));
+    for (size_t i = 0; !text && i < prompts->n; i++) *out = (uint32_t)pd_max(*out, pd_min(prompts->at[i], 2048));
     return CMD_OK;
 }
 
@@ -178,7 +178,7 @@ struct result {
 static peridot_status save(const char *path, const struct result *r)
 {
     peridot_output *file;
-    CMD_TRY(peridot_output_open(&file, path));
+    PD_TRY(peridot_output_open(&file, path));
     peridot_status status = peridot_output_write(file, r->json, r->size);
     if (status == PERIDOT_OK) status = peridot_output_write(file, "\n", 1);
     if (status == PERIDOT_OK) return peridot_output_commit(file);
@@ -193,7 +193,7 @@ static peridot_status show_result(const struct bench_args *args, const struct re
         fprintf(stdout, "%s\n", r->json);
         return PERIDOT_OK;
     }
-    CMD_TRY(reports_create(&list));
+    PD_TRY(reports_create(&list));
     peridot_status status = reports_add(list, r->json, r->size, NULL);
     if (status == PERIDOT_OK) status = reports_write(list, stdout, format_of(args));
     reports_free(list);
@@ -210,13 +210,13 @@ static peridot_status check_save(const struct bench_args *args)
 {
     const char *model;
     if (args->quick || args->shape) return PERIDOT_OK;   /* what they make is gone before anything is saved */
-    CMD_TRY(cmd_model_path(&model, args->model.path));
+    PD_TRY(cmd_model_path(&model, args->model.path));
     return peridot_output_check(args->save, model);
 }
 
 static peridot_status no_json(void)
 {
-    return cmd_fail(PERIDOT_ERROR_MEMORY, "the report cannot be written as JSON");
+    return pd_fail(PERIDOT_ERROR_MEMORY, "the report cannot be written as JSON");
 }
 
 /* The score is computed by what reads the tests, as it is of saved ones. */
@@ -240,7 +240,7 @@ static peridot_status measure_set(yyjson_mut_doc *doc, yyjson_mut_val *root, con
 {
     yyjson_mut_obj_add_uint(doc, root, "schema", REPORT_SET_SCHEMA);
     yyjson_mut_val *score = yyjson_mut_obj_add_obj(doc, root, "score");
-    CMD_TRY(bench_quick(doc, yyjson_mut_obj_add_arr(doc, root, "reports"), plan));
+    PD_TRY(bench_quick(doc, yyjson_mut_obj_add_arr(doc, root, "reports"), plan));
     return add_score(doc, score, root);
 }
 
@@ -274,8 +274,8 @@ static int measure_model(const struct cmd_command *command, const struct bench_a
 
 static peridot_status compare_saved(struct reports *list, const struct bench_args *args)
 {
-    if (args->compare) CMD_TRY(reports_add_folder(list, args->compare));
-    for (size_t i = 0; i < args->reports.n; i++) CMD_TRY(reports_add_file(list, args->reports.at[i]));
+    if (args->compare) PD_TRY(reports_add_folder(list, args->compare));
+    for (size_t i = 0; i < args->reports.n; i++) PD_TRY(reports_add_file(list, args->reports.at[i]));
     return reports_write(list, stdout, format_of(args));
 }
 

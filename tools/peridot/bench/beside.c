@@ -31,7 +31,7 @@ static bool note_time(void *user, int32_t token, const char *text, size_t size)
     (void)text, (void)size;
     if (token < 0) return true;
     b->wrote = true;
-    if (b->n_times < b->capacity) b->times[b->n_times++] = cmd_now();
+    if (b->n_times < b->capacity) b->times[b->n_times++] = pd_now();
     return true;
 }
 
@@ -42,11 +42,11 @@ static peridot_status write_on(struct beside *b)
     if (b->writer && !peridot_request_done(b->writer, &status, NULL)) return PERIDOT_OK;
     if (status != PERIDOT_OK) return status;
     b->n_empty = b->wrote ? 0 : b->n_empty + 1;
-    if (b->n_empty > FEW) return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model ends every text at once");
+    if (b->n_empty > FEW) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model ends every text at once");
     b->wrote = false;
     peridot_request_free(b->writer);
     b->writer = NULL;
-    if (peridot_sequence_pos(b->writes) + SPARE > b->ctx) CMD_TRY(peridot_sequence_truncate(b->writes, 0, NULL));
+    if (peridot_sequence_pos(b->writes) + SPARE > b->ctx) PD_TRY(peridot_sequence_truncate(b->writes, 0, NULL));
     uint32_t pos = peridot_sequence_pos(b->writes);
     peridot_request_params params = {.size = sizeof params, .prompt = b->tokens + pos, .n_prompt = 1,
                                      .n_max = b->ctx - pos - 1, .text = note_time, .user = b};
@@ -56,9 +56,9 @@ static peridot_status write_on(struct beside *b)
 static peridot_status run_round(struct beside *b)
 {
     size_t n_running;
-    if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "stopped before all tests were done");
-    CMD_TRY(write_on(b));
-    CMD_TRY(cmd_array_reserve(&b->times, &b->capacity, b->n_times, 1, sizeof *b->times, "times of tokens"));
+    if (cmd_interrupted()) return pd_fail(PERIDOT_CANCELLED, "stopped before all tests were done");
+    PD_TRY(write_on(b));
+    PD_TRY(pd_array_reserve(&b->times, &b->capacity, b->n_times, 1, sizeof *b->times, "times of tokens"));
     return peridot_session_run(b->session, &n_running);
 }
 
@@ -66,7 +66,7 @@ static peridot_status run_round(struct beside *b)
 static peridot_status write_some(struct beside *b, size_t n)
 {
     size_t end = b->n_times + n;
-    while (b->n_times < end) CMD_TRY(run_round(b));
+    while (b->n_times < end) PD_TRY(run_round(b));
     return PERIDOT_OK;
 }
 
@@ -75,17 +75,17 @@ static peridot_status read_prompt(double *seconds, struct beside *b, uint32_t n)
 {
     peridot_status status = PERIDOT_OK;
     peridot_request_params params = {.size = sizeof params, .prompt = b->tokens, .n_prompt = n, .n_max = 1};
-    CMD_TRY(write_some(b, FEW));
+    PD_TRY(write_some(b, FEW));
     b->times[0] = b->times[b->n_times - 1];
     b->n_times = 1;
-    double begin = cmd_now();
-    CMD_TRY(peridot_request_create(&b->reader, b->reads, &params));
-    while (!peridot_request_done(b->reader, &status, NULL)) CMD_TRY(run_round(b));
-    *seconds = cmd_now() - begin;
+    double begin = pd_now();
+    PD_TRY(peridot_request_create(&b->reader, b->reads, &params));
+    while (!peridot_request_done(b->reader, &status, NULL)) PD_TRY(run_round(b));
+    *seconds = pd_now() - begin;
     peridot_request_free(b->reader);
     b->reader = NULL;
     if (status != PERIDOT_OK) return status;
-    CMD_TRY(peridot_sequence_truncate(b->reads, 0, NULL));
+    PD_TRY(peridot_sequence_truncate(b->reads, 0, NULL));
     return write_some(b, 1);
 }
 
@@ -113,10 +113,10 @@ static void summarise(struct bench_beside *out, double *times, size_t n_times)
 static peridot_status measure_gaps(struct bench_beside *out, struct beside *b, uint32_t n_prompt)
 {
     double unused;
-    CMD_TRY(peridot_sequence_create(&b->writes, b->session));
-    CMD_TRY(peridot_sequence_create(&b->reads, b->session));
-    CMD_TRY(read_prompt(&unused, b, (uint32_t)cmd_min(n_prompt, WARM_UP)));
-    CMD_TRY(read_prompt(&out->prompt_s, b, n_prompt));
+    PD_TRY(peridot_sequence_create(&b->writes, b->session));
+    PD_TRY(peridot_sequence_create(&b->reads, b->session));
+    PD_TRY(read_prompt(&unused, b, (uint32_t)pd_min(n_prompt, WARM_UP)));
+    PD_TRY(read_prompt(&out->prompt_s, b, n_prompt));
     out->n_prompt = n_prompt;
     summarise(out, b->times, b->n_times);
     return PERIDOT_OK;
@@ -127,7 +127,7 @@ static peridot_status run_session(struct bench_beside *out, struct beside *b, pe
                                   const peridot_session_params *params, uint32_t n_prompt)
 {
     int32_t *tokens;
-    CMD_TRY(bench_make_tokens(&tokens, b->ctx, peridot_model_get_info(model)->vocab_size));
+    PD_TRY(bench_make_tokens(&tokens, b->ctx, peridot_model_get_info(model)->vocab_size));
     b->tokens = tokens;
     peridot_status status = peridot_session_create(&b->session, model, params);
     if (status == PERIDOT_OK) status = measure_gaps(out, b, n_prompt);
@@ -142,8 +142,8 @@ static peridot_status run_session(struct bench_beside *out, struct beside *b, pe
 peridot_status bench_measure_beside(struct bench_beside *out, peridot_model *model, const struct bench_plan *plan)
 {
     uint32_t limit = plan->ctx ? plan->ctx : peridot_model_get_info(model)->ctx_max;
-    uint32_t n_prompt = (uint32_t)cmd_min(plan->beside, limit);
-    struct beside b = {.wrote = true, .ctx = (uint32_t)cmd_min((uint64_t)n_prompt + 2 * SPARE, limit)};
+    uint32_t n_prompt = (uint32_t)pd_min(plan->beside, limit);
+    struct beside b = {.wrote = true, .ctx = (uint32_t)pd_min((uint64_t)n_prompt + 2 * SPARE, limit)};
     peridot_session_params params = {.ctx = b.ctx, .chunk = plan->chunk, .kv_type = (peridot_kv_type)plan->kv,
                                      .n_sequences = 2};
     if (b.ctx < 2 * SPARE) return PERIDOT_OK;   /* too few for the stream */

@@ -15,7 +15,7 @@ extern const char bench_commit[];   /* made by commit.cmake */
 void bench_json_text(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, const char *text, size_t size)
 {
     char shown[1024];
-    peridot_printable(shown, (size_t)cmd_min(size, sizeof shown), text, strlen(text));
+    peridot_printable(shown, (size_t)pd_min(size, sizeof shown), text, strlen(text));
     yyjson_mut_obj_add_strcpy(doc, object, key, shown);
 }
 
@@ -67,7 +67,7 @@ static void add_features(yyjson_mut_doc *doc, yyjson_mut_val *object, const peri
         {"subgroup_size_control", d->subgroup_size_control}, {"cooperative_matrix", d->cooperative_matrix},
         {"external_host_memory", d->external_host_memory},
     };
-    for (size_t i = 0; i < CMD_COUNT(features); i++)
+    for (size_t i = 0; i < PD_COUNT(features); i++)
         yyjson_mut_obj_add_bool(doc, object, features[i].key, features[i].has);
 }
 
@@ -102,7 +102,7 @@ static void add_shape(yyjson_mut_doc *doc, yyjson_mut_val *object, const peridot
         {"n_layers", m->n_layers}, {"d_model", m->d_model}, {"ffn_dim", m->ffn_dim}, {"n_heads", m->n_heads},
         {"n_kv_heads", m->n_kv_heads}, {"head_dim", m->head_dim}, {"window", m->window}, {"vocab_size", m->vocab_size},
     };
-    for (size_t i = 0; i < CMD_COUNT(numbers); i++)
+    for (size_t i = 0; i < PD_COUNT(numbers); i++)
         yyjson_mut_obj_add_uint(doc, object, numbers[i].key, numbers[i].value);
 }
 

@@ -71,7 +71,7 @@ static peridot_status keep_result(struct bench *b, const struct bench_test *test
     size_t size;
     char *json = yyjson_mut_val_write(bench_json_test(b->doc, b->done, test), 0, &size);
     b->speed = test->median;
-    if (!json) return cmd_fail(PERIDOT_ERROR_MEMORY, "%s: the result cannot be written as JSON", test->name);
+    if (!json) return pd_fail(PERIDOT_ERROR_MEMORY, "%s: the result cannot be written as JSON", test->name);
     peridot_status status = report_test_line(stderr, json, size);
     free(json);
     return status;
@@ -87,7 +87,7 @@ static double prompt_bytes(const struct bench *b, uint32_t n)
 
 static peridot_status stopped(void)
 {
-    return cmd_interrupted() ? cmd_fail(PERIDOT_CANCELLED, "stopped before all tests were done") : PERIDOT_OK;
+    return cmd_interrupted() ? pd_fail(PERIDOT_CANCELLED, "stopped before all tests were done") : PERIDOT_OK;
 }
 
 /* Of tokens [n] those that the sequence has already, from the front. */
@@ -104,11 +104,11 @@ static uint32_t n_known(const peridot_sequence *sequence, const int32_t *tokens,
 static peridot_status fill_sequence(struct bench *b, peridot_sequence *sequence, const int32_t *tokens, uint32_t depth)
 {
     uint32_t kept;
-    CMD_TRY(peridot_sequence_truncate(sequence, n_known(sequence, tokens, depth), &kept));
+    PD_TRY(peridot_sequence_truncate(sequence, n_known(sequence, tokens, depth), &kept));
     for (uint32_t pos = kept; pos < depth;) {
-        uint32_t n = (uint32_t)cmd_min(b->run.chunk, depth - pos);
-        CMD_TRY(stopped());
-        CMD_TRY(peridot_sequence_eval(sequence, tokens + pos, n, NULL));
+        uint32_t n = (uint32_t)pd_min(b->run.chunk, depth - pos);
+        PD_TRY(stopped());
+        PD_TRY(peridot_sequence_eval(sequence, tokens + pos, n, NULL));
         pos += n;
     }
     return stopped();
@@ -117,16 +117,16 @@ static peridot_status fill_sequence(struct bench *b, peridot_sequence *sequence,
 static peridot_status fill(struct bench *b, const struct bench_test *test)
 {
     for (uint32_t i = 0; i < test->n_sequences; i++) {
-        CMD_TRY(fill_sequence(b, b->sequences[i], b->tokens + i, test->depth));
+        PD_TRY(fill_sequence(b, b->sequences[i], b->tokens + i, test->depth));
     }
     return PERIDOT_OK;
 }
 
 static peridot_status read_prompt(struct sample *out, struct bench *b, const struct bench_test *test)
 {
-    double begin = cmd_now();
-    CMD_TRY(peridot_sequence_eval(b->sequences[0], b->tokens + test->depth, test->n_tokens, NULL));
-    *out = (struct sample){test->n_tokens, cmd_now() - begin, prompt_bytes(b, test->n_tokens)};
+    double begin = pd_now();
+    PD_TRY(peridot_sequence_eval(b->sequences[0], b->tokens + test->depth, test->n_tokens, NULL));
+    *out = (struct sample){test->n_tokens, pd_now() - begin, prompt_bytes(b, test->n_tokens)};
     return PERIDOT_OK;
 }
 
@@ -145,15 +145,15 @@ static peridot_status generate(struct sample *out, struct bench *b, const struct
         peridot_stats stats = {0};
         peridot_request_params params = {.size = sizeof params, .prompt = b->tokens + pos, .n_prompt = 1,
                                          .n_max = test->n_tokens - out->n_tokens + 1, .text = go_on};
-        CMD_TRY(peridot_generate(b->sequences[0], &params, &stats));
-        CMD_TRY(stopped());
+        PD_TRY(peridot_generate(b->sequences[0], &params, &stats));
+        PD_TRY(stopped());
         out->n_tokens += peridot_sequence_pos(b->sequences[0]) - pos - 1;
         out->seconds += stats.decode_s;
         out->bytes += (double)stats.decode_read_size;
         pos = peridot_sequence_pos(b->sequences[0]);
     }
     if (out->n_tokens) return PERIDOT_OK;
-    return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: the model ends every text at once", test->name);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: the model ends every text at once", test->name);
 }
 
 static peridot_status step_with(struct bench *b, const int32_t *tokens, uint32_t n_sequences)
@@ -168,7 +168,7 @@ static peridot_status step_together(struct bench *b, uint32_t n_sequences)
 {
     int32_t tokens[BENCH_SEQUENCES];
     for (uint32_t i = 0; i < n_sequences; i++) {
-        CMD_TRY(peridot_sample(&tokens[i], b->sequences[i]));
+        PD_TRY(peridot_sample(&tokens[i], b->sequences[i]));
     }
     return step_with(b, tokens, n_sequences);
 }
@@ -179,13 +179,13 @@ static peridot_status generate_together(struct sample *out, struct bench *b, con
     int32_t tokens[BENCH_SEQUENCES];
     *out = (struct sample){0};
     for (uint32_t i = 0; i < test->n_sequences; i++) tokens[i] = b->tokens[i + test->depth];
-    CMD_TRY(step_with(b, tokens, test->n_sequences));
+    PD_TRY(step_with(b, tokens, test->n_sequences));
     for (uint32_t i = 0; i < test->n_tokens; i++) {
-        double begin = cmd_now();
-        CMD_TRY(stopped());
-        CMD_TRY(step_together(b, test->n_sequences));
+        double begin = pd_now();
+        PD_TRY(stopped());
+        PD_TRY(step_together(b, test->n_sequences));
         out->n_tokens += test->n_sequences;
-        out->seconds += cmd_now() - begin;
+        out->seconds += pd_now() - begin;
         out->bytes += (double)peridot_session_step_size(b->session, test->n_sequences, test->depth + 1 + i);
     }
     return PERIDOT_OK;
@@ -193,9 +193,9 @@ static peridot_status generate_together(struct sample *out, struct bench *b, con
 
 static peridot_status time_once(struct sample *out, struct bench *b, const struct bench_test *test)
 {
-    if (test->n_sequences > 1) CMD_TRY(generate_together(out, b, test));
-    else CMD_TRY(test->generation ? generate(out, b, test) : read_prompt(out, b, test));
-    b->run.device_memory = cmd_max(b->run.device_memory, peridot_model_memory(b->model));
+    if (test->n_sequences > 1) PD_TRY(generate_together(out, b, test));
+    else PD_TRY(test->generation ? generate(out, b, test) : read_prompt(out, b, test));
+    b->run.device_memory = pd_max(b->run.device_memory, peridot_model_memory(b->model));
     if (out->seconds <= 0) out->seconds = 1e-9;   /* the clock's step */
     return PERIDOT_OK;
 }
@@ -203,7 +203,7 @@ static peridot_status time_once(struct sample *out, struct bench *b, const struc
 static peridot_status take_logits(struct bench *b, struct bench_test *test, bool first)
 {
     const float *logits;
-    CMD_TRY(peridot_logits(&logits, b->sequences[0]));
+    PD_TRY(peridot_logits(&logits, b->sequences[0]));
     bench_look_at_logits(test, logits, b->run.model->n_outputs, first);
     return PERIDOT_OK;
 }
@@ -216,14 +216,14 @@ static peridot_status take_profile(struct bench *b, struct bench_test *test)
     peridot_kernel_time *times = NULL;
     size_t n = 0;
     bool together = test->n_sequences > 1;
-    uint32_t n_prompt = (uint32_t)cmd_min(test->n_tokens, b->run.chunk);
+    uint32_t n_prompt = (uint32_t)pd_min(test->n_tokens, b->run.chunk);
     uint32_t n_tokens = together ? test->n_sequences : test->generation ? 1 : n_prompt;
     peridot_status status = peridot_profile(&times, &n, b->sequences, together ? test->n_sequences : 1,
                                             together ? 1 : n_tokens);
     if (status == PERIDOT_ERROR_UNSUPPORTED) return PERIDOT_OK;
     if (status != PERIDOT_OK) return status;
     test->n_profiled = n_tokens;
-    test->n_kernels = (size_t)cmd_min(n, REPORT_KERNELS);
+    test->n_kernels = (size_t)pd_min(n, REPORT_KERNELS);
     memcpy(test->kernels, times, test->n_kernels * sizeof *times);
     peridot_free(times);
     return PERIDOT_OK;
@@ -232,8 +232,8 @@ static peridot_status take_profile(struct bench *b, struct bench_test *test)
 static peridot_status warm_up(struct bench *b, struct bench_test *test)
 {
     struct sample unused;
-    CMD_TRY(fill(b, test));
-    if (b->end_s <= 0) CMD_TRY(take_profile(b, test));
+    PD_TRY(fill(b, test));
+    if (b->end_s <= 0) PD_TRY(take_profile(b, test));
     return time_once(&unused, b, test);
 }
 
@@ -253,17 +253,17 @@ static peridot_status fit_test(struct sample *out, uint32_t *n_repeats, struct b
                                double seconds)
 {
     struct bench_test probe = *test;
-    const uint32_t least = (uint32_t)cmd_min(test->n_tokens, test->generation ? LEAST_LENGTH : LEAST_PROMPT);
-    double begin = cmd_now(), once = 0;
+    const uint32_t least = (uint32_t)pd_min(test->n_tokens, test->generation ? LEAST_LENGTH : LEAST_PROMPT);
+    double begin = pd_now(), once = 0;
     for (int i = 0; i < 3; i++) {
         probe.n_tokens = i ? least : 1;
-        CMD_TRY(fill(b, &probe));
-        CMD_TRY(time_once(out, b, &probe));
+        PD_TRY(fill(b, &probe));
+        PD_TRY(time_once(out, b, &probe));
         once = out->seconds / out->n_tokens * test->n_tokens * test->n_sequences;
-        double left = seconds - (cmd_now() - begin);
+        double left = seconds - (pd_now() - begin);
         if (i == 0 && least * out->seconds > PROBE_PART * left) break;
     }
-    seconds -= cmd_now() - begin;
+    seconds -= pd_now() - begin;
     while (2 * once > seconds && test->n_tokens > probe.n_tokens) test->n_tokens /= 2, once /= 2;
     name_test(test);
     double fits = once > 0 ? fmax(seconds / once - 1, 0) : 1;
@@ -277,15 +277,15 @@ static peridot_status run_repeats(struct bench *b, struct bench_test *test, size
     double bytes = 0, n_tokens = 0;
     uint32_t n_repeats = b->plan->n_repeats;
     struct sample sample;
-    if (b->end_s > 0) CMD_TRY(fit_test(&sample, &n_repeats, b, test, (b->end_s - cmd_now()) / (double)n_left));
+    if (b->end_s > 0) PD_TRY(fit_test(&sample, &n_repeats, b, test, (b->end_s - pd_now()) / (double)n_left));
     const bool is_done = n_repeats == 0;
     show_step(test, 0, n_repeats + 1);
-    if (!is_done) CMD_TRY(warm_up(b, test));
+    if (!is_done) PD_TRY(warm_up(b, test));
     for (uint32_t i = 0; i < n_repeats + is_done; i++) {
         show_step(test, i + 1, n_repeats + 1);
-        if (!is_done) CMD_TRY(fill(b, test));
-        if (!is_done) CMD_TRY(time_once(&sample, b, test));
-        CMD_TRY(take_logits(b, test, i == 0));
+        if (!is_done) PD_TRY(fill(b, test));
+        if (!is_done) PD_TRY(time_once(&sample, b, test));
+        PD_TRY(take_logits(b, test, i == 0));
         test->speed[test->n_repeats++] = sample.n_tokens / sample.seconds;
         bytes += sample.bytes;
         n_tokens += sample.n_tokens;
@@ -336,7 +336,7 @@ static peridot_status add_tests(struct bench *b)
 {
     const struct bench_plan *plan = b->plan;
     b->tests = calloc(BENCH_TESTS, sizeof *b->tests);
-    if (!b->tests) return cmd_fail_alloc(BENCH_TESTS * sizeof *b->tests, "tests");
+    if (!b->tests) return pd_fail_alloc(BENCH_TESTS * sizeof *b->tests, "tests");
     for (size_t d = 0; d < plan->depths.n; d++) {
         for (size_t i = 0; i < plan->prompts.n; i++) add_test(b, false, plan->prompts.at[i], plan->depths.at[d], 1);
         for (size_t i = 0; i < plan->lengths.n; i++) add_test(b, true, plan->lengths.at[i], plan->depths.at[d], 1);
@@ -362,11 +362,11 @@ static peridot_status find_ctx(uint32_t *out, const struct bench *b)
     for (size_t i = 0; i < b->n_tests; i++) {
         const struct bench_test *test = &b->tests[i];
         if (need(test) > limit)
-            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s needs %" PRIu64 " position%s, and the context has %" PRIu64,
-                            test->name, need(test), CMD_S(need(test)), limit);
-        ctx = cmd_max(ctx, need(test) + (test->generation ? 16 : 0));
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s needs %" PRIu64 " position%s, and the context has %" PRIu64,
+                           test->name, need(test), PD_S(need(test)), limit);
+        ctx = pd_max(ctx, need(test) + (test->generation ? 16 : 0));
     }
-    *out = wanted ? wanted : (uint32_t)cmd_min(ctx, limit);
+    *out = wanted ? wanted : (uint32_t)pd_min(ctx, limit);
     return PERIDOT_OK;
 }
 
@@ -388,9 +388,9 @@ static void show_tuned(void *user, const peridot_tuned *t)
 /* Its time is none of the first token's. */
 static peridot_status tune(struct bench *b)
 {
-    double begin = cmd_now();
-    CMD_TRY(b->plan->tune ? cmd_model_tune(b->model, 0, show_tuned) : cmd_model_tune_once(b->model));
-    b->begin_s += cmd_now() - begin;
+    double begin = pd_now();
+    PD_TRY(b->plan->tune ? cmd_model_tune(b->model, 0, show_tuned) : cmd_model_tune_once(b->model));
+    b->begin_s += pd_now() - begin;
     return PERIDOT_OK;
 }
 
@@ -398,18 +398,18 @@ static peridot_status tune(struct bench *b)
 static peridot_status take_first_token(struct bench *b)
 {
     const float *logits;
-    CMD_TRY(peridot_sequence_eval(b->sequences[0], b->tokens, 1, NULL));
-    CMD_TRY(peridot_logits(&logits, b->sequences[0]));
-    b->run.first_token_s = cmd_now() - b->begin_s;
+    PD_TRY(peridot_sequence_eval(b->sequences[0], b->tokens, 1, NULL));
+    PD_TRY(peridot_logits(&logits, b->sequences[0]));
+    b->run.first_token_s = pd_now() - b->begin_s;
     b->run.n_dispatches = peridot_session_n_dispatches(b->session);
     return PERIDOT_OK;
 }
 
 static peridot_status open_session(struct bench *b, const peridot_session_params *params)
 {
-    CMD_TRY(cmd_session_create(&b->session, b->model, params));
-    for (uint32_t i = 0; i < cmd_max(params->n_sequences, 1); i++)
-        CMD_TRY(peridot_sequence_create(&b->sequences[i], b->session));
+    PD_TRY(cmd_session_create(&b->session, b->model, params));
+    for (uint32_t i = 0; i < pd_max(params->n_sequences, 1); i++)
+        PD_TRY(peridot_sequence_create(&b->sequences[i], b->session));
     return PERIDOT_OK;
 }
 
@@ -427,7 +427,7 @@ static bool is_too_late(const struct bench *b, const struct bench_test *test)
 {
     if (b->end_s <= 0 || b->speed <= 0) return false;
     double run_s = 2 * test->n_sequences / b->speed;
-    return cmd_now() + run_s > b->end_s + BENCH_QUICK_S / 4;
+    return pd_now() + run_s > b->end_s + BENCH_QUICK_S / 4;
 }
 
 /* Tests of several sequences come last: they replace the session. Where memory is too small for their caches they are
@@ -437,7 +437,7 @@ static peridot_status run_tests(struct bench *b, peridot_session_params params)
     for (size_t i = 0; i < b->n_tests; i++) {
         struct bench_test *test = &b->tests[i];
         if (is_too_late(b, test)) {
-            cmd_fail(PERIDOT_CANCELLED, "no time is left");
+            pd_fail(PERIDOT_CANCELLED, "no time is left");
             note_left_out(&b->run, test->name);
             continue;
         }
@@ -452,7 +452,7 @@ static peridot_status run_tests(struct bench *b, peridot_session_params params)
             }
             if (status != PERIDOT_OK) return status;
         }
-        CMD_TRY(run_test(b, test, b->n_tests - i));
+        PD_TRY(run_test(b, test, b->n_tests - i));
     }
     return PERIDOT_OK;
 }
@@ -471,7 +471,7 @@ static peridot_status take_beside(struct bench *b)
     if (status == PERIDOT_OK && out->n_prompt)
         fprintf(stderr, "beside p%" PRIu32 ": a token every %.0f ms, the longest gap %.0f ms\n", out->n_prompt,
                 1e3 * out->median_s, 1e3 * out->max_s);
-    b->run.device_memory = cmd_max(b->run.device_memory, peridot_model_memory(b->model));
+    b->run.device_memory = pd_max(b->run.device_memory, peridot_model_memory(b->model));
     return status;
 }
 
@@ -479,21 +479,21 @@ static peridot_status run_session(struct bench *b)
 {
     struct bench_run *r = &b->run;
     peridot_session_params params = {.chunk = b->plan->chunk, .kv_type = (peridot_kv_type)b->plan->kv};
-    CMD_TRY(find_ctx(&params.ctx, b));
+    PD_TRY(find_ctx(&params.ctx, b));
     r->ctx = params.ctx;
-    r->chunk = (uint32_t)cmd_min(b->plan->chunk ? b->plan->chunk : DEFAULT_CHUNK, r->ctx);
-    CMD_TRY(bench_make_tokens(&b->tokens, (size_t)r->ctx + BENCH_SEQUENCES, b->run.model->vocab_size));
-    CMD_TRY(open_session(b, &params));
-    CMD_TRY(take_first_token(b));
+    r->chunk = (uint32_t)pd_min(b->plan->chunk ? b->plan->chunk : DEFAULT_CHUNK, r->ctx);
+    PD_TRY(bench_make_tokens(&b->tokens, (size_t)r->ctx + BENCH_SEQUENCES, b->run.model->vocab_size));
+    PD_TRY(open_session(b, &params));
+    PD_TRY(take_first_token(b));
     bool is_cpu = b->run.model->device->type == PERIDOT_DEVICE_CPU;
     bench_conditions_read(&r->before, "", b->run.model->device->pci, is_cpu);
     if (b->plan->rates) r->rates = *b->plan->rates;
-    else CMD_TRY(peridot_measure(&r->rates, b->model));
-    if (b->end_s > 0) b->end_s = fmax(b->end_s, cmd_now() + LEAST_TESTS_S);
-    CMD_TRY(run_tests(b, params));
-    CMD_TRY(take_beside(b));
+    else PD_TRY(peridot_measure(&r->rates, b->model));
+    if (b->end_s > 0) b->end_s = fmax(b->end_s, pd_now() + LEAST_TESTS_S);
+    PD_TRY(run_tests(b, params));
+    PD_TRY(take_beside(b));
     bench_conditions_read(&r->after, "", b->run.model->device->pci, is_cpu);
-    r->host_memory = cmd_memory_peak();
+    r->host_memory = pd_memory_peak();
     return PERIDOT_OK;
 }
 
@@ -501,11 +501,11 @@ static peridot_status open_path(struct bench *b, const char *path)
 {
     struct cmd_model_args args = *b->plan->model;
     args.path = path;
-    CMD_TRY(cmd_model_need_head(&args, CMD_HEAD_LANGUAGE, "bench"));
-    CMD_TRY(bench_hash_file(&b->run.model_hash, path));
-    b->begin_s = cmd_now();
-    CMD_TRY(cmd_model_open_text(&b->model, &args, NULL));
-    b->run.load_s = cmd_now() - b->begin_s;
+    PD_TRY(cmd_model_need_head(&args, CMD_HEAD_LANGUAGE, "bench"));
+    PD_TRY(bench_hash_file(&b->run.model_hash, path));
+    b->begin_s = pd_now();
+    PD_TRY(cmd_model_open_text(&b->model, &args, NULL));
+    b->run.load_s = pd_now() - b->begin_s;
     b->run.model = peridot_model_get_info(b->model);
     return PERIDOT_OK;
 }
@@ -528,7 +528,7 @@ static peridot_status open_shape(struct bench *b)
 {
     char folder[3072], path[3072 + 16];
     if (!cmd_temporary_folder(folder, sizeof folder))
-        return cmd_fail(PERIDOT_ERROR_IO, "%s: cannot make this temporary folder", folder);
+        return pd_fail(PERIDOT_ERROR_IO, "%s: cannot make this temporary folder", folder);
     snprintf(path, sizeof path, "%s/random.gguf", folder);
     peridot_status status = make_file(path, b->plan);
     if (status == PERIDOT_OK) status = open_path(b, path);
@@ -541,7 +541,7 @@ static peridot_status open_model(struct bench *b)
 {
     const char *path;
     if (b->plan->shape) return open_shape(b);
-    CMD_TRY(cmd_model_path(&path, b->plan->model->path));
+    PD_TRY(cmd_model_path(&path, b->plan->model->path));
     return open_path(b, path);
 }
 
@@ -549,7 +549,7 @@ static peridot_status add_ranks(struct bench *b, yyjson_mut_val *report)
 {
     struct cmd_rank *ranks = calloc(CMD_RANKS_MAX, sizeof *ranks);
     size_t n = 0;
-    if (!ranks) return cmd_fail_alloc(CMD_RANKS_MAX * sizeof *ranks, "ranks");
+    if (!ranks) return pd_fail_alloc(CMD_RANKS_MAX * sizeof *ranks, "ranks");
     peridot_status status = cmd_ranks_report(ranks, &n);
     bench_json_ranks(b->doc, report, ranks, n);
     free(ranks);
@@ -558,10 +558,10 @@ static peridot_status add_ranks(struct bench *b, yyjson_mut_val *report)
 
 static peridot_status run_plan(struct bench *b, yyjson_mut_val *report)
 {
-    CMD_TRY(add_tests(b));
-    CMD_TRY(open_model(b));
-    CMD_TRY(tune(b));
-    CMD_TRY(run_session(b));
+    PD_TRY(add_tests(b));
+    PD_TRY(open_model(b));
+    PD_TRY(tune(b));
+    PD_TRY(run_session(b));
     bench_json_run(b->doc, report, &b->run);
     return PERIDOT_OK;
 }
@@ -570,7 +570,7 @@ peridot_status bench_measure(peridot_rates *rates, yyjson_mut_doc *doc, yyjson_m
                              const struct bench_plan *plan)
 {
     struct bench b = {.plan = plan, .run.plan = plan, .doc = doc, .done = yyjson_mut_arr(doc),
-                      .end_s = plan->budget_s > 0 ? cmd_now() + plan->budget_s : 0};
+                      .end_s = plan->budget_s > 0 ? pd_now() + plan->budget_s : 0};
     peridot_status status = run_plan(&b, report);
     *rates = b.run.rates;
     peridot_session_free(b.session);

@@ -39,7 +39,7 @@ static struct bench_plan make_plan(const struct bench_plan *base, const struct m
 static peridot_status measure_model(bool *left_out, peridot_rates *rates, yyjson_mut_doc *doc, yyjson_mut_val *reports,
                                     const struct bench_plan *plan)
 {
-    bool may_fail = plan->shape != models[CMD_COUNT(models) - 1].shape || yyjson_mut_arr_size(reports) > 0;
+    bool may_fail = plan->shape != models[PD_COUNT(models) - 1].shape || yyjson_mut_arr_size(reports) > 0;
     yyjson_mut_val *report = yyjson_mut_arr_add_obj(doc, reports);
     peridot_status status = bench_measure(rates, doc, report, plan);
     *left_out = status == PERIDOT_ERROR_MEMORY && may_fail;
@@ -62,21 +62,21 @@ static void add_left_out(yyjson_mut_doc *doc, yyjson_mut_val *reports, const cha
 
 peridot_status bench_quick(yyjson_mut_doc *doc, yyjson_mut_val *reports, const struct bench_plan *base)
 {
-    double begin = cmd_now(), share = 0;
+    double begin = pd_now(), share = 0;
     char left_out[REPORT_NOTE] = "";
     peridot_rates rates = {0}, measured;
-    for (size_t i = 0; i < CMD_COUNT(models); i++) {
+    for (size_t i = 0; i < PD_COUNT(models); i++) {
         struct bench_plan plan = make_plan(base, &models[i]);
         bool is_left_out, is_first = yyjson_mut_arr_size(reports) == 0;
         share += models[i].share;
-        if (!is_first && cmd_now() - begin > BENCH_QUICK_S) {
-            cmd_fail(PERIDOT_CANCELLED, "no time is left");
+        if (!is_first && pd_now() - begin > BENCH_QUICK_S) {
+            pd_fail(PERIDOT_CANCELLED, "no time is left");
             note_left_out(left_out, sizeof left_out, &models[i]);
             break;
         }
-        plan.budget_s = fmax(share * BENCH_QUICK_S - (cmd_now() - begin), 1);
+        plan.budget_s = fmax(share * BENCH_QUICK_S - (pd_now() - begin), 1);
         plan.rates = is_first ? NULL : &rates;
-        CMD_TRY(measure_model(&is_left_out, &measured, doc, reports, &plan));
+        PD_TRY(measure_model(&is_left_out, &measured, doc, reports, &plan));
         if (is_left_out) note_left_out(left_out, sizeof left_out, &models[i]);
         else if (is_first) rates = measured;
     }

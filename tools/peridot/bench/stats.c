@@ -44,7 +44,7 @@ static uint64_t checksum(const float *logits, size_t n)
     for (size_t i = 0; i < n; i++) {
         uint16_t rounded = bf16_from_f32(logits[i]);
         unsigned char bytes[2] = {(unsigned char)(rounded & 0xff), (unsigned char)(rounded >> 8)};
-        hash = cmd_hash(hash, bytes, sizeof bytes);
+        hash = pd_hash(hash, bytes, sizeof bytes);
     }
     return hash;
 }
@@ -90,19 +90,19 @@ static peridot_status hash_metadata(uint64_t *hash, const peridot_file *file)
     for (size_t i = 0; i < peridot_file_n_metadata(file); i++) {
         char *text;
         const char *key = peridot_file_metadata_key(file, i);
-        CMD_TRY(peridot_file_metadata_text(&text, file, i));
-        *hash = cmd_hash(*hash, key, strlen(key) + 1);
-        *hash = cmd_hash(*hash, text, strlen(text) + 1);
+        PD_TRY(peridot_file_metadata_text(&text, file, i));
+        *hash = pd_hash(*hash, key, strlen(key) + 1);
+        *hash = pd_hash(*hash, text, strlen(text) + 1);
         peridot_free(text);
     }
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) {
         const peridot_tensor_info *t = peridot_file_tensor(file, i);
-        *hash = cmd_hash(*hash, t->name, strlen(t->name) + 1);
-        *hash = cmd_hash(*hash, t->type, strlen(t->type) + 1);
+        *hash = pd_hash(*hash, t->name, strlen(t->name) + 1);
+        *hash = pd_hash(*hash, t->type, strlen(t->type) + 1);
         for (uint32_t d = 0; d < t->n_dims; d++) {
             char number[24];
             int size = snprintf(number, sizeof number, "%" PRIu64 ",", t->shape[d]);
-            *hash = cmd_hash(*hash, number, (size_t)size);
+            *hash = pd_hash(*hash, number, (size_t)size);
         }
     }
     return PERIDOT_OK;
@@ -111,7 +111,7 @@ static peridot_status hash_metadata(uint64_t *hash, const peridot_file *file)
 peridot_status bench_hash_file(uint64_t *hash, const char *path)
 {
     peridot_file *file;
-    CMD_TRY(peridot_file_open(&file, path));
+    PD_TRY(peridot_file_open(&file, path));
     peridot_status status = hash_metadata(hash, file);
     peridot_file_close(file);
     return status;
@@ -125,7 +125,7 @@ peridot_status bench_make_tokens(int32_t **out, size_t n, uint32_t vocab_size)
 {
     uint64_t x = 1;
     *out = malloc(n * sizeof **out);
-    if (!*out) return cmd_fail_alloc(n * sizeof **out, "tokens");
+    if (!*out) return pd_fail_alloc(n * sizeof **out, "tokens");
     for (size_t i = 0; i < n; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
         (*out)[i] = (int32_t)((x >> 33) % vocab_size);

@@ -58,7 +58,7 @@ static peridot_status talk(struct cmd_chat *chat)
             if (chat->leaves || cmd_interrupted()) return status;
             cmd_exit(status);
         } else if (!cmd_interrupt_clear()) {
-            return cmd_fail(PERIDOT_CANCELLED, "stopped");
+            return pd_fail(PERIDOT_CANCELLED, "stopped");
         } else if (state == CMD_EDITOR_INTERRUPTED) {
             if (interrupted) break;
             cmd_say("Ctrl-C once more, Ctrl-D or /exit leaves\n");
@@ -70,9 +70,9 @@ static peridot_status talk(struct cmd_chat *chat)
 
 static peridot_status take_line(struct cmd_chat *chat, const char *line, size_t size)
 {
-    if (memchr(line, 0, size)) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "standard input: a line has a zero byte in it");
+    if (memchr(line, 0, size)) return pd_fail(PERIDOT_ERROR_ARGUMENT, "standard input: a line has a zero byte in it");
     char *text = malloc(size + 1);
-    if (!text) return cmd_fail_alloc(size, "line");
+    if (!text) return pd_fail_alloc(size, "line");
     memcpy(text, line, size);
     text[size] = 0;
     peridot_status status = take_message(chat, text);
@@ -110,20 +110,20 @@ static peridot_status choose_template(struct cmd_chat *chat)
 static peridot_status begin(struct cmd_chat *chat)
 {
     const struct cmd_chat_args *args = &chat->args;
-    CMD_TRY(cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, "chat"));
-    if (args->tools.n) CMD_TRY(cmd_toolbox_open(&chat->toolbox, args->tools.at, args->tools.n));
-    CMD_TRY(cmd_model_open(&chat->model, &args->model));
-    CMD_TRY(choose_template(chat));
+    PD_TRY(cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, "chat"));
+    if (args->tools.n) PD_TRY(cmd_toolbox_open(&chat->toolbox, args->tools.at, args->tools.n));
+    PD_TRY(cmd_model_open(&chat->model, &args->model));
+    PD_TRY(choose_template(chat));
     cmd_sampling_recommend(&chat->args.sampling.p, chat->model, args->sampling.given);
     cmd_sampling_make(&chat->sampling, chat->bias, chat->command, &args->sampling);   /* which succeeded before */
-    CMD_TRY(cmd_grammar_open(&chat->grammar, &args->sampling, chat->model));
+    PD_TRY(cmd_grammar_open(&chat->grammar, &args->sampling, chat->model));
     chat->sampling.grammar = chat->args.sampling.p.grammar = chat->grammar;   /* /set makes the former of the latter */
-    CMD_TRY(cmd_model_tune_once(chat->model));
-    CMD_TRY(cmd_chat_open_session(chat));
-    CMD_TRY(cmd_chat_take_tools(chat));
+    PD_TRY(cmd_model_tune_once(chat->model));
+    PD_TRY(cmd_chat_open_session(chat));
+    PD_TRY(cmd_chat_take_tools(chat));
     cmd_chat_take_length(chat);
-    if (args->load) CMD_TRY(cmd_conversation_load(&chat->conversation, args->load, &chat->encoding));
-    if (args->system) CMD_TRY(cmd_conversation_set_system(&chat->conversation, args->system));
+    if (args->load) PD_TRY(cmd_conversation_load(&chat->conversation, args->load, &chat->encoding));
+    if (args->system) PD_TRY(cmd_conversation_set_system(&chat->conversation, args->system));
     struct cmd_notice message;
     if (args->sampling.verbose && cmd_notice_begin(&message)) {
         cmd_sampling_print(message.file, &chat->sampling);

@@ -33,7 +33,7 @@ static const struct cmd_option settings[] = {
     CMD_SAMPLING_OPTIONS(struct cmd_chat_args, sampling),
 };
 
-static const struct cmd_command setting = {.name = "chat", .options = settings, .n_options = CMD_COUNT(settings)};
+static const struct cmd_command setting = {.name = "chat", .options = settings, .n_options = PD_COUNT(settings)};
 
 /* A copy that the arguments may borrow. */
 static const char *keep_value(struct cmd_chat *chat, const char *value)
@@ -52,7 +52,7 @@ static peridot_status set(struct cmd_chat *chat, const char *name, const char *v
 {
     struct cmd_chat_args before = chat->args;
     if (value && !(value = keep_value(chat, value)))
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "/set can be used %d times at most", CMD_TEXTS_MAX);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "/set can be used %d times at most", CMD_TEXTS_MAX);
     if (cmd_option_set(&setting, &chat->args, name, value) != CMD_OK || take_sampling(chat) != CMD_OK) {
         chat->refused = true;
         chat->args = before;
@@ -68,8 +68,8 @@ static peridot_status set(struct cmd_chat *chat, const char *name, const char *v
 static peridot_status list_settings(const struct cmd_chat *chat)
 {
     struct cmd_notice m;
-    if (!cmd_notice_begin(&m)) return cmd_fail_alloc(0, "list of settings");
-    for (size_t i = 0; i < CMD_COUNT(settings); i++) {
+    if (!cmd_notice_begin(&m)) return pd_fail_alloc(0, "list of settings");
+    for (size_t i = 0; i < PD_COUNT(settings); i++) {
         fprintf(m.file, "%-18s ", settings[i].name);
         cmd_option_print(m.file, &settings[i], &chat->args);
         fputc('\n', m.file);
@@ -83,7 +83,7 @@ static peridot_status list_settings(const struct cmd_chat *chat)
 static bool refuse_option(struct cmd_chat *chat, const char *name, const char *value)
 {
     const struct cmd_option *o = cmd_hint_option(chat->command, name, strlen(name), true);
-    for (size_t i = 0; o && i < CMD_COUNT(settings); i++)
+    for (size_t i = 0; o && i < PD_COUNT(settings); i++)
         if (strcmp(settings[i].name, o->name) == 0) return false;
     if (!o) return false;
     chat->refused = true;
@@ -98,7 +98,7 @@ static peridot_status run_set(struct cmd_chat *chat, const char *value)
     char name[64];
     if (!value) return list_settings(chat);
     size_t size = strcspn(value, " \t");
-    if (size >= sizeof name) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "there is no setting %.40s...", value);
+    if (size >= sizeof name) return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no setting %.40s...", value);
     memcpy(name, value, size);
     name[size] = 0;
     value += size + strspn(value + size, " \t");
@@ -139,7 +139,7 @@ static peridot_status run_undo(struct cmd_chat *chat, const char *value)
 {
     struct cmd_conversation *c = &chat->conversation;
     (void)value;
-    if (!cmd_conversation_undo(c)) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "there is no turn to take back");
+    if (!cmd_conversation_undo(c)) return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no turn to take back");
     say_text("taken back: ", c->unsent);
     free(c->unsent);
     c->unsent = NULL;
@@ -152,9 +152,9 @@ static peridot_status send_again(struct cmd_chat *chat, const char *text)
 {
     struct cmd_conversation *c = &chat->conversation;
     if (!c->unsent && !cmd_conversation_undo(c))
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "there is no message to send again");
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no message to send again");
     char *copy = strdup(text ? text : c->unsent);
-    if (!copy) return cmd_fail_alloc(strlen(c->unsent), "message");
+    if (!copy) return pd_fail_alloc(strlen(c->unsent), "message");
     peridot_status status = cmd_chat_answer(chat, copy);
     free(copy);
     return status;
@@ -170,7 +170,7 @@ static peridot_status run_edit(struct cmd_chat *chat, const char *value)
 {
     const char *last = cmd_conversation_last(&chat->conversation);
     if (value || !last) return send_again(chat, value);
-    if (!chat->editor) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "/edit needs a text where there is no terminal");
+    if (!chat->editor) return pd_fail(PERIDOT_ERROR_ARGUMENT, "/edit needs a text where there is no terminal");
     enum cmd_editor_state state = cmd_editor_read(&value, chat->editor, last);
     if (state != CMD_EDITOR_MESSAGE) cmd_interrupt_clear();
     if (state == CMD_EDITOR_MESSAGE && value[strspn(value, " \t\n")]) return send_again(chat, value);
@@ -195,7 +195,7 @@ static peridot_status run_save(struct cmd_chat *chat, const char *value)
 {
     const char *model;
     char *path = expand(value);
-    if (!path) return cmd_fail_alloc(strlen(value), "file name");
+    if (!path) return pd_fail_alloc(strlen(value), "file name");
     peridot_status status = cmd_model_path(&model, chat->args.model.path);
     if (status == PERIDOT_OK) status = peridot_output_check(path, model);
     if (status == PERIDOT_OK) status = cmd_conversation_save(&chat->conversation, path);
@@ -214,7 +214,7 @@ static peridot_status run_image(struct cmd_chat *chat, const char *value)
         return PERIDOT_OK;
     }
     path = expand(value);
-    if (!path) return cmd_fail_alloc(strlen(value), "file name");
+    if (!path) return pd_fail_alloc(strlen(value), "file name");
     peridot_status status = cmd_image_read(&image, chat->model, path, chat->args.model.pan_and_scan);
     if (status == PERIDOT_OK) {
         status = cmd_conversation_attach(&chat->conversation, path, image);
@@ -232,10 +232,10 @@ static peridot_status run_load(struct cmd_chat *chat, const char *value)
 {
     struct cmd_conversation *c = &chat->conversation;
     char *path = expand(value);
-    if (!path) return cmd_fail_alloc(strlen(value), "file name");
+    if (!path) return pd_fail_alloc(strlen(value), "file name");
     peridot_status status = cmd_conversation_load(c, path, &chat->encoding);
     if (status == PERIDOT_OK)
-        cmd_say("%zu message%s%s\n", c->n, CMD_S(c->n),
+        cmd_say("%zu message%s%s\n", c->n, PD_S(c->n),
                 c->unsent ? ", and one without a reply: /retry sends it" : "");
     free(path);
     return status;
@@ -246,7 +246,7 @@ static peridot_status run_load(struct cmd_chat *chat, const char *value)
 static peridot_status run_stats(struct cmd_chat *chat, const char *value)
 {
     (void)value;
-    if (chat->stats.n_prompt == 0) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "there was no reply yet");
+    if (chat->stats.n_prompt == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "there was no reply yet");
     cmd_chat_print_stats(chat);
     return PERIDOT_OK;
 }
@@ -254,7 +254,7 @@ static peridot_status run_stats(struct cmd_chat *chat, const char *value)
 static peridot_status run_thought(struct cmd_chat *chat, const char *value)
 {
     (void)value;
-    if (chat->thought.size == 0) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the last reply had no thought");
+    if (chat->thought.size == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "the last reply had no thought");
     cmd_thought_show(&chat->thought);
     return PERIDOT_OK;
 }
@@ -264,10 +264,10 @@ static peridot_status run_tools(struct cmd_chat *chat, const char *value)
     struct cmd_notice m;
     bool changed;
     (void)value;
-    if (!chat->toolbox) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "there are no tools: start peridot chat with --tools");
-    CMD_TRY(cmd_toolbox_refresh(&changed, chat->toolbox));
+    if (!chat->toolbox) return pd_fail(PERIDOT_ERROR_ARGUMENT, "there are no tools: start peridot chat with --tools");
+    PD_TRY(cmd_toolbox_refresh(&changed, chat->toolbox));
     if (!cmd_toolbox_size(chat->toolbox)) cmd_say("there are no tools\n");
-    if (!cmd_notice_begin(&m)) return cmd_fail_alloc(0, "list of tools");
+    if (!cmd_notice_begin(&m)) return pd_fail_alloc(0, "list of tools");
     cmd_toolbox_print(m.file, chat->toolbox);
     cmd_notice_end(&m);
     return PERIDOT_OK;
@@ -279,7 +279,7 @@ static bool is_model(const char *path)
     char config[4096];
     if (path[size - 1] != '/') return size > 5 && strcmp(path + size - 5, ".gguf") == 0;
     snprintf(config, sizeof config, "%sconfig.json", path);
-    return cmd_is_file(config);
+    return pd_is_file(config);
 }
 
 static void print_model(const char *path, bool open)
@@ -297,7 +297,7 @@ static peridot_status run_models(struct cmd_chat *chat, const char *value)
     const char *open;
     char folder[4096];
     (void)value;
-    CMD_TRY(cmd_model_path(&open, chat->args.model.path));
+    PD_TRY(cmd_model_path(&open, chat->args.model.path));
     snprintf(folder, sizeof folder, "%s", open);
     size_t size = strlen(folder);
     while (size > 1 && folder[size - 1] == '/') folder[--size] = 0;
@@ -347,14 +347,14 @@ static const struct chat_command commands[] = {
     {"bye", NULL, NULL, false, NO_VALUES, run_exit},
 };
 
-static const char *command_name(size_t i) { return i < CMD_COUNT(commands) ? commands[i].name : NULL; }
+static const char *command_name(size_t i) { return i < PD_COUNT(commands) ? commands[i].name : NULL; }
 
 /* A command of that name that takes a value. */
 static bool has_setter(const char *name)
 {
     size_t i = 0;
-    while (i < CMD_COUNT(commands) && strcmp(commands[i].name, name) != 0) i++;
-    return i < CMD_COUNT(commands) && commands[i].metavar;
+    while (i < PD_COUNT(commands) && strcmp(commands[i].name, name) != 0) i++;
+    return i < PD_COUNT(commands) && commands[i].metavar;
 }
 
 static peridot_status run_help(struct cmd_chat *chat, const char *value)
@@ -364,7 +364,7 @@ static peridot_status run_help(struct cmd_chat *chat, const char *value)
     char line[256];
     (void)chat, (void)value;
     flow.indent = flow.columns < NARROW ? LABEL / 5 : LABEL;
-    for (size_t i = 0; i < CMD_COUNT(commands); i++) {
+    for (size_t i = 0; i < PD_COUNT(commands); i++) {
         const struct chat_command *c = &commands[i];
         if (!c->help) continue;
         int size = snprintf(line, sizeof line, "/%-6s %-10s  %s\n", c->name, c->metavar ? c->metavar : "", c->help);
@@ -377,18 +377,18 @@ static peridot_status run_help(struct cmd_chat *chat, const char *value)
 /* value: NULL where there is none, for the sentence. */
 static const struct chat_command *find_command(const char *name, const char *value)
 {
-    for (size_t i = 0; i < CMD_COUNT(commands); i++)
+    for (size_t i = 0; i < PD_COUNT(commands); i++)
         if (strcmp(commands[i].name, name) == 0) return &commands[i];
     const struct cmd_option *option = cmd_hint_option(&setting, name, strlen(name), true);
     if (option) {
-        cmd_fail(PERIDOT_ERROR_ARGUMENT, "there is no command /%s: /set %s %s sets that", name, option->name,
-                 value ? value : option->metavar ? option->metavar : "on");
+        pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no command /%s: /set %s %s sets that", name, option->name,
+                value ? value : option->metavar ? option->metavar : "on");
         return NULL;
     }
     const char *nearest = cmd_nearest(name, command_name);
-    if (nearest) cmd_fail(PERIDOT_ERROR_ARGUMENT, "there is no command /%s (did you mean /%s?)", name, nearest);
-    else cmd_fail(PERIDOT_ERROR_ARGUMENT, "there is no command /%s; /help lists them, and a message that begins with / "
-                  "is typed with a space before it", name);
+    if (nearest) pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no command /%s (did you mean /%s?)", name, nearest);
+    else pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no command /%s; /help lists them, and a message that begins with / "
+                 "is typed with a space before it", name);
     return NULL;
 }
 
@@ -416,8 +416,8 @@ static bool is_picture(const char *path)
     static const char *const ends[] = {".jpg", ".jpeg", ".png", ".webp", ".gif"};
     const char *dot = strrchr(path, '.');
     bool known = false;
-    for (size_t i = 0; dot && i < CMD_COUNT(ends); i++) known = known || strcasecmp(dot, ends[i]) == 0;
-    return known && cmd_is_file(path);
+    for (size_t i = 0; dot && i < PD_COUNT(ends); i++) known = known || strcasecmp(dot, ends[i]) == 0;
+    return known && pd_is_file(path);
 }
 
 bool cmd_chat_is_pictures(const char *line)
@@ -433,7 +433,7 @@ bool cmd_chat_is_pictures(const char *line)
 peridot_status cmd_chat_attach(struct cmd_chat *chat, const char *line)
 {
     char *word = malloc(strlen(line) + 1);
-    peridot_status status = word ? PERIDOT_OK : cmd_fail_alloc(strlen(line), "line");
+    peridot_status status = word ? PERIDOT_OK : pd_fail_alloc(strlen(line), "line");
     while (status == PERIDOT_OK && next_word(word, &line)) status = run_image(chat, word);
     free(word);
     return status;
@@ -442,7 +442,7 @@ peridot_status cmd_chat_attach(struct cmd_chat *chat, const char *line)
 peridot_status cmd_chat_command(struct cmd_chat *chat, const char *line)
 {
     char *copy = strdup(line + 1);
-    if (!copy) return cmd_fail_alloc(strlen(line), "line");
+    if (!copy) return pd_fail_alloc(strlen(line), "line");
     size_t size = strcspn(copy, " \t\r\n"), end = strlen(copy);
     while (end > size && strchr(" \t\r\n", copy[end - 1])) copy[--end] = 0;
     char *value = copy + size + strspn(copy + size, " \t\r\n");
@@ -450,8 +450,8 @@ peridot_status cmd_chat_command(struct cmd_chat *chat, const char *line)
     copy[size] = 0;
     const struct chat_command *c = find_command(copy, value);
     peridot_status status = PERIDOT_ERROR_ARGUMENT;
-    if (c && value && !c->metavar) cmd_fail(status, "/%s takes no value", c->name);
-    else if (c && !value && c->needs_value) cmd_fail(status, "/%s needs a %s", c->name, c->metavar);
+    if (c && value && !c->metavar) pd_fail(status, "/%s takes no value", c->name);
+    else if (c && !value && c->needs_value) pd_fail(status, "/%s needs a %s", c->name, c->metavar);
     else if (c) status = c->run(chat, value);
     free(copy);
     return status;
@@ -462,7 +462,7 @@ peridot_status cmd_chat_command(struct cmd_chat *chat, const char *line)
 static void complete_name(struct cmd_completions *out, const char *line)
 {
     char text[64];
-    for (size_t i = 0; i < CMD_COUNT(commands); i++) {
+    for (size_t i = 0; i < PD_COUNT(commands); i++) {
         snprintf(text, sizeof text, "/%s%s", commands[i].name, commands[i].metavar ? " " : "");
         if (commands[i].help && strncmp(text, line, strlen(line)) == 0) cmd_completions_add(out, text);
     }
@@ -474,13 +474,13 @@ static void complete_setting(struct cmd_completions *out, const char *value)
     size_t size = strcspn(value, " ");
     const char *rest = value[size] ? value + size + 1 : NULL;
     char text[64];
-    for (size_t i = 0; i < CMD_COUNT(settings); i++) {
+    for (size_t i = 0; i < PD_COUNT(settings); i++) {
         const struct cmd_option *o = &settings[i];
         snprintf(text, sizeof text, "%s ", o->name);
         if (!rest && strncmp(o->name, value, size) == 0) cmd_completions_add(out, text);
         if (!rest || o->kind != CMD_FLAG || strncmp(text, value, size + 1) != 0) continue;
         out->begin += size + 1;
-        for (size_t k = 0; k < CMD_COUNT(switches); k++)
+        for (size_t k = 0; k < PD_COUNT(switches); k++)
             if (strncmp(switches[k], rest, strlen(rest)) == 0) cmd_completions_add(out, switches[k]);
     }
 }
@@ -494,7 +494,7 @@ void cmd_chat_complete(struct cmd_completions *out, void *user, const char *line
         complete_name(out, line);
         return;
     }
-    for (size_t i = 0; i < CMD_COUNT(commands); i++) {
+    for (size_t i = 0; i < PD_COUNT(commands); i++) {
         const struct chat_command *c = &commands[i];
         if (strlen(c->name) != size - 1 || memcmp(c->name, line + 1, size - 1) != 0) continue;
         out->begin = size + 1;

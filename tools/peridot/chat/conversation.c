@@ -66,13 +66,13 @@ const char *cmd_conversation_system(const struct cmd_conversation *c)
 
 static peridot_status reserve_message(struct cmd_conversation *c)
 {
-    return cmd_array_reserve(&c->messages, &c->capacity, c->n, 1, sizeof *c->messages, "messages");
+    return pd_array_reserve(&c->messages, &c->capacity, c->n, 1, sizeof *c->messages, "messages");
 }
 
 static peridot_status copy_text(char **out, const char *text, size_t size)
 {
     *out = malloc(size + 1);
-    if (!*out) return cmd_fail_alloc(size, "message");
+    if (!*out) return pd_fail_alloc(size, "message");
     memcpy(*out, text, size);
     (*out)[size] = 0;
     return PERIDOT_OK;
@@ -98,14 +98,14 @@ static peridot_status make_json(char **out, const char *role, const char *text, 
 {
     size_t size = 0;
     FILE *file = cmd_memory_open(out, &size);
-    if (!file) return cmd_fail_alloc(text_size, "message");
+    if (!file) return pd_fail_alloc(text_size, "message");
     fprintf(file, "{\"role\": \"%s\", \"content\": ", role);
     if (pictures->n) write_parts(file, text, text_size, pictures);
     else cmd_json_string(file, text, text_size);
     fputc('}', file);
     if (cmd_memory_close(file, out, &size)) return PERIDOT_OK;
     free(*out);
-    return cmd_fail_alloc(size, "message");
+    return pd_fail_alloc(size, "message");
 }
 
 /* The pictures go over to it. */
@@ -113,7 +113,7 @@ static peridot_status make_message(struct cmd_message *out, const char *role, co
                                    struct cmd_pictures *pictures)
 {
     *out = (struct cmd_message){.role = role, .is_plain = pictures->n == 0};
-    CMD_TRY(copy_text(&out->text, text, size));
+    PD_TRY(copy_text(&out->text, text, size));
     peridot_status status = make_json(&out->json, role, text, size, pictures);
     if (status != PERIDOT_OK) {
         free(out->text);
@@ -129,8 +129,8 @@ peridot_status cmd_conversation_set_system(struct cmd_conversation *c, const cha
     size_t had = cmd_conversation_system(c) != NULL, has = text != NULL;
     struct cmd_message message;
     struct cmd_pictures none = {0};
-    if (has > had) CMD_TRY(reserve_message(c));
-    if (text) CMD_TRY(make_message(&message, "system", text, strlen(text), &none));
+    if (has > had) PD_TRY(reserve_message(c));
+    if (text) PD_TRY(make_message(&message, "system", text, strlen(text), &none));
     if (had) free(c->messages[0].text), free(c->messages[0].json);
     memmove(c->messages + has, c->messages + had, (c->n - had) * sizeof *c->messages);
     c->n += has - had;
@@ -143,9 +143,9 @@ peridot_status cmd_conversation_set_system(struct cmd_conversation *c, const cha
 peridot_status cmd_pictures_add(struct cmd_pictures *p, const char *prefix, const char *url, peridot_image *image)
 {
     size_t size = strlen(prefix) + strlen(url) + 1;
-    CMD_TRY(cmd_array_reserve(&p->at, &p->capacity, p->n, 1, sizeof *p->at, "pictures"));
+    PD_TRY(pd_array_reserve(&p->at, &p->capacity, p->n, 1, sizeof *p->at, "pictures"));
     char *whole = malloc(size);
-    if (!whole) return cmd_fail_alloc(size, "file name");
+    if (!whole) return pd_fail_alloc(size, "file name");
     snprintf(whole, size, "%s%s", prefix, url);
     p->at[p->n++] = (struct cmd_picture){whole, peridot_image_ref(image)};
     return PERIDOT_OK;
@@ -163,8 +163,8 @@ peridot_status cmd_conversation_add(struct cmd_conversation *c, const char *role
     struct cmd_message message;
     struct cmd_pictures none = {0};
     bool is_users = strcmp(role, "user") == 0;
-    CMD_TRY(reserve_message(c));
-    CMD_TRY(make_message(&message, role, text, size, is_users ? &c->attached : &none));
+    PD_TRY(reserve_message(c));
+    PD_TRY(make_message(&message, role, text, size, is_users ? &c->attached : &none));
     c->messages[c->n++] = message;
     return PERIDOT_OK;
 }
@@ -191,12 +191,12 @@ void cmd_conversation_drop_last(struct cmd_conversation *c) { drop_after(c, c->n
 
 static peridot_status reserve_ids(struct cmd_conversation *c, size_t more)
 {
-    return cmd_array_reserve(&c->ids, &c->ids_capacity, c->n_ids, more, sizeof *c->ids, "tokens");
+    return pd_array_reserve(&c->ids, &c->ids_capacity, c->n_ids, more, sizeof *c->ids, "tokens");
 }
 
 peridot_status cmd_conversation_add_id(struct cmd_conversation *c, int32_t id)
 {
-    CMD_TRY(reserve_ids(c, 1));
+    PD_TRY(reserve_ids(c, 1));
     c->ids[c->n_ids++] = id;
     return PERIDOT_OK;
 }
@@ -261,7 +261,7 @@ static peridot_status create_list(struct list *l, const struct cmd_conversation 
                        malloc((c->n + 1) * sizeof *l->n_images)};
     if (l->messages && l->images && l->n_images) return PERIDOT_OK;
     free_list(l);
-    return cmd_fail_alloc((c->n + 1) * sizeof *l->messages, "messages");
+    return pd_fail_alloc((c->n + 1) * sizeof *l->messages, "messages");
 }
 
 /* The system's message, where it is wanted, and messages [first, n): *list, to be freed, is of *turns. They are whole
@@ -270,7 +270,7 @@ static peridot_status list_from(struct cmd_turns *turns, struct list *list, cons
                                 size_t first, const struct cmd_encoding *e)
 {
     size_t n_images = 0;
-    CMD_TRY(create_list(list, c));
+    PD_TRY(create_list(list, c));
     *turns = (struct cmd_turns){.vocab = e->vocab, .template_name = e->template_name, .think = e->think, .ctx = e->ctx,
                                 .reserve = e->reserve, .messages = list->messages, .tools = e->tools,
                                 .json = e->tools, .images = list->images, .n_images = list->n_images};
@@ -293,7 +293,7 @@ static peridot_status encode_from(int32_t **ids, size_t *n_ids, const struct cmd
     struct list list;
     size_t n_kept;
     *ids = NULL, *n_ids = 0;
-    CMD_TRY(list_from(&turns, &list, c, first, e));
+    PD_TRY(list_from(&turns, &list, c, first, e));
     peridot_status status = cmd_turns_encode(ids, n_ids, &n_kept, &turns, 0);
     free_list(&list);
     return status;
@@ -308,7 +308,7 @@ static peridot_status encode_next(int32_t **ids, size_t *n_ids, const struct cmd
     size_t first = c->n, n_kept;
     while (first > 0 && !is_role(&c->messages[first - 1], "assistant")) first--;
     *ids = NULL, *n_ids = 0;
-    CMD_TRY(list_from(&turns, &list, c, first, e));
+    PD_TRY(list_from(&turns, &list, c, first, e));
     if (first > 0 && cmd_conversation_system(c)) turns.messages++, turns.n_images++, turns.n--;   /* among the ids */
     turns.ids = c->ids;
     turns.n_ids = c->n_ids;
@@ -320,7 +320,7 @@ static peridot_status encode_next(int32_t **ids, size_t *n_ids, const struct cmd
 /* Appends them. There is room for all that a context holds, so that they stay where they are while a reply is made. */
 static peridot_status take_ids(struct cmd_conversation *c, const int32_t *ids, size_t n, uint32_t ctx)
 {
-    CMD_TRY(reserve_ids(c, n + ctx + 1));
+    PD_TRY(reserve_ids(c, n + ctx + 1));
     c->messages[c->n - 1].begin = c->n_ids;
     memcpy(c->ids + c->n_ids, ids, n * sizeof *ids);
     c->n_ids += n;
@@ -332,7 +332,7 @@ static peridot_status find_left_out(size_t *n_left_out, const struct cmd_convers
 {
     struct cmd_turns turns;
     struct list list;
-    CMD_TRY(list_from(&turns, &list, c, c->first, e));
+    PD_TRY(list_from(&turns, &list, c, c->first, e));
     peridot_status status = cmd_turns_leave_out(n_left_out, &turns, false);
     free_list(&list);
     return status;
@@ -342,17 +342,17 @@ static peridot_status leave_out(struct cmd_conversation *c, size_t *n_left_out, 
 {
     size_t n, n_more = 0, first = c->first;
     int32_t *ids;
-    CMD_TRY(find_left_out(&n_more, c, e));
+    PD_TRY(find_left_out(&n_more, c, e));
     for (size_t turn = 0; n_more && turn <= n_more; first++) {
         turn += is_role(&c->messages[first], "user");
         if (turn > n_more) break;
     }
-    CMD_TRY(encode_from(&ids, &n, c, first, e));
+    PD_TRY(encode_from(&ids, &n, c, first, e));
     peridot_status status = PERIDOT_OK;
     if (n > e->ctx)
-        status = cmd_fail(PERIDOT_ERROR_ARGUMENT,
-                          "the message has %zu token%s, with the system prompt and the template, and the context "
-                          "%" PRIu32 " position%s (--ctx)", n, CMD_S(n), e->ctx, CMD_S(e->ctx));
+        status = pd_fail(PERIDOT_ERROR_ARGUMENT,
+                         "the message has %zu token%s, with the system prompt and the template, and the context "
+                         "%" PRIu32 " position%s (--ctx)", n, PD_S(n), e->ctx, PD_S(e->ctx));
     if (status == PERIDOT_OK) {
         *n_left_out = n_more;
         cmd_conversation_forget_ids(c);
@@ -365,9 +365,9 @@ static peridot_status leave_out(struct cmd_conversation *c, size_t *n_left_out, 
 
 static peridot_status refuse_full(size_t n, const struct cmd_encoding *e)
 {
-    return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the context is full: with this message the conversation has %zu tokens, "
-                    "and the context %" PRIu32 " positions; /undo takes back turns, /reset begins anew, --full drop "
-                    "leaves out the oldest", n, e->ctx);
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "the context is full: with this message the conversation has %zu tokens, "
+                   "and the context %" PRIu32 " positions; /undo takes back turns, /reset begins anew, --full drop "
+                   "leaves out the oldest", n, e->ctx);
 }
 
 peridot_status cmd_conversation_encode(struct cmd_conversation *c, size_t *n_left_out, const struct cmd_encoding *e)
@@ -378,7 +378,7 @@ peridot_status cmd_conversation_encode(struct cmd_conversation *c, size_t *n_lef
     /* What a template writes of results may depend on the calls before them. */
     if (c->n && is_role(&c->messages[c->n - 1], "tool")) cmd_conversation_forget_ids(c);
     c->n_ids = peridot_drop_thoughts(e->vocab, c->ids, c->n_ids);
-    CMD_TRY(c->n_ids ? encode_next(&ids, &n, c, e) : encode_from(&ids, &n, c, c->first, e));
+    PD_TRY(c->n_ids ? encode_next(&ids, &n, c, e) : encode_from(&ids, &n, c, c->first, e));
     bool only = cmd_conversation_turns(c, c->first, c->n) == 1;
     bool fits = c->n_ids + n + (only ? 0 : e->reserve) <= e->ctx;
     peridot_status status = fits ? take_ids(c, ids, n, e->ctx)
@@ -403,7 +403,7 @@ peridot_status cmd_conversation_save(const struct cmd_conversation *c, const cha
     peridot_output *output;
     FILE *file = cmd_memory_open(&text, &size);
     if (file) write_messages(file, c);
-    if (!file || !cmd_memory_close(file, &text, &size)) return cmd_fail_alloc(size, "conversation");
+    if (!file || !cmd_memory_close(file, &text, &size)) return pd_fail_alloc(size, "conversation");
     peridot_status status = peridot_output_open(&output, path);
     if (status == PERIDOT_OK) {
         status = peridot_output_write(output, text, size);
@@ -461,12 +461,12 @@ static peridot_status load_parts(struct cmd_conversation *c, const char **text, 
             continue;
         }
         if (!url)
-            return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has a part that is neither its text nor a picture",
-                            path, i);
-        CMD_TRY(cmd_image_read_url(&image, e->model, url, e->pan_and_scan));
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has a part that is neither its text nor a picture",
+                           path, i);
+        PD_TRY(cmd_image_read_url(&image, e->model, url, e->pan_and_scan));
         peridot_status status = cmd_pictures_add(&c->attached, "", url, image);
         peridot_image_free(image);
-        CMD_TRY(status);
+        PD_TRY(status);
     }
     if (!*text) *text = "";
     return PERIDOT_OK;
@@ -482,25 +482,25 @@ static peridot_status load_message(struct cmd_conversation *c, yyjson_val *value
     yyjson_val *calls = yyjson_obj_get(value, "tool_calls");
     const char *text = calls && yyjson_is_null(content) ? "" : yyjson_get_str(content);
     size_t size = text ? yyjson_get_len(content) : 0;
-    for (size_t k = 0; role && k < CMD_COUNT(roles); k++)
+    for (size_t k = 0; role && k < PD_COUNT(roles); k++)
         if (strcmp(role, roles[k][0]) == 0) known = roles[k][1];
     bool sees = yyjson_is_arr(content) && known && (strcmp(known, "user") == 0 || strcmp(known, "tool") == 0);
     if (sees) {
-        CMD_TRY(load_parts(c, &text, content, path, i, e));
+        PD_TRY(load_parts(c, &text, content, path, i, e));
         size = strlen(text);
     }
     if (!role || !text)
-        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has no role or no content that is text", path, i);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has no role or no content that is text", path, i);
     if (!known)
-        return cmd_fail(PERIDOT_ERROR_FORMAT,
-                        "%s: message %zu has the unknown role \"%.40s\"; roles are system, developer, user, "
-                        "assistant and tool", path, i, role);
+        return pd_fail(PERIDOT_ERROR_FORMAT,
+                       "%s: message %zu has the unknown role \"%.40s\"; roles are system, developer, user, "
+                       "assistant and tool", path, i, role);
     if (strlen(text) != size)
-        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has a zero byte in its content", path, i);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has a zero byte in its content", path, i);
     if (!calls && strcmp(known, "tool") != 0) return cmd_conversation_add(c, known, text, size);
     char *json = yyjson_val_write(value, 0, NULL);
     return json ? cmd_conversation_add_json(c, known, text, size, json, sees ? &c->attached : NULL)
-                : cmd_fail_alloc(size, "message");
+                : pd_fail_alloc(size, "message");
 }
 
 static peridot_status load_messages(struct cmd_conversation *c, yyjson_val *root, const char *path,
@@ -509,9 +509,9 @@ static peridot_status load_messages(struct cmd_conversation *c, yyjson_val *root
     yyjson_val *value, *list = yyjson_is_obj(root) ? yyjson_obj_get(root, "messages") : root;
     size_t i, n;
     if (!yyjson_is_arr(list))
-        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: is no list of messages, [{\"role\": ..., \"content\": ...}, ...]",
-                        path);
-    yyjson_arr_foreach(list, i, n, value) CMD_TRY(load_message(c, value, path, i, e));
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: is no list of messages, [{\"role\": ..., \"content\": ...}, ...]",
+                       path);
+    yyjson_arr_foreach(list, i, n, value) PD_TRY(load_message(c, value, path, i, e));
     return PERIDOT_OK;
 }
 
@@ -531,7 +531,7 @@ static peridot_status check_loaded(const struct cmd_conversation *c, const char 
     if (status == PERIDOT_OK) return status;
     char sentence[512];
     snprintf(sentence, sizeof sentence, "%s", peridot_last_error());
-    return cmd_fail(status, "%s: %s", path, sentence);
+    return pd_fail(status, "%s: %s", path, sentence);
 }
 
 peridot_status cmd_conversation_load(struct cmd_conversation *c, const char *path, const struct cmd_encoding *e)
@@ -540,11 +540,11 @@ peridot_status cmd_conversation_load(struct cmd_conversation *c, const char *pat
     yyjson_read_err error;
     char *text;
     size_t size;
-    CMD_TRY(cmd_read_file(&text, &size, path));
+    PD_TRY(cmd_read_file(&text, &size, path));
     yyjson_doc *doc = yyjson_read_opts(text, size, 0, NULL, &error);
     peridot_status status = doc ? load_messages(&loaded, yyjson_doc_get_root(doc), path, e)
-                                : cmd_fail(PERIDOT_ERROR_FORMAT, "%s: byte %zu: %s: it is not JSON, as /save writes it",
-                                           path, error.pos, error.msg);
+                                : pd_fail(PERIDOT_ERROR_FORMAT, "%s: byte %zu: %s: it is not JSON, as /save writes it",
+                                          path, error.pos, error.msg);
     if (status == PERIDOT_OK) status = check_loaded(&loaded, path, e);
     yyjson_doc_free(doc);
     free(text);

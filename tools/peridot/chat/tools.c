@@ -13,19 +13,19 @@
 static peridot_status begin_call(struct cmd_calls *calls, const char *name)
 {
     if (calls->n == CMD_CALLS_MAX)
-        return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "the reply has more than %d calls", CMD_CALLS_MAX);
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the reply has more than %d calls", CMD_CALLS_MAX);
     struct cmd_call call = {.name = strdup(name)};
-    if (!call.name) return cmd_fail_alloc(strlen(name), "call");
+    if (!call.name) return pd_fail_alloc(strlen(name), "call");
     calls->at[calls->n++] = call;
     return PERIDOT_OK;
 }
 
 peridot_status cmd_calls_take(struct cmd_calls *calls, const peridot_call_piece *piece)
 {
-    if (piece->name) CMD_TRY(begin_call(calls, piece->name));
+    if (piece->name) PD_TRY(begin_call(calls, piece->name));
     if (!calls->n) return PERIDOT_OK;
     struct cmd_call *call = &calls->at[calls->n - 1];
-    CMD_TRY(cmd_array_reserve(&call->arguments, &call->capacity, call->size, piece->size + 1, 1, "arguments"));
+    PD_TRY(pd_array_reserve(&call->arguments, &call->capacity, call->size, piece->size + 1, 1, "arguments"));
     if (piece->size) memcpy(call->arguments + call->size, piece->arguments, piece->size);
     call->arguments[call->size += piece->size] = 0;
     call->complete = piece->complete;
@@ -54,7 +54,7 @@ peridot_status cmd_chat_take_tools(struct cmd_chat *chat)
 {
     bool changed;
     if (!chat->toolbox) return PERIDOT_OK;
-    CMD_TRY(cmd_toolbox_refresh(&changed, chat->toolbox));
+    PD_TRY(cmd_toolbox_refresh(&changed, chat->toolbox));
     const char *json = cmd_toolbox_size(chat->toolbox) ? cmd_toolbox_json(chat->toolbox) : NULL;
     if (changed || !chat->encoding.tools != !json) cmd_conversation_forget_ids(&chat->conversation);
     chat->encoding.tools = json;
@@ -81,14 +81,14 @@ static peridot_status add_message(struct cmd_chat *chat, yyjson_mut_doc *doc, co
 {
     char *json = cmd_json_end(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
     return json ? cmd_conversation_add_json(&chat->conversation, role, text, size, json, pictures)
-                : cmd_fail_alloc(size, "message");
+                : pd_fail_alloc(size, "message");
 }
 
 peridot_status cmd_chat_add_calls(struct cmd_chat *chat, const char *text, size_t size, const struct cmd_calls *calls)
 {
     char id[32];
     yyjson_mut_doc *doc = cmd_json_new();
-    if (!doc) return cmd_fail_alloc(0, "message");
+    if (!doc) return pd_fail_alloc(0, "message");
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "role", "assistant");
@@ -127,7 +127,7 @@ static peridot_status add_result(struct cmd_chat *chat, const char *id, const ch
                                  struct cmd_pictures *pictures)
 {
     yyjson_mut_doc *doc = cmd_json_new();
-    if (!doc) return cmd_fail_alloc(0, "message");
+    if (!doc) return pd_fail_alloc(0, "message");
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "role", "tool");
@@ -149,7 +149,7 @@ static peridot_status read_pictures(struct cmd_pictures *out, const struct cmd_c
         }
         peridot_status status = cmd_pictures_add(out, "", result->images[i], image);
         peridot_image_free(image);
-        CMD_TRY(status);
+        PD_TRY(status);
     }
     return PERIDOT_OK;
 }

@@ -29,7 +29,7 @@ struct reply {
 
 static peridot_status append_reply(struct reply *r, const char *text, size_t size)
 {
-    CMD_TRY(cmd_array_reserve(&r->text, &r->capacity, r->size, size, 1, "reply"));
+    PD_TRY(pd_array_reserve(&r->text, &r->capacity, r->size, size, 1, "reply"));
     if (size) memcpy(r->text + r->size, text, size);
     r->size += size;
     return PERIDOT_OK;
@@ -90,7 +90,7 @@ static peridot_status reuse(struct cmd_chat *chat)
     const struct cmd_conversation *c = &chat->conversation;
     size_t n = common_prefix(peridot_sequence_tokens(chat->sequence), peridot_sequence_pos(chat->sequence), c->ids,
                              c->n_ids);
-    return peridot_sequence_truncate(chat->sequence, (uint32_t)cmd_min(n, c->n_ids - 1), &chat->n_reused);
+    return peridot_sequence_truncate(chat->sequence, (uint32_t)pd_min(n, c->n_ids - 1), &chat->n_reused);
 }
 
 /* *end is at most where the next turn goes on: an empty thought after it is no part of that. */
@@ -98,9 +98,9 @@ static peridot_status find_kept(size_t *end, const struct cmd_chat *chat)
 {
     const struct cmd_conversation *c = &chat->conversation;
     int32_t *ids = malloc(c->n_ids * sizeof *ids);
-    if (!ids) return cmd_fail_alloc(c->n_ids * sizeof *ids, "tokens");
+    if (!ids) return pd_fail_alloc(c->n_ids * sizeof *ids, "tokens");
     memcpy(ids, c->ids, c->n_ids * sizeof *ids);
-    *end = cmd_min(*end, peridot_drop_thoughts(chat->encoding.vocab, ids, c->n_ids));
+    *end = pd_min(*end, peridot_drop_thoughts(chat->encoding.vocab, ids, c->n_ids));
     free(ids);
     return PERIDOT_OK;
 }
@@ -114,7 +114,7 @@ static peridot_status read_ahead(uint32_t *n, struct cmd_chat *chat, struct repl
     size_t end = c->n_ids - 1;
     *n = 0;
     if (!peridot_model_get_info(chat->model)->window) return PERIDOT_OK;
-    CMD_TRY(find_kept(&end, chat));
+    PD_TRY(find_kept(&end, chat));
     if (end <= chat->n_reused) return PERIDOT_OK;
     *n = (uint32_t)end - chat->n_reused;
     return peridot_sequence_eval(chat->sequence, c->ids + chat->n_reused, *n, &params);
@@ -126,18 +126,18 @@ static uint32_t reply_length(const struct cmd_chat *chat)
 {
     size_t n = chat->conversation.n_ids, end = chat->encoding.ctx - chat->next;
     if (chat->args.n || n + chat->encoding.reserve > end) return chat->most;
-    return (uint32_t)cmd_min(chat->most, end - n);
+    return (uint32_t)pd_min(chat->most, end - n);
 }
 
 /* Reads what is new and writes the reply. */
 static peridot_status read_and_write(struct cmd_chat *chat, struct reply *r)
 {
     const struct cmd_conversation *c = &chat->conversation;
-    double begun = cmd_now(), taken;
+    double begun = pd_now(), taken;
     uint32_t n_ahead;
-    CMD_TRY(reuse(chat));
-    CMD_TRY(read_ahead(&n_ahead, chat, r));
-    taken = n_ahead ? cmd_now() - begun : 0;
+    PD_TRY(reuse(chat));
+    PD_TRY(read_ahead(&n_ahead, chat, r));
+    taken = n_ahead ? pd_now() - begun : 0;
     const int32_t *ids = c->ids + chat->n_reused + n_ahead;
     peridot_request_params params = {.size = sizeof params, .prompt = ids,
                                      .n_prompt = (size_t)(c->ids + c->n_ids - ids), .n_max = chat->limit,
@@ -170,8 +170,8 @@ static peridot_status generate(struct cmd_chat *chat, struct reply *r)
     } while (status == PERIDOT_CANCELLED && !cmd_interrupted());
     if (status != PERIDOT_OK && (status != PERIDOT_CANCELLED || c->n_ids == n_prompt)) return status;
     end_reply(r);
-    if (r->error) return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(r->error));
-    CMD_TRY(r->status);
+    if (r->error) return pd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(r->error));
+    PD_TRY(r->status);
     const char *text = r->text ? r->text : "";
     return r->calls.n ? cmd_chat_add_calls(chat, text, r->size, &r->calls)
                       : cmd_conversation_add(c, "assistant", text, r->size);
@@ -182,14 +182,14 @@ static void print_cut(const struct cmd_chat *chat)
 {
     if (chat->conversation.n_ids > chat->encoding.ctx)
         cmd_say("the reply was cut: it reached the end of the context of %" PRIu32 " position%s (--ctx)\n",
-                chat->encoding.ctx, CMD_S(chat->encoding.ctx));
+                chat->encoding.ctx, PD_S(chat->encoding.ctx));
     else if (chat->stats.n_generated == chat->limit && chat->limit < chat->most)
         cmd_say("the reply was cut at %zu of the context's %" PRIu32 " positions, so that another turn fits: "
                 "type on (\"go on\"), or set a length (-n, /set length)\n", chat->conversation.n_ids,
                 chat->encoding.ctx);
     else if (chat->stats.n_generated == chat->most)
         cmd_say("the reply was cut after %" PRIu32 " token%s (-n, /set length)\n", chat->most,
-                CMD_S(chat->most));
+                PD_S(chat->most));
 }
 
 /* *calls is freed by the caller, also on failure. */
@@ -220,12 +220,12 @@ peridot_status cmd_chat_open_session(struct cmd_chat *chat)
                                      .kv_type = (peridot_kv_type)args->kv,
                                      .n_draft = cmd_draft_tokens(&args->draft)};
     chat->drafts = NULL;
-    CMD_TRY(cmd_draft_open(&chat->draft, &args->draft, &args->model, chat->model));
+    PD_TRY(cmd_draft_open(&chat->draft, &args->draft, &args->model, chat->model));
     params.drafter = cmd_draft_drafter(&chat->draft);
-    CMD_TRY(cmd_session_create(&chat->session, chat->model, &params));
-    CMD_TRY(peridot_sequence_create(&chat->sequence, chat->session));
-    CMD_TRY(cmd_draft_create_session(&chat->draft, &params));
-    if (chat->draft.session) CMD_TRY(peridot_sequence_create(&chat->drafts, chat->draft.session));
+    PD_TRY(cmd_session_create(&chat->session, chat->model, &params));
+    PD_TRY(peridot_sequence_create(&chat->sequence, chat->session));
+    PD_TRY(cmd_draft_create_session(&chat->draft, &params));
+    if (chat->draft.session) PD_TRY(peridot_sequence_create(&chat->drafts, chat->draft.session));
     chat->encoding.vocab = peridot_model_vocab(chat->model);
     chat->encoding.model = chat->model;
     chat->encoding.pan_and_scan = args->model.pan_and_scan;
@@ -254,7 +254,7 @@ static peridot_status encode_and_reply(struct cmd_calls *calls, struct cmd_chat 
 {
     size_t n_left_out;
     *calls = (struct cmd_calls){.n = 0};
-    CMD_TRY(cmd_conversation_encode(&chat->conversation, &n_left_out, &chat->encoding));
+    PD_TRY(cmd_conversation_encode(&chat->conversation, &n_left_out, &chat->encoding));
     if (n_left_out)
         cmd_say("the context of %" PRIu32 " positions is full: the oldest %zu turn%s left out\n",
                 chat->encoding.ctx, n_left_out, n_left_out == 1 ? " is" : "s are");
@@ -285,8 +285,8 @@ static peridot_status reply_and_call(struct cmd_chat *chat)
 peridot_status cmd_chat_answer(struct cmd_chat *chat, const char *text)
 {
     struct cmd_conversation *c = &chat->conversation;
-    CMD_TRY(cmd_chat_take_tools(chat));
-    CMD_TRY(cmd_conversation_add(c, "user", text, strlen(text)));
+    PD_TRY(cmd_chat_take_tools(chat));
+    PD_TRY(cmd_conversation_add(c, "user", text, strlen(text)));
     peridot_status status = reply_and_call(chat);
     if (status != PERIDOT_OK) cmd_conversation_undo(c);
     else free(c->unsent), c->unsent = NULL;
@@ -304,7 +304,7 @@ void cmd_chat_print_stats(const struct cmd_chat *chat)
     if (!cmd_notice_begin(&m)) return;
     cmd_stats_print(m.file, &chat->stats, &chat->sampling);
     fprintf(m.file, "context: %zu of %" PRIu32 " positions, %" PRIu32 " of them kept from before; %zu turn%s", c->n_ids,
-            chat->encoding.ctx, chat->n_reused, n, CMD_S(n));
+            chat->encoding.ctx, chat->n_reused, n, PD_S(n));
     if (n_left_out) fprintf(m.file, ", %zu of them left out", n_left_out);
     fputc('\n', m.file);
     cmd_notice_end(&m);
@@ -315,7 +315,7 @@ void cmd_chat_print_stats(const struct cmd_chat *chat)
 const char *cmd_chat_full_name(size_t i)
 {
     static const char *const names[] = {"drop", "refuse"};
-    return i < CMD_COUNT(names) ? names[i] : NULL;
+    return i < PD_COUNT(names) ? names[i] : NULL;
 }
 
 void cmd_chat_take_length(struct cmd_chat *chat)
@@ -324,8 +324,8 @@ void cmd_chat_take_length(struct cmd_chat *chat)
     bool ends = !name || strcmp(name, "plain") != 0;
     chat->most = chat->args.n ? chat->args.n : ends ? chat->encoding.ctx : PLAIN_LENGTH;
     uint32_t ctx = chat->encoding.ctx;
-    chat->next = (uint32_t)cmd_min(cmd_max(NEXT_TURN, ctx / 8), ctx / 4);
-    chat->encoding.reserve = chat->args.n ? (uint32_t)cmd_min(chat->most, ctx / 4) : chat->next / 2;
+    chat->next = (uint32_t)pd_min(pd_max(NEXT_TURN, ctx / 8), ctx / 4);
+    chat->encoding.reserve = chat->args.n ? (uint32_t)pd_min(chat->most, ctx / 4) : chat->next / 2;
     chat->encoding.refuses = chat->args.full != 0;
 }
 
@@ -333,7 +333,7 @@ peridot_status cmd_chat_take_think(struct cmd_chat *chat)
 {
     struct cmd_encoding *e = &chat->encoding;
     bool thinks = chat->args.think != PERIDOT_THINK_OFF;
-    CMD_TRY(cmd_template_check_think(e->vocab, e->template_name, chat->args.think));
+    PD_TRY(cmd_template_check_think(e->vocab, e->template_name, chat->args.think));
     if (thinks != (e->think != PERIDOT_THINK_OFF)) cmd_conversation_forget_ids(&chat->conversation);
     e->think = chat->args.think;
     return PERIDOT_OK;

@@ -62,10 +62,10 @@ struct cmd_command {
 };
 
 /* Of a cmd_command: what it takes, an array of options for a struct of arguments. */
-#define CMD_ARGUMENTS(list, type) .options = list, .n_options = CMD_COUNT(list), .args_size = sizeof(type)
+#define CMD_ARGUMENTS(list, type) .options = list, .n_options = PD_COUNT(list), .args_size = sizeof(type)
 
 /* "peridot: SENTENCE; see peridot COMMAND --help" on stderr; gives CMD_USAGE. `command` may be NULL. */
-int cmd_usage(const struct cmd_command *command, const char *format, ...) CMD_PRINTF(2, 3);
+int cmd_usage(const struct cmd_command *command, const char *format, ...) PD_PRINTF(2, 3);
 /* Turns a status into an exit status; a failure prints the library's sentence. */
 int cmd_exit(peridot_status status);
 

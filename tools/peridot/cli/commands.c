@@ -17,7 +17,7 @@ static const struct cmd_command *const commands[] = {
 
 const struct cmd_command *cmd_command_at(size_t i)
 {
-    return i < CMD_COUNT(commands) ? commands[i] : NULL;
+    return i < PD_COUNT(commands) ? commands[i] : NULL;
 }
 
 const char *cmd_command_name(size_t i)
@@ -28,7 +28,7 @@ const char *cmd_command_name(size_t i)
 
 const struct cmd_command *cmd_command_find(const char *name)
 {
-    for (size_t i = 0; i < CMD_COUNT(commands); i++)
+    for (size_t i = 0; i < PD_COUNT(commands); i++)
         if (strcmp(commands[i]->name, name) == 0) return commands[i];
     const char *meant = cmd_hint_command(name, strlen(name), false, cmd_command_name);
     const char *why = cmd_hint_no_command(name);

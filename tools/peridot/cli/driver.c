@@ -126,11 +126,11 @@ static int find_distribution(void)
     static const char *const places[] = {"/etc/os-release", "/usr/lib/os-release"};
     static const char *const keys[] = {"ID", "ID_LIKE"};
     char path[CMD_PATH_SIZE], text[4096] = "";
-    for (size_t i = 0; i < CMD_COUNT(places) && !text[0]; i++) {
+    for (size_t i = 0; i < PD_COUNT(places) && !text[0]; i++) {
         under_root(path, places[i]);
         read_text(text, sizeof text, path);
     }
-    for (size_t k = 0; k < CMD_COUNT(keys); k++)
+    for (size_t k = 0; k < PD_COUNT(keys); k++)
         for (int i = 0; i < N_DISTRIBUTIONS; i++)
             if (has_word(text, keys[k], distributions[i])) return i;
     return -1;
@@ -142,7 +142,7 @@ static bool has_driver(const struct maker *maker)
                                           "/usr/local/share/vulkan/icd.d"};
     char name[256];
     bool found = false;
-    for (size_t i = 0; i < CMD_COUNT(folders) && !found; i++)
+    for (size_t i = 0; i < PD_COUNT(folders) && !found; i++)
         found = find_beginning(name, sizeof name, folders[i], maker->icd);
     return found;
 }
@@ -172,8 +172,8 @@ const char *cmd_driver_advice(void)
 {
     static char text[512];
     size_t i = 0;
-    while (i < CMD_COUNT(makers) && !has_gpu(&makers[i])) i++;
-    if (i == CMD_COUNT(makers)) return NULL;
+    while (i < PD_COUNT(makers) && !has_gpu(&makers[i])) i++;
+    if (i == PD_COUNT(makers)) return NULL;
     const struct maker *maker = &makers[i];
     int distribution = find_distribution(), size;
     if (!has_driver(maker)) {

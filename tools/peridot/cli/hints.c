@@ -91,7 +91,7 @@ const struct cmd_option *cmd_hint_option(const struct cmd_command *c, const char
         int d = c->options[i].name ? distance(name, size, c->options[i].name, exact) : nearest;
         if (d < nearest) best = &c->options[i], nearest = d;
     }
-    for (size_t i = 0; i < CMD_COUNT(options); i++) {
+    for (size_t i = 0; i < PD_COUNT(options); i++) {
         const struct cmd_option *own = find_option(c, options[i].own);
         int d = own ? distance(name, size, options[i].name, exact || strlen(options[i].name) < NEAR_SIZE) : nearest;
         if (d < nearest) best = own, nearest = d;
@@ -109,7 +109,7 @@ static const char *find_command(const char *name, size_t size, const char *(*at)
 
 const char *cmd_hint_command(const char *name, size_t size, bool exact, const char *(*at)(size_t i))
 {
-    for (size_t i = 0; i < CMD_COUNT(commands); i++) {
+    for (size_t i = 0; i < PD_COUNT(commands); i++) {
         const char *own = commands[i].own;
         if (distance(name, size, commands[i].name, true) != 0) continue;
         if (own[0] == '-' || !at || find_command(own, strlen(own), at)) return own;
@@ -125,7 +125,7 @@ const char *cmd_hint_no_option(const struct cmd_command *c, const char *name)
 
 const char *cmd_hint_no_command(const char *name)
 {
-    for (size_t i = 0; i < CMD_COUNT(absent); i++)
+    for (size_t i = 0; i < PD_COUNT(absent); i++)
         if (strcmp(absent[i].name, name) == 0) return absent[i].own;
     return NULL;
 }
@@ -142,7 +142,7 @@ static bool is_published(const char *text)
 {
     const char *slash = strrchr(text, '/');
     if (slash) text = slash + 1;
-    for (size_t i = 0; i < CMD_COUNT(families); i++) {
+    for (size_t i = 0; i < PD_COUNT(families); i++) {
         size_t n = strlen(families[i].name);
         if (strncasecmp(text, families[i].name, n) != 0) continue;
         if (!text[n] && families[i].alone && strcmp(text, families[i].name) == 0) return true;
@@ -157,13 +157,13 @@ static bool is_folder(const char *text)
 {
     char path[CMD_PATH_SIZE];
     int length = snprintf(path, sizeof path, "%s/config.json", text);
-    return length > 0 && (size_t)length < sizeof path && cmd_is_file(path);
+    return length > 0 && (size_t)length < sizeof path && pd_is_file(path);
 }
 
 enum cmd_model_hint cmd_hint_model(const char *text, bool misplaced)
 {
     bool is_file = cmd_ends_with(text, ".gguf") && !strchr(text, '\n');
-    if (is_folder(text) || (is_file && cmd_is_file(text))) return CMD_HINT_MODEL_HERE;
+    if (is_folder(text) || (is_file && pd_is_file(text))) return CMD_HINT_MODEL_HERE;
     if (is_file) return CMD_HINT_MODEL_ELSEWHERE;
     if (!text[0] || text[strcspn(text, " \t\n")]) return CMD_HINT_NO_MODEL;
     bool published = is_published(text);

@@ -12,8 +12,8 @@ peridot_status cmd_image_read(peridot_image **out, const peridot_model *model, c
     const char *name = standard ? "standard input" : file;
     char *data = NULL;
     size_t size = 0;
-    if (standard) CMD_TRY(cmd_read_all(&data, &size, stdin, name));
-    else CMD_TRY(cmd_read_file(&data, &size, name));
+    if (standard) PD_TRY(cmd_read_all(&data, &size, stdin, name));
+    else PD_TRY(cmd_read_file(&data, &size, name));
     peridot_status status = peridot_image_read(out, model, data, size, name, &params);
     free(data);
     return status;
@@ -24,10 +24,10 @@ static peridot_status read_base64(peridot_image **out, const peridot_model *mode
     const peridot_image_params params = {.size = sizeof params, .pan_and_scan = pan_and_scan};
     size_t size = strlen(text);
     unsigned char *data = malloc(size + 2);
-    if (!data) return cmd_fail_alloc(size, "the image");
+    if (!data) return pd_fail_alloc(size, "the image");
     peridot_status status = cmd_base64_decode(data, &size, text, size)
         ? peridot_image_read(out, model, data, size, "the image", &params)
-        : cmd_fail(PERIDOT_ERROR_FORMAT, "the image is not base64");
+        : pd_fail(PERIDOT_ERROR_FORMAT, "the image is not base64");
     free(data);
     return status;
 }
@@ -40,7 +40,7 @@ peridot_status cmd_image_read_url(peridot_image **out, const peridot_model *mode
     if (base64) return read_base64(out, model, base64 + strlen(marker), pan_and_scan);
     if (strncmp(url, CMD_FILE_URL, strlen(CMD_FILE_URL)) == 0)
         return cmd_image_read(out, model, url + strlen(CMD_FILE_URL), pan_and_scan);
-    return cmd_fail(PERIDOT_ERROR_FORMAT, "an image is neither a file's (file:) nor base64 (data:)");
+    return pd_fail(PERIDOT_ERROR_FORMAT, "an image is neither a file's (file:) nor base64 (data:)");
 }
 
 peridot_status cmd_images_read(struct cmd_images *out, const peridot_model *model, const struct cmd_texts *files,
@@ -79,5 +79,5 @@ peridot_status cmd_images_message(char **json, size_t *size, size_t n, const cha
     yyjson_mut_obj_add_str(doc, part, "type", "text");
     if (!yyjson_mut_obj_add_str(doc, part, "text", text)) cmd_json_fail();
     *json = cmd_json_end(doc, 0, size);
-    return *json ? PERIDOT_OK : cmd_fail_alloc(strlen(text), "a message");
+    return *json ? PERIDOT_OK : pd_fail_alloc(strlen(text), "a message");
 }

@@ -47,7 +47,7 @@ static bool take_row(void *user, peridot_sequence *sequence, uint32_t pos, const
     if (r->task->rows == CMD_ROWS_FIRST && pos > 0) return true;
     struct cmd_input_row row = {.at = at, .n = n, .pos = pos, .is_first = !all || pos == 0,
                                 .is_last = !all || pos + 1 == r->inputs[i].n};
-    r->status = cmd_interrupted() ? cmd_fail(PERIDOT_CANCELLED, "stopped")
+    r->status = cmd_interrupted() ? pd_fail(PERIDOT_CANCELLED, "stopped")
                                   : r->task->take(r->task->user, &r->inputs[i], &row);
     if (r->status != PERIDOT_OK) snprintf(r->sentence, sizeof r->sentence, "%s", peridot_last_error());
     return r->status == PERIDOT_OK;
@@ -69,10 +69,10 @@ static peridot_status evaluate_gathered(struct reader *r)
     peridot_status status = evaluate(r);
     r->n_done += r->n;
     forget(r);
-    if (r->status != PERIDOT_OK) return cmd_fail(r->status, "%s", r->sentence);
-    CMD_TRY(status);
+    if (r->status != PERIDOT_OK) return pd_fail(r->status, "%s", r->sentence);
+    PD_TRY(status);
     if (fflush(stdout) != 0 || ferror(stdout))
-        return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(errno));
+        return pd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(errno));
     return PERIDOT_OK;
 }
 
@@ -80,10 +80,10 @@ static peridot_status check_length(const struct reader *r, size_t n)
 {
     uint32_t ctx = peridot_session_ctx(r->session);
     size_t number = r->n_done + r->n + 1;
-    if (n == 0) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has no tokens", number);
+    if (n == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has no tokens", number);
     if (n <= ctx) return PERIDOT_OK;
-    return cmd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has %zu token%s and the context %" PRIu32 " position%s (--ctx)",
-                    number, n, CMD_S(n), ctx, CMD_S(ctx));
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has %zu token%s and the context %" PRIu32 " position%s (--ctx)",
+                   number, n, PD_S(n), ctx, PD_S(ctx));
 }
 
 /* Takes over the ids. */
@@ -93,7 +93,7 @@ static peridot_status gather(struct reader *r, const char *text, size_t size, in
     r->inputs[r->n] = (struct cmd_input){.model = r->model, .text = copy, .size = size, .ids = ids, .n = n};
     r->prompts[r->n].tokens = ids;
     r->prompts[r->n++].n = n_read;
-    if (!copy) return cmd_fail_alloc(size + 1, "text");
+    if (!copy) return pd_fail_alloc(size + 1, "text");
     memcpy(copy, text, size);
     r->n_tokens += n_read;
     bool full = r->n == N_SEQUENCES || r->n_tokens >= peridot_session_chunk(r->session);
@@ -108,7 +108,7 @@ static peridot_status encode(int32_t **ids, size_t *n, const struct reader *r, c
     size_t before = strlen(prefix);
     if (before == 0) return peridot_encode(ids, n, r->vocab, text, size, flags);
     char *both = malloc(before + size + 1);
-    if (!both) return cmd_fail_alloc(before + size + 1, "text");
+    if (!both) return pd_fail_alloc(before + size + 1, "text");
     memcpy(both, prefix, before);
     memcpy(both + before, text, size);
     peridot_status status = peridot_encode(ids, n, r->vocab, both, before + size, flags);
@@ -120,9 +120,9 @@ static peridot_status take_text(struct reader *r, const char *text, size_t size)
 {
     int32_t *ids;
     size_t n;
-    if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "stopped after %zu text%s", r->n_done, CMD_S(r->n_done));
+    if (cmd_interrupted()) return pd_fail(PERIDOT_CANCELLED, "stopped after %zu text%s", r->n_done, PD_S(r->n_done));
     peridot_status status = encode(&ids, &n, r, text, size);
-    if (status != PERIDOT_OK) return cmd_fail(status, "text %zu: %s", r->n_done + r->n + 1, peridot_last_error());
+    if (status != PERIDOT_OK) return pd_fail(status, "text %zu: %s", r->n_done + r->n + 1, peridot_last_error());
     status = check_length(r, n);
     /* Later tokens cannot change the first one's row, but where it sees them. */
     size_t n_read = r->task->rows == CMD_ROWS_FIRST && !r->whole ? 1 : n;
@@ -138,9 +138,9 @@ static peridot_status take_lines(struct reader *r, struct cmd_lines *lines)
         enum cmd_lines_state state;
         const char *text;
         size_t size;
-        CMD_TRY(cmd_lines_next(&state, &text, &size, lines, r->n == 0));
+        PD_TRY(cmd_lines_next(&state, &text, &size, lines, r->n == 0));
         if (state == CMD_LINES_END) return PERIDOT_OK;
-        CMD_TRY(state == CMD_LINES_ONE ? take_text(r, text, size) : evaluate_gathered(r));
+        PD_TRY(state == CMD_LINES_ONE ? take_text(r, text, size) : evaluate_gathered(r));
     }
 }
 
@@ -150,7 +150,7 @@ static peridot_status take_all(struct reader *r, const struct cmd_texts *texts)
     struct cmd_lines lines = {0};
     size_t first = texts->n * part.i / part.n, end = texts->n * (part.i + 1) / part.n;
     r->n_done = texts->n ? first : part.n_lines;
-    for (size_t i = 0; i < N_SEQUENCES; i++) CMD_TRY(peridot_sequence_create(&r->prompts[i].sequence, r->session));
+    for (size_t i = 0; i < N_SEQUENCES; i++) PD_TRY(peridot_sequence_create(&r->prompts[i].sequence, r->session));
     peridot_status status = PERIDOT_OK;
     for (size_t i = first; i < end && status == PERIDOT_OK; i++)
         status = take_text(r, texts->at[i], strlen(texts->at[i]));
@@ -169,12 +169,12 @@ peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, struct cmd_inp
     struct reader r = {.task = task};
     peridot_model *model = NULL;
     cmd_interrupt_watch();
-    if (task->heads) CMD_TRY(cmd_model_need_head(&args->model, task->heads, task->command));
+    if (task->heads) PD_TRY(cmd_model_need_head(&args->model, task->heads, task->command));
     peridot_status status = cmd_model_open_text(&model, &args->model, NULL);
     if (status == PERIDOT_OK && !(r.vocab = peridot_model_vocab(model))) status = PERIDOT_ERROR_UNSUPPORTED;
     /* All texts together are no longer than a chunk, or there is one. */
     if (status == PERIDOT_OK)
-        params.n_positions = args->ctx ? args->ctx : (uint32_t)cmd_min(peridot_model_get_info(model)->ctx_max, 8192);
+        params.n_positions = args->ctx ? args->ctx : (uint32_t)pd_min(peridot_model_get_info(model)->ctx_max, 8192);
     if (status == PERIDOT_OK && task->begin) status = task->begin(task, model);
     if (status == PERIDOT_OK) r.whole = peridot_model_get_info(model)->whole_texts;
     if (status == PERIDOT_OK) status = cmd_session_create(&r.session, model, &params);
@@ -246,7 +246,7 @@ peridot_status cmd_ids_text(char **text, size_t *size, const char **name, const 
     if (standard) return cmd_read_all(text, size, stdin, *name);
     *size = strlen(given);
     *text = strdup(given);
-    return *text ? PERIDOT_OK : cmd_fail_alloc(*size, *name);
+    return *text ? PERIDOT_OK : pd_fail_alloc(*size, *name);
 }
 
 static bool is_separator(char c)
@@ -271,14 +271,14 @@ static peridot_status refuse_word(const char *word, size_t size, size_t offset, 
 {
     int n = 0;
     while ((size_t)n < size && n < 16 && !is_separator(word[n])) n++;
-    return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s: %.*s at byte %zu is not a token id", name, n, word, offset);
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: %.*s at byte %zu is not a token id", name, n, word, offset);
 }
 
 peridot_status cmd_ids_parse(int32_t **out, size_t *n, const char *text, size_t size, const char *name)
 {
     *out = NULL, *n = 0;
     int32_t *ids = malloc((size / 2 + 1) * sizeof *ids);   /* an id and its separator take two bytes at least */
-    if (!ids) return cmd_fail_alloc(size, name);
+    if (!ids) return pd_fail_alloc(size, name);
     for (size_t i = 0; i < size;) {
         size_t begin = i;
         if (is_separator(text[i])) {

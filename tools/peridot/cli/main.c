@@ -23,7 +23,7 @@ static int show_help(const char *name, bool man)
 static int run_command(const struct cmd_command *command, int argc, char **argv)
 {
     void *args = calloc(1, command->args_size);
-    if (!args) return cmd_exit(cmd_fail_alloc(command->args_size, "arguments"));
+    if (!args) return cmd_exit(pd_fail_alloc(command->args_size, "arguments"));
     int result = cmd_options_parse(command, args, argc, argv);
     if (result < 0) result = show_help(command->name, false);
     else if (result == CMD_OK) result = command->run(command, args);
@@ -85,7 +85,7 @@ static int close_output(int result)
     bool failed = ferror(stdout), gone = cmd_output_is_gone();
     const char *why = fclose(stdout) != 0 ? strerror(errno) : failed ? "a part of the result was not written" : NULL;
     if (!why || result != CMD_OK || gone) return result;
-    return cmd_exit(cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", why));
+    return cmd_exit(pd_fail(PERIDOT_ERROR_IO, "standard output: %s", why));
 }
 
 static int run(int argc, char **argv) { return close_output(dispatch(argc, argv)); }

@@ -27,13 +27,13 @@ const char *cmd_kv_name(size_t i)
 {
     static const char *const names[] = {[PERIDOT_KV_F16] = "f16", [PERIDOT_KV_F32] = "f32",
                                         [PERIDOT_KV_Q8_0] = "q8_0"};
-    return i < CMD_COUNT(names) ? names[i] : NULL;
+    return i < PD_COUNT(names) ? names[i] : NULL;
 }
 
 const char *cmd_precision_name(size_t i)
 {
     static const char *const names[] = {[PERIDOT_PRECISION_DEFAULT] = "default", [PERIDOT_PRECISION_EXACT] = "exact"};
-    return i < CMD_COUNT(names) ? names[i] : NULL;
+    return i < PD_COUNT(names) ? names[i] : NULL;
 }
 
 const char *cmd_device_type_name(peridot_device_type type)
@@ -53,7 +53,7 @@ static bool beside_executable(char path[PATH_SIZE], const char *relative)
     char *name = strrchr(path, '/') + 1;
     if ((size_t)(name - path) + strlen(relative) >= PATH_SIZE) return false;
     strcpy(name, relative);
-    return cmd_is_file(path);
+    return pd_is_file(path);
 }
 
 /* Commands ask more than once: the last answer is kept. */
@@ -64,9 +64,9 @@ static peridot_status named_path(const char **path, const char *given)
     if (!name || strcmp(name, given) != 0) {
         free(name), free(found);
         name = found = NULL;
-        CMD_TRY(cmd_model_resolve(&found, given));
+        PD_TRY(cmd_model_resolve(&found, given));
         name = strdup(given);
-        if (!name) return cmd_fail_alloc(strlen(given), "name");
+        if (!name) return pd_fail_alloc(strlen(given), "name");
     }
     *path = found;
     return PERIDOT_OK;
@@ -79,12 +79,12 @@ peridot_status cmd_model_path(const char **path, const char *given)
     static char found[PATH_SIZE];
     if (given) return named_path(path, given);
     *path = NULL;
-    for (size_t i = 0; i < CMD_COUNT(places); i++) {
+    for (size_t i = 0; i < PD_COUNT(places); i++) {
         if (!beside_executable(found, places[i])) continue;
         *path = found;
         return PERIDOT_OK;
     }
-    return cmd_fail(PERIDOT_ERROR_IO, "%s: the demo model is not there; give a model with -m", found);
+    return pd_fail(PERIDOT_ERROR_IO, "%s: the demo model is not there; give a model with -m", found);
 }
 
 /* What an older Peridot made for all to read becomes the user's alone. */
@@ -129,7 +129,7 @@ static peridot_status advise_failure(peridot_status status)
     char sentence[512];
     const char *advice = cmd_driver_advice();
     snprintf(sentence, sizeof sentence, "%s", peridot_last_error());
-    return advice ? cmd_fail(status, "%s; %s", sentence, advice) : status;
+    return advice ? pd_fail(status, "%s; %s", sentence, advice) : status;
 }
 
 const char cmd_lacks_dense[] =
@@ -150,7 +150,7 @@ static void print_device(const peridot_model_info *info, bool named_device)
     if (info->lacks_dense) cmd_say("warning: %s\n", cmd_lacks_dense);
     if (info->n_ignored_tensors && !info->image_rows)
         cmd_say("%" PRIu32 " tensor%s of vision: not loaded, as text needs none\n", info->n_ignored_tensors,
-                CMD_S(info->n_ignored_tensors));
+                PD_S(info->n_ignored_tensors));
 }
 
 /* Where weights are, when someone asked for it. */
@@ -176,16 +176,16 @@ static peridot_status read_adapter(peridot_adapter_file *out, const char *text)
     double scale = colon && colon > text ? strtod(colon + 1, &end) : 1;
     bool scaled = end && end > colon + 1 && !*end;
     char *path = strdup(text);
-    if (!path) return cmd_fail_alloc(strlen(text), "path");
+    if (!path) return pd_fail_alloc(strlen(text), "path");
     if (scaled) path[colon - text] = 0;
-    cmd_path_clean(path);
+    pd_path_clean(path);
     *out = (peridot_adapter_file){.path = path, .scale = scaled ? (float)scale : 1};
     return PERIDOT_OK;
 }
 
 peridot_status cmd_adapters_read(struct cmd_adapters *out, const struct cmd_texts *texts)
 {
-    for (out->n = 0; out->n < texts->n; out->n++) CMD_TRY(read_adapter(&out->at[out->n], texts->at[out->n]));
+    for (out->n = 0; out->n < texts->n; out->n++) PD_TRY(read_adapter(&out->at[out->n], texts->at[out->n]));
     return PERIDOT_OK;
 }
 
@@ -217,7 +217,7 @@ static peridot_status open_model(peridot_model **out, const char *path, const st
                                    .vision = vision, .vision_optional = !args->vision,
                                    .image_rows = args->image_rows};
     struct cmd_adapters adapters;
-    CMD_TRY(cmd_ranks_divide(&params.link, &params.device, args));
+    PD_TRY(cmd_ranks_divide(&params.link, &params.device, args));
     peridot_status status = cmd_adapters_read(&adapters, &args->adapters);
     params.adapters = adapters.at;
     params.n_adapters = adapters.n;
@@ -236,7 +236,7 @@ peridot_status cmd_model_open_text(peridot_model **out, const struct cmd_model_a
 {
     const char *path;
     *out = NULL;
-    CMD_TRY(cmd_model_path(&path, args->path));
+    PD_TRY(cmd_model_path(&path, args->path));
     return open_model(out, path, args, "", target);
 }
 
@@ -245,16 +245,16 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
     const char *path, *vision = args->vision;
     char *found = NULL;
     *out = NULL;
-    CMD_TRY(cmd_model_path(&path, args->path));
-    if (!vision) CMD_TRY(cmd_vision_find(&found, NULL, path));
+    PD_TRY(cmd_model_path(&path, args->path));
+    if (!vision) PD_TRY(cmd_vision_find(&found, NULL, path));
     if (vision && strcmp(vision, "none") == 0) vision = "";
     peridot_status status = open_model(out, path, args, vision ? vision : found, NULL);
     if (status == PERIDOT_OK && found && peridot_model_get_info(*out)->image_rows)
         cmd_say("vision: %s\n", cmd_shown(found));
     free(found);
     if (status != PERIDOT_OK || !args->pan_and_scan || peridot_model_get_info(*out)->image_crops) return status;
-    status = cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "--pan-and-scan: %s is not a Gemma 3 model that sees images",
-                      peridot_model_get_info(*out)->name);
+    status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "--pan-and-scan: %s is not a Gemma 3 model that sees images",
+                     peridot_model_get_info(*out)->name);
     peridot_model_close(*out);
     *out = NULL;
     return status;
@@ -287,10 +287,10 @@ static bool go_on(void *user, uint64_t done, uint64_t total)
 peridot_status cmd_model_tune(peridot_model *model, double max_s, peridot_tuned_call call)
 {
     peridot_tune_params params = {.cache_dir = cmd_cache_dir(), .max_s = max_s, .tuned = call, .progress = go_on};
-    double begin = cmd_now();
+    double begin = pd_now();
     cmd_say("tuning: searching for what suits the device\n");
-    CMD_TRY(peridot_tune(model, &params));
-    cmd_say("tuning: took %.1f s\n", cmd_now() - begin);
+    PD_TRY(peridot_tune(model, &params));
+    cmd_say("tuning: took %.1f s\n", pd_now() - begin);
     return PERIDOT_OK;
 }
 
@@ -316,9 +316,9 @@ static peridot_status check_head(const peridot_model_info *info, unsigned heads,
     unsigned wanted = 0;
     if (heads >> info->head & 1 || (info->is_reranker && heads & CMD_HEAD_RERANKER)) return PERIDOT_OK;
     while (!(heads >> wanted & 1)) wanted++;
-    return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s needs %s, and %s is %s: use peridot %s", command,
-                    table[wanted].kind, info->name, info->whole_texts ? "an embedding model" : table[info->head].kind,
-                    table[info->head].use);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s needs %s, and %s is %s: use peridot %s", command,
+                   table[wanted].kind, info->name, info->whole_texts ? "an embedding model" : table[info->head].kind,
+                   table[info->head].use);
 }
 
 /* What is not known about the file is told when it is opened to be loaded. */
@@ -326,8 +326,8 @@ peridot_status cmd_model_need_head(const struct cmd_model_args *args, unsigned h
 {
     const char *path;
     peridot_file *file;
-    CMD_TRY(cmd_model_path(&path, args->path));
-    CMD_TRY(peridot_file_open(&file, path));
+    PD_TRY(cmd_model_path(&path, args->path));
+    PD_TRY(peridot_file_open(&file, path));
     const peridot_model_info *info = peridot_file_model(file);
     peridot_status status = info ? check_head(info, heads, command) : PERIDOT_OK;
     peridot_file_close(file);

@@ -159,7 +159,7 @@ static int refuse_value(const struct parser *p, const struct cmd_option *o, cons
 static bool is_path(const struct cmd_option *o)
 {
     static const char *const metavars[] = {"MODEL", "FILE", "FILE|URL", "FOLDER", "SRC", "DST", "REPORT.json"};
-    for (size_t i = 0; i < CMD_COUNT(metavars); i++)
+    for (size_t i = 0; i < PD_COUNT(metavars); i++)
         if (o->metavar && strcmp(o->metavar, metavars[i]) == 0) return true;
     return false;
 }
@@ -167,7 +167,7 @@ static bool is_path(const struct cmd_option *o)
 static int set(struct parser *p, const struct cmd_option *o, const char *text)
 {
     p->seen |= (uint64_t)1 << (o - p->command->options);
-    if (is_path(o)) cmd_path_clean((char *)text);   /* of argv */
+    if (is_path(o)) pd_path_clean((char *)text);   /* of argv */
     if (!store(o, p->args + o->offset, text)) return refuse_value(p, o, text);
     if (o->bit) *(uint32_t *)(p->args + o->given) |= o->bit;
     return CMD_OK;

@@ -53,7 +53,7 @@ static double column_value(const struct column *column, const peridot_pipeline *
 static void print_title(void)
 {
     printf("%-19s %-22s %8s", "kernel", "specialisation", "subgroup");
-    for (size_t i = 0; i < CMD_COUNT(columns); i++) printf(" %*s", columns[i].width, columns[i].title);
+    for (size_t i = 0; i < PD_COUNT(columns); i++) printf(" %*s", columns[i].width, columns[i].title);
     puts("");
 }
 
@@ -79,7 +79,7 @@ static void print_pipeline(const peridot_pipeline *p, bool assembly)
     spec_text(spec, sizeof spec, p);
     if (p->subgroup_size) snprintf(size, sizeof size, "%u", (unsigned)p->subgroup_size);
     printf("%-19s %-22s %8s", p->kernel, spec, size);
-    for (size_t i = 0; i < CMD_COUNT(columns); i++) {
+    for (size_t i = 0; i < PD_COUNT(columns); i++) {
         double value = column_value(&columns[i], p);
         if (isnan(value)) printf(" %*s", columns[i].width, "-");
         else printf(" %*.0f", columns[i].width, value);

@@ -19,11 +19,11 @@ static peridot_status find_token(int32_t *out, const peridot_vocab *vocab, const
 {
     int32_t *ids;
     size_t n;
-    CMD_TRY(peridot_encode(&ids, &n, vocab, word, strlen(word), 0));
+    PD_TRY(peridot_encode(&ids, &n, vocab, word, strlen(word), 0));
     if (n == 1) *out = ids[0];
     peridot_free(ids);
     if (n == 1) return PERIDOT_OK;
-    return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model is no reranker: \"%s\" is no token of its vocabulary", word);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model is no reranker: \"%s\" is no token of its vocabulary", word);
 }
 
 void cmd_ranking_labels(int32_t labels[2], const peridot_model *model)
@@ -41,10 +41,10 @@ peridot_status cmd_ranking_begin(struct cmd_ranking *out, const peridot_vocab *v
     size_t n;
     *out = (struct cmd_ranking){.vocab = vocab, .instruct = instruct ? instruct : usual_instruct, .query = query,
                                 .no = labels[0], .yes = labels[1], .scores_labels = labels[0] >= 0};
-    if (!out->scores_labels) CMD_TRY(find_token(&out->no, vocab, "no"));
-    if (!out->scores_labels) CMD_TRY(find_token(&out->yes, vocab, "yes"));
+    if (!out->scores_labels) PD_TRY(find_token(&out->no, vocab, "no"));
+    if (!out->scores_labels) PD_TRY(find_token(&out->yes, vocab, "yes"));
     if (peridot_encode_messages(&ids, &n, vocab, &message, 1, "chatml") != PERIDOT_OK)
-        return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model is no reranker: its vocabulary lacks ChatML's tokens");
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model is no reranker: its vocabulary lacks ChatML's tokens");
     peridot_free(ids);
     return PERIDOT_OK;
 }
@@ -54,15 +54,15 @@ static peridot_status encode(int32_t **ids, size_t *n, const struct cmd_ranking 
 {
     const peridot_message messages[] = {{"system", system_text}, {"user", user_text}};
     const peridot_chat chat = {.size = sizeof chat, .template_name = "chatml", .messages = messages,
-                               .n_messages = CMD_COUNT(messages), .limit = r->limit};
+                               .n_messages = PD_COUNT(messages), .limit = r->limit};
     int32_t *begun, *more;
     size_t n_begun, n_more;
     *ids = NULL;
-    CMD_TRY(peridot_encode(&more, &n_more, r->vocab, no_thought, sizeof no_thought - 1, PERIDOT_ENCODE_SPECIAL));
+    PD_TRY(peridot_encode(&more, &n_more, r->vocab, no_thought, sizeof no_thought - 1, PERIDOT_ENCODE_SPECIAL));
     peridot_status status = peridot_encode_turns(&begun, &n_begun, r->vocab, &chat);
     *n = n_begun + n_more;
     if (status == PERIDOT_OK) *ids = malloc(*n * sizeof **ids);
-    if (status == PERIDOT_OK && !*ids) status = cmd_fail_alloc(*n * sizeof **ids, "prompt");
+    if (status == PERIDOT_OK && !*ids) status = pd_fail_alloc(*n * sizeof **ids, "prompt");
     if (status == PERIDOT_OK) {
         memcpy(*ids, begun, n_begun * sizeof *begun);
         memcpy(*ids + n_begun, more, n_more * sizeof *more);
@@ -77,7 +77,7 @@ peridot_status cmd_ranking_encode(int32_t **ids, size_t *n, const struct cmd_ran
     static const char form[] = "<Instruct>: %s\n<Query>: %s\n<Document>: %s";
     size_t size = sizeof form + strlen(r->instruct) + strlen(r->query) + strlen(document);
     char *text = malloc(size);
-    if (!text) return cmd_fail_alloc(size, "prompt");
+    if (!text) return pd_fail_alloc(size, "prompt");
     snprintf(text, size, form, r->instruct, r->query, document);
     peridot_status status = encode(ids, n, r, text);
     free(text);

@@ -80,7 +80,7 @@ static void print_number(FILE *file, const peridot_sampling *p, const struct mem
 void cmd_sampling_print_members(FILE *file, const peridot_sampling *p, uint32_t given, bool json)
 {
     const char *before = "";
-    for (size_t i = 0; i < CMD_COUNT(members); i++) {
+    for (size_t i = 0; i < PD_COUNT(members); i++) {
         const struct member *m = &members[i];
         if (!(given & m->bit)) continue;
         fprintf(file, json ? "%s\"%s\": " : "%s%s ", before, json ? m->key : m->name);
@@ -110,11 +110,11 @@ peridot_status cmd_grammar_open(peridot_grammar **out, const struct cmd_sampling
     *out = NULL;
     if (!given->schema) return PERIDOT_OK;
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
-    CMD_TRY(cmd_read_file(&text, &size, given->schema));
+    PD_TRY(cmd_read_file(&text, &size, given->schema));
     peridot_status status = peridot_grammar_json_schema(out, vocab, text, size);
     free(text);
     snprintf(sentence, sizeof sentence, "%s", peridot_last_error());
-    return status == PERIDOT_OK ? status : cmd_fail(status, "%s: %s", given->schema, sentence);
+    return status == PERIDOT_OK ? status : pd_fail(status, "%s: %s", given->schema, sentence);
 }
 
 static void print_stops(FILE *file, const peridot_sampling *p)
@@ -154,9 +154,9 @@ void cmd_sampling_print(FILE *file, const peridot_sampling *p)
 
 void cmd_stats_print(FILE *file, const peridot_stats *s, const peridot_sampling *sampling)
 {
-    fprintf(file, "prompt: %" PRIu32 " token%s", s->n_prompt, CMD_S(s->n_prompt));
+    fprintf(file, "prompt: %" PRIu32 " token%s", s->n_prompt, PD_S(s->n_prompt));
     if (s->prompt_s > 0) fprintf(file, ", %.1f tokens/s", s->n_prompt / s->prompt_s);
-    fprintf(file, "; reply: %" PRIu32 " token%s", s->n_generated, CMD_S(s->n_generated));
+    fprintf(file, "; reply: %" PRIu32 " token%s", s->n_generated, PD_S(s->n_generated));
     if (s->n_generated > 1 && s->decode_s > 0)
         fprintf(file, ", %.1f tokens/s, %.2f GB/s", (s->n_generated - 1) / s->decode_s,
                 1e-9 * (double)s->decode_read_size / s->decode_s);
@@ -214,8 +214,8 @@ static peridot_status find_beside(char out[CMD_PATH_SIZE], const char *model)
     }
     if (dir) closedir(dir);
     if (n_found != 1)
-        return cmd_fail(PERIDOT_ERROR_IO, "--draft assistant: %s has %s with \"assistant\" in its name that belongs to "
-                        "%s; name it by its path", folder, n_found ? "more than one file" : "no file", model + begin);
+        return pd_fail(PERIDOT_ERROR_IO, "--draft assistant: %s has %s with \"assistant\" in its name that belongs to "
+                       "%s; name it by its path", folder, n_found ? "more than one file" : "no file", model + begin);
     snprintf(out, CMD_PATH_SIZE, "%s%s", begin ? folder : "", best);
     return PERIDOT_OK;
 }
@@ -232,7 +232,7 @@ peridot_status cmd_draft_create_session(struct cmd_draft *draft, const peridot_s
 {
     if (!draft->model || cmd_draft_drafter(draft)) return PERIDOT_OK;
     uint32_t most = peridot_model_get_info(draft->model)->ctx_max;
-    const peridot_session_params params = {.size = sizeof params, .ctx = (uint32_t)cmd_min(p->ctx, most),
+    const peridot_session_params params = {.size = sizeof params, .ctx = (uint32_t)pd_min(p->ctx, most),
         .kv_type = p->kv_type, .n_sequences = p->n_sequences, .n_positions = p->n_positions};
     return cmd_session_create(&draft->session, draft->model, &params);
 }
@@ -248,12 +248,12 @@ peridot_status cmd_draft_open(struct cmd_draft *out, const struct cmd_draft_args
     own.path = args->name;
     own.adapters.n = 0;
     if (strcmp(args->name, "assistant") == 0) {
-        CMD_TRY(cmd_model_path(&path, model->path));
-        CMD_TRY(find_beside(beside, path));
+        PD_TRY(cmd_model_path(&path, model->path));
+        PD_TRY(find_beside(beside, path));
         own.path = beside;
     }
-    CMD_TRY(cmd_model_need_head(&own, CMD_HEAD_LANGUAGE, "--draft"));
-    CMD_TRY(cmd_model_open_text(&out->model, &own, of));
+    PD_TRY(cmd_model_need_head(&own, CMD_HEAD_LANGUAGE, "--draft"));
+    PD_TRY(cmd_model_open_text(&out->model, &own, of));
     peridot_status status = peridot_draft_check(out->model, of);
     if (status == PERIDOT_OK) status = cmd_model_tune_once(out->model);
     if (status != PERIDOT_OK) cmd_draft_close(out);

@@ -18,10 +18,10 @@ static bool is_terminal(void) { return isatty(STDERR_FILENO) != 0; }
 
 static void draw(struct cmd_thought *t)
 {
-    double now = cmd_now();
+    double now = pd_now();
     if (!is_terminal() || now - t->drawn_s < 0.1) return;
     fputs("\r" DIM "thinking ...", stderr);
-    if (t->n) fprintf(stderr, " %" PRIu32 " token%s", t->n, CMD_S(t->n));
+    if (t->n) fprintf(stderr, " %" PRIu32 " token%s", t->n, PD_S(t->n));
     fputs(PLAIN "\033[K", stderr);
     fflush(stderr);
     t->drawn_s = now;
@@ -30,7 +30,7 @@ static void draw(struct cmd_thought *t)
 
 peridot_status cmd_thought_take(struct cmd_thought *t, int32_t token, const char *text, size_t size, bool quiet)
 {
-    CMD_TRY(cmd_array_reserve(&t->text, &t->capacity, t->size, size, 1, "thought"));
+    PD_TRY(pd_array_reserve(&t->text, &t->capacity, t->size, size, 1, "thought"));
     if (size) memcpy(t->text + t->size, text, size);
     t->size += size;
     t->n += token >= 0 && t->open;
@@ -51,7 +51,7 @@ void cmd_thought_end(struct cmd_thought *t, bool closed, const char *hint)
     t->open = t->drawn = false;
     t->n -= closed && t->n;
     dim(true);
-    cmd_say("thought for %" PRIu32 " token%s%s\n", t->n, CMD_S(t->n), hint);
+    cmd_say("thought for %" PRIu32 " token%s%s\n", t->n, PD_S(t->n), hint);
     dim(false);
 }
 
@@ -84,7 +84,7 @@ const char *cmd_chat_model(const peridot_device_info *device)
     } models[] = {{"bartowski/Mistral-Nemo-Instruct-2407-GGUF:Q4_K_M", 11.0e9},
                   {"bartowski/Qwen_Qwen3-8B-GGUF:Q4_K_M", 7.8e9},
                   {"bartowski/google_gemma-3-4b-it-GGUF:Q4_K_M", 3.9e9}};
-    for (size_t i = 0; i < CMD_COUNT(models) && device->type != PERIDOT_DEVICE_CPU; i++)
+    for (size_t i = 0; i < PD_COUNT(models) && device->type != PERIDOT_DEVICE_CPU; i++)
         if ((double)device->heap_budget >= models[i].memory) return models[i].name;
     return CMD_CHAT_MODEL;
 }
@@ -120,7 +120,7 @@ peridot_status cmd_template_choose(const char **name, const peridot_model *model
     *name = given ? given : peridot_vocab_has_chat(vocab) ? NULL : otherwise;
     if (!given) print_other(model, args, otherwise);
     if (!*name) return PERIDOT_OK;
-    CMD_TRY(peridot_encode_messages(&ids, &n, vocab, &(peridot_message){"user", ""}, 1, *name));
+    PD_TRY(peridot_encode_messages(&ids, &n, vocab, &(peridot_message){"user", ""}, 1, *name));
     peridot_free(ids);
     return PERIDOT_OK;
 }
@@ -137,5 +137,5 @@ peridot_status cmd_template_check_think(const peridot_vocab *vocab, const char *
     if (think && status == PERIDOT_OK) peridot_free(ids);
     if (status == PERIDOT_OK) return status;
     snprintf(sentence, sizeof sentence, "%s", peridot_last_error());
-    return cmd_fail(status, "--think: %s", sentence);
+    return pd_fail(status, "--think: %s", sentence);
 }

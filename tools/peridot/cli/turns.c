@@ -47,7 +47,7 @@ static peridot_status encode_kept(int32_t **ids, size_t *n_ids, const struct cmd
     if (goes_on) chat.ids = t->ids, chat.n_ids = t->n_ids;
     if (t->json) {
         chat.json = list = join(&chat.json_size, kept->messages, kept->n);
-        if (!list) return cmd_fail_alloc(chat.json_size, "messages");
+        if (!list) return pd_fail_alloc(chat.json_size, "messages");
     } else {
         chat.messages = kept->messages;
         chat.n_messages = kept->n;
@@ -83,7 +83,7 @@ static peridot_status make_index(struct index *out, const struct cmd_turns *t)
     *out = (struct index){.t = t};
     for (size_t i = 0; i < t->n; i++) n += is_role(&t->messages[i], "user");
     out->begins = calloc(n + 2, sizeof *out->begins);
-    if (!out->begins) return cmd_fail_alloc((n + 2) * sizeof *out->begins, "turns");
+    if (!out->begins) return pd_fail_alloc((n + 2) * sizeof *out->begins, "turns");
     for (size_t i = 0; i < t->n; i++) {
         if (is_role(&t->messages[i], "user")) out->begins[++out->n] = (struct begin){i, image};
         image += images_of(t, i);
@@ -96,13 +96,13 @@ static peridot_status make_index(struct index *out, const struct cmd_turns *t)
 static peridot_status keep(struct kept *out, const struct index *index, struct range range)
 {
     const struct cmd_turns *t = index->t;
-    size_t first = cmd_min(range.first, index->n + 1), end = cmd_min(range.end, index->n + 1);
+    size_t first = pd_min(range.first, index->n + 1), end = pd_min(range.end, index->n + 1);
     struct begin from = index->begins[range.system ? 0 : first], to = index->begins[range.system ? index->n + 1 : end];
     size_t turn = range.system ? 0 : first, image = from.image;
     *out = (struct kept){malloc((to.message - from.message + 1) * sizeof *out->messages),
                          malloc((to.image - from.image + 1) * sizeof *out->images), 0, 0};
     if (!out->messages || !out->images)
-        return cmd_fail_alloc((to.message - from.message + 1) * sizeof *out->messages, "messages");
+        return pd_fail_alloc((to.message - from.message + 1) * sizeof *out->messages, "messages");
     for (size_t i = from.message; i < to.message; i++) {
         const peridot_message *m = &t->messages[i];
         if (turn + 1 <= index->n && i == index->begins[turn + 1].message) turn++;
@@ -174,16 +174,16 @@ static bool fits(const struct cmd_turns *t, size_t size) { return size + t->rese
 static peridot_status measure_turns(size_t *sizes, size_t *system, const struct index *index)
 {
     size_t with, alone, next, n = index->n;
-    CMD_TRY(measure(&with, index, true, n, SIZE_MAX));
-    CMD_TRY(measure(&sizes[n], index, false, n, SIZE_MAX));
-    *system = with - cmd_min(with, sizes[n]);
+    PD_TRY(measure(&with, index, true, n, SIZE_MAX));
+    PD_TRY(measure(&sizes[n], index, false, n, SIZE_MAX));
+    *system = with - pd_min(with, sizes[n]);
     next = sizes[n];
     for (size_t k = n - 1; k > 0; k--) {
-        CMD_TRY(measure(&alone, index, false, k, k + 1));
+        PD_TRY(measure(&alone, index, false, k, k + 1));
         sizes[k] = alone;
         if (alone <= index->t->ctx && next <= index->t->ctx) {
-            CMD_TRY(measure_two(&with, index, k));
-            sizes[k] = with - cmd_min(with, next);
+            PD_TRY(measure_two(&with, index, k));
+            sizes[k] = with - pd_min(with, next);
         }
         next = alone;
     }
@@ -194,7 +194,7 @@ static peridot_status follow_rule(size_t *n_left_out, size_t *sizes, const struc
 {
     const struct cmd_turns *t = index->t;
     size_t all;
-    CMD_TRY(measure_turns(sizes, &all, index));
+    PD_TRY(measure_turns(sizes, &all, index));
     for (size_t k = 1; k <= index->n; k++) {
         all += sizes[k];
         if (fits(t, all) || (k < index->n && !stateless)) continue;
@@ -206,7 +206,7 @@ static peridot_status follow_rule(size_t *n_left_out, size_t *sizes, const struc
 static peridot_status does_fit(bool *fit, const struct index *index, size_t n_left_out)
 {
     size_t size;
-    CMD_TRY(measure(&size, index, true, n_left_out ? n_left_out + 1 : 0, SIZE_MAX));
+    PD_TRY(measure(&size, index, true, n_left_out ? n_left_out + 1 : 0, SIZE_MAX));
     *fit = fits(index->t, size);
     return PERIDOT_OK;
 }
@@ -218,14 +218,14 @@ static peridot_status leave_out_more(size_t *n_left_out, const struct index *ind
     size_t most = index->n - 1, low = *n_left_out, high = low;
     bool fit = false;
     for (size_t step = 1; high < most; step *= 2) {
-        CMD_TRY(does_fit(&fit, index, high));
+        PD_TRY(does_fit(&fit, index, high));
         if (fit) break;
         low = high + 1;
-        high = cmd_min(most, high + step);
+        high = pd_min(most, high + step);
     }
     while (low < high) {       /* all before `low` do not fit */
         size_t middle = low + (high - low) / 2;
-        CMD_TRY(does_fit(&fit, index, middle));
+        PD_TRY(does_fit(&fit, index, middle));
         if (fit) high = middle;
         else low = middle + 1;
     }
@@ -237,10 +237,10 @@ static peridot_status leave_out(size_t *n_left_out, const struct index *index, b
 {
     bool fit;
     if (index->n < 2) return PERIDOT_OK;
-    CMD_TRY(does_fit(&fit, index, 0));
+    PD_TRY(does_fit(&fit, index, 0));
     if (fit) return PERIDOT_OK;
     size_t *sizes = malloc((index->n + 1) * sizeof *sizes);
-    if (!sizes) return cmd_fail_alloc((index->n + 1) * sizeof *sizes, "turns");
+    if (!sizes) return pd_fail_alloc((index->n + 1) * sizeof *sizes, "turns");
     peridot_status status = follow_rule(n_left_out, sizes, index, stateless);
     free(sizes);
     return status == PERIDOT_OK ? leave_out_more(n_left_out, index) : status;

@@ -47,7 +47,7 @@ static peridot_status classify(void *user, const struct cmd_input *input, const 
 {
     const struct classify_args *args = user;
     struct cmd_score *scores = malloc(row->n * sizeof *scores);
-    if (!scores) return cmd_fail_alloc(row->n * sizeof *scores, "scores");
+    if (!scores) return pd_fail_alloc(row->n * sizeof *scores, "scores");
     cmd_scores(scores, input->model, row->at, row->n);
     /* none of a regression's results is the likeliest */
     bool all = args->all || peridot_model_get_info(input->model)->problem == PERIDOT_PROBLEM_REGRESSION;
@@ -129,12 +129,12 @@ static peridot_status begin_text(struct tagging *t, const struct cmd_input *inpu
 {
     size_t size;
     if (!t->scores) t->scores = malloc(n_labels * sizeof *t->scores);
-    if (!t->scores) return cmd_fail_alloc(n_labels * sizeof *t->scores, "scores");
+    if (!t->scores) return pd_fail_alloc(n_labels * sizeof *t->scores, "scores");
     peridot_free(t->text);
     t->text = NULL;
     t->input = input;
     t->begin = t->n_written = 0;
-    CMD_TRY(peridot_decode(&t->text, &size, peridot_model_vocab(input->model), input->ids, input->n));
+    PD_TRY(peridot_decode(&t->text, &size, peridot_model_vocab(input->model), input->ids, input->n));
     if (size != input->size || memcmp(t->text, input->text, size) != 0)
         fputs("the tokenizer reads this text otherwise than it is written; offsets are in what it reads\n", stderr);
     if (t->args->json) fputc('[', stdout);
@@ -147,8 +147,8 @@ static peridot_status tag(void *user, const struct cmd_input *input, const struc
     struct tagging *t = user;
     char *upto;
     size_t end;
-    if (row->is_first) CMD_TRY(begin_text(t, input, row->n));
-    CMD_TRY(peridot_decode(&upto, &end, peridot_model_vocab(input->model), input->ids, row->pos + 1));
+    if (row->is_first) PD_TRY(begin_text(t, input, row->n));
+    PD_TRY(peridot_decode(&upto, &end, peridot_model_vocab(input->model), input->ids, row->pos + 1));
     peridot_free(upto);
     cmd_scores(t->scores, input->model, row->at, row->n);
     if (end > t->begin) {      /* control tokens have no text to label */

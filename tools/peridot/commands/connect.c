@@ -133,7 +133,7 @@ static const struct client clients[] = {
      false, "open-webui serve", {{NULL}}, FORM_LINES, NULL},
 };
 
-static const char *client_name(size_t i) { return i < CMD_COUNT(clients) ? clients[i].name : NULL; }
+static const char *client_name(size_t i) { return i < PD_COUNT(clients) ? clients[i].name : NULL; }
 
 struct connect_args {
     const char *client, *url, *model, *key;
@@ -175,7 +175,7 @@ static size_t on_body(char *data, size_t one, size_t n, void *user)
     struct answer *a = user;
     (void)one;
     a->too_large = a->size + n > MAX_ANSWER;
-    if (a->too_large || cmd_array_reserve(&a->text, &a->capacity, a->size, n, 1, "answer") != PERIDOT_OK) return 0;
+    if (a->too_large || pd_array_reserve(&a->text, &a->capacity, a->size, n, 1, "answer") != PERIDOT_OK) return 0;
     memcpy(a->text + a->size, data, n);
     a->size += n;
     return n;
@@ -185,7 +185,7 @@ static size_t on_body(char *data, size_t one, size_t n, void *user)
 static bool is_local(const char *url)
 {
     static const char *const hosts[] = {"http://127.0.0.1", "http://localhost", "http://[::1]"};
-    for (size_t i = 0; i < CMD_COUNT(hosts); i++)
+    for (size_t i = 0; i < PD_COUNT(hosts); i++)
         if (strncmp(url, hosts[i], strlen(hosts[i])) == 0) return true;
     return false;
 }
@@ -193,14 +193,14 @@ static bool is_local(const char *url)
 static peridot_status explain(const struct server *s, CURLcode result, long code, const struct answer *a)
 {
     const char *at = cmd_shown(s->url);
-    if (a->too_large) return cmd_fail(PERIDOT_ERROR_FORMAT, "%s/v1/models answers more than %d bytes", at, MAX_ANSWER);
+    if (a->too_large) return pd_fail(PERIDOT_ERROR_FORMAT, "%s/v1/models answers more than %d bytes", at, MAX_ANSWER);
     if (code == 401)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s %s (--api-key)", at, s->key ? "has another key" : "needs its key");
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s %s (--api-key)", at, s->key ? "has another key" : "needs its key");
     if (result == CURLE_OK)
-        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s/v1/models answers HTTP status %ld: is this a peridot serve?", at,
-                        code);
-    return cmd_fail(PERIDOT_ERROR_IO, "nothing answers at %s (%s): start it with peridot serve -m MODEL, or say where "
-                    "it is with --url", at, curl_easy_strerror(result));
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s/v1/models answers HTTP status %ld: is this a peridot serve?", at,
+                       code);
+    return pd_fail(PERIDOT_ERROR_IO, "nothing answers at %s (%s): start it with peridot serve -m MODEL, or say where "
+                   "it is with --url", at, curl_easy_strerror(result));
 }
 
 static peridot_status fetch(struct answer *out, const struct server *s)
@@ -208,7 +208,7 @@ static peridot_status fetch(struct answer *out, const struct server *s)
     char url[600], header[1024];
     long code = 0;
     CURL *c = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? cmd_curl_open() : NULL;
-    if (!c) return cmd_fail(PERIDOT_ERROR_MEMORY, "libcurl does not start: out of memory");
+    if (!c) return pd_fail(PERIDOT_ERROR_MEMORY, "libcurl does not start: out of memory");
     snprintf(url, sizeof url, "%s/v1/models", s->url);
     snprintf(header, sizeof header, "Authorization: Bearer %s", s->key ? s->key : "");
     struct curl_slist *headers = s->key ? curl_slist_append(NULL, header) : NULL;
@@ -241,7 +241,7 @@ static peridot_status take_model(struct server *s, yyjson_val *model)
     yyjson_val *id = yyjson_obj_get(model, "id"), *each;
     if (!yyjson_is_str(id) || yyjson_get_len(id) >= sizeof s->model
         || !is_plain(yyjson_get_str(id), yyjson_get_len(id)))
-        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s has a model without a name that can be used", cmd_shown(s->url));
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s has a model without a name that can be used", cmd_shown(s->url));
     snprintf(s->model, sizeof s->model, "%s", yyjson_get_str(id));
     s->ctx = yyjson_get_uint(yyjson_obj_get(model, "max_model_len"));
     yyjson_val *kinds = yyjson_obj_get(yyjson_obj_get(model, "architecture"), "input_modalities");
@@ -254,13 +254,13 @@ static peridot_status choose_model(struct server *s, yyjson_val *root, const cha
     yyjson_val *list = yyjson_obj_get(root, "data"), *each, *found = NULL;
     size_t i, n;
     if (!yyjson_arr_size(list))
-        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s/v1/models lists no models: is this a peridot serve?",
-                        cmd_shown(s->url));
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s/v1/models lists no models: is this a peridot serve?",
+                       cmd_shown(s->url));
     yyjson_arr_foreach(list, i, n, each)
         if (!found && (!name || yyjson_equals_str(yyjson_obj_get(each, "id"), name))) found = each;
     if (!found)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s has no model %s: see %s/v1/models", cmd_shown(s->url),
-                        cmd_shown(name), cmd_shown(s->url));
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s has no model %s: see %s/v1/models", cmd_shown(s->url),
+                       cmd_shown(name), cmd_shown(s->url));
     return take_model(s, found);
 }
 
@@ -299,11 +299,11 @@ static void set_values(struct value out[N_VALUES], const struct server *s)
         uint64_t n;
     } numbers[] = {{"ctx", s->ctx}, {"reply", s->ctx / 4}, {"some-ctx", s->ctx ? s->ctx : UNKNOWN_CTX}};
     size_t n = 0;
-    for (size_t i = 0; i < CMD_COUNT(texts); i++, n++) {
+    for (size_t i = 0; i < PD_COUNT(texts); i++, n++) {
         out[n] = (struct value){.name = texts[i].name};
         snprintf(out[n].text, sizeof out[n].text, "%s%s%s", texts[i].before, texts[i].text, texts[i].after);
     }
-    for (size_t i = 0; i < CMD_COUNT(numbers); i++, n++) {
+    for (size_t i = 0; i < PD_COUNT(numbers); i++, n++) {
         out[n] = (struct value){.name = numbers[i].name, .bare = true};
         if (numbers[i].n) snprintf(out[n].text, sizeof out[n].text, "%llu", (unsigned long long)numbers[i].n);
     }
@@ -385,7 +385,7 @@ static char *make_text(const char *text, enum form form, const struct server *s)
 
 static bool find_path(char path[CMD_PATH_SIZE], const struct client *c)
 {
-    for (size_t i = 0; i < CMD_COUNT(c->paths) && c->paths[i][0]; i++)
+    for (size_t i = 0; i < PD_COUNT(c->paths) && c->paths[i][0]; i++)
         if (cmd_env_path(path, c->paths[i][0], c->paths[i][1])) return true;
     return false;
 }
@@ -399,13 +399,13 @@ static peridot_status merge(char **out, const char *path, char *old, const char 
     yyjson_doc *is = yyjson_read_opts(old, n_old, YYJSON_READ_NUMBER_AS_RAW, NULL, &error);
     if (!is && (is = yyjson_read(old, n_old, loose)) != NULL) {
         yyjson_doc_free(is);
-        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s has comments or commas that JSON has not, and would lose them: it is "
-                        "left as it is, put this into it", cmd_shown(path));
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s has comments or commas that JSON has not, and would lose them: it is "
+                       "left as it is, put this into it", cmd_shown(path));
     }
     if (!yyjson_is_obj(yyjson_doc_get_root(is))) {
         yyjson_doc_free(is);
-        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s is no JSON object (byte %zu), and is left as it is: put this into it",
-                        cmd_shown(path), error.pos);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s is no JSON object (byte %zu), and is left as it is: put this into it",
+                       cmd_shown(path), error.pos);
     }
     yyjson_doc *add = yyjson_read(text, strlen(text), 0);
     yyjson_mut_doc *doc = cmd_json_new();
@@ -413,7 +413,7 @@ static peridot_status merge(char **out, const char *path, char *old, const char 
     *out = cmd_json_end(doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
     yyjson_doc_free(is);
     yyjson_doc_free(add);
-    return *out ? PERIDOT_OK : cmd_fail(PERIDOT_ERROR_MEMORY, "out of memory for %s", cmd_shown(path));
+    return *out ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_MEMORY, "out of memory for %s", cmd_shown(path));
 }
 
 static peridot_status make_parents(const char *path)
@@ -421,7 +421,7 @@ static peridot_status make_parents(const char *path)
     char folder[CMD_PATH_SIZE];
     for (const char *at = path + 1; (at = strchr(at, '/')) != NULL; at++) {
         snprintf(folder, sizeof folder, "%.*s", (int)(at - path), path);
-        if (!cache_make_folder(folder)) return cmd_fail(PERIDOT_ERROR_IO, "%s cannot be made", cmd_shown(folder));
+        if (!cache_make_folder(folder)) return pd_fail(PERIDOT_ERROR_IO, "%s cannot be made", cmd_shown(folder));
     }
     return PERIDOT_OK;
 }
@@ -429,8 +429,8 @@ static peridot_status make_parents(const char *path)
 static peridot_status write_file(const char *path, const char *text)
 {
     peridot_output *output;
-    CMD_TRY(make_parents(path));
-    CMD_TRY(peridot_output_open(&output, path));
+    PD_TRY(make_parents(path));
+    PD_TRY(peridot_output_open(&output, path));
     peridot_status status = peridot_output_write(output, text, strlen(text));
     if (status == PERIDOT_OK && text[strlen(text) - 1] != '\n') status = peridot_output_write(output, "\n", 1);
     if (status == PERIDOT_OK) return peridot_output_commit(output);
@@ -449,8 +449,8 @@ static peridot_status make_file(char **out, const struct client *c, const char *
     bool empty = status == PERIDOT_OK && (!old || old[strspn(old, " \t\r\n")] == 0);
     if (status == PERIDOT_OK && !empty && c->form == FORM_JSON) status = merge(out, path, old, text);
     else if (status == PERIDOT_OK && !empty && strcmp(old, text) != 0)
-        status = cmd_fail(PERIDOT_ERROR_IO, "%s is there already, and is left as it is: put this into it",
-                          cmd_shown(path));
+        status = pd_fail(PERIDOT_ERROR_IO, "%s is there already, and is left as it is: put this into it",
+                         cmd_shown(path));
     free(old);
     return status;
 }
@@ -486,9 +486,9 @@ static peridot_status connect_client(const struct client *c, const struct server
     char path[CMD_PATH_SIZE] = "";
     char *env = make_text(c->env, FORM_SHELL, s), *text = c->text ? make_text(c->text, c->form, s) : NULL;
     peridot_status status = PERIDOT_OK;
-    if (!env || (c->text && !text)) status = cmd_fail(PERIDOT_ERROR_MEMORY, "out of memory for a text");
+    if (!env || (c->text && !text)) status = pd_fail(PERIDOT_ERROR_MEMORY, "out of memory for a text");
     else if (text && !find_path(path, c))
-        status = cmd_fail(PERIDOT_ERROR_IO, "HOME is not set: it is not known where the files of %s are", c->title);
+        status = pd_fail(PERIDOT_ERROR_IO, "HOME is not set: it is not known where the files of %s are", c->title);
     else if (write) status = write_client(c, path, text);
     else show(c, env, path, text);
     if (status == PERIDOT_OK && write && c->also && *env) {

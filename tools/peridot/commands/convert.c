@@ -30,7 +30,7 @@ static const struct cmd_option options[] = {
 /* What the file is, and what a person would not expect of it. */
 static void print_stats(const char *path, const peridot_convert_stats *s)
 {
-    fprintf(stderr, "%s: %u tensor%s, %.3f GB\n", cmd_shown(path), s->n_tensors, CMD_S(s->n_tensors),
+    fprintf(stderr, "%s: %u tensor%s, %.3f GB\n", cmd_shown(path), s->n_tensors, PD_S(s->n_tensors),
             (double)s->size * 1e-9);
     if (s->n_replaced)
         fprintf(stderr, "%u %s rows that are not whole blocks of the type; %s\n", s->n_replaced,
@@ -38,7 +38,7 @@ static void print_stats(const char *path, const peridot_convert_stats *s)
                 s->n_replaced == 1 ? "it got one of smaller blocks" : "they got one of smaller blocks");
     if (s->n_weighted) fprintf(stderr, "%u matrices by the importance of their columns\n", s->n_weighted);
     if (s->n_ignored)
-        fprintf(stderr, "%u tensor%s of vision %s left out\n", s->n_ignored, CMD_S(s->n_ignored),
+        fprintf(stderr, "%u tensor%s of vision %s left out\n", s->n_ignored, PD_S(s->n_ignored),
                 s->n_ignored == 1 ? "was" : "were");
     if (!s->has_tokenizer) fprintf(stderr, "no tokenizer was found: the file can evaluate ids, but no text\n");
 }

@@ -52,7 +52,7 @@ static void print_features(const peridot_device_info *d)
 {
     const char *between = "";
     printf("   features  ");
-    for (size_t i = 0; i < CMD_COUNT(features); i++) {
+    for (size_t i = 0; i < PD_COUNT(features); i++) {
         if (!has(d, &features[i])) continue;
         printf("%s%s", between, features[i].text);
         between = ", ";
@@ -143,7 +143,7 @@ static void add_device(yyjson_mut_doc *doc, yyjson_mut_val *list, const peridot_
     yyjson_mut_obj_add_uint(doc, o, "max_shared_size", d->max_shared_size);
     yyjson_mut_obj_add_uint(doc, o, "max_push_size", d->max_push_size);
     yyjson_mut_obj_add_bool(doc, o, "unified_memory", d->unified_memory);
-    for (size_t i = 0; i < CMD_COUNT(features); i++)
+    for (size_t i = 0; i < PD_COUNT(features); i++)
         yyjson_mut_obj_add_bool(doc, o, features[i].key, has(d, &features[i]));
     add_kernels(doc, o, d);
     peridot_verdict v = peridot_device_verdict(d, cmd_cache_dir());
@@ -170,8 +170,8 @@ static int run_devices(const struct cmd_command *command, const void *arguments)
     size_t n = 0;
     peridot_status status = peridot_devices(&devices, &n);
     if (status == PERIDOT_OK && args->json) status = print_json(devices, n);
-    else if (status == PERIDOT_OK && n == 0) status = cmd_fail(PERIDOT_ERROR_DEVICE, "there is no Vulkan device (is a "
-                                                                                     "driver installed?)");
+    else if (status == PERIDOT_OK && n == 0) status = pd_fail(PERIDOT_ERROR_DEVICE, "there is no Vulkan device (is a "
+                                                                                    "driver installed?)");
     else if (status == PERIDOT_OK) {
         bool has_gpu = false;
         for (size_t i = 0; i < n; i++) {

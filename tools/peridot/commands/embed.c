@@ -17,7 +17,7 @@ static const char *pool_name(size_t i)
 {
     static const char *const names[] = {[PERIDOT_POOL_MODEL] = "model", [PERIDOT_POOL_MEAN] = "mean",
                                         [PERIDOT_POOL_LAST] = "last", [PERIDOT_POOL_CLS] = "cls"};
-    return i < CMD_COUNT(names) ? names[i] : NULL;
+    return i < PD_COUNT(names) ? names[i] : NULL;
 }
 
 static const struct cmd_option options[] = {
@@ -72,14 +72,14 @@ static peridot_status begin(struct cmd_input_task *task, const peridot_model *mo
     const struct embed_args *args = e->args;
     e->pool = args->pool == PERIDOT_POOL_MODEL ? info->pool : (peridot_pool)args->pool;
     task->rows = rows[e->pool];
-    if (args->task) CMD_TRY(peridot_model_find_task(&task->prefix, model, args->task));
+    if (args->task) PD_TRY(peridot_model_find_task(&task->prefix, model, args->task));
     if (args->dimensions > info->embedding_size)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--dimensions %u is more than the %u of this model's vectors",
-                        (unsigned)args->dimensions, (unsigned)info->embedding_size);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "--dimensions %u is more than the %u of this model's vectors",
+                       (unsigned)args->dimensions, (unsigned)info->embedding_size);
     e->width = args->dimensions ? args->dimensions : info->embedding_size;
     e->sum = malloc(info->d_model * sizeof *e->sum);
     e->vector = malloc(e->width * sizeof *e->vector);
-    return e->sum && e->vector ? PERIDOT_OK : cmd_fail_alloc(info->d_model * sizeof *e->sum, "vector");
+    return e->sum && e->vector ? PERIDOT_OK : pd_fail_alloc(info->d_model * sizeof *e->sum, "vector");
 }
 
 /* Only rows that count are asked for. */
@@ -89,16 +89,16 @@ static peridot_status embed(void *user, const struct cmd_input *input, const str
     for (size_t i = 0; i < row->n; i++) e->sum[i] = (row->is_first ? 0 : e->sum[i]) + (double)row->at[i];
     if (!row->is_last) return PERIDOT_OK;
     for (size_t i = 0; i < row->n && e->pool == PERIDOT_POOL_MEAN; i++) e->sum[i] /= (double)input->n;
-    CMD_TRY(peridot_embedding(e->vector, input->model, e->sum, (uint32_t)e->width, !e->args->no_normalise));
+    PD_TRY(peridot_embedding(e->vector, input->model, e->sum, (uint32_t)e->width, !e->args->no_normalise));
     return write_vector(e);
 }
 
 static peridot_status open_file(struct embedding *e, const struct embed_args *args)
 {
     const char *model;
-    CMD_TRY(cmd_model_path(&model, args->inputs.model.path));
-    CMD_TRY(peridot_output_check(args->out, model));
-    if (args->inputs.texts.n == 0) CMD_TRY(peridot_output_check(args->out, "/dev/stdin"));
+    PD_TRY(cmd_model_path(&model, args->inputs.model.path));
+    PD_TRY(peridot_output_check(args->out, model));
+    if (args->inputs.texts.n == 0) PD_TRY(peridot_output_check(args->out, "/dev/stdin"));
     return peridot_output_open(&e->file, args->out);
 }
 
@@ -107,7 +107,7 @@ static peridot_status complete_file(struct embedding *e)
 {
     char *others;
     size_t size;
-    CMD_TRY(cmd_ranks_collect(&others, &size));
+    PD_TRY(cmd_ranks_collect(&others, &size));
     peridot_status status = peridot_output_write(e->file, others, size);
     free(others);
     return status;

@@ -50,11 +50,11 @@ static bool on_progress(void *user, uint64_t done, uint64_t total)
 static peridot_status read_windows(struct reading *r)
 {
     const peridot_eval_params params = {.progress = on_progress, .user = r};
-    size_t most = r->text.ctx - r->n_bos, size = cmd_min(r->n, most);
+    size_t most = r->text.ctx - r->n_bos, size = pd_min(r->n, most);
     for (; r->n - r->n_done >= size; r->n_done += size) {
         memcpy(r->window + r->n_bos, r->ids + r->n_done, size * sizeof *r->window);
-        CMD_TRY(peridot_sequence_truncate(r->sequence, 0, NULL));
-        CMD_TRY(peridot_sequence_eval(r->sequence, r->window, r->n_bos + size, &params));
+        PD_TRY(peridot_sequence_truncate(r->sequence, 0, NULL));
+        PD_TRY(peridot_sequence_eval(r->sequence, r->window, r->n_bos + size, &params));
         r->text.n_windows++;
         r->text.n_rows += r->n_bos + size;
     }
@@ -64,14 +64,14 @@ static peridot_status read_windows(struct reading *r)
 static peridot_status read_ids(struct reading *r, const peridot_vocab *vocab)
 {
     int32_t *bos;
-    CMD_TRY(peridot_encode(&bos, &r->n_bos, vocab, "", 0, PERIDOT_ENCODE_BOS));
+    PD_TRY(peridot_encode(&bos, &r->n_bos, vocab, "", 0, PERIDOT_ENCODE_BOS));
     r->window = malloc(r->text.ctx * sizeof *r->window);
     if (r->window && r->n_bos) r->window[0] = bos[0];
     peridot_free(bos);
-    if (!r->window) return cmd_fail_alloc(r->text.ctx * sizeof *r->window, "a window");
+    if (!r->window) return pd_fail_alloc(r->text.ctx * sizeof *r->window, "a window");
     if (r->n == 0 || r->text.ctx <= r->n_bos)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s", r->n ? "--ctx leaves no position for the text" : "the text is "
-                                                                                                      "empty");
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s", r->n ? "--ctx leaves no position for the text" : "the text is "
+                                                                                                     "empty");
     r->progress = cmd_progress_begin("reading");
     peridot_status status = read_windows(r);
     cmd_progress_end(&r->progress);
@@ -83,10 +83,10 @@ static peridot_status read_text(const struct imatrix_args *args, peridot_model *
 {
     const peridot_vocab *vocab = peridot_model_vocab(model);
     uint32_t ctx_max = peridot_model_get_info(model)->ctx_max;
-    struct reading r = {.n_bytes = size, .text = {.name = args->file, .ctx = (uint32_t)cmd_min(args->ctx, ctx_max)}};
+    struct reading r = {.n_bytes = size, .text = {.name = args->file, .ctx = (uint32_t)pd_min(args->ctx, ctx_max)}};
     peridot_session *session;
     int32_t *ids = NULL;
-    CMD_TRY(peridot_encode(&ids, &r.n, vocab, text, size, 0));
+    PD_TRY(peridot_encode(&ids, &r.n, vocab, text, size, 0));
     r.ids = ids;
     peridot_status status = peridot_imatrix_begin(model);
     if (status == PERIDOT_OK)
@@ -98,10 +98,10 @@ static peridot_status read_text(const struct imatrix_args *args, peridot_model *
         peridot_session_free(session);
     }
     peridot_free(ids);
-    CMD_TRY(status);
-    CMD_TRY(peridot_imatrix_write(model, args->out, &r.text));
+    PD_TRY(status);
+    PD_TRY(peridot_imatrix_write(model, args->out, &r.text));
     fprintf(stderr, "%s: %u window%s of %" PRIu64 " tokens\n", cmd_shown(args->out), r.text.n_windows,
-            CMD_S(r.text.n_windows), (uint64_t)r.text.n_rows / r.text.n_windows);
+            PD_S(r.text.n_windows), (uint64_t)r.text.n_rows / r.text.n_windows);
     if (r.text.n_rows < LITTLE)
         fprintf(stderr, "that is little to go by: some 100,000 tokens make an imatrix that is worth it\n");
     return PERIDOT_OK;

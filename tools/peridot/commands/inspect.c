@@ -70,7 +70,7 @@ static peridot_status print_metadata(const peridot_file *file)
     printf("metadata (%zu)\n", n);
     for (size_t i = 0; i < n; i++) {
         char *text;
-        CMD_TRY(peridot_file_metadata_text(&text, file, i));
+        PD_TRY(peridot_file_metadata_text(&text, file, i));
         printf("  %s: %s\n", peridot_file_metadata_key(file, i), text);
         peridot_free(text);
     }
@@ -81,8 +81,8 @@ static int longest_name(const peridot_file *file)
 {
     size_t longest = 0;
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++)
-        longest = (size_t)cmd_max(longest, strlen(peridot_file_tensor(file, i)->name));
-    return (int)cmd_min(longest, 80);
+        longest = (size_t)pd_max(longest, strlen(peridot_file_tensor(file, i)->name));
+    return (int)pd_min(longest, 80);
 }
 
 static void print_tensor(const peridot_tensor_info *tensor, int width)
@@ -118,14 +118,14 @@ static void print_totals(const struct totals *t)
     puts("totals");
     for (size_t i = 0; i < t->n_types; i++)
         printf("  %-7s %5" PRIu64 " tensor%-1s %9s\n", t->types[i].type, t->types[i].n_tensors,
-               CMD_S(t->types[i].n_tensors), cmd_size_text(t->types[i].size));
+               PD_S(t->types[i].n_tensors), cmd_size_text(t->types[i].size));
     printf("  weights: %s, %.4g million parameters\n", cmd_size_text(t->size), 1e-6 * (double)t->n_params);
     if (t->type_size) printf("  type: %.*s\n", (int)t->type_size, t->type);
     printf("  in place: %s of them need no copy on a device with unified memory\n", cmd_size_text(plain_size(t)));
     if (t->lacks) printf("  warning: %s\n", t->lacks);
     if (t->cache_size == 0) return;
     printf("  cache: %s per token in %s, at most ", cmd_size_text(t->token_size), cmd_kv_name(t->kv));
-    printf("%s for %" PRIu64 " token%s\n", cmd_size_text(t->cache_size), t->ctx, CMD_S(t->ctx));
+    printf("%s for %" PRIu64 " token%s\n", cmd_size_text(t->cache_size), t->ctx, PD_S(t->ctx));
 }
 
 /* What the publisher recommends, and what of it is not used. */
@@ -151,7 +151,7 @@ static void print_vision(const struct totals *t)
            t->vision_path ? cmd_shown(t->vision_path) : "");
     if (v->n_layers)
         printf("  tower: %" PRIu32 " layer%s of %" PRIu32 ", %" PRIu32 " heads of %" PRIu32 ", ffn of %" PRIu32 "\n",
-               v->n_layers, CMD_S(v->n_layers), v->d_model, v->n_heads, v->head_dim, v->ffn_dim);
+               v->n_layers, PD_S(v->n_layers), v->d_model, v->n_heads, v->head_dim, v->ffn_dim);
     else printf("  tower: patches are projected to %" PRIu32 "\n", v->d_model);
     printf("  picture: ");
     if (v->image_size) printf("%" PRIu32 " x %" PRIu32 " pixels, ", v->image_size, v->image_size);
@@ -170,7 +170,7 @@ static void print_fits(const struct totals *t, const peridot_device_info **devic
 {
     const uint64_t need = t->size + t->cache_size;
     if (t->unsupported) printf("devices (not supported: %s)\n", t->unsupported);
-    else if (n_devices) printf("devices (weights, and a cache for %" PRIu64 " token%s)\n", t->ctx, CMD_S(t->ctx));
+    else if (n_devices) printf("devices (weights, and a cache for %" PRIu64 " token%s)\n", t->ctx, PD_S(t->ctx));
     for (size_t i = 0; i < n_devices; i++) {
         const peridot_device_info *d = devices[i];
         const char *answer = d->unusable[0] ? "cannot be used" : fits(t, d, need) ? "fits" : "does not fit";
@@ -300,7 +300,7 @@ static peridot_status write_metadata(const peridot_file *file)
     fputs(",\n \"metadata\": {", stdout);
     for (size_t i = 0; i < peridot_file_n_metadata(file); i++) {
         char *text;
-        CMD_TRY(peridot_file_metadata_text(&text, file, i));
+        PD_TRY(peridot_file_metadata_text(&text, file, i));
         fputs(i ? ",\n  " : "\n  ", stdout);
         write_string(peridot_file_metadata_key(file, i));
         fputs(": ", stdout);
@@ -379,7 +379,7 @@ static peridot_status write_json(const struct totals *t, const peridot_file *fil
     write_model(t, file);
     write_vision(t);
     write_sampling(file);
-    CMD_TRY(write_metadata(file));
+    PD_TRY(write_metadata(file));
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) write_tensor(peridot_file_tensor(file, i), i == 0);
     write_totals(t);
     for (size_t i = 0; i < n_devices; i++) write_fit(t, devices[i], i == 0);
@@ -395,7 +395,7 @@ static peridot_status print(const struct totals *t, const peridot_file *file, co
                             const peridot_device_info **devices, size_t n_devices)
 {
     printf("%s\n", cmd_shown(path));
-    CMD_TRY(print_metadata(file));
+    PD_TRY(print_metadata(file));
     print_tensors(file);
     print_totals(t);
     print_vision(t);
@@ -420,7 +420,7 @@ static peridot_status find_vision(struct totals *t, peridot_file **beside, char 
     bool fits;
     t->vision = peridot_file_vision(file);
     if (t->vision) return PERIDOT_OK;
-    CMD_TRY(cmd_vision_find(found, &fits, path));
+    PD_TRY(cmd_vision_find(found, &fits, path));
     if (!*found || !fits || peridot_file_open(beside, *found) != PERIDOT_OK) return PERIDOT_OK;
     t->vision = peridot_file_vision(*beside);
     t->vision_path = *found;
@@ -435,10 +435,10 @@ static peridot_status inspect(const char *path, bool json, peridot_kv_type kv)
     char reason[512];
     const peridot_device_info **devices;
     size_t n_devices;
-    CMD_TRY(peridot_file_open(&file, path));
+    PD_TRY(peridot_file_open(&file, path));
     const peridot_model_info *model = peridot_file_model(file);
     if (peridot_file_check(file) == PERIDOT_OK) {
-        totals.ctx = cmd_min(CTX, model->ctx_max);
+        totals.ctx = pd_min(CTX, model->ctx_max);
         totals.cache_size = peridot_file_cache_size(file, (uint32_t)totals.ctx, kv);
         totals.token_size = peridot_file_cache_size(file, PAGE, kv) / PAGE;
         totals.type = cmd_type_name(&totals.type_size, model);

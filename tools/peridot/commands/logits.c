@@ -57,7 +57,7 @@ static bool write_row(void *user, peridot_sequence *sequence, uint32_t pos, cons
     peridot_status status = PERIDOT_OK;
     if (s->file) status = peridot_output_write(s->file, row, n * sizeof *row);
     else if (fwrite(row, sizeof *row, n, stdout) != n)
-        status = cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(errno));
+        status = pd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(errno));
     if (status != PERIDOT_OK) {
         snprintf(s->sentence, sizeof s->sentence, "%s", peridot_last_error());
         s->failed = true;
@@ -70,10 +70,10 @@ static peridot_status open_sink(struct sink *s, const struct rows_args *args)
     const char *model;
     *s = (struct sink){0};
     if (strcmp(args->out, "-") == 0) return PERIDOT_OK;
-    CMD_TRY(cmd_model_path(&model, args->model.path));
-    CMD_TRY(peridot_output_check(args->out, model));
-    if (args->tokens[0] == '@') CMD_TRY(peridot_output_check(args->out, args->tokens + 1));
-    if (strcmp(args->tokens, "-") == 0) CMD_TRY(peridot_output_check(args->out, "/dev/stdin"));
+    PD_TRY(cmd_model_path(&model, args->model.path));
+    PD_TRY(peridot_output_check(args->out, model));
+    if (args->tokens[0] == '@') PD_TRY(peridot_output_check(args->out, args->tokens + 1));
+    if (strcmp(args->tokens, "-") == 0) PD_TRY(peridot_output_check(args->out, "/dev/stdin"));
     return peridot_output_open(&s->file, args->out);
 }
 
@@ -81,7 +81,7 @@ static peridot_status close_sink(struct sink *s, peridot_status status)
 {
     if (status == PERIDOT_OK && s->file) return peridot_output_commit(s->file);
     peridot_output_abort(s->file);
-    return s->failed ? cmd_fail(PERIDOT_ERROR_IO, "%s", s->sentence) : status;
+    return s->failed ? pd_fail(PERIDOT_ERROR_IO, "%s", s->sentence) : status;
 }
 
 static peridot_status read_tokens(int32_t **ids, size_t *n, const char *given)
@@ -89,7 +89,7 @@ static peridot_status read_tokens(int32_t **ids, size_t *n, const char *given)
     char *text = NULL;
     const char *name;
     size_t size = 0;
-    CMD_TRY(cmd_ids_text(&text, &size, &name, given));
+    PD_TRY(cmd_ids_text(&text, &size, &name, given));
     peridot_status status = cmd_ids_parse(ids, n, text, size, name);
     free(text);
     return status;
@@ -123,7 +123,7 @@ static peridot_status write_rows(const struct rows_args *args, int32_t *ids, siz
     peridot_eval_params eval = {.first = args->first, .progress = begin, .user = &sink};
     *(hidden ? &eval.hidden : &eval.logits) = write_row;
     cmd_interrupt_watch();
-    CMD_TRY(open_sink(&sink, args));
+    PD_TRY(open_sink(&sink, args));
     return close_sink(&sink, evaluate(args, ids, n, &eval, &sink.untold));
 }
 

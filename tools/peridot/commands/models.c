@@ -87,7 +87,7 @@ static void keep_info(struct finding *f, const peridot_file *file)
     f->lacks_dense = info->lacks_dense;
     f->n_params = info->n_params, f->ctx_max = info->ctx_max;
     f->weights_size = info->weights_size, f->cache_size = info->cache_size;
-    for (size_t i = 0; i < CMD_COUNT(contexts); i++)
+    for (size_t i = 0; i < PD_COUNT(contexts); i++)
         f->cache_sizes[i] = peridot_file_cache_size(file, contexts[i], PERIDOT_KV_F16);
 }
 
@@ -96,7 +96,7 @@ static peridot_status keep_vision(struct finding *f, const peridot_file *file)
 {
     f->sees = peridot_file_vision(file) != NULL;
     if (f->sees) return PERIDOT_OK;
-    CMD_TRY(cmd_vision_find(&f->vision, &f->sees, f->model->path));
+    PD_TRY(cmd_vision_find(&f->vision, &f->sees, f->model->path));
     if (f->sees) return PERIDOT_OK;
     free(f->vision);
     f->vision = NULL;
@@ -151,8 +151,8 @@ static void print_row(const struct finding *f, const peridot_device_info *device
 static void print_table(const struct finding *found, size_t n, const peridot_device_info *device)
 {
     size_t width = 4;
-    for (size_t i = 0; i < n; i++) width = (size_t)cmd_max(width, strlen(cmd_shown(found[i].model->name)));
-    width = (size_t)cmd_min(width, 60);
+    for (size_t i = 0; i < n; i++) width = (size_t)pd_max(width, strlen(cmd_shown(found[i].model->name)));
+    width = (size_t)pd_min(width, 60);
     if (n) printf("%-*s  FAMILY   TYPE          SIZE  STORE           RUNS HERE\n", (int)width, "NAME");
     for (size_t i = 0; i < n; i++) print_row(&found[i], device, (int)width);
     if (n == 0) fputs("no models were found; peridot pull OWNER/NAME fetches one from Hugging Face\n", stderr);
@@ -193,7 +193,7 @@ static void add_model(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct fi
     yyjson_mut_obj_add_uint(doc, o, "cache_size", f->cache_size);
     if (device) yyjson_mut_obj_add_bool(doc, o, "fits", need_of(f) <= device->heap_budget);
     yyjson_mut_val *sessions = yyjson_mut_obj_add_arr(doc, o, "sessions");
-    for (size_t i = 0; i < CMD_COUNT(contexts) && contexts[i] <= f->ctx_max; i++) {
+    for (size_t i = 0; i < PD_COUNT(contexts) && contexts[i] <= f->ctx_max; i++) {
         yyjson_mut_val *s = yyjson_mut_arr_add_obj(doc, sessions);
         yyjson_mut_obj_add_uint(doc, s, "tokens", contexts[i]);
         yyjson_mut_obj_add_uint(doc, s, "cache_size", f->cache_sizes[i]);
@@ -224,7 +224,7 @@ static peridot_status show(const struct cmd_model_list *list, const struct model
     peridot_device_info *device = NULL;
     const char *name = cmd_device_name(args->device);
     struct finding *found = calloc(list->n + 1, sizeof *found);
-    if (!found) return cmd_fail_alloc(list->n * sizeof *found, "list of models");
+    if (!found) return pd_fail_alloc(list->n * sizeof *found, "list of models");
     peridot_status status = PERIDOT_OK;
     size_t n = 0;
     for (size_t i = 0; i < list->n && status == PERIDOT_OK; i++) {

@@ -37,7 +37,7 @@ enum method { METHOD_SLIDING, METHOD_LLAMA_CPP };
 static const char *method_name(size_t i)
 {
     static const char *const names[] = {[METHOD_SLIDING] = "sliding", [METHOD_LLAMA_CPP] = "llama.cpp"};
-    return i < CMD_COUNT(names) ? names[i] : NULL;
+    return i < PD_COUNT(names) ? names[i] : NULL;
 }
 
 static const struct cmd_option options[] = {
@@ -114,7 +114,7 @@ static peridot_status score_window(struct scoring *s, struct window w)
     s->at = w.at;
     if (has_bos) s->window[0] = s->bos;
     memcpy(s->window + has_bos, s->ids + w.at, (n - has_bos) * sizeof *s->window);
-    CMD_TRY(peridot_sequence_truncate(s->sequence, 0, NULL));
+    PD_TRY(peridot_sequence_truncate(s->sequence, 0, NULL));
     return peridot_sequence_eval(s->sequence, s->window, n, &params);
 }
 
@@ -138,7 +138,7 @@ static bool sliding_window(struct window *w, const struct scoring *s)
     if (w->from >= s->n) return false;
     w->at = image_begin(s, w->from > before ? w->from - before : 0);
     if (w->at + length <= w->from) w->at = image_end(s, w->at);
-    w->to = cmd_min(w->at + length, s->n);
+    w->to = pd_min(w->at + length, s->n);
     if (s->ids[w->to - 1] < 0) w->to = image_begin(s, w->to - 1);   /* the last one is not evaluated */
     return true;
 }
@@ -167,8 +167,8 @@ static peridot_status check_images(const struct scoring *s)
     for (size_t i = 0, end; i < s->n; i = end + 1) {
         end = image_end(s, i);
         if (has_bos + end - i + 1 > s->ctx)
-            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "a window of %" PRIu32 " positions has no room for the %zu rows of "
-                            "the image at position %zu and a token after them (--ctx)", s->ctx, end - i, has_bos + i);
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "a window of %" PRIu32 " positions has no room for the %zu rows of "
+                           "the image at position %zu and a token after them (--ctx)", s->ctx, end - i, has_bos + i);
     }
     return PERIDOT_OK;
 }
@@ -176,15 +176,15 @@ static peridot_status check_images(const struct scoring *s)
 static peridot_status plan_windows(struct scoring *s)
 {
     size_t n = s->n + (s->bos >= 0);
-    CMD_TRY(check_images(s));
+    PD_TRY(check_images(s));
     list_windows(s);
     if (s->method == METHOD_LLAMA_CPP && s->n_windows < 2)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT,
-                        "the text has %zu token%s, and --method llama.cpp needs two windows of %" PRIu32 " (--ctx)", n,
-                        CMD_S(n), s->ctx);
-    if (!s->n_windows) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the text has no tokens to score");
+        return pd_fail(PERIDOT_ERROR_ARGUMENT,
+                       "the text has %zu token%s, and --method llama.cpp needs two windows of %" PRIu32 " (--ctx)", n,
+                       PD_S(n), s->ctx);
+    if (!s->n_windows) return pd_fail(PERIDOT_ERROR_ARGUMENT, "the text has no tokens to score");
     s->windows = malloc(s->n_windows * sizeof *s->windows);
-    if (!s->windows) return cmd_fail_alloc(s->n_windows * sizeof *s->windows, "windows");
+    if (!s->windows) return pd_fail_alloc(s->n_windows * sizeof *s->windows, "windows");
     list_windows(s);
     return PERIDOT_OK;
 }
@@ -201,14 +201,14 @@ static size_t count_scored(const struct scoring *s, size_t first, size_t end)
 static peridot_status score_windows(struct scoring *s)
 {
     const struct cmd_part part = cmd_ranks_part();
-    CMD_TRY(plan_windows(s));
+    PD_TRY(plan_windows(s));
     size_t first = s->n_windows * part.i / part.n, end = s->n_windows * (part.i + 1) / part.n;
     cmd_model_print_precision(s->model);   /* no sooner: a failure is one sentence */
     if (first == end) return PERIDOT_OK;
     s->n_wanted = count_scored(s, first, end);
     s->losses = malloc(s->n_wanted * sizeof *s->losses);
     s->window = malloc(s->ctx * sizeof *s->window);
-    if (!s->losses || !s->window) return cmd_fail_alloc(s->n_wanted * sizeof *s->losses, "losses");
+    if (!s->losses || !s->window) return pd_fail_alloc(s->n_wanted * sizeof *s->losses, "losses");
     s->progress = cmd_progress_begin("scoring");
     peridot_status status = PERIDOT_OK;
     for (size_t i = first; i < end && status == PERIDOT_OK; i++) status = score_window(s, s->windows[i]);
@@ -247,12 +247,12 @@ static peridot_status take_ids(struct scoring *s)
     struct losses losses = {0};
     char *others;
     size_t size;
-    CMD_TRY(score_windows(s));
+    PD_TRY(score_windows(s));
     if (cmd_ranks_part().i > 0) {
         if (s->n_scored) fwrite(s->losses, sizeof *s->losses, s->n_scored, stdout);
         return PERIDOT_OK;
     }
-    CMD_TRY(cmd_ranks_collect(&others, &size));
+    PD_TRY(cmd_ranks_collect(&others, &size));
     add_losses(&losses, s->losses, s->n_scored);
     add_losses(&losses, (const double *)(const void *)others, size / sizeof *s->losses);
     free(others);
@@ -274,12 +274,12 @@ static peridot_status read_ids(struct scoring *s, int32_t **ids, const struct te
 {
     const peridot_model_info *info = peridot_model_get_info(s->model);
     size_t n;
-    CMD_TRY(cmd_ids_parse(ids, &n, text->bytes, text->size, text->name));
+    PD_TRY(cmd_ids_parse(ids, &n, text->bytes, text->size, text->name));
     for (size_t i = 0; i < n; i++)
         if ((uint32_t)(*ids)[i] >= info->n_outputs)
-            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s: %" PRId32 " is not a token of %s, which has %" PRIu32,
-                            text->name, (*ids)[i], info->name, info->n_outputs);
-    if (text->images->n) CMD_TRY(peridot_images_place(*ids, n, s->model, text->images->at, text->images->n));
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: %" PRId32 " is not a token of %s, which has %" PRIu32,
+                           text->name, (*ids)[i], info->name, info->n_outputs);
+    if (text->images->n) PD_TRY(peridot_images_place(*ids, n, s->model, text->images->at, text->images->n));
     size_t has_bos = n && s->bos >= 0 && (*ids)[0] == s->bos;
     if (!has_bos) s->bos = -1;
     s->ids = *ids + has_bos;
@@ -292,7 +292,7 @@ static peridot_status read_text(struct scoring *s, int32_t **ids, const peridot_
     s->n_bytes = text->size;
     /* as its -f does */
     if (s->method == METHOD_LLAMA_CPP && s->n_bytes && text->bytes[s->n_bytes - 1] == '\n') s->n_bytes--;
-    CMD_TRY(peridot_encode(ids, &s->n, vocab, text->bytes, s->n_bytes, 0));
+    PD_TRY(peridot_encode(ids, &s->n, vocab, text->bytes, s->n_bytes, 0));
     s->ids = *ids;
     return PERIDOT_OK;
 }
@@ -301,7 +301,7 @@ static peridot_status take_text(struct scoring *s, const peridot_vocab *vocab, c
 {
     int32_t *ids = NULL, *bos;
     size_t n_bos;
-    CMD_TRY(peridot_encode(&bos, &n_bos, vocab, "", 0, PERIDOT_ENCODE_BOS));
+    PD_TRY(peridot_encode(&bos, &n_bos, vocab, "", 0, PERIDOT_ENCODE_BOS));
     s->bos = n_bos ? bos[0] : -1;
     peridot_free(bos);
     peridot_status status = text->is_ids ? read_ids(s, &ids, text) : read_text(s, &ids, vocab, text);
@@ -319,10 +319,10 @@ static peridot_status score(const struct perplexity_args *args, peridot_model *m
     const peridot_vocab *vocab = peridot_model_vocab(model);
     uint32_t ctx_max = peridot_model_get_info(model)->ctx_max;
     struct scoring s = {.model = model, .method = args->method, .ctx = args->ctx};
-    if (!s.ctx) s.ctx = (uint32_t)cmd_min(ctx_max, s.method == METHOD_LLAMA_CPP ? CTX_LLAMA_CPP : CTX_MAX);
+    if (!s.ctx) s.ctx = (uint32_t)pd_min(ctx_max, s.method == METHOD_LLAMA_CPP ? CTX_LLAMA_CPP : CTX_MAX);
     peridot_session_params params = {.ctx = s.ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
-    CMD_TRY(cmd_session_create(&s.session, model, &params));
+    PD_TRY(cmd_session_create(&s.session, model, &params));
     peridot_status status = peridot_sequence_create(&s.sequence, s.session);
     if (status == PERIDOT_OK) status = take_text(&s, vocab, text);
     peridot_session_free(s.session);

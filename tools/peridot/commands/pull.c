@@ -87,10 +87,10 @@ static peridot_status fail_choice(const struct hub *hub, const char *why, bool b
         const char *label = by_path ? NULL : cmd_type_label(&label_size, path);
         if (!label) label = path, label_size = strlen(path);
         size += (size_t)snprintf(types + size, sizeof types - size, "%s%.*s", size ? ", " : "",
-                                 (int)cmd_min(label_size, 100), label);
+                                 (int)pd_min(label_size, 100), label);
     }
-    if (!size) return cmd_fail(PERIDOT_ERROR_IO, "%s %s; it has no GGUF files", hub->repo, why);
-    return cmd_fail(PERIDOT_ERROR_IO, "%s %s; its GGUF files: %s", hub->repo, why, cmd_shown(types));
+    if (!size) return pd_fail(PERIDOT_ERROR_IO, "%s %s; it has no GGUF files", hub->repo, why);
+    return pd_fail(PERIDOT_ERROR_IO, "%s %s; its GGUF files: %s", hub->repo, why, cmd_shown(types));
 }
 
 /* Whether a file's name ends so, before its number as a shard: "Q4_K_XL" of "...-UD-Q4_K_XL.gguf". */
@@ -114,7 +114,7 @@ static peridot_status want_type(struct hub *hub, const char *type, bool exact)
             char label[32];
             size_t size = 0;
             const char *path = hub->files[i].path, *at = is_gguf(&hub->files[i]) ? cmd_type_label(&size, path) : NULL;
-            snprintf(label, sizeof label, "%.*s", (int)cmd_min(size, sizeof label - 1), at ? at : "");
+            snprintf(label, sizeof label, "%.*s", (int)pd_min(size, sizeof label - 1), at ? at : "");
             bool same = at && strcasecmp(label, type) == 0;
             if (way == 1) same = is_gguf(&hub->files[i]) && ends_in_type(path, type);
             if (way == 2) same = meant && meant == peridot_type_find(label + cmd_type_marker(label, size));
@@ -135,7 +135,7 @@ static bool is_of_directory(const char *path)
 {
     static const char *const ends[] = {".safetensors", ".json", ".jinja", "tokenizer.model"};
     if (strchr(path, '/') || strncmp(path, "consolidated", 12) == 0 || strncmp(path, "adapter", 7) == 0) return false;
-    for (size_t i = 0; i < CMD_COUNT(ends); i++)
+    for (size_t i = 0; i < PD_COUNT(ends); i++)
         if (cmd_ends_with(path, ends[i])) return true;
     return false;
 }
@@ -209,12 +209,12 @@ static peridot_status fetch(struct hub *hub, const struct hub_cache *cache)
         const struct hub_file *f = &hub->files[i];
         if (!f->wanted) continue;
         if (f->size > UINT64_MAX - progress.total)
-            return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: %s and the files before it have more bytes than there can be",
-                            hub->repo, cmd_shown(f->path));
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: %s and the files before it have more bytes than there can be",
+                           hub->repo, cmd_shown(f->path));
         missing += hub_cache_missing(cache, f);
         progress.total += f->size;
     }
-    CMD_TRY(hub_cache_check_room(cache, missing));
+    PD_TRY(hub_cache_check_room(cache, missing));
     fprintf(stderr, "%s: %s to fetch of %s\n", hub->repo, cmd_size_text(missing), cmd_size_text(progress.total));
     progress.line = cmd_progress_begin("fetching");
     progress.line.begin = progress.total - missing;
@@ -277,7 +277,7 @@ static bool is_offline(void)
 {
     static const char *const yes[] = {"1", "on", "yes", "true"};
     const char *value = getenv("HF_HUB_OFFLINE");
-    for (size_t i = 0; value && i < CMD_COUNT(yes); i++)
+    for (size_t i = 0; value && i < PD_COUNT(yes); i++)
         if (strcasecmp(value, yes[i]) == 0) return true;
     return false;
 }
@@ -292,7 +292,7 @@ static int run_pull(const struct cmd_command *command, const void *arguments)
     if (!is_name(args->revision, strlen(args->revision), "._-/"))
         return cmd_usage(command, "%s is not the name of a revision", args->revision);
     if (is_offline())
-        return cmd_exit(cmd_fail(PERIDOT_ERROR_IO, "HF_HUB_OFFLINE is set: nothing is fetched"));
+        return cmd_exit(pd_fail(PERIDOT_ERROR_IO, "HF_HUB_OFFLINE is set: nothing is fetched"));
     cmd_interrupt_watch();
     return cmd_exit(pull(args, &wanted));
 }

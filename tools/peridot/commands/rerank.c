@@ -57,8 +57,8 @@ static peridot_status add_document(struct documents *d, char *text, size_t size)
 {
     text[size] = '\0';
     if (strlen(text) < size)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "document %zu has a NUL in it", d->n);
-    CMD_TRY(cmd_array_reserve(&d->at, &d->capacity, d->n, 1, sizeof *d->at, "documents"));
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "document %zu has a NUL in it", d->n);
+    PD_TRY(pd_array_reserve(&d->at, &d->capacity, d->n, 1, sizeof *d->at, "documents"));
     d->at[d->n] = (struct document){.text = text, .index = d->n};
     d->n++;
     return PERIDOT_OK;
@@ -67,15 +67,15 @@ static peridot_status add_document(struct documents *d, char *text, size_t size)
 static peridot_status read_documents(struct documents *d, const char *file)
 {
     size_t size, i = 0;
-    if (file && strcmp(file, "-") != 0) CMD_TRY(cmd_read_file(&d->data, &size, file));
-    else CMD_TRY(cmd_read_all(&d->data, &size, stdin, "standard input"));
+    if (file && strcmp(file, "-") != 0) PD_TRY(cmd_read_file(&d->data, &size, file));
+    else PD_TRY(cmd_read_all(&d->data, &size, stdin, "standard input"));
     while (i < size) {
         const char *newline = memchr(d->data + i, '\n', size - i);
         size_t n = newline ? (size_t)(newline - d->data) - i : size - i;
-        CMD_TRY(add_document(d, d->data + i, n));
+        PD_TRY(add_document(d, d->data + i, n));
         i += n + 1;
     }
-    return d->n ? PERIDOT_OK : cmd_fail(PERIDOT_ERROR_ARGUMENT, "there are no documents");
+    return d->n ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_ARGUMENT, "there are no documents");
 }
 
 /* ---- scores ---- */
@@ -95,12 +95,12 @@ static peridot_status submit(struct document *document, peridot_session *session
     uint32_t ctx = peridot_session_ctx(session);
     document->ranking = ranking;
     peridot_status status = cmd_ranking_encode(&ids, &n, ranking, document->text);
-    if (status != PERIDOT_OK) return cmd_fail(status, "document %zu: %s", document->index, peridot_last_error());
+    if (status != PERIDOT_OK) return pd_fail(status, "document %zu: %s", document->index, peridot_last_error());
     peridot_request_params params = {.size = sizeof params, .prompt = ids, .n_prompt = n, .user = document};
     cmd_ranking_want(&params, ranking, take_row);
     status = n <= ctx ? peridot_request_submit(&document->request, session, &params)
-        : cmd_fail(PERIDOT_ERROR_ARGUMENT, "the prompt of document %zu has %zu tokens and the context %" PRIu32
-                   " positions (--ctx)", document->index, n, ctx);
+        : pd_fail(PERIDOT_ERROR_ARGUMENT, "the prompt of document %zu has %zu tokens and the context %" PRIu32
+                  " positions (--ctx)", document->index, n, ctx);
     free(ids);
     return status;
 }
@@ -109,8 +109,8 @@ static peridot_status run_requests(peridot_session *session)
 {
     size_t n_running = 1;
     while (n_running) {
-        if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "stopped");
-        CMD_TRY(peridot_session_run(session, &n_running));
+        if (cmd_interrupted()) return pd_fail(PERIDOT_CANCELLED, "stopped");
+        PD_TRY(peridot_session_run(session, &n_running));
     }
     return PERIDOT_OK;
 }
@@ -140,12 +140,12 @@ static peridot_status score_all(struct documents *d, const struct rerank_args *a
     if (status == PERIDOT_OK) cmd_ranking_labels(labels, model);
     if (status == PERIDOT_OK) status = cmd_ranking_begin(&ranking, vocab, labels, args->instruct, args->query);
     if (status == PERIDOT_OK)
-        params.n_positions = args->ctx ? args->ctx : (uint32_t)cmd_min(peridot_model_get_info(model)->ctx_max, 8192);
+        params.n_positions = args->ctx ? args->ctx : (uint32_t)pd_min(peridot_model_get_info(model)->ctx_max, 8192);
     if (status == PERIDOT_OK) status = cmd_session_create(&session, model, &params);
     /* what the prompts have in common is evaluated with the first */
     if (status == PERIDOT_OK) status = score(d->at, 1, session, &ranking);
     for (size_t i = 1; i < d->n && status == PERIDOT_OK; i += N_AT_ONCE)
-        status = score(d->at + i, (size_t)cmd_min(d->n - i, N_AT_ONCE), session, &ranking);
+        status = score(d->at + i, (size_t)pd_min(d->n - i, N_AT_ONCE), session, &ranking);
     peridot_session_free(session);
     peridot_model_close(model);
     return status;
@@ -190,7 +190,7 @@ static int run_rerank(const struct cmd_command *command, const void *arguments)
     if (status == PERIDOT_OK) status = score_all(&d, args);
     if (status == PERIDOT_OK) {
         qsort(d.at, d.n, sizeof *d.at, by_score);
-        (args->json ? print_json : print_columns)(d.at, args->top ? (size_t)cmd_min(args->top, d.n) : d.n);
+        (args->json ? print_json : print_columns)(d.at, args->top ? (size_t)pd_min(args->top, d.n) : d.n);
     }
     free(d.at);
     free(d.data);

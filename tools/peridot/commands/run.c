@@ -131,11 +131,11 @@ static peridot_status read_prompt(struct run *run)
     if (given && strcmp(given, "-") != 0) {
         run->size = strlen(given);
         run->text = malloc(run->size + 1);
-        if (!run->text) return cmd_fail_alloc(run->size, "prompt");
+        if (!run->text) return pd_fail_alloc(run->size, "prompt");
         memcpy(run->text, given, run->size + 1);
         return PERIDOT_OK;
     }
-    CMD_TRY(cmd_read_all(&run->text, &run->size, stdin, "standard input"));
+    PD_TRY(cmd_read_all(&run->text, &run->size, stdin, "standard input"));
     if (run->size && run->text[run->size - 1] == '\n') run->text[--run->size] = 0;   /* the one that echo adds */
     return PERIDOT_OK;
 }
@@ -146,8 +146,8 @@ static peridot_status encode_infill(struct run *run, const peridot_vocab *vocab)
     const peridot_infill infill = {.size = sizeof infill, .prefix = run->text, .prefix_size = run->size,
                                    .suffix = suffix, .suffix_size = strlen(suffix)};
     if (peridot_vocab_has_infill(vocab)) return peridot_encode_infill(&run->ids, &run->n_ids, vocab, &infill);
-    return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s's vocabulary has no tokens for fill-in-the-middle (--suffix)",
-                    peridot_model_get_info(run->model)->name);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s's vocabulary has no tokens for fill-in-the-middle (--suffix)",
+                   peridot_model_get_info(run->model)->name);
 }
 
 /* With images before it. */
@@ -158,7 +158,7 @@ static peridot_status encode_images(struct run *run, const peridot_vocab *vocab,
     chat.n_messages = 0;
     chat.images = run->images.at;
     chat.n_images = run->images.n;
-    CMD_TRY(cmd_images_message(&json, &chat.json_size, run->images.n, run->text));
+    PD_TRY(cmd_images_message(&json, &chat.json_size, run->images.n, run->text));
     chat.json = json;
     peridot_status status = peridot_encode_turns(&run->ids, &run->n_ids, vocab, &chat);
     free(json);
@@ -172,7 +172,7 @@ static peridot_status encode_prompt(struct run *run)
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
     if (args->suffix) return encode_infill(run, vocab);
     const char *name = NULL;
-    if (!args->raw) CMD_TRY(cmd_template_choose(&name, run->model, &args->model, args->template_name, NULL));
+    if (!args->raw) PD_TRY(cmd_template_choose(&name, run->model, &args->model, args->template_name, NULL));
     const peridot_message message = {"user", run->text};
     const peridot_chat chat = {.size = sizeof chat, .template_name = name, .messages = &message, .n_messages = 1,
                                .think = args->think};
@@ -195,10 +195,10 @@ static peridot_status generate(const struct run *run, peridot_sequence *sequence
     peridot_stats stats = {0};
     uint32_t ctx = peridot_session_ctx(session);
     if (run->n_ids > ctx)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT,
-                        "the prompt has %zu token%s and the context %" PRIu32 " position%s (--ctx)", run->n_ids,
-                        CMD_S(run->n_ids), ctx, CMD_S(ctx));
-    CMD_TRY(peridot_set_sampling(sequence, &run->sampling));
+        return pd_fail(PERIDOT_ERROR_ARGUMENT,
+                       "the prompt has %zu token%s and the context %" PRIu32 " position%s (--ctx)", run->n_ids,
+                       PD_S(run->n_ids), ctx, PD_S(ctx));
+    PD_TRY(peridot_set_sampling(sequence, &run->sampling));
     if (args->sampling.verbose && cmd_notice_begin(&message)) {
         cmd_sampling_print(message.file, &run->sampling);
         cmd_notice_end(&message);
@@ -213,7 +213,7 @@ static peridot_status generate(const struct run *run, peridot_sequence *sequence
     cmd_interrupt_cancels(NULL);
     cmd_progress_end(&output.progress);
     end_output(&output, args->sampling.verbose);
-    if (output.error) return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(output.error));
+    if (output.error) return pd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(output.error));
     if (status == PERIDOT_OK && cmd_notice_begin(&message)) {
         cmd_stats_print(message.file, &stats, &run->sampling);
         cmd_notice_end(&message);
@@ -255,7 +255,7 @@ static const char *find_misuse(const struct run_args *a)
         {a->images.n && (a->raw || a->suffix),
          "--image puts pictures into a chat template, which plain text does not have"},
     };
-    for (size_t i = 0; i < CMD_COUNT(cases); i++)
+    for (size_t i = 0; i < PD_COUNT(cases); i++)
         if (cases[i].is) return cases[i].says;
     return NULL;
 }
@@ -275,15 +275,15 @@ static int run_chat(const struct cmd_command *command, const struct run_args *ar
 static peridot_status open_run(struct run *run, const struct cmd_command *command)
 {
     const struct run_args *args = run->args;
-    CMD_TRY(cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name));
-    CMD_TRY(read_prompt(run));
+    PD_TRY(cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name));
+    PD_TRY(read_prompt(run));
     cmd_interrupt_watch();
     cmd_interrupt_hurry(1);
-    CMD_TRY(cmd_model_open(&run->model, &args->model));
+    PD_TRY(cmd_model_open(&run->model, &args->model));
     cmd_sampling_recommend(&run->sampling, run->model, args->sampling.given);
-    CMD_TRY(cmd_grammar_open(&run->grammar, &args->sampling, run->model));
+    PD_TRY(cmd_grammar_open(&run->grammar, &args->sampling, run->model));
     run->sampling.grammar = run->grammar;
-    CMD_TRY(cmd_images_read(&run->images, run->model, &args->images, args->model.pan_and_scan));
+    PD_TRY(cmd_images_read(&run->images, run->model, &args->images, args->model.pan_and_scan));
     return cmd_model_tune_once(run->model);
 }
 

@@ -152,7 +152,7 @@ static peridot_status test_all(struct total *t)
 {
     const peridot_device_info **devices;
     size_t n;
-    CMD_TRY(peridot_devices(&devices, &n));
+    PD_TRY(peridot_devices(&devices, &n));
     for (size_t i = 0; i < n && t->status != PERIDOT_CANCELLED; i++) {
         char index[16];
         snprintf(index, sizeof index, "%" PRIu32, devices[i]->index);
@@ -161,7 +161,7 @@ static peridot_status test_all(struct total *t)
                      devices[i]->unusable);
     }
     peridot_free(devices);
-    return t->n_devices ? PERIDOT_OK : cmd_fail(PERIDOT_ERROR_DEVICE, "no Vulkan device can be used");
+    return t->n_devices ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_DEVICE, "no Vulkan device can be used");
 }
 
 static void print_total(const struct total *t)

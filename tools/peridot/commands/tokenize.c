@@ -37,7 +37,7 @@ static peridot_status encode_text(const peridot_vocab *vocab, const struct token
     unsigned flags = (args->bos ? PERIDOT_ENCODE_BOS : 0u) | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u);
     int32_t *ids;
     size_t n;
-    CMD_TRY(peridot_encode(&ids, &n, vocab, text, size, flags));
+    PD_TRY(peridot_encode(&ids, &n, vocab, text, size, flags));
     cmd_ids_print(stdout, ids, n);
     fputc('\n', stdout);
     peridot_free(ids);
@@ -50,7 +50,7 @@ static peridot_status decode(const peridot_vocab *vocab, const struct tokenize_a
     int32_t *ids;
     size_t n, n_bytes = 0;
     char *bytes = NULL;
-    CMD_TRY(cmd_ids_parse(&ids, &n, text, size, args->text ? "TEXT" : "standard input"));
+    PD_TRY(cmd_ids_parse(&ids, &n, text, size, args->text ? "TEXT" : "standard input"));
     peridot_status status = peridot_decode(&bytes, &n_bytes, vocab, ids, n);
     free(ids);
     if (status != PERIDOT_OK) return status;
@@ -83,7 +83,7 @@ static peridot_status convert_all(const peridot_vocab *vocab, const struct token
 {
     char *text;
     size_t size;
-    CMD_TRY(cmd_read_all(&text, &size, stdin, "standard input"));
+    PD_TRY(cmd_read_all(&text, &size, stdin, "standard input"));
     peridot_status status = convert(vocab, args, text, size);
     free(text);
     return status;

@@ -93,7 +93,7 @@ void cmd_flow_text(struct cmd_flow *f, const char *text, size_t size);
 void cmd_flow_end(struct cmd_flow *f);
 
 /* A message on standard error, which ends with a newline. */
-void cmd_say(const char *format, ...) CMD_PRINTF(1, 2);
+void cmd_say(const char *format, ...) PD_PRINTF(1, 2);
 /* The same of a message that is written piece by piece into `file`. False: there is no memory for it. */
 struct cmd_notice {
     FILE *file;

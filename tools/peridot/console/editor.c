@@ -71,7 +71,7 @@ static bool wait_for_key(struct cmd_editor *e)
     sigset_t blocked, before;
     int n = 0;
     sigemptyset(&blocked);
-    for (size_t i = 0; i < CMD_COUNT(signals); i++) sigaddset(&blocked, signals[i]);
+    for (size_t i = 0; i < PD_COUNT(signals); i++) sigaddset(&blocked, signals[i]);
     sigprocmask(SIG_BLOCK, &blocked, &before);
     while (n == 0 && !cmd_interrupted()) {
         fd_set input;
@@ -209,7 +209,7 @@ static unsigned char complete(EditLine *edit, int key)
         size_t given = strlen(before) - c.begin, common = strlen(c.at[0]);
         qsort(c.at, c.n, sizeof *c.at, compare);
         for (size_t i = 1; i < c.n; i++)
-            for (common = cmd_min(common, strlen(c.at[i])); memcmp(c.at[0], c.at[i], common) != 0;) common--;
+            for (common = pd_min(common, strlen(c.at[i])); memcmp(c.at[0], c.at[i], common) != 0;) common--;
         while (common < strlen(c.at[0]) && ((unsigned char)c.at[0][common] & 0xc0) == 0x80) common--;   /* UTF-8 */
         char tail[PATH_SIZE] = "";
         if (common > given) snprintf(tail, sizeof tail, "%.*s", (int)(common - given), c.at[0] + given);
@@ -404,7 +404,7 @@ static void bind_keys(EditLine *edit)
     el_set(edit, EL_ADDFN, "peridot-paste", "Insert what was pasted", paste);
     el_set(edit, EL_ADDFN, "peridot-search", "Find what was typed before", search);
     el_set(edit, EL_ADDFN, "peridot-initial", "Insert the text to change", insert_initial);
-    for (size_t i = 0; i < CMD_COUNT(keys); i++) el_set(edit, EL_BIND, keys[i][0], keys[i][1], NULL);
+    for (size_t i = 0; i < PD_COUNT(keys); i++) el_set(edit, EL_BIND, keys[i][0], keys[i][1], NULL);
     el_source(edit, NULL);   /* ~/.editrc */
 }
 
@@ -413,7 +413,7 @@ peridot_status cmd_editor_open(struct cmd_editor **out, cmd_completer complete_l
     /* the bytes of characters: where the environment says nothing of UTF-8, they are UTF-8 all the same */
     if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1) setlocale(LC_CTYPE, "C.UTF-8");
     struct cmd_editor *e = *out = calloc(1, sizeof *e);
-    if (!e) return cmd_fail_alloc(sizeof *e, "line editor");
+    if (!e) return pd_fail_alloc(sizeof *e, "line editor");
     e->complete = complete_line;
     e->user = user;
     const char *term = getenv("TERM");
@@ -424,7 +424,7 @@ peridot_status cmd_editor_open(struct cmd_editor **out, cmd_completer complete_l
     if (!e->history || !e->edit) {
         cmd_editor_close(e);
         *out = NULL;
-        return cmd_fail_alloc(sizeof *e, "line editor");
+        return pd_fail_alloc(sizeof *e, "line editor");
     }
     struct sigaction action = {.sa_handler = on_change};
     for (int i = 0; i < CHANGED_SIGNALS; i++) sigaction(changed_signals[i], &action, &e->before[i]);

@@ -45,7 +45,7 @@ static int width_of(uint32_t code)
         {0x300, 0x36f}, {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x200b, 0x200d}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f},
         {0xfe20, 0xfe2f},
     };
-    return is_in(code, marks, CMD_COUNT(marks)) ? 0 : 1 + is_in(code, wide, CMD_COUNT(wide));
+    return is_in(code, marks, PD_COUNT(marks)) ? 0 : 1 + is_in(code, wide, PD_COUNT(wide));
 }
 
 /* ---- words ---- */
@@ -108,7 +108,7 @@ void cmd_flow_text(struct cmd_flow *f, const char *text, size_t size)
 {
     if (!f->columns) fwrite(text, 1, size, f->file);
     for (size_t i = 0, n; f->columns && i < size; i += n) {
-        n = (size_t)cmd_max(peridot_utf8_size(text + i, size - i), 1);
+        n = (size_t)pd_max(peridot_utf8_size(text + i, size - i), 1);
         bool space = text[i] == ' ' || text[i] == '\t' || text[i] == '\n';
         if (!space) {
             add_character(f, text + i, n);
@@ -139,7 +139,7 @@ void cmd_say(const char *format, ...)
     va_start(args, format);
     int size = vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    if (size > 0) say(line, (size_t)cmd_min((uint64_t)size, sizeof line - 1));
+    if (size > 0) say(line, (size_t)pd_min((uint64_t)size, sizeof line - 1));
 }
 
 bool cmd_notice_begin(struct cmd_notice *m)

@@ -17,15 +17,15 @@ static peridot_status make_room(struct cmd_lines *l)
     l->end -= l->begin;
     l->seen -= l->begin;
     l->begin = 0;
-    return cmd_array_reserve(&l->data, &l->capacity, l->end, READ_SIZE, 1, "line");
+    return pd_array_reserve(&l->data, &l->capacity, l->end, READ_SIZE, 1, "line");
 }
 
 static peridot_status read_some(struct cmd_lines *l)
 {
-    CMD_TRY(make_room(l));
+    PD_TRY(make_room(l));
     ptrdiff_t size = cmd_input_read(l->data + l->end, READ_SIZE);
-    if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "stopped");
-    if (size < 0 && errno != EINTR) return cmd_fail(PERIDOT_ERROR_IO, "standard input: %s", strerror(errno));
+    if (cmd_interrupted()) return pd_fail(PERIDOT_CANCELLED, "stopped");
+    if (size < 0 && errno != EINTR) return pd_fail(PERIDOT_ERROR_IO, "standard input: %s", strerror(errno));
     if (size > 0) l->end += (size_t)size;
     l->ended = size == 0;
     return PERIDOT_OK;
@@ -44,8 +44,8 @@ peridot_status cmd_lines_next(enum cmd_lines_state *state, const char **text, si
         if (*state == CMD_LINES_ONE) l->begin = l->seen;
         if (*state != CMD_LINES_WAIT || (!wait && !cmd_input_is_ready())) return PERIDOT_OK;
         if (*size > CMD_TEXT_MAX)
-            return cmd_fail(PERIDOT_ERROR_IO, "standard input: a line of more than the %d MiB that are read",
-                            CMD_TEXT_MAX >> 20);
-        CMD_TRY(read_some(l));
+            return pd_fail(PERIDOT_ERROR_IO, "standard input: a line of more than the %d MiB that are read",
+                           CMD_TEXT_MAX >> 20);
+        PD_TRY(read_some(l));
     }
 }

@@ -21,7 +21,7 @@ static unsigned most_s;                      /* that an end may take: 0: what it
 static void on_signal(int number)
 {
     static double caught_s;
-    double now = cmd_now();
+    double now = pd_now();
     if (caught && now - caught_s > (number == SIGINT ? patience_s : INSIST_SECONDS)) {
         if (restore_terminal) restore_terminal();
         cmd_signal_end(caught == SIGINT ? number : caught);
@@ -66,7 +66,7 @@ void cmd_write_text(FILE *file, const char *text, size_t size)
 {
     char one[16];
     for (size_t i = 0, n; i < size; i += n) {
-        n = cmd_max(peridot_utf8_size(text + i, size - i), 1);
+        n = pd_max(peridot_utf8_size(text + i, size - i), 1);
         if (text[i] == '\n' || text[i] == '\t') fputc(text[i], file);
         else fwrite(one, 1, peridot_printable(one, sizeof one, text + i, n), file);
     }
@@ -74,7 +74,7 @@ void cmd_write_text(FILE *file, const char *text, size_t size)
 
 struct cmd_progress cmd_progress_begin(const char *label)
 {
-    return (struct cmd_progress){.label = label, .begin_s = cmd_now(), .enabled = isatty(STDERR_FILENO) != 0};
+    return (struct cmd_progress){.label = label, .begin_s = pd_now(), .enabled = isatty(STDERR_FILENO) != 0};
 }
 
 enum { LINE_SIZE = 200 };
@@ -119,7 +119,7 @@ static bool is_due(struct cmd_progress *p, double now, double after)
 bool cmd_progress_step(void *user, uint64_t done, uint64_t total)
 {
     struct cmd_progress *p = user;
-    double now = cmd_now();
+    double now = pd_now();
     if (is_due(p, now, 0)) draw(p, done, total, now);
     return !cmd_interrupted();
 }
@@ -127,11 +127,11 @@ bool cmd_progress_step(void *user, uint64_t done, uint64_t total)
 bool cmd_progress_tokens(void *user, uint64_t done, uint64_t total)
 {
     struct cmd_progress *p = user;
-    double now = cmd_now();
+    double now = pd_now();
     if (is_due(p, now, 0.5)) {
         char line[LINE_SIZE];
         snprintf(line, sizeof line, "%s: %" PRIu64 " of %" PRIu64 " token%s, %.1f tokens/s", p->label, done, total,
-                 CMD_S(total), (double)done / (now - p->begin_s));
+                 PD_S(total), (double)done / (now - p->begin_s));
         draw_line(line);
     }
     return !cmd_interrupted();
@@ -151,7 +151,7 @@ static void draw_count(const struct cmd_progress *p, uint64_t at, uint64_t total
 bool cmd_progress_compiling(void *user, uint64_t done, uint64_t total)
 {
     struct cmd_progress *p = user;
-    double now = cmd_now();
+    double now = pd_now();
     if (is_due(p, now, 0.5)) draw_count(p, done, total, (double)done / (double)total, now);
     return !cmd_interrupted();
 }
@@ -159,8 +159,8 @@ bool cmd_progress_compiling(void *user, uint64_t done, uint64_t total)
 bool cmd_progress_kernels(void *user, uint32_t n_done, uint32_t n_kernels, double part)
 {
     struct cmd_progress *p = user;
-    double now = cmd_now();
-    if (is_due(p, now, 0)) draw_count(p, cmd_min((uint64_t)n_done + 1, n_kernels), n_kernels, part, now);
+    double now = pd_now();
+    if (is_due(p, now, 0)) draw_count(p, pd_min((uint64_t)n_done + 1, n_kernels), n_kernels, part, now);
     return !cmd_interrupted();
 }
 

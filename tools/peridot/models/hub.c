@@ -68,7 +68,7 @@ static size_t on_header(char *line, size_t one, size_t n, void *user)
     return is_end && code_of(hub) >= 400 ? 0 : n;   /* the page of an error, which may have no end, is not read */
 }
 
-static bool is_late(const struct hub *hub) { return hub->list_end_s && cmd_now() > hub->list_end_s; }
+static bool is_late(const struct hub *hub) { return hub->list_end_s && pd_now() > hub->list_end_s; }
 
 static int on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
 {
@@ -82,22 +82,22 @@ static peridot_status explain_error(const struct hub *hub, long code)
 {
     const char *repo = hub->repo, *at = hub->endpoint, *error = hub->error_code;
     if (strcmp(error, "GatedRepo") == 0 && !hub->token_source)
-        return cmd_fail(PERIDOT_ERROR_IO, "%s is gated: accept its licence at %s/%s, then set HF_TOKEN to an access "
-                        "token of that account (%s/settings/tokens)", repo, at, repo, at);
+        return pd_fail(PERIDOT_ERROR_IO, "%s is gated: accept its licence at %s/%s, then set HF_TOKEN to an access "
+                       "token of that account (%s/settings/tokens)", repo, at, repo, at);
     if (strcmp(error, "GatedRepo") == 0)
-        return cmd_fail(PERIDOT_ERROR_IO, "%s is gated, and the account of the token in %s has no access to it: accept "
-                        "its licence at %s/%s with that account, and let the token read gated models", repo,
-                        hub->token_source, at, repo);
+        return pd_fail(PERIDOT_ERROR_IO, "%s is gated, and the account of the token in %s has no access to it: accept "
+                       "its licence at %s/%s with that account, and let the token read gated models", repo,
+                       hub->token_source, at, repo);
     if (strcmp(error, "RevisionNotFound") == 0)
-        return cmd_fail(PERIDOT_ERROR_IO, "%s has no revision %s", repo, hub->revision);
+        return pd_fail(PERIDOT_ERROR_IO, "%s has no revision %s", repo, hub->revision);
     if (code == 401 && hub->token_source && strcmp(error, "RepoNotFound") != 0)
-        return cmd_fail(PERIDOT_ERROR_IO, "%s refuses the token in %s: make a new one at %s/settings/tokens, or unset "
-                        "it", at, hub->token_source, at);
+        return pd_fail(PERIDOT_ERROR_IO, "%s refuses the token in %s: make a new one at %s/settings/tokens, or unset "
+                       "it", at, hub->token_source, at);
     if (strcmp(error, "EntryNotFound") != 0 && (code == 404 || code == 401))
-        return cmd_fail(PERIDOT_ERROR_IO, "there is no model %s at %s, or it is private: check its name%s", repo, at,
-                        hub->token_source ? "" : ", or set HF_TOKEN to a token that can read it");
-    return cmd_fail(PERIDOT_ERROR_IO, "%s: HTTP status %ld for %s%s%s", at, code, repo,
-                    hub->error_message[0] ? ": " : "", cmd_shown(hub->error_message));
+        return pd_fail(PERIDOT_ERROR_IO, "there is no model %s at %s, or it is private: check its name%s", repo, at,
+                       hub->token_source ? "" : ", or set HF_TOKEN to a token that can read it");
+    return pd_fail(PERIDOT_ERROR_IO, "%s: HTTP status %ld for %s%s%s", at, code, repo,
+                   hub->error_message[0] ? ": " : "", cmd_shown(hub->error_message));
 }
 
 /* What may go well another time: not what the hub itself has said, such as an address that is none. */
@@ -108,7 +108,7 @@ static bool may_pass(CURLcode result)
         CURLE_OPERATION_TIMEDOUT, CURLE_SSL_CONNECT_ERROR, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR,
         CURLE_HTTP2, CURLE_HTTP2_STREAM,
     };
-    for (size_t i = 0; i < CMD_COUNT(passing); i++)
+    for (size_t i = 0; i < PD_COUNT(passing); i++)
         if (passing[i] == result) return true;
     return false;
 }
@@ -116,15 +116,15 @@ static bool may_pass(CURLcode result)
 static peridot_status explain_failure(struct hub *hub, CURLcode result, const char *why)
 {
     const char *at = hub->endpoint;
-    if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "interrupted");
-    if (result == CURLE_OUT_OF_MEMORY) return cmd_fail_alloc(0, "a request");
+    if (cmd_interrupted()) return pd_fail(PERIDOT_CANCELLED, "interrupted");
+    if (result == CURLE_OUT_OF_MEMORY) return pd_fail_alloc(0, "a request");
     if (is_late(hub))
-        return cmd_fail(PERIDOT_ERROR_IO, "%s: the list of the files of %s does not come within %d s", at, hub->repo,
-                        LIST_SECONDS);
+        return pd_fail(PERIDOT_ERROR_IO, "%s: the list of the files of %s does not come within %d s", at, hub->repo,
+                       LIST_SECONDS);
     if (result == CURLE_ABORTED_BY_CALLBACK)
-        return cmd_fail(PERIDOT_ERROR_IO, "%s: a redirection has more than %d bytes", at, MAX_UNREAD);
+        return pd_fail(PERIDOT_ERROR_IO, "%s: a redirection has more than %d bytes", at, MAX_UNREAD);
     hub->may_retry = hub->answers && may_pass(result);
-    return cmd_fail(PERIDOT_ERROR_IO, "%s: %s", at, cmd_shown(*why ? why : curl_easy_strerror(result)));
+    return pd_fail(PERIDOT_ERROR_IO, "%s: %s", at, cmd_shown(*why ? why : curl_easy_strerror(result)));
 }
 
 static peridot_status get(struct transfer *t, const char *url)
@@ -152,9 +152,9 @@ peridot_status hub_wait(int tries, peridot_status failure)
 {
     if (tries == MAX_TRIES) return failure;
     double seconds = tries < 2 ? 0 : 1 << (tries - 2);   /* the first time at once */
-    for (double end = cmd_now() + seconds; cmd_now() < end && !cmd_interrupted();)
+    for (double end = pd_now() + seconds; pd_now() < end && !cmd_interrupted();)
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
-    return cmd_interrupted() ? cmd_fail(PERIDOT_CANCELLED, "interrupted") : PERIDOT_OK;
+    return cmd_interrupted() ? pd_fail(PERIDOT_CANCELLED, "interrupted") : PERIDOT_OK;
 }
 
 /* "a b/c" as a part of an address: "a%20b/c"; slashes go in as they are where `slashes`. */
@@ -181,9 +181,9 @@ static peridot_status take_answer(void *user, const void *data, size_t size, boo
     struct answer *a = user;
     (void)from_begin;
     if (size > MAX_LIST - a->hub->n_listed)
-        return cmd_fail(PERIDOT_ERROR_IO, "%s: the list of the files of %s has more than %d bytes", a->hub->endpoint,
-                        a->hub->repo, MAX_LIST);
-    CMD_TRY(cmd_array_reserve(&a->text, &a->capacity, a->size, size, 1, "answer"));
+        return pd_fail(PERIDOT_ERROR_IO, "%s: the list of the files of %s has more than %d bytes", a->hub->endpoint,
+                       a->hub->repo, MAX_LIST);
+    PD_TRY(pd_array_reserve(&a->text, &a->capacity, a->size, size, 1, "answer"));
     if (size) memcpy(a->text + a->size, data, size);
     a->size += size, a->hub->n_listed += size;
     return PERIDOT_OK;
@@ -203,8 +203,8 @@ static peridot_status get_json(yyjson_doc **out, struct hub *hub, const char *ur
     if (status == PERIDOT_OK) *out = yyjson_read(a.text ? a.text : "", a.size, 0);
     free(a.text);
     if (status != PERIDOT_OK || *out) return status;
-    return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: the answer about %s is not JSON: is this a hub?", hub->endpoint,
-                    hub->repo);
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: the answer about %s is not JSON: is this a hub?", hub->endpoint,
+                   hub->repo);
 }
 
 static bool is_hash(const char *text, size_t size)
@@ -235,11 +235,11 @@ static peridot_status add_file(struct hub *hub, yyjson_val *row)
     yyjson_val *size = yyjson_obj_get(lfs ? lfs : row, "size");
     if (!type || strcmp(type, "file") != 0) return PERIDOT_OK;
     if (!is_safe_path(path) || !is_hash(hash, lfs ? 64 : 40) || !yyjson_is_uint(size)) return PERIDOT_OK;
-    if (hub->n == MAX_FILES) return cmd_fail(PERIDOT_ERROR_FORMAT, "%s has more than %d files", hub->repo, MAX_FILES);
-    CMD_TRY(cmd_array_reserve(&hub->files, &hub->capacity, hub->n, 1, sizeof *hub->files, "list of files"));
+    if (hub->n == MAX_FILES) return pd_fail(PERIDOT_ERROR_FORMAT, "%s has more than %d files", hub->repo, MAX_FILES);
+    PD_TRY(pd_array_reserve(&hub->files, &hub->capacity, hub->n, 1, sizeof *hub->files, "list of files"));
     struct hub_file *file = &hub->files[hub->n];
     *file = (struct hub_file){.path = strdup(path), .size = yyjson_get_uint(size), .is_large = lfs != NULL};
-    if (!file->path) return cmd_fail_alloc(strlen(path), "list of files");
+    if (!file->path) return pd_fail_alloc(strlen(path), "list of files");
     strcpy(file->hash, hash);
     hub->n++;
     return PERIDOT_OK;
@@ -249,7 +249,7 @@ peridot_status hub_take_rows(struct hub *hub, yyjson_val *rows)
 {
     yyjson_val *row;
     size_t i, n;
-    yyjson_arr_foreach(rows, i, n, row) CMD_TRY(add_file(hub, row));
+    yyjson_arr_foreach(rows, i, n, row) PD_TRY(add_file(hub, row));
     return PERIDOT_OK;
 }
 
@@ -274,11 +274,11 @@ static peridot_status list_files(struct hub *hub)
         if (status == PERIDOT_OK) status = hub_take_rows(hub, yyjson_doc_get_root(doc));
         bool brings_some = yyjson_arr_size(yyjson_doc_get_root(doc)) != 0;
         yyjson_doc_free(doc);
-        CMD_TRY(status);
+        PD_TRY(status);
         if (!find_next(url, hub)) return PERIDOT_OK;
         if (!brings_some) break;
     }
-    return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: the list of the files of %s has no end", hub->endpoint, hub->repo);
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: the list of the files of %s has no end", hub->endpoint, hub->repo);
 }
 
 static peridot_status find_commit(struct hub *hub)
@@ -287,14 +287,14 @@ static peridot_status find_commit(struct hub *hub)
     yyjson_doc *doc;
     encode_address(revision, hub->revision, false);
     snprintf(url, sizeof url, "%s/api/models/%s/revision/%.1000s", hub->endpoint, hub->repo, revision);
-    CMD_TRY(get_json(&doc, hub, url));
+    PD_TRY(get_json(&doc, hub, url));
     const char *commit = yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(doc), "sha"));
     bool known = is_hash(commit, sizeof hub->commit - 1);
     if (known) strcpy(hub->commit, commit);
     yyjson_doc_free(doc);
     if (known) return PERIDOT_OK;
-    return cmd_fail(PERIDOT_ERROR_FORMAT, "%s does not say which commit %s of %s is", hub->endpoint, hub->revision,
-                    hub->repo);
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s does not say which commit %s of %s is", hub->endpoint, hub->revision,
+                   hub->repo);
 }
 
 /* ---- opening ---- */
@@ -308,23 +308,23 @@ static peridot_status find_token(char **out, struct hub *hub)
     static char path[CMD_PATH_SIZE];
     size_t size;
     *out = NULL;
-    for (size_t i = 0; i < CMD_COUNT(variables) && !hub->token_source; i++)
+    for (size_t i = 0; i < PD_COUNT(variables) && !hub->token_source; i++)
         if (getenv(variables[i]) && *getenv(variables[i])) hub->token_source = variables[i];
     if (hub->token_source) {
         *out = strdup(getenv(hub->token_source));
-        if (!*out) return cmd_fail_alloc(strlen(getenv(hub->token_source)), "token");
+        if (!*out) return pd_fail_alloc(strlen(getenv(hub->token_source)), "token");
     } else {
         size_t i = 0;
-        while (i < CMD_COUNT(places) && !cmd_env_path(path, places[i][0], places[i][1])) i++;
-        if (i == CMD_COUNT(places) || !cmd_is_file(path)) return PERIDOT_OK;
-        CMD_TRY(cmd_read_file(out, &size, path));
+        while (i < PD_COUNT(places) && !cmd_env_path(path, places[i][0], places[i][1])) i++;
+        if (i == PD_COUNT(places) || !pd_is_file(path)) return PERIDOT_OK;
+        PD_TRY(cmd_read_file(out, &size, path));
         hub->token_source = path;
     }
     char *end = *out + strlen(*out);
     while (end > *out && isspace((unsigned char)end[-1])) *--end = 0;
     for (const char *c = *out; *c; c++)
         if (*c <= ' ' || *c > '~')
-            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s does not hold an access token", hub->token_source);
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s does not hold an access token", hub->token_source);
     if (!**out) hub->token_source = NULL;
     return PERIDOT_OK;
 }
@@ -337,7 +337,7 @@ static peridot_status add_token(struct hub *hub)
         int size = snprintf(header, sizeof header, "Authorization: Bearer %s", token);
         hub->headers = curl_slist_append(NULL, header);
         if (size >= (int)sizeof header || !hub->headers)
-            status = cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s does not hold an access token", hub->token_source);
+            status = pd_fail(PERIDOT_ERROR_ARGUMENT, "%s does not hold an access token", hub->token_source);
     }
     free(token);
     return status;
@@ -373,15 +373,15 @@ peridot_status hub_open(struct hub *out, const char *repo, const char *revision)
     snprintf(endpoint, sizeof endpoint, "%s", given && *given ? given : "https://huggingface.co");
     for (size_t n = strlen(endpoint); n && endpoint[n - 1] == '/';) endpoint[--n] = 0;
     if (strncmp(endpoint, "https://", 8) != 0 && strncmp(endpoint, "http://", 7) != 0)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "HF_ENDPOINT: %s is not the address of a hub, such as "
-                        "https://huggingface.co", cmd_shown(endpoint));
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "HF_ENDPOINT: %s is not the address of a hub, such as "
+                       "https://huggingface.co", cmd_shown(endpoint));
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(out->curl = cmd_curl_open()))
-        return cmd_fail(PERIDOT_ERROR_MEMORY, "libcurl does not start: out of memory");
-    CMD_TRY(add_token(out));
+        return pd_fail(PERIDOT_ERROR_MEMORY, "libcurl does not start: out of memory");
+    PD_TRY(add_token(out));
     set_options(out);
-    out->list_end_s = cmd_now() + LIST_SECONDS;
-    CMD_TRY(find_commit(out));
-    CMD_TRY(list_files(out));
+    out->list_end_s = pd_now() + LIST_SECONDS;
+    PD_TRY(find_commit(out));
+    PD_TRY(list_files(out));
     out->list_end_s = 0;
     return PERIDOT_OK;
 }

@@ -14,7 +14,7 @@
 
 static peridot_status fail_path(const char *path)
 {
-    return cmd_fail(PERIDOT_ERROR_IO, "%s: %s", cmd_shown(path), strerror(errno));
+    return pd_fail(PERIDOT_ERROR_IO, "%s: %s", cmd_shown(path), strerror(errno));
 }
 
 /* "FOLDER/" and a name in a format. */
@@ -24,7 +24,7 @@ static peridot_status path_of(char out[CMD_PATH_SIZE], const char *folder, const
     snprintf(below, sizeof below, format, name);
     int size = snprintf(out, CMD_PATH_SIZE, "%s/%s", folder, below);
     return size > 0 && size < CMD_PATH_SIZE ? PERIDOT_OK
-                                            : cmd_fail(PERIDOT_ERROR_IO, "%s: the path is too long", cmd_shown(folder));
+                                            : pd_fail(PERIDOT_ERROR_IO, "%s: the path is too long", cmd_shown(folder));
 }
 
 /* Makes the folders that a path names up to its last slash. */
@@ -45,18 +45,18 @@ peridot_status hub_cache_open(struct hub_cache *out, const struct hub *hub)
     static const char *const folders[] = {"blobs/", "refs/", "snapshots/"};
     char root[CMD_PATH_SIZE], path[CMD_PATH_SIZE], name[256];
     const char *slash = strchr(hub->repo, '/');
-    if (!cmd_hub_cache(root)) return cmd_fail(PERIDOT_ERROR_IO, "neither HF_HOME nor HOME says where the cache is");
+    if (!cmd_hub_cache(root)) return pd_fail(PERIDOT_ERROR_IO, "neither HF_HOME nor HOME says where the cache is");
     snprintf(name, sizeof name, "%.*s--%s", (int)(slash - hub->repo), hub->repo, slash + 1);
-    CMD_TRY(path_of(out->folder, root, "models--%s", name));
-    CMD_TRY(path_of(out->locks, root, ".locks/models--%s", name));
-    CMD_TRY(path_of(out->snapshot, out->folder, "snapshots/%s", hub->commit));
-    for (size_t i = 0; i < CMD_COUNT(folders); i++) {
-        CMD_TRY(path_of(path, out->folder, "%s", folders[i]));
-        CMD_TRY(make_folders(path));
+    PD_TRY(path_of(out->folder, root, "models--%s", name));
+    PD_TRY(path_of(out->locks, root, ".locks/models--%s", name));
+    PD_TRY(path_of(out->snapshot, out->folder, "snapshots/%s", hub->commit));
+    for (size_t i = 0; i < PD_COUNT(folders); i++) {
+        PD_TRY(path_of(path, out->folder, "%s", folders[i]));
+        PD_TRY(make_folders(path));
     }
-    CMD_TRY(path_of(path, out->snapshot, "%s", ""));
-    CMD_TRY(make_folders(path));
-    CMD_TRY(path_of(path, out->locks, "%s", ""));
+    PD_TRY(path_of(path, out->snapshot, "%s", ""));
+    PD_TRY(make_folders(path));
+    PD_TRY(path_of(path, out->locks, "%s", ""));
     return make_folders(path);
 }
 
@@ -73,7 +73,7 @@ uint64_t hub_cache_missing(const struct hub_cache *cache, const struct hub_file 
     if (path_of(path, cache->folder, "blobs/%s", file->hash) == PERIDOT_OK && has_blob(path, file)) return 0;
     if (path_of(path, cache->folder, "blobs/%s.incomplete", file->hash) != PERIDOT_OK || stat(path, &st) != 0)
         return file->size;
-    return file->size - cmd_min((uint64_t)st.st_size, file->size);
+    return file->size - pd_min((uint64_t)st.st_size, file->size);
 }
 
 peridot_status hub_cache_check_room(const struct hub_cache *cache, uint64_t size)
@@ -81,8 +81,8 @@ peridot_status hub_cache_check_room(const struct hub_cache *cache, uint64_t size
     uint64_t left;
     if (!cache_space(&left, cache->folder)) return fail_path(cache->folder);
     if (size <= left) return PERIDOT_OK;
-    return cmd_fail(PERIDOT_ERROR_IO, "%s: the disk has %s free, but %s are to be fetched (set HF_HUB_CACHE to use "
-                    "another one)", cmd_shown(cache->folder), cmd_size_text(left), cmd_size_text(size));
+    return pd_fail(PERIDOT_ERROR_IO, "%s: the disk has %s free, but %s are to be fetched (set HF_HUB_CACHE to use "
+                   "another one)", cmd_shown(cache->folder), cmd_size_text(left), cmd_size_text(size));
 }
 
 /* ---- one at a time ---- */
@@ -95,7 +95,7 @@ static peridot_status lock(int *out, const char *path, const char *name)
         if (state == CACHE_HELD) return PERIDOT_OK;
         if (state == CACHE_FAILED) return fail_path(path);
         if (!told) fprintf(stderr, "%s: another program is fetching it: waiting\n", cmd_shown(name));
-        if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "interrupted");
+        if (cmd_interrupted()) return pd_fail(PERIDOT_CANCELLED, "interrupted");
         cmd_sleep(0.2);
     }
 }
@@ -118,7 +118,7 @@ static peridot_status begin_hash(struct blob *b)
     char header[32];
     cmd_hash_end(b->hash, NULL);
     b->hash = cmd_hash_begin(b->file->is_large);
-    if (!b->hash) return cmd_fail_alloc(0, "a hash");
+    if (!b->hash) return pd_fail_alloc(0, "a hash");
     int n = snprintf(header, sizeof header, "blob %llu", (unsigned long long)b->file->size);
     if (!b->file->is_large) cmd_hash_add(b->hash, header, (size_t)n + 1);
     return PERIDOT_OK;
@@ -135,10 +135,10 @@ static peridot_status restart(struct blob *b)
 static peridot_status take_bytes(void *user, const void *data, size_t size, bool from_begin)
 {
     struct blob *b = user;
-    if (from_begin) CMD_TRY(restart(b));
+    if (from_begin) PD_TRY(restart(b));
     if (size > b->file->size - b->size)
-        return cmd_fail(PERIDOT_ERROR_IO, "%s: the hub sent more than the %llu bytes that it lists",
-                        cmd_shown(b->file->path), (unsigned long long)b->file->size);
+        return pd_fail(PERIDOT_ERROR_IO, "%s: the hub sent more than the %llu bytes that it lists",
+                       cmd_shown(b->file->path), (unsigned long long)b->file->size);
     for (size_t n = 0; n < size;) {
         ssize_t written = write(b->fd, (const char *)data + n, size - n);
         if (written < 0 && errno == EINTR) continue;
@@ -148,7 +148,7 @@ static peridot_status take_bytes(void *user, const void *data, size_t size, bool
     cmd_hash_add(b->hash, data, size);
     b->size += size;
     if (cmd_progress_step(&b->progress->line, b->progress->before + b->size, b->progress->total)) return PERIDOT_OK;
-    return cmd_fail(PERIDOT_CANCELLED, "interrupted");
+    return pd_fail(PERIDOT_CANCELLED, "interrupted");
 }
 
 /* Hashes the bytes that an earlier run left, and goes on behind them. */
@@ -156,11 +156,11 @@ static peridot_status resume(struct blob *b)
 {
     static char piece[1 << 16];
     ssize_t n;
-    CMD_TRY(begin_hash(b));
+    PD_TRY(begin_hash(b));
     while ((n = read(b->fd, piece, sizeof piece)) > 0 && (uint64_t)n <= b->file->size - b->size) {
         cmd_hash_add(b->hash, piece, (size_t)n);
         b->size += (size_t)n;
-        if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "interrupted");
+        if (cmd_interrupted()) return pd_fail(PERIDOT_CANCELLED, "interrupted");
     }
     if (n < 0) return fail_path(b->file->path);
     return n == 0 ? PERIDOT_OK : restart(b);
@@ -178,11 +178,11 @@ static peridot_status download(struct blob *b, struct hub *hub)
         if (status != PERIDOT_OK && !hub->may_retry) return status;
         if (b->size == b->file->size) break;
         tries = !b->restarted && b->size >= most + ENOUGH ? 1 : tries + 1;
-        most = cmd_max(most, b->size);
+        most = pd_max(most, b->size);
         if (status == PERIDOT_OK)
-            status = cmd_fail(PERIDOT_ERROR_IO, "%s: the hub sent %llu of its %llu bytes", cmd_shown(b->file->path),
-                              (unsigned long long)b->size, (unsigned long long)b->file->size);
-        CMD_TRY(hub_wait(tries, status));
+            status = pd_fail(PERIDOT_ERROR_IO, "%s: the hub sent %llu of its %llu bytes", cmd_shown(b->file->path),
+                             (unsigned long long)b->size, (unsigned long long)b->file->size);
+        PD_TRY(hub_wait(tries, status));
     }
     return PERIDOT_OK;
 }
@@ -201,18 +201,18 @@ static bool is_right(struct blob *b)
 /* Where bytes that an earlier run left are wrong, all are fetched again. */
 static peridot_status complete(struct blob *b, struct hub *hub)
 {
-    CMD_TRY(resume(b));
+    PD_TRY(resume(b));
     bool resumed = b->size > 0;
-    CMD_TRY(download(b, hub));
+    PD_TRY(download(b, hub));
     if (is_right(b)) return PERIDOT_OK;
-    CMD_TRY(restart(b));
+    PD_TRY(restart(b));
     if (resumed) {
-        CMD_TRY(download(b, hub));
+        PD_TRY(download(b, hub));
         if (is_right(b)) return PERIDOT_OK;
-        CMD_TRY(restart(b));
+        PD_TRY(restart(b));
     }
-    return cmd_fail(PERIDOT_ERROR_IO, "%s: the bytes received do not match the hub's %s %s",
-                    cmd_shown(b->file->path), b->file->is_large ? "SHA-256" : "SHA-1", b->file->hash);
+    return pd_fail(PERIDOT_ERROR_IO, "%s: the bytes received do not match the hub's %s %s",
+                   cmd_shown(b->file->path), b->file->is_large ? "SHA-256" : "SHA-1", b->file->hash);
 }
 
 static peridot_status fetch_blob(struct hub *hub, const struct hub_file *file, const char *path, const char *incomplete,
@@ -234,12 +234,12 @@ static peridot_status fetch_blob(struct hub *hub, const struct hub_file *file, c
 static peridot_status link_file(const struct hub_cache *cache, const struct hub_file *file, const char *blob)
 {
     char path[CMD_PATH_SIZE], target[CMD_PATH_SIZE] = "../../";
-    CMD_TRY(path_of(path, cache->snapshot, "%s", file->path));
+    PD_TRY(path_of(path, cache->snapshot, "%s", file->path));
     for (const char *slash = file->path; (slash = strchr(slash, '/')) != NULL; slash++)
         if (strlen(target) + 100 < sizeof target) strcat(target, "../");
     strcat(target, "blobs/");
     strcat(target, file->hash);
-    CMD_TRY(make_folders(path));
+    PD_TRY(make_folders(path));
     return cache_link(path, target, blob) ? PERIDOT_OK : fail_path(path);
 }
 
@@ -248,11 +248,11 @@ peridot_status hub_cache_fetch(const struct hub_cache *cache, struct hub *hub, c
 {
     char path[CMD_PATH_SIZE], incomplete[CMD_PATH_SIZE], lock_path[CMD_PATH_SIZE];
     int held;
-    CMD_TRY(path_of(path, cache->folder, "blobs/%s", file->hash));
-    CMD_TRY(path_of(incomplete, cache->folder, "blobs/%s.incomplete", file->hash));
-    CMD_TRY(path_of(lock_path, cache->locks, "%s.lock", file->hash));
+    PD_TRY(path_of(path, cache->folder, "blobs/%s", file->hash));
+    PD_TRY(path_of(incomplete, cache->folder, "blobs/%s.incomplete", file->hash));
+    PD_TRY(path_of(lock_path, cache->locks, "%s.lock", file->hash));
     if (has_blob(path, file)) return link_file(cache, file, path);
-    CMD_TRY(lock(&held, lock_path, file->path));
+    PD_TRY(lock(&held, lock_path, file->path));
     peridot_status status = has_blob(path, file) ? PERIDOT_OK : fetch_blob(hub, file, path, incomplete, progress);
     close(held);
     return status == PERIDOT_OK ? link_file(cache, file, path) : status;
@@ -263,9 +263,9 @@ peridot_status hub_cache_set_revision(const struct hub_cache *cache, const struc
     char path[CMD_PATH_SIZE];
     peridot_output *out;
     if (strcmp(hub->revision, hub->commit) == 0) return PERIDOT_OK;
-    CMD_TRY(path_of(path, cache->folder, "refs/%s", hub->revision));
-    CMD_TRY(make_folders(path));
-    CMD_TRY(peridot_output_open(&out, path));
+    PD_TRY(path_of(path, cache->folder, "refs/%s", hub->revision));
+    PD_TRY(make_folders(path));
+    PD_TRY(peridot_output_open(&out, path));
     peridot_status status = peridot_output_write(out, hub->commit, strlen(hub->commit));
     if (status == PERIDOT_OK) return peridot_output_commit(out);
     peridot_output_abort(out);

@@ -41,7 +41,7 @@ struct hub {
     const char *endpoint;
     const char *token_source;      /* NULL: there is no token */
     bool answers;                  /* it has answered once */
-    double list_end_s;             /* when it must have said what files there are (cmd_now); 0: it has */
+    double list_end_s;             /* when it must have said what files there are (pd_now); 0: it has */
     size_t n_listed;               /* bytes of the answers that say it */
     char error_code[64], error_message[256], next[4096];   /* headers of the last answer */
 };

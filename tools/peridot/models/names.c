@@ -56,7 +56,7 @@ static struct part plain(struct part label)
 static const char *type_of(struct part label)
 {
     char text[32];
-    snprintf(text, sizeof text, "%.*s", (int)cmd_min(label.size, sizeof text - 1), label.at ? label.at : "");
+    snprintf(text, sizeof text, "%.*s", (int)pd_min(label.size, sizeof text - 1), label.at ? label.at : "");
     return peridot_type_find(text);
 }
 
@@ -122,10 +122,10 @@ static peridot_status fail_unknown(const struct cmd_model_list *list, const stru
         if (is_near(wanted, &model)) append_name(&near, model.whole);
     }
     bool of_hub = strchr(wanted->whole, '/') != NULL;
-    return cmd_fail(PERIDOT_ERROR_IO, "%s: no such file, and no model of that name on this machine%s%s%s; peridot "
-                    "models lists the models here, and peridot pull %s", cmd_shown(wanted->whole),
-                    near.n ? " (similar: " : "", near.text, near.n ? ")" : "",
-                    of_hub ? "fetches this one if Hugging Face has it" : "OWNER/NAME fetches one from Hugging Face");
+    return pd_fail(PERIDOT_ERROR_IO, "%s: no such file, and no model of that name on this machine%s%s%s; peridot "
+                   "models lists the models here, and peridot pull %s", cmd_shown(wanted->whole),
+                   near.n ? " (similar: " : "", near.text, near.n ? ")" : "",
+                   of_hub ? "fetches this one if Hugging Face has it" : "OWNER/NAME fetches one from Hugging Face");
 }
 
 static peridot_status find_model(char **path, const struct cmd_model_list *list, const struct name *wanted)
@@ -143,10 +143,10 @@ static peridot_status find_model(char **path, const struct cmd_model_list *list,
         }
         if (!first) continue;
         if (differ && way / N_LIKENESSES != WHOLE)   /* of one name in two stores, the first one's is taken */
-            return cmd_fail(PERIDOT_ERROR_IO, "%s could be any of %s: give more of the name",
-                            cmd_shown(wanted->whole), found.text);
+            return pd_fail(PERIDOT_ERROR_IO, "%s could be any of %s: give more of the name",
+                           cmd_shown(wanted->whole), found.text);
         *path = strdup(first->path);
-        return *path ? PERIDOT_OK : cmd_fail_alloc(strlen(first->path), "path");
+        return *path ? PERIDOT_OK : pd_fail_alloc(strlen(first->path), "path");
     }
     return fail_unknown(list, wanted);
 }
@@ -170,7 +170,7 @@ bool cmd_model_is_here(const char *name, bool part)
 static bool is_path(const char *name)
 {
     static const char *const ends[] = {"/", ".gguf", ".json", ".model", ".safetensors"};
-    for (size_t i = 0; i < CMD_COUNT(ends); i++)
+    for (size_t i = 0; i < PD_COUNT(ends); i++)
         if (cmd_ends_with(name, ends[i])) return true;
     return !*name || strchr("/.~", *name);
 }
@@ -183,10 +183,10 @@ static peridot_status find_gguf(char **path, const char *folder)
     peridot_status status = cmd_model_list_folder(&list, folder);
     for (size_t i = 0; i < list.n; i++) append_name(&found, list.items[i].path);
     if (status == PERIDOT_OK && list.n > 1)
-        status = cmd_fail(PERIDOT_ERROR_IO, "%s has no safetensors with a config.json, and several GGUF files: give "
-                          "one of %s", cmd_shown(folder), found.text);
+        status = pd_fail(PERIDOT_ERROR_IO, "%s has no safetensors with a config.json, and several GGUF files: give "
+                         "one of %s", cmd_shown(folder), found.text);
     *path = status == PERIDOT_OK && list.n ? strdup(list.items[0].path) : NULL;
-    if (status == PERIDOT_OK && list.n && !*path) status = cmd_fail_alloc(strlen(folder), "path");
+    if (status == PERIDOT_OK && list.n && !*path) status = pd_fail_alloc(strlen(folder), "path");
     cmd_model_list_free(&list);
     return status;
 }
@@ -196,7 +196,7 @@ peridot_status cmd_model_resolve(char **path, const char *name)
     struct cmd_model_list list = {0};
     *path = NULL;
     bool exists = cmd_path_exists(name);
-    if (exists) CMD_TRY(find_gguf(path, name));
+    if (exists) PD_TRY(find_gguf(path, name));
     if (*path) return PERIDOT_OK;
     peridot_status status = exists ? PERIDOT_OK : cmd_model_list_find(&list);
     if (!exists && status == PERIDOT_OK) {
@@ -206,5 +206,5 @@ peridot_status cmd_model_resolve(char **path, const char *name)
     cmd_model_list_free(&list);
     if (!exists && (status == PERIDOT_OK || status == PERIDOT_ERROR_MEMORY || !is_path(name))) return status;
     *path = strdup(name);
-    return *path ? PERIDOT_OK : cmd_fail_alloc(strlen(name), "path");
+    return *path ? PERIDOT_OK : pd_fail_alloc(strlen(name), "path");
 }

@@ -41,7 +41,7 @@ const char *cmd_shard(uint32_t *i, uint32_t *n, const char *name)
 static bool is_label(const char *text, size_t size)
 {
     static const char *const plain[] = {"bf16", "f16", "fp16", "f32", "fp32"};
-    for (size_t i = 0; i < CMD_COUNT(plain); i++)
+    for (size_t i = 0; i < PD_COUNT(plain); i++)
         if (size == strlen(plain[i]) && strncasecmp(text, plain[i], size) == 0) return true;
     if (size >= 5 && (strncasecmp(text, "mxfp4", 5) == 0 || strncasecmp(text, "nvfp4", 5) == 0)) return true;
     size_t q = size && strchr("iItT", text[0]) ? 1 : 0;
@@ -55,7 +55,7 @@ static const char *const markers[] = {"UD-", "i1-"};
 
 size_t cmd_type_marker(const char *label, size_t size)
 {
-    for (size_t i = 0; i < CMD_COUNT(markers); i++) {
+    for (size_t i = 0; i < PD_COUNT(markers); i++) {
         const size_t n = strlen(markers[i]);
         if (size > n && strncasecmp(label, markers[i], n) == 0) return n;
     }
@@ -65,7 +65,7 @@ size_t cmd_type_marker(const char *label, size_t size)
 /* With the marker before it. */
 static const char *widen(const char *name, const char *label, size_t *size)
 {
-    for (size_t i = 0; i < CMD_COUNT(markers); i++) {
+    for (size_t i = 0; i < PD_COUNT(markers); i++) {
         const size_t n = strlen(markers[i]), before = (size_t)(label - name);
         if (before < n || strncasecmp(label - n, markers[i], n) != 0) continue;
         if (before > n && !strchr("-._/", *(label - n - 1))) continue;
@@ -102,10 +102,10 @@ bool cmd_vision_is_named(const char *path)
 static peridot_status add_model(struct cmd_model_list *list, const char *store, const char *name, const char *path,
                                 uint64_t size)
 {
-    CMD_TRY(cmd_array_reserve(&list->items, &list->capacity, list->n, 1, sizeof *list->items, "list of models"));
+    PD_TRY(pd_array_reserve(&list->items, &list->capacity, list->n, 1, sizeof *list->items, "list of models"));
     struct cmd_model_file file = {strdup(name), strdup(path), store, size};
     list->items[list->n++] = file;
-    return file.name && file.path ? PERIDOT_OK : cmd_fail_alloc(strlen(name) + strlen(path), "list of models");
+    return file.name && file.path ? PERIDOT_OK : pd_fail_alloc(strlen(name) + strlen(path), "list of models");
 }
 
 void cmd_model_list_free(struct cmd_model_list *list)
@@ -225,7 +225,7 @@ static peridot_status walk_folder(struct walk *w, const char *folder, int depth)
     char path[CMD_PATH_SIZE];
     struct stat st;
     bool has_config = false;
-    const bool has_modules = join(path, folder, "modules.json") && cmd_is_file(path);
+    const bool has_modules = join(path, folder, "modules.json") && pd_is_file(path);
     uint64_t size = 0;   /* of weights */
     peridot_status status = PERIDOT_OK;
     DIR *dir = is_circle(w, folder, depth) ? NULL : opendir(folder);
@@ -256,8 +256,8 @@ peridot_status cmd_model_list_folder(struct cmd_model_list *out, const char *fol
     peridot_status status = PERIDOT_OK;
     *out = (struct cmd_model_list){.n = 0};
     snprintf(root, sizeof root, "%.*s", (int)(n > 1 && folder[n - 1] == '/' ? n - 1 : n), folder);
-    for (size_t i = 0; i < CMD_COUNT(marks); i++)
-        if (join(path, root, marks[i]) && cmd_is_file(path)) return PERIDOT_OK;
+    for (size_t i = 0; i < PD_COUNT(marks); i++)
+        if (join(path, root, marks[i]) && pd_is_file(path)) return PERIDOT_OK;
     DIR *dir = n < sizeof root ? opendir(folder) : NULL;
     while (dir && status == PERIDOT_OK && next_entry(path, &st, dir, root, out))
         if (S_ISREG(st.st_mode) && cmd_ends_with(path, ".gguf")) status = add_gguf(&w, path);
@@ -411,9 +411,9 @@ peridot_status cmd_ollama_vision(char **path, const char *model)
     if (!at || strlen(at) != sizeof word - 1 + HASH_SIZE) return PERIDOT_OK;
     snprintf(root, sizeof root, "%.*s", (int)(at - model), model);
     if (!join(manifests, root, "manifests")) return PERIDOT_OK;
-    CMD_TRY(walk_manifests(&w, manifests, 1));
+    PD_TRY(walk_manifests(&w, manifests, 1));
     *path = *w.tower ? strdup(w.tower) : NULL;
-    return *path || !*w.tower ? PERIDOT_OK : cmd_fail_alloc(strlen(w.tower), "path");
+    return *path || !*w.tower ? PERIDOT_OK : pd_fail_alloc(strlen(w.tower), "path");
 }
 
 /* ---- all of them ---- */
@@ -445,13 +445,13 @@ bool cmd_env_path(char path[CMD_PATH_SIZE], const char *variable, const char *be
     if (!value || (variable && !*value)) return false;
     size_t n = strlen(value);
     while (n > 1 && value[n - 1] == '/') n--;
-    int size = snprintf(path, CMD_PATH_SIZE, "%.*s%s", (int)cmd_min(n, CMD_PATH_SIZE), value, below);
+    int size = snprintf(path, CMD_PATH_SIZE, "%.*s%s", (int)pd_min(n, CMD_PATH_SIZE), value, below);
     return size > 0 && size < CMD_PATH_SIZE;
 }
 
 bool cmd_hub_cache(char path[CMD_PATH_SIZE])
 {
-    for (size_t i = 0; i < CMD_COUNT(places) && places[i].list == list_hub; i++)
+    for (size_t i = 0; i < PD_COUNT(places) && places[i].list == list_hub; i++)
         if (cmd_env_path(path, places[i].variable, places[i].below)) return true;
     return false;
 }
@@ -477,7 +477,7 @@ static peridot_status list_own(struct cmd_model_list *out)
         if (n == 0 || n >= CMD_PATH_SIZE) continue;
         memcpy(root, value, n);
         root[n] = 0;
-        CMD_TRY(list_place(out, &place, root));
+        PD_TRY(list_place(out, &place, root));
     }
     return PERIDOT_OK;
 }
@@ -487,13 +487,13 @@ peridot_status cmd_model_list_find(struct cmd_model_list *out)
     char root[CMD_PATH_SIZE];
     const char *found = NULL;   /* the store that has been looked at */
     *out = (struct cmd_model_list){0};
-    CMD_TRY(list_own(out));
-    for (size_t i = 0; i < CMD_COUNT(places); i++) {
+    PD_TRY(list_own(out));
+    for (size_t i = 0; i < PD_COUNT(places); i++) {
         const struct place *place = &places[i];
         if (place->otherwise && found && strcmp(found, place->store) == 0) continue;
         if (!cmd_env_path(root, place->variable, place->below)) continue;
         found = place->store;
-        CMD_TRY(list_place(out, place, root));
+        PD_TRY(list_place(out, place, root));
     }
     if (out->n_visits >= MAX_VISITS)
         fprintf(stderr, "more than %d files in the folders of models: the rest was not searched\n", MAX_VISITS);

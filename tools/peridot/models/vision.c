@@ -37,7 +37,7 @@ static size_t n_shared(const char *a, size_t a_size, const char *b, size_t b_siz
             size_t n = 0;
             while (i + n < a_size && k + n < b_size
                    && tolower((unsigned char)a[i + n]) == tolower((unsigned char)b[k + n])) n++;
-            best = (size_t)cmd_max(best, n);
+            best = (size_t)pd_max(best, n);
         }
     return best;
 }
@@ -46,9 +46,9 @@ size_t cmd_vision_rank(const char *path, const char *model)
 {
     static const char *const types[] = {"bf16", "q8_0", "f16"};
     const char *a = file_of(path), *b = file_of(model);
-    size_t rank = n_shared(a, stem_size(a), b, stem_size(b)) * (CMD_COUNT(types) + 1), size;
+    size_t rank = n_shared(a, stem_size(a), b, stem_size(b)) * (PD_COUNT(types) + 1), size;
     const char *label = cmd_type_label(&size, a);
-    for (size_t i = 0; label && i < CMD_COUNT(types); i++)
+    for (size_t i = 0; label && i < PD_COUNT(types); i++)
         if (size == strlen(types[i]) && strncasecmp(label, types[i], size) == 0) rank += i + 1;
     return rank;
 }
@@ -92,7 +92,7 @@ static void look_in(struct search *s, const char *path, size_t size)
     for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
         if (!cmd_vision_is_named(e->d_name) || e->d_name[0] == '.') continue;
         int n = snprintf(file, sizeof file, "%s%s", folder, e->d_name);
-        if (n > 0 && n < CMD_PATH_SIZE && cmd_is_file(file)) consider(s, file);
+        if (n > 0 && n < CMD_PATH_SIZE && pd_is_file(file)) consider(s, file);
     }
     if (dir) closedir(dir);
 }
@@ -112,8 +112,8 @@ peridot_status cmd_vision_find(char **path, bool *fits, const char *model)
     size_t size = (size_t)(file_of(model) - model), top;
     *path = NULL;
     if (fits) *fits = false;
-    if (size >= CMD_PATH_SIZE || !cmd_is_file(model) || cmd_vision_is_named(model)) return PERIDOT_OK;
-    CMD_TRY(cmd_ollama_vision(path, model));
+    if (size >= CMD_PATH_SIZE || !pd_is_file(model) || cmd_vision_is_named(model)) return PERIDOT_OK;
+    PD_TRY(cmd_ollama_vision(path, model));
     if (*path) consider(&s, *path);
     else look_in(&s, model, size);
     if (!*s.best && (top = snapshot_size(model, size)) != 0) look_in(&s, model, top);
@@ -121,5 +121,5 @@ peridot_status cmd_vision_find(char **path, bool *fits, const char *model)
     if (fits) *fits = s.fits;
     if (*path || !*s.best) return PERIDOT_OK;
     *path = strdup(s.best);
-    return *path ? PERIDOT_OK : cmd_fail_alloc(strlen(s.best), "path");
+    return *path ? PERIDOT_OK : pd_fail_alloc(strlen(s.best), "path");
 }

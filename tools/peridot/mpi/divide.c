@@ -34,11 +34,11 @@ peridot_status mpi_sizes_read(struct mpi_sizes *out, const char *path)
 {
     peridot_file *file;
     *out = (struct mpi_sizes){0};
-    CMD_TRY(peridot_file_open(&file, path));
+    PD_TRY(peridot_file_open(&file, path));
     const peridot_model_info *info = peridot_file_model(file);
     peridot_status status = info ? PERIDOT_OK : PERIDOT_ERROR_UNSUPPORTED;
     if (info) out->layers = calloc(info->n_layers, sizeof *out->layers);
-    if (info && !out->layers) status = cmd_fail_alloc(info->n_layers * sizeof *out->layers, "layers");
+    if (info && !out->layers) status = pd_fail_alloc(info->n_layers * sizeof *out->layers, "layers");
     if (status == PERIDOT_OK) {
         bool has_output = false;
         out->n_layers = info->n_layers;
@@ -106,16 +106,16 @@ peridot_status mpi_divide(uint32_t *n_layers, const struct mpi_sizes *sizes, con
     double low = 0, high = 0;
     uint64_t all_free = 0;
     if (sizes->last_division + 1 < n_ranks)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%" PRIu32 " ranks are more than the model's %" PRIu32 " layers",
-                        n_ranks, sizes->last_division + 1);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%" PRIu32 " ranks are more than the model's %" PRIu32 " layers",
+                       n_ranks, sizes->last_division + 1);
     for (uint32_t r = 0; r < n_ranks; r++) {
         double all = (double)size_of(sizes, 0, sizes->n_layers) / (devices[r].read > 0 ? devices[r].read : 1);
         high = all > high ? all : high;
         all_free += devices[r].free;
     }
     if (!divide_within(n_layers, sizes, devices, n_ranks, high))
-        return cmd_fail(PERIDOT_ERROR_MEMORY, "the model's %s do not fit the %s that %" PRIu32 " ranks have free",
-                        cmd_size_text(size_of(sizes, 0, sizes->n_layers)), cmd_size_text(all_free), n_ranks);
+        return pd_fail(PERIDOT_ERROR_MEMORY, "the model's %s do not fit the %s that %" PRIu32 " ranks have free",
+                       cmd_size_text(size_of(sizes, 0, sizes->n_layers)), cmd_size_text(all_free), n_ranks);
     for (int i = 0; i < 50; i++) {
         double middle = (low + high) / 2;
         if (divide_within(n_layers, sizes, devices, n_ranks, middle)) high = middle;
@@ -139,9 +139,9 @@ peridot_status mpi_divide_as(uint32_t *n_layers, const char *text, uint32_t n_ra
         at = *end ? end + 1 : end;
     }
     if (*at == 0 && r == n_ranks && begin == n) return PERIDOT_OK;
-    return cmd_fail(PERIDOT_ERROR_ARGUMENT,
-                    "--layers %s: %" PRIu32 " ranks need a range each, which together are 0-%" PRIu32, cmd_shown(text),
-                    n_ranks, n - 1);
+    return pd_fail(PERIDOT_ERROR_ARGUMENT,
+                   "--layers %s: %" PRIu32 " ranks need a range each, which together are 0-%" PRIu32, cmd_shown(text),
+                   n_ranks, n - 1);
 }
 
 void mpi_print_division(const uint32_t *n_layers, const struct mpi_sizes *sizes, const struct mpi_device *devices,

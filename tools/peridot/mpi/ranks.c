@@ -37,14 +37,14 @@ struct model_request {
 
 static peridot_status send_to_all(const void *data, size_t size)
 {
-    for (int r = 1; r < ranks.place.n_ranks; r++) CMD_TRY(mpi_send(r, data, size));
+    for (int r = 1; r < ranks.place.n_ranks; r++) PD_TRY(mpi_send(r, data, size));
     return PERIDOT_OK;
 }
 
 static peridot_status put(char *to, size_t size, const char *text, const char *what)
 {
     if (snprintf(to, size, "%s", text ? text : "") < (int)size) return PERIDOT_OK;
-    return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s is too long for peridot-mpi", what);
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s is too long for peridot-mpi", what);
 }
 
 static peridot_status make_request(struct model_request *out, enum request request, const struct cmd_model_args *args)
@@ -54,10 +54,10 @@ static peridot_status make_request(struct model_request *out, enum request reque
     *out = (struct model_request){.request = request, .gpu_memory = args->gpu_memory, .precision = args->precision,
                                   .has_device = device != NULL};
     memcpy(out->n_layers, ranks.n_layers, sizeof out->n_layers);
-    CMD_TRY(put(out->path, sizeof out->path, args->path, "the model's path"));
-    CMD_TRY(put(out->device, sizeof out->device, device, "--device"));
+    PD_TRY(put(out->path, sizeof out->path, args->path, "the model's path"));
+    PD_TRY(put(out->device, sizeof out->device, device, "--device"));
     for (size_t i = 0; i < args->kernels.n; i++, out->n_kernels++) {
-        CMD_TRY(put(out->kernels + at, sizeof out->kernels - at, args->kernels.at[i], "--kernel"));
+        PD_TRY(put(out->kernels + at, sizeof out->kernels - at, args->kernels.at[i], "--kernel"));
         at += strlen(args->kernels.at[i]) + 1;
     }
     return PERIDOT_OK;
@@ -133,22 +133,22 @@ static void fill_device(struct mpi_device *device, enum request request, const c
 static peridot_status ask_devices(enum request request, const struct cmd_model_args *args)
 {
     struct model_request message;
-    CMD_TRY(make_request(&message, request, args));
-    CMD_TRY(send_to_all(&message, sizeof message));
+    PD_TRY(make_request(&message, request, args));
+    PD_TRY(send_to_all(&message, sizeof message));
     fill_device(&ranks.devices[0], request, cmd_device_name(args->device));
     for (int r = 1; r < ranks.place.n_ranks; r++) {
         char *data;
         size_t size;
-        CMD_TRY(mpi_receive(&data, &size, r));
+        PD_TRY(mpi_receive(&data, &size, r));
         struct mpi_device other = {0};
-        memcpy(&other, data, cmd_min(size, sizeof other));
+        memcpy(&other, data, pd_min(size, sizeof other));
         free(data);
         if (request == REQUEST_DEVICE) ranks.devices[r] = other;
         else ranks.devices[r].read = other.read;
     }
     for (int r = 0; r < ranks.place.n_ranks; r++)
         if (ranks.devices[r].status != PERIDOT_OK)
-            return cmd_fail(ranks.devices[r].status, "%s", ranks.devices[r].error);
+            return pd_fail(ranks.devices[r].status, "%s", ranks.devices[r].error);
     return PERIDOT_OK;
 }
 
@@ -173,12 +173,12 @@ static peridot_status find_sizes(struct mpi_sizes *out, const struct cmd_model_a
 {
     const char *path;
     bool differ = false;
-    CMD_TRY(cmd_model_path(&path, args->path));
-    CMD_TRY(mpi_sizes_read(out, path));
-    CMD_TRY(ask_devices(REQUEST_DEVICE, args));
+    PD_TRY(cmd_model_path(&path, args->path));
+    PD_TRY(mpi_sizes_read(out, path));
+    PD_TRY(ask_devices(REQUEST_DEVICE, args));
     for (int r = 1; r < ranks.place.n_ranks; r++)
         differ = differ || strcmp(ranks.devices[r].name, ranks.devices[0].name) != 0;
-    if (rates && differ) CMD_TRY(ask_devices(REQUEST_MEASURE, args));
+    if (rates && differ) PD_TRY(ask_devices(REQUEST_MEASURE, args));
     share_memory();
     return PERIDOT_OK;
 }
@@ -188,7 +188,7 @@ static peridot_status find_sizes(struct mpi_sizes *out, const struct cmd_model_a
 /* As rank 0 waits, the others may have taken memory. */
 static peridot_status receive(void *user, void *data, size_t size)
 {
-    if (ranks.model) ranks.report.memory = cmd_max(ranks.report.memory, peridot_model_memory(ranks.model));
+    if (ranks.model) ranks.report.memory = pd_max(ranks.report.memory, peridot_model_memory(ranks.model));
     return mpi_link_receive(user, data, size);
 }
 
@@ -211,8 +211,8 @@ static peridot_status await_close(void)
         char *data;
         size_t size;
         if (!mpi_is_there(r, 2))
-            return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "peridot-mpi opens one model at a time over several ranks");
-        CMD_TRY(mpi_receive(&data, &size, r));
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "peridot-mpi opens one model at a time over several ranks");
+        PD_TRY(mpi_receive(&data, &size, r));
         free(data);
     }
     ranks.is_open = false;
@@ -229,9 +229,9 @@ static void set_link(void)
 static peridot_status divide(const struct cmd_model_args *args, struct mpi_sizes *sizes)
 {
     uint32_t n = (uint32_t)ranks.place.n_ranks;
-    CMD_TRY(find_sizes(sizes, args, !ranks.layers));
-    if (ranks.layers) CMD_TRY(mpi_divide_as(ranks.n_layers, ranks.layers, n, sizes->n_layers));
-    else CMD_TRY(mpi_divide(ranks.n_layers, sizes, ranks.devices, n));
+    PD_TRY(find_sizes(sizes, args, !ranks.layers));
+    if (ranks.layers) PD_TRY(mpi_divide_as(ranks.n_layers, ranks.layers, n, sizes->n_layers));
+    else PD_TRY(mpi_divide(ranks.n_layers, sizes, ranks.devices, n));
     mpi_print_division(ranks.n_layers, sizes, ranks.devices, n);
     return PERIDOT_OK;
 }
@@ -247,12 +247,12 @@ peridot_status cmd_ranks_divide(const peridot_link **link, const char **device, 
         return PERIDOT_OK;
     }
     ranks.model = NULL;
-    CMD_TRY(await_close());
+    PD_TRY(await_close());
     peridot_status status = divide(args, &sizes);
     free(sizes.layers);
-    CMD_TRY(status);
-    CMD_TRY(make_request(&message, REQUEST_OPEN, args));
-    CMD_TRY(send_to_all(&message, sizeof message));
+    PD_TRY(status);
+    PD_TRY(make_request(&message, REQUEST_OPEN, args));
+    PD_TRY(send_to_all(&message, sizeof message));
     ranks.is_open = true;
     set_link();
     *link = &ranks.link;
@@ -273,8 +273,8 @@ static peridot_status work(const struct model_request *m)
                                          .cache_dir = cmd_cache_dir(), .gpu_memory = m->gpu_memory, .kernels = kernels,
                                          .n_kernels = m->n_kernels, .precision = (peridot_precision)m->precision,
                                          .link = &ranks.link};
-    CMD_TRY(cmd_model_path(&path, m->path[0] ? m->path : NULL));
-    CMD_TRY(peridot_model_open(&model, path, &params));
+    PD_TRY(cmd_model_path(&path, m->path[0] ? m->path : NULL));
+    PD_TRY(peridot_model_open(&model, path, &params));
     cmd_ranks_opened(model);
     peridot_status status = peridot_model_work(model);
     ranks.model = NULL;
@@ -286,7 +286,7 @@ static peridot_status handle(bool *go_on, const char *data, size_t size, int (*c
 {
     struct model_request m = {0};
     struct mpi_device device = {0};
-    memcpy(&m, data, cmd_min(size, sizeof m));
+    memcpy(&m, data, pd_min(size, sizeof m));
     switch (m.request) {
     case REQUEST_DEVICE:
     case REQUEST_MEASURE:
@@ -352,8 +352,8 @@ peridot_status cmd_ranks_report(struct cmd_rank *out, size_t *n)
     *n = 0;
     if (ranks.place.n_ranks <= 1) return PERIDOT_OK;
     ranks.model = NULL;
-    CMD_TRY(await_close());
-    CMD_TRY(send_to_all(&request, sizeof request));
+    PD_TRY(await_close());
+    PD_TRY(send_to_all(&request, sizeof request));
     *n = (size_t)ranks.place.n_ranks;
     return mpi_report(out, &ranks.report, &ranks.place);
 }
@@ -393,7 +393,7 @@ static enum divided divided_by(const char *name)
         {"devices", DIVIDED_NOTHING}, {"selftest", DIVIDED_NOTHING}, {"embed", DIVIDED_TEXTS},
         {"classify", DIVIDED_TEXTS}, {"tag", DIVIDED_TEXTS}, {"perplexity", DIVIDED_WINDOWS},
     };
-    for (size_t i = 0; i < CMD_COUNT(table); i++)
+    for (size_t i = 0; i < PD_COUNT(table); i++)
         if (strcmp(table[i].name, name) == 0) return table[i].what;
     return DIVIDED_LAYERS;
 }
@@ -405,7 +405,7 @@ static peridot_status choose_split(bool *data, const struct cmd_model_args *args
     uint32_t n = (uint32_t)ranks.place.n_ranks;
     peridot_status status = find_sizes(&sizes, args, false);
     free(sizes.layers);
-    CMD_TRY(status);
+    PD_TRY(status);
     uint32_t small = mpi_first_too_small(&sizes, ranks.devices, n);
     const char *size = cmd_size_text(sizes.sum);
     *data = small == n;
@@ -424,7 +424,7 @@ static int plan_data(struct mpi_job *job, bool data, enum divided what)
     void *args = calloc(1, command->args_size);
     const struct cmd_model_args *model = args;     /* the first member of all */
     const struct cmd_inputs_args *inputs = args;   /* of what reads texts */
-    if (!args) return cmd_exit(cmd_fail_alloc(command->args_size, "arguments"));
+    if (!args) return cmd_exit(pd_fail_alloc(command->args_size, "arguments"));
     int status = cmd_options_parse(command, args, job->argc - 2, job->argv + 2);
     if (status == CMD_OK && !data) status = cmd_exit(choose_split(&data, model));
     ranks.shares = status == CMD_OK && data;
@@ -482,8 +482,8 @@ static peridot_status measure(struct cmd_rank *own, const struct mpi_place *plac
 {
     struct mpi_speed link = {0}, unused;
     own->busy = mpi_busy();
-    if (place->rank > 0) CMD_TRY(mpi_ping(&unused, place->rank - 1, false));
-    if (place->rank + 1 < place->n_ranks) CMD_TRY(mpi_ping(&link, place->rank + 1, true));
+    if (place->rank > 0) PD_TRY(mpi_ping(&unused, place->rank - 1, false));
+    if (place->rank + 1 < place->n_ranks) PD_TRY(mpi_ping(&link, place->rank + 1, true));
     own->bandwidth = link.bandwidth;
     own->latency = link.latency;
     return PERIDOT_OK;
@@ -501,20 +501,20 @@ static void print(const struct cmd_rank *r, int rank)
 
 peridot_status mpi_report_work(struct cmd_rank *own, const struct mpi_place *place)
 {
-    CMD_TRY(measure(own, place));
+    PD_TRY(measure(own, place));
     return mpi_send(0, own, sizeof *own);
 }
 
 peridot_status mpi_report(struct cmd_rank *out, struct cmd_rank *own, const struct mpi_place *place)
 {
-    CMD_TRY(measure(own, place));
+    PD_TRY(measure(own, place));
     out[0] = *own;
     for (int r = 1; r < place->n_ranks; r++) {
         char *data;
         size_t size;
-        CMD_TRY(mpi_receive(&data, &size, r));
+        PD_TRY(mpi_receive(&data, &size, r));
         out[r] = (struct cmd_rank){.n_layers = 1};
-        memcpy(&out[r], data, cmd_min(size, sizeof *out));
+        memcpy(&out[r], data, pd_min(size, sizeof *out));
         free(data);
     }
     fprintf(stderr, "%-5s %-16s %-32s %-8s %10s %6s  %s\n", "rank", "host", "device", "layers", "memory", "busy",

@@ -15,7 +15,7 @@ static bool collected;   /* what the other ranks wrote */
 
 /* ---- a command whose input and output are memory ---- */
 
-static peridot_status fail_file(void) { return cmd_fail(PERIDOT_ERROR_IO, "a temporary file cannot be used"); }
+static peridot_status fail_file(void) { return pd_fail(PERIDOT_ERROR_IO, "a temporary file cannot be used"); }
 
 static FILE *file_of(struct mpi_text text)
 {
@@ -35,11 +35,11 @@ static peridot_status read_whole(char **out, size_t *size, FILE *from, const cha
     *out = NULL;
     *size = 0;
     do {
-        status = cmd_array_reserve(out, &capacity, *size, 1 << 16, 1, name);
+        status = pd_array_reserve(out, &capacity, *size, 1 << 16, 1, name);
         n = status == PERIDOT_OK ? fread(*out + *size, 1, capacity - *size, from) : 0;
         *size += n;
     } while (n);
-    if (status == PERIDOT_OK && ferror(from)) status = cmd_fail(PERIDOT_ERROR_IO, "%s cannot be read", name);
+    if (status == PERIDOT_OK && ferror(from)) status = pd_fail(PERIDOT_ERROR_IO, "%s cannot be read", name);
     if (status == PERIDOT_OK) return PERIDOT_OK;
     free(*out);
     *out = NULL;
@@ -101,7 +101,7 @@ static peridot_status send_part(int to, const struct mpi_job *job, size_t n_line
     size_t size = sizeof header, at = size;
     for (int i = 0; i < job->argc; i++) size += strlen(job->argv[i]) + 1;
     char *data = malloc(size + input.size);
-    if (!data) return cmd_fail_alloc(size + input.size, "a message");
+    if (!data) return pd_fail_alloc(size + input.size, "a message");
     memcpy(data, &header, sizeof header);
     for (int i = 0; i < job->argc; at += strlen(job->argv[i++]) + 1) strcpy(data + at, job->argv[i]);
     memcpy(data + at, input.at, input.size);
@@ -112,7 +112,7 @@ static peridot_status send_part(int to, const struct mpi_job *job, size_t n_line
 
 static peridot_status fail_output(void)
 {
-    return cmd_fail(PERIDOT_ERROR_IO, "standard output cannot be written");
+    return pd_fail(PERIDOT_ERROR_IO, "standard output cannot be written");
 }
 
 static peridot_status write_part(FILE *to, const char *text, size_t size)
@@ -124,9 +124,9 @@ static peridot_status take_part(FILE *to, int *status, int from)
 {
     char *data;
     size_t size;
-    CMD_TRY(mpi_receive(&data, &size, from));
-    memcpy(status, data, cmd_min(size, sizeof *status));
-    peridot_status result = size < sizeof *status ? cmd_fail(PERIDOT_ERROR_LINK, "rank %d sent no result", from)
+    PD_TRY(mpi_receive(&data, &size, from));
+    memcpy(status, data, pd_min(size, sizeof *status));
+    peridot_status result = size < sizeof *status ? pd_fail(PERIDOT_ERROR_LINK, "rank %d sent no result", from)
                                                   : write_part(to, data + sizeof *status, size - sizeof *status);
     free(data);
     return result;
@@ -134,7 +134,7 @@ static peridot_status take_part(FILE *to, int *status, int from)
 
 static peridot_status take_parts(FILE *to, int *status, int n_ranks)
 {
-    for (int r = 1; r < n_ranks && *status == CMD_OK; r++) CMD_TRY(take_part(to, status, r));
+    for (int r = 1; r < n_ranks && *status == CMD_OK; r++) PD_TRY(take_part(to, status, r));
     collected = true;
     return PERIDOT_OK;
 }
@@ -143,10 +143,10 @@ peridot_status mpi_share_collect(char **out, size_t *size, int n_ranks)
 {
     int other = CMD_OK;
     FILE *to = cmd_memory_open(out, size);
-    if (!to) return cmd_fail_alloc(1, "results");
+    if (!to) return pd_fail_alloc(1, "results");
     peridot_status status = take_parts(to, &other, n_ranks);
-    if (!cmd_memory_close(to, out, size) && status == PERIDOT_OK) status = cmd_fail_alloc(*size, "results");
-    if (other != CMD_OK && status == PERIDOT_OK) status = cmd_fail(PERIDOT_ERROR_LINK, "another rank failed");
+    if (!cmd_memory_close(to, out, size) && status == PERIDOT_OK) status = pd_fail_alloc(*size, "results");
+    if (other != CMD_OK && status == PERIDOT_OK) status = pd_fail(PERIDOT_ERROR_LINK, "another rank failed");
     if (status != PERIDOT_OK) free(*out);
     return status;
 }
@@ -157,9 +157,9 @@ static peridot_status run_all(FILE *to, int *status, struct mpi_text input, cons
     size_t size, n_lines = 0;
     for (int r = 1; r < n_ranks; r++) {
         n_lines += count_lines(part_of(input, r - 1, n_ranks));
-        CMD_TRY(send_part(r, job, n_lines, part_of(input, r, n_ranks)));
+        PD_TRY(send_part(r, job, n_lines, part_of(input, r, n_ranks)));
     }
-    CMD_TRY(run_in_memory(&text, &size, status, part_of(input, 0, n_ranks), job));
+    PD_TRY(run_in_memory(&text, &size, status, part_of(input, 0, n_ranks), job));
     peridot_status result = write_part(to, text, size);
     free(text);
     return result == PERIDOT_OK && !collected ? take_parts(to, status, n_ranks) : result;
@@ -187,16 +187,16 @@ peridot_status mpi_share_work(const char *data, size_t size, size_t *n_lines, in
     struct header header = {0};
     int status = CMD_OK;
     size_t at = sizeof header, text_size;
-    if (!copy) return cmd_fail_alloc(size, "a message");
+    if (!copy) return pd_fail_alloc(size, "a message");
     memcpy(copy, data, size);
-    memcpy(&header, copy, cmd_min(size, sizeof header));
+    memcpy(&header, copy, pd_min(size, sizeof header));
     *n_lines = header.n_lines;
     const struct mpi_job job = {.reads_lines = true, .argc = header.argc, .argv = argv, .command = command};
-    if (job.argc > MAX_ARGUMENTS) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "there are too many arguments");
+    if (job.argc > MAX_ARGUMENTS) return pd_fail(PERIDOT_ERROR_ARGUMENT, "there are too many arguments");
     for (int i = 0; i < job.argc; at += strlen(argv[i++]) + 1) argv[i] = copy + at;
-    CMD_TRY(run_in_memory(&text, &text_size, &status, (struct mpi_text){copy + at, size - at}, &job));
+    PD_TRY(run_in_memory(&text, &text_size, &status, (struct mpi_text){copy + at, size - at}, &job));
     char *reply = malloc(sizeof status + text_size);
-    if (!reply) return cmd_fail_alloc(text_size, "a message");
+    if (!reply) return pd_fail_alloc(text_size, "a message");
     memcpy(reply, &status, sizeof status);
     memcpy(reply + sizeof status, text, text_size);
     peridot_status result = mpi_send(0, reply, sizeof status + text_size);

@@ -52,7 +52,7 @@ static peridot_status fail_mpi(int result, const char *what)
     char text[MPI_MAX_ERROR_STRING] = "";
     int size = 0;
     MPI_Error_string(result, text, &size);
-    return cmd_fail(PERIDOT_ERROR_LINK, "rank %d on %s: %s: %s", mpi.place.rank, mpi.place.host, what, text);
+    return pd_fail(PERIDOT_ERROR_LINK, "rank %d on %s: %s: %s", mpi.place.rank, mpi.place.host, what, text);
 }
 
 /* Short at first, as the next row of a decode step comes soon; a server may have nothing to do for hours. */
@@ -66,7 +66,7 @@ static peridot_status wait_for(MPI_Request *request, const char *what)
 {
     int done = 0;
     for (unsigned n = 0; !done; n++) {
-        if (mpi.told_to_end) return cmd_fail(PERIDOT_ERROR_LINK, "another rank has ended");
+        if (mpi.told_to_end) return pd_fail(PERIDOT_ERROR_LINK, "another rank has ended");
         pthread_mutex_lock(&mpi.lock);
         int result = MPI_Test(request, &done, MPI_STATUS_IGNORE);
         pthread_mutex_unlock(&mpi.lock);
@@ -82,13 +82,13 @@ static peridot_status transfer(bool sends, int other, int tag, char *data, size_
     const char *what = sends ? "sending" : "receiving";
     for (size_t at = 0, n; at < size; at += n) {
         MPI_Request request;
-        n = cmd_min(size - at, MPI_PIECE_SIZE);
+        n = pd_min(size - at, MPI_PIECE_SIZE);
         pthread_mutex_lock(&mpi.lock);
         int result = sends ? MPI_Isend(data + at, (int)n, MPI_BYTE, other, tag, MPI_COMM_WORLD, &request)
                            : MPI_Irecv(data + at, (int)n, MPI_BYTE, other, tag, MPI_COMM_WORLD, &request);
         pthread_mutex_unlock(&mpi.lock);
         if (result != MPI_SUCCESS) return fail_mpi(result, what);
-        CMD_TRY(wait_for(&request, what));
+        PD_TRY(wait_for(&request, what));
     }
     return PERIDOT_OK;
 }
@@ -114,18 +114,18 @@ static void end_all(const char *why)
 /* What is in flight is told so first. */
 static void end_lost(int rank)
 {
-    double end = cmd_now() + MPI_LAST_WORDS_SECONDS;
+    double end = pd_now() + MPI_LAST_WORDS_SECONDS;
     fprintf(stderr, "peridot-mpi: rank %d on %s has not heard from rank %d for %.0f s\n", mpi.place.rank,
             mpi.place.host, rank, SILENCE_SECONDS);
     mpi.told_to_end = true;
-    while (!mpi.ending && cmd_now() < end) cmd_sleep(0.1);
+    while (!mpi.ending && pd_now() < end) cmd_sleep(0.1);
     if (!mpi.ending) _exit(1);
 }
 
 static void *beat(void *user)
 {
     int n = mpi.place.n_ranks, to = (mpi.place.rank + 1) % n, from = (mpi.place.rank + n - 1) % n;
-    double sent = 0, heard = cmd_now();
+    double sent = 0, heard = pd_now();
     MPI_Request request = MPI_REQUEST_NULL;
     char one = 1, other;
     (void)user;
@@ -133,15 +133,15 @@ static void *beat(void *user)
         int there = 0, done = 1;
         pthread_mutex_lock(&mpi.lock);
         MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-        if (done && cmd_now() - sent > BEAT_SECONDS) {
+        if (done && pd_now() - sent > BEAT_SECONDS) {
             MPI_Isend(&one, 1, MPI_BYTE, to, TAG_BEAT, MPI_COMM_WORLD, &request);
-            sent = cmd_now();
+            sent = pd_now();
         }
         MPI_Iprobe(from, TAG_BEAT, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
         if (there) MPI_Recv(&other, 1, MPI_BYTE, from, TAG_BEAT, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         pthread_mutex_unlock(&mpi.lock);
-        if (there) heard = cmd_now();
-        if (cmd_now() - heard > SILENCE_SECONDS) end_lost(from);
+        if (there) heard = pd_now();
+        if (pd_now() - heard > SILENCE_SECONDS) end_lost(from);
         cmd_sleep(0.1);
     }
     pthread_mutex_lock(&mpi.lock);
@@ -202,24 +202,24 @@ int mpi_end(int status)
 peridot_status mpi_send(int to, const void *data, size_t size)
 {
     uint64_t n = size;
-    CMD_TRY(send_to(to, TAG_BLOCK, &n, sizeof n));
+    PD_TRY(send_to(to, TAG_BLOCK, &n, sizeof n));
     return size ? send_to(to, TAG_BLOCK, data, size) : PERIDOT_OK;
 }
 
 peridot_status mpi_receive(char **out, size_t *size, int from)
 {
     uint64_t n;
-    CMD_TRY(receive_from(from, TAG_BLOCK, &n, sizeof n));
+    PD_TRY(receive_from(from, TAG_BLOCK, &n, sizeof n));
     *size = (size_t)n;
     *out = n < SIZE_MAX ? calloc(*size + 1, 1) : NULL;
-    if (!*out) return cmd_fail_alloc(*size, "a message");
+    if (!*out) return pd_fail_alloc(*size, "a message");
     return n ? receive_from(from, TAG_BLOCK, *out, *size) : PERIDOT_OK;
 }
 
 bool mpi_is_there(int from, double seconds)
 {
     int there = 0;
-    for (double end = cmd_now() + seconds; !there && !mpi.told_to_end && cmd_now() < end;) {
+    for (double end = pd_now() + seconds; !there && !mpi.told_to_end && pd_now() < end;) {
         pthread_mutex_lock(&mpi.lock);
         MPI_Iprobe(from, TAG_BLOCK, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
         pthread_mutex_unlock(&mpi.lock);
@@ -233,8 +233,8 @@ bool mpi_is_there(int from, double seconds)
 static peridot_status exchange(int other, void *data, size_t size, bool begins)
 {
     char back = 0;
-    if (begins) CMD_TRY(send_to(other, TAG_BLOCK, data, size));
-    else CMD_TRY(receive_from(other, TAG_BLOCK, data, size));
+    if (begins) PD_TRY(send_to(other, TAG_BLOCK, data, size));
+    else PD_TRY(receive_from(other, TAG_BLOCK, data, size));
     return begins ? receive_from(other, TAG_BLOCK, &back, 1) : send_to(other, TAG_BLOCK, &back, 1);
 }
 
@@ -242,13 +242,13 @@ peridot_status mpi_ping(struct mpi_speed *out, int other, bool begins)
 {
     enum { N_SMALL = 200, N_LARGE = 8, LARGE = 4 << 20 };
     char *data = calloc(LARGE, 1);
-    double begun = cmd_now();
-    peridot_status status = data ? PERIDOT_OK : cmd_fail_alloc(LARGE, "a message");
+    double begun = pd_now();
+    peridot_status status = data ? PERIDOT_OK : pd_fail_alloc(LARGE, "a message");
     for (int i = 0; i < N_SMALL && status == PERIDOT_OK; i++) status = exchange(other, data, 1, begins);
-    out->latency = (cmd_now() - begun) / (2 * N_SMALL);
-    begun = cmd_now();
+    out->latency = (pd_now() - begun) / (2 * N_SMALL);
+    begun = pd_now();
     for (int i = 0; i < N_LARGE && status == PERIDOT_OK; i++) status = exchange(other, data, LARGE, begins);
-    out->bandwidth = (double)N_LARGE * LARGE / (cmd_now() - begun);
+    out->bandwidth = (double)N_LARGE * LARGE / (pd_now() - begun);
     free(data);
     return status;
 }
@@ -264,7 +264,7 @@ double mpi_busy(void)
 
 static peridot_status waited(peridot_status status, double begun)
 {
-    mpi.last = cmd_now();
+    mpi.last = pd_now();
     if (mpi.first == 0) mpi.first = mpi.last;   /* before that nothing was to be done */
     else mpi.waited += mpi.last - begun;
     return status;
@@ -290,7 +290,7 @@ static void free_copies(void)
 static peridot_status send_copy(const void *data, size_t size)
 {
     struct copy *copy = malloc(sizeof *copy + size);
-    if (!copy) return cmd_fail_alloc(size, "a message");
+    if (!copy) return pd_fail_alloc(size, "a message");
     memcpy(copy->data, data, size);
     free_copies();
     pthread_mutex_lock(&mpi.lock);
@@ -308,13 +308,13 @@ static peridot_status send_copy(const void *data, size_t size)
 static peridot_status send_copies(const char *data, size_t size)
 {
     for (size_t at = 0; at < size; at += MPI_PIECE_SIZE)
-        CMD_TRY(send_copy(data + at, cmd_min(size - at, MPI_PIECE_SIZE)));
+        PD_TRY(send_copy(data + at, pd_min(size - at, MPI_PIECE_SIZE)));
     return PERIDOT_OK;
 }
 
 peridot_status mpi_link_send(void *user, const void *data, size_t size)
 {
-    double begun = cmd_now();
+    double begun = pd_now();
     (void)user;
     if (mpi.place.rank + 1 == mpi.place.n_ranks) return send_copies(data, size);
     return waited(send_to(mpi.place.rank + 1, TAG_LINK, data, size), begun);
@@ -323,7 +323,7 @@ peridot_status mpi_link_send(void *user, const void *data, size_t size)
 peridot_status mpi_link_receive(void *user, void *data, size_t size)
 {
     int from = (mpi.place.rank + mpi.place.n_ranks - 1) % mpi.place.n_ranks;
-    double begun = cmd_now();
+    double begun = pd_now();
     (void)user;
     return waited(receive_from(from, TAG_LINK, data, size), begun);
 }

@@ -42,7 +42,7 @@ struct held {
 
 static void hold(struct held *h, const char *data, size_t size)
 {
-    if (cmd_array_reserve(&h->data, &h->capacity, h->size, size, 1, "messages") != PERIDOT_OK) return;
+    if (pd_array_reserve(&h->data, &h->capacity, h->size, size, 1, "messages") != PERIDOT_OK) return;
     memcpy(h->data + h->size, data, size);
     h->size += size;
 }
@@ -74,7 +74,7 @@ static int hand_on(int out, int err)
         if (fds[0].revents && read_some(&out, data, &size, sizeof data) && size) {
             failed = write_all(STDOUT_FILENO, data, size);
             in_line = data[size - 1] != '\n';
-            written = cmd_now();
+            written = pd_now();
             if (failed) {
                 close(out);
                 out = -1;
@@ -83,7 +83,7 @@ static int hand_on(int out, int err)
             hold(&held, data, size);
         }
         if (!held.size || (in_line && out >= 0)) continue;
-        double wait = written + DRAIN_SECONDS - cmd_now();
+        double wait = written + DRAIN_SECONDS - pd_now();
         if (wait > 0) cmd_sleep(wait);
         write_all(STDERR_FILENO, held.data, held.size);
         held.size = 0;

@@ -263,8 +263,8 @@ static void entry_row(FILE *file, const struct entry *e)
     text_cell(&c, e->report->label, NULL);
     text_cell(&c, report_model_name(e->report), e->report->model.types);
     text_cell(&c, t->name, NULL);
-    for (size_t i = 0; i < CMD_COUNT(speeds); i++)
-        number_cell(&c, speeds[i], report_number(speeds[i]), i + 1 == CMD_COUNT(speeds) ? t->arithmetic : NULL);
+    for (size_t i = 0; i < PD_COUNT(speeds); i++)
+        number_cell(&c, speeds[i], report_number(speeds[i]), i + 1 == PD_COUNT(speeds) ? t->arithmetic : NULL);
     snprintf(text, sizeof text, "%s, %s", t->finite ? "finite" : "not finite", t->equal ? "same" : "differ");
     text_cell(&c, text, NULL);
     fputs("</tr>\n", file);
@@ -272,7 +272,7 @@ static void entry_row(FILE *file, const struct entry *e)
 
 static void test_table(FILE *file, const struct entry *entries, size_t n)
 {
-    begin_table(file, "All tests", "tests narrow", test_columns, CMD_COUNT(test_columns));
+    begin_table(file, "All tests", "tests narrow", test_columns, PD_COUNT(test_columns));
     for (size_t i = 0; i < n; i++) entry_row(file, &entries[i]);
     end_table(file);
 }
@@ -292,7 +292,7 @@ static void body(FILE *file, const struct report *const *reports, size_t n, stru
                  struct entry *entries)
 {
     size_t n_entries = 0, number = 0;
-    begin_table(file, "Reports", "machines narrow", columns, CMD_COUNT(columns));
+    begin_table(file, "Reports", "machines narrow", columns, PD_COUNT(columns));
     for (size_t i = 0; i < n; i++) {
         number += !reports[i]->continues;
         if (!reports[i]->continues) machine_row(file, reports[i], number);
@@ -331,5 +331,5 @@ peridot_status report_compare(FILE *file, const struct report *const *reports, s
     }
     free(rows);
     free(entries);
-    return rows && entries ? PERIDOT_OK : cmd_fail_alloc(n_tests * sizeof *rows, "tests to compare");
+    return rows && entries ? PERIDOT_OK : pd_fail_alloc(n_tests * sizeof *rows, "tests to compare");
 }

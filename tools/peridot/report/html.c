@@ -100,7 +100,7 @@ static void test_table(FILE *file, const struct report *r)
     fputs("</tbody></table>\n", file);
 }
 
-static void fact(FILE *file, const char *name, const char *format, ...) CMD_PRINTF(3, 4);
+static void fact(FILE *file, const char *name, const char *format, ...) PD_PRINTF(3, 4);
 
 /* A line of the table, unless it is empty. */
 static void fact(FILE *file, const char *name, const char *format, ...)

@@ -15,7 +15,7 @@ static peridot_status add_input(struct reports *list)
 {
     char *text;
     size_t size;
-    CMD_TRY(cmd_read_all(&text, &size, stdin, "standard input"));
+    PD_TRY(cmd_read_all(&text, &size, stdin, "standard input"));
     peridot_status status = reports_add(list, text, size, "standard input");
     free(text);
     return status;
@@ -24,16 +24,16 @@ static peridot_status add_input(struct reports *list)
 static peridot_status write_reports(struct reports *list, enum report_format format, char **paths, int n)
 {
     for (int i = 0; i < n; i++)
-        CMD_TRY(strcmp(paths[i], "-") == 0 ? add_input(list) : reports_add_folder(list, paths[i]));
-    CMD_TRY(reports_write(list, stdout, format));
+        PD_TRY(strcmp(paths[i], "-") == 0 ? add_input(list) : reports_add_folder(list, paths[i]));
+    PD_TRY(reports_write(list, stdout, format));
     return fflush(stdout) == 0 && !ferror(stdout) ? PERIDOT_OK
-                                                  : cmd_fail(PERIDOT_ERROR_IO, "standard output cannot be written");
+                                                  : pd_fail(PERIDOT_ERROR_IO, "standard output cannot be written");
 }
 
 static bool find_format(enum report_format *out, const char *name)
 {
     static const char *const names[] = {[REPORT_MD] = "md", [REPORT_CSV] = "csv", [REPORT_HTML] = "html"};
-    for (size_t i = 0; i < CMD_COUNT(names); i++) {
+    for (size_t i = 0; i < PD_COUNT(names); i++) {
         *out = (enum report_format)i;
         if (strcmp(names[i], name) == 0) return true;
     }

@@ -123,7 +123,7 @@ void report_plot_rows(FILE *file, const struct report_row *rows, size_t n, const
     struct axis axis = nothing;
     for (size_t i = 0; i < n; i++) {
         const double values[] = {rows[i].value, rows[i].min, rows[i].max};
-        for (size_t k = 0; k < CMD_COUNT(values); k++)
+        for (size_t k = 0; k < PD_COUNT(values); k++)
             if (is_drawable(values[k])) take_in(&axis, values[k]);
     }
     if (axis.low > axis.high) axis = (struct axis){0, 1};
@@ -319,7 +319,7 @@ size_t report_colour(const struct report *r)
 {
     static const uint32_t vendors[] = {0x10de, 0x8086, 0x106b, 0x5143, 0x10005, 0x13b5, 0x1002};
     size_t i = 0;
-    while (i < CMD_COUNT(vendors) && vendors[i] != r->device.vendor_id) i++;
+    while (i < PD_COUNT(vendors) && vendors[i] != r->device.vendor_id) i++;
     return i;
 }
 

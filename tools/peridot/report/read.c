@@ -138,8 +138,8 @@ struct reader {
 
 static peridot_status refuse_key(const struct reader *r, const char *section, const char *key, const char *what)
 {
-    return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: %s%s%s%s%s %s", r->path, r->report, r->place, section ? section : "",
-                    section ? "." : "", key, what);
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: %s%s%s%s%s %s", r->path, r->report, r->place, section ? section : "",
+                   section ? "." : "", key, what);
 }
 
 /* A text is shown on terminals: control characters could do more there than be read. */
@@ -233,7 +233,7 @@ static peridot_status read_speeds(struct report_test *test, const struct reader 
 {
     yyjson_val *list;
     size_t n;
-    CMD_TRY(read_list(&list, &n, r, yyjson_obj_get(object, "tokens_per_s"), "repeats", REPORT_REPEATS));
+    PD_TRY(read_list(&list, &n, r, yyjson_obj_get(object, "tokens_per_s"), "repeats", REPORT_REPEATS));
     test->n_repeats = (uint32_t)n;
     for (size_t i = 0; i < n; i++) {
         const char *wrong = take_real(&test->speed[i], yyjson_arr_get(list, i), 0);
@@ -246,16 +246,16 @@ static peridot_status read_test(struct report_test *test, struct reader *r, yyjs
 {
     yyjson_val *list;
     snprintf(r->place, sizeof r->place, "tests[%zu].", i);
-    CMD_TRY(read_fields(r, object, test_fields, CMD_COUNT(test_fields), test));
+    PD_TRY(read_fields(r, object, test_fields, PD_COUNT(test_fields), test));
     if (!test->n_sequences) test->n_sequences = 1;
     if (!test->arithmetic[0]) strcpy(test->arithmetic, "fp32");   /* what schema 1 held all prompts against */
     if (strcmp(test->arithmetic, "fp32") != 0 && strcmp(test->arithmetic, "matrix") != 0)
         return refuse_key(r, NULL, "arithmetic", "is neither fp32 nor matrix");
-    CMD_TRY(read_speeds(test, r, object));
-    CMD_TRY(read_list(&list, &test->n_kernels, r, object, "kernels", REPORT_KERNELS));
+    PD_TRY(read_speeds(test, r, object));
+    PD_TRY(read_list(&list, &test->n_kernels, r, object, "kernels", REPORT_KERNELS));
     for (size_t k = 0; k < test->n_kernels; k++) {
         snprintf(r->place, sizeof r->place, "tests[%zu].kernels[%zu].", i, k);
-        CMD_TRY(read_fields(r, yyjson_arr_get(list, k), kernel_fields, CMD_COUNT(kernel_fields), &test->kernels[k]));
+        PD_TRY(read_fields(r, yyjson_arr_get(list, k), kernel_fields, PD_COUNT(kernel_fields), &test->kernels[k]));
     }
     return PERIDOT_OK;
 }
@@ -265,10 +265,10 @@ static peridot_status read_ranks(struct report *out, struct reader *r, yyjson_va
 {
     yyjson_val *list;
     if (!yyjson_obj_get(root, "ranks")) return PERIDOT_OK;
-    CMD_TRY(read_list(&list, &out->n_ranks, r, root, "ranks", REPORT_RANKS));
+    PD_TRY(read_list(&list, &out->n_ranks, r, root, "ranks", REPORT_RANKS));
     for (size_t i = 0; i < out->n_ranks; i++) {
         snprintf(r->place, sizeof r->place, "ranks[%zu].", i);
-        CMD_TRY(read_fields(r, yyjson_arr_get(list, i), rank_fields, CMD_COUNT(rank_fields), &out->ranks[i]));
+        PD_TRY(read_fields(r, yyjson_arr_get(list, i), rank_fields, PD_COUNT(rank_fields), &out->ranks[i]));
     }
     r->place[0] = 0;
     return PERIDOT_OK;
@@ -279,13 +279,13 @@ static peridot_status read_schema(uint64_t *out, const struct reader *r, yyjson_
 {
     yyjson_val *schema = yyjson_obj_get(root, "schema");
     if (!yyjson_is_uint(schema))
-        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: not a report of peridot bench (%sit has no \"schema\")", r->path,
-                        r->report);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: not a report of peridot bench (%sit has no \"schema\")", r->path,
+                       r->report);
     *out = yyjson_get_uint(schema);
     if (*out < 1 || *out > max)
-        return cmd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                        "%s: %sschema %" PRIu64 " is not supported, only those up to %" PRIu64, r->path, r->report,
-                        *out, max);
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                       "%s: %sschema %" PRIu64 " is not supported, only those up to %" PRIu64, r->path, r->report,
+                       *out, max);
     return PERIDOT_OK;
 }
 
@@ -303,15 +303,15 @@ static peridot_status read_report(struct reports *list, struct reader *r, yyjson
     yyjson_val *tests;
     uint64_t schema;
     r->place[0] = 0;
-    CMD_TRY(reports_append(&out, list));
-    CMD_TRY(read_schema(&schema, r, root, REPORT_SCHEMA));
+    PD_TRY(reports_append(&out, list));
+    PD_TRY(read_schema(&schema, r, root, REPORT_SCHEMA));
     if (r->labelled) make_label(out->label, sizeof out->label, r->path);
-    CMD_TRY(read_fields(r, root, report_fields, CMD_COUNT(report_fields), out));
+    PD_TRY(read_fields(r, root, report_fields, PD_COUNT(report_fields), out));
     /* reports from before said so of what they had made themselves only */
     out->model.random_weights = out->model.random_weights || report_is_made(out->model.name);
-    CMD_TRY(read_ranks(out, r, root));
-    CMD_TRY(read_list(&tests, &out->n_tests, r, root, "tests", REPORT_TESTS));
-    for (size_t i = 0; i < out->n_tests; i++) CMD_TRY(read_test(&out->tests[i], r, yyjson_arr_get(tests, i), i));
+    PD_TRY(read_ranks(out, r, root));
+    PD_TRY(read_list(&tests, &out->n_tests, r, root, "tests", REPORT_TESTS));
+    for (size_t i = 0; i < out->n_tests; i++) PD_TRY(read_test(&out->tests[i], r, yyjson_arr_get(tests, i), i));
     return PERIDOT_OK;
 }
 
@@ -319,11 +319,11 @@ static peridot_status read_set(struct reports *list, struct reader *r, yyjson_va
 {
     size_t first = list->n, n;
     yyjson_val *reports;
-    CMD_TRY(read_list(&reports, &n, r, root, "reports", REPORT_SET));
+    PD_TRY(read_list(&reports, &n, r, root, "reports", REPORT_SET));
     if (n == 0) return refuse_key(r, NULL, "reports", "has no entries");
     for (size_t i = 0; i < n; i++) {
         snprintf(r->report, sizeof r->report, "reports[%zu].", i);
-        CMD_TRY(read_report(list, r, yyjson_arr_get(reports, i)));
+        PD_TRY(read_report(list, r, yyjson_arr_get(reports, i)));
     }
     report_set_score(list->at + first, n);
     return PERIDOT_OK;
@@ -332,7 +332,7 @@ static peridot_status read_set(struct reports *list, struct reader *r, yyjson_va
 static peridot_status read_root(struct reports *list, struct reader *r, yyjson_val *root)
 {
     uint64_t schema;
-    CMD_TRY(read_schema(&schema, r, root, REPORT_SET_SCHEMA));
+    PD_TRY(read_schema(&schema, r, root, REPORT_SET_SCHEMA));
     return schema == REPORT_SET_SCHEMA ? read_set(list, r, root) : read_report(list, r, root);
 }
 
@@ -342,7 +342,7 @@ static peridot_status parse_json(yyjson_doc **out, const char *json, size_t size
     yyjson_read_err error;
     *out = yyjson_read_opts((char *)(uintptr_t)json, size, 0, NULL, &error);   /* not written to without INSITU */
     return *out ? PERIDOT_OK
-                : cmd_fail(PERIDOT_ERROR_FORMAT, "%s: no JSON: %s at byte %zu", path, error.msg, error.pos);
+                : pd_fail(PERIDOT_ERROR_FORMAT, "%s: no JSON: %s at byte %zu", path, error.msg, error.pos);
 }
 
 static const char unnamed[] = "the report";   /* in sentences */
@@ -351,7 +351,7 @@ peridot_status reports_add(struct reports *list, const char *json, size_t size, 
 {
     struct reader r = {.path = path ? path : unnamed, .labelled = path != NULL};
     yyjson_doc *doc;
-    CMD_TRY(parse_json(&doc, json, size, r.path));
+    PD_TRY(parse_json(&doc, json, size, r.path));
     peridot_status status = read_root(list, &r, yyjson_doc_get_root(doc));
     yyjson_doc_free(doc);
     return status;
@@ -361,7 +361,7 @@ peridot_status report_read_test(struct report_test *out, const char *json, size_
 {
     struct reader r = {.path = unnamed};
     yyjson_doc *doc;
-    CMD_TRY(parse_json(&doc, json, size, r.path));
+    PD_TRY(parse_json(&doc, json, size, r.path));
     peridot_status status = read_test(out, &r, yyjson_doc_get_root(doc), 0);
     yyjson_doc_free(doc);
     return status;
@@ -375,7 +375,7 @@ peridot_status reports_add_file(struct reports *list, const char *path)
 {
     char *text;
     size_t size;
-    CMD_TRY(cmd_read_file(&text, &size, path));
+    PD_TRY(cmd_read_file(&text, &size, path));
     peridot_status status = reports_add(list, text, size, path);
     free(text);
     return status;
@@ -394,9 +394,9 @@ static int by_name(const void *left, const void *right)
 static peridot_status add_name(struct names *names, const char *folder, const char *name)
 {
     size_t size = strlen(folder) + strlen(name) + 2;
-    CMD_TRY(cmd_array_reserve(&names->at, &names->capacity, names->n, 1, sizeof *names->at, "names of reports"));
+    PD_TRY(pd_array_reserve(&names->at, &names->capacity, names->n, 1, sizeof *names->at, "names of reports"));
     char *path = names->at[names->n] = malloc(size);
-    if (!path) return cmd_fail_alloc(size, "name of a report");
+    if (!path) return pd_fail_alloc(size, "name of a report");
     snprintf(path, size, "%s/%s", folder, name);
     names->n++;
     return PERIDOT_OK;
@@ -406,7 +406,7 @@ static peridot_status list_folder(struct names *names, DIR *dir, const char *fol
 {
     for (const struct dirent *entry; (entry = readdir(dir));) {
         size_t size = strlen(entry->d_name);
-        if (size > 5 && strcmp(entry->d_name + size - 5, ".json") == 0) CMD_TRY(add_name(names, folder, entry->d_name));
+        if (size > 5 && strcmp(entry->d_name + size - 5, ".json") == 0) PD_TRY(add_name(names, folder, entry->d_name));
     }
     return PERIDOT_OK;
 }
@@ -420,7 +420,7 @@ peridot_status reports_add_folder(struct reports *list, const char *path)
     closedir(dir);
     if (names.n) qsort(names.at, names.n, sizeof *names.at, by_name);
     else if (status == PERIDOT_OK)
-        status = cmd_fail(PERIDOT_ERROR_IO, "%s: there are no reports (*.json) in this folder", path);
+        status = pd_fail(PERIDOT_ERROR_IO, "%s: there are no reports (*.json) in this folder", path);
     for (size_t i = 0; i < names.n; i++) {
         if (status == PERIDOT_OK) status = reports_add_file(list, names.at[i]);
         free(names.at[i]);
@@ -436,15 +436,15 @@ peridot_status reports_add_folder(struct reports *list, const char *path)
 peridot_status reports_create(struct reports **out)
 {
     *out = calloc(1, sizeof **out);
-    return *out ? PERIDOT_OK : cmd_fail_alloc(sizeof **out, "reports");
+    return *out ? PERIDOT_OK : pd_fail_alloc(sizeof **out, "reports");
 }
 
 peridot_status reports_append(struct report **out, struct reports *list)
 {
     *out = NULL;
-    CMD_TRY(cmd_array_reserve(&list->at, &list->capacity, list->n, 1, sizeof *list->at, "reports"));
+    PD_TRY(pd_array_reserve(&list->at, &list->capacity, list->n, 1, sizeof *list->at, "reports"));
     *out = list->at[list->n] = calloc(1, sizeof **out);
-    if (!*out) return cmd_fail_alloc(sizeof **out, "report");
+    if (!*out) return pd_fail_alloc(sizeof **out, "report");
     list->n++;
     return PERIDOT_OK;
 }

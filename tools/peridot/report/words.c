@@ -116,7 +116,7 @@ const char *report_placement(const struct report *r)
     if (r->placement.far_size)
         snprintf(text, TURN_SIZE, "%" PRIu32 " of %" PRIu32 " layers are in the host's memory: a step reads %s on the "
                  "GPU and %s across the bus", r->placement.n_far_layers, r->model.n_layers,
-                 cmd_size_text(size - cmd_min(size, r->placement.decode_far_size)),
+                 cmd_size_text(size - pd_min(size, r->placement.decode_far_size)),
                  cmd_size_text(r->placement.decode_far_size));
     return text;
 }
@@ -138,7 +138,7 @@ const char *report_machine_text(const struct report *r)
     text[0] = 0;
     if (r->machine.cpu[0]) append_words(text, "", "%s", r->machine.cpu);
     uint32_t n = r->machine.n_processors;
-    if (n) append_words(text, ", ", "%" PRIu32 " processor%s", n, CMD_S(n));
+    if (n) append_words(text, ", ", "%" PRIu32 " processor%s", n, PD_S(n));
     if (r->machine.memory) append_words(text, ", ", "%s", cmd_size_text(r->machine.memory));
     if (r->machine.os[0]) append_words(text, "; ", "%s", r->machine.os);
     if (r->machine.kernel[0]) append_words(text, r->machine.os[0] ? ", " : "; ", "%s", r->machine.kernel);
@@ -200,7 +200,7 @@ double report_spread(const struct report *r)
 {
     const double all[] = {r->spread.read, r->spread.copy, r->spread.fp32, r->spread.fp16, r->spread.matrix};
     double most = 0;
-    for (size_t i = 0; i < CMD_COUNT(all); i++) most = fmax(most, all[i]);
+    for (size_t i = 0; i < PD_COUNT(all); i++) most = fmax(most, all[i]);
     return most;
 }
 
@@ -255,7 +255,7 @@ static const struct model {
 
 static const struct model *find_model(const struct report *r)
 {
-    for (size_t i = 0; i < CMD_COUNT(models); i++) {
+    for (size_t i = 0; i < PD_COUNT(models); i++) {
         size_t size = strlen(models[i].shape);
         if (strncmp(r->model.name, models[i].shape, size) == 0 && r->model.name[size] == ' '
             && strcmp(r->model.types, models[i].type) == 0) return &models[i];
@@ -285,7 +285,7 @@ void report_set_score(struct report **reports, size_t n)
     struct report_score score = {0};
     double logs[N_KINDS] = {0};
     uint32_t counts[N_KINDS] = {0};
-    bool seen[CMD_COUNT(models)][N_KINDS] = {{0}};
+    bool seen[PD_COUNT(models)][N_KINDS] = {{0}};
     for (size_t i = 0; i < n; i++) {
         const struct model *model = find_model(reports[i]);
         for (size_t k = 0; model && k < reports[i]->n_tests; k++) {

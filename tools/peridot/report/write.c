@@ -20,7 +20,7 @@ peridot_status reports_write(const struct reports *list, FILE *file, enum report
 peridot_status report_test_line(FILE *file, const char *json, size_t size)
 {
     struct report_test test = {.n_tokens = 0};
-    CMD_TRY(report_read_test(&test, json, size));
+    PD_TRY(report_read_test(&test, json, size));
     fprintf(file, "%s: %s tokens/s, %s\n", test.name, report_speed(&test), report_limit(&test));
     return PERIDOT_OK;
 }
@@ -51,9 +51,9 @@ static void csv_machine(FILE *file, const struct report *r)
                               r->before.clock_hz, r->after.clock_hz, r->score.total};
     fprintf(file, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",", r->device.vendor_id, r->device.device_id,
             r->device.driver_version, r->machine.memory);
-    for (size_t i = 0; i < CMD_COUNT(texts); i++) csv_text(file, texts[i]);
+    for (size_t i = 0; i < PD_COUNT(texts); i++) csv_text(file, texts[i]);
     fprintf(file, "%.4f", report_spread(r));
-    for (size_t i = 0; i < CMD_COUNT(numbers); i++) {
+    for (size_t i = 0; i < PD_COUNT(numbers); i++) {
         if (numbers[i] > 0) fprintf(file, ",%.6g", numbers[i]);
         else fputs(",-", file);
     }
@@ -73,14 +73,14 @@ static void csv_row(FILE *file, const struct report *r, const struct report_test
 {
     const char *const texts[] = {r->label, r->date, r->device.name, r->device.driver, r->device.driver_info,
                                  r->model.name, r->model.family, r->model.types};
-    for (size_t i = 0; i < CMD_COUNT(texts); i++) csv_text(file, texts[i]);
+    for (size_t i = 0; i < PD_COUNT(texts); i++) csv_text(file, texts[i]);
     fprintf(file, "%d,%" PRIu64 ",%" PRIu64 ",%016" PRIx64 ",", r->model.random_weights, r->model.n_params,
             r->model.size, r->model.hash);
     fprintf(file, "%" PRIu32 ",%" PRIu32 ",", r->ctx, r->chunk);
     csv_text(file, r->kv);
     fprintf(file, "%.6g,%.6g,", r->rates.read, r->rates.copy);
     const double flops[] = {r->rates.fp32, r->rates.fp16, r->rates.matrix};
-    for (size_t i = 0; i < CMD_COUNT(flops); i++) {
+    for (size_t i = 0; i < PD_COUNT(flops); i++) {
         if (flops[i] > 0) fprintf(file, "%.6g,", flops[i]);
         else fputs("-,", file);
     }

@@ -12,9 +12,9 @@ enum { MAX_ENTRIES = 256, MAX_SECONDS = 86400, MIN_OUTPUT = 64, MAX_OUTPUT = 16 
 
 peridot_status toolbox_texts_add(struct toolbox_texts *t, const char *text)
 {
-    CMD_TRY(cmd_array_reserve(&t->at, &t->capacity, t->n, 2, sizeof *t->at, "list of texts"));
+    PD_TRY(pd_array_reserve(&t->at, &t->capacity, t->n, 2, sizeof *t->at, "list of texts"));
     char *copy = strdup(text);
-    if (!copy) return cmd_fail_alloc(strlen(text), "text");
+    if (!copy) return pd_fail_alloc(strlen(text), "text");
     t->at[t->n++] = copy;
     t->at[t->n] = NULL;
     return PERIDOT_OK;
@@ -45,8 +45,8 @@ struct place {
 
 static peridot_status refuse(const struct place *p, const char *key, const char *why)
 {
-    return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: %s %s: \"%s\" %s", p->path, p->kind, cmd_shown(p->name), cmd_shown(key),
-                    why);
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: %s %s: \"%s\" %s", p->path, p->kind, cmd_shown(p->name), cmd_shown(key),
+                   why);
 }
 
 /* *out is the caller's. */
@@ -61,13 +61,13 @@ static peridot_status read_text(char **out, yyjson_val *value, const struct plac
         return status == PERIDOT_ERROR_FORMAT ? refuse(p, key, why) : status;
     }
     *out = strdup(text);
-    return *out ? PERIDOT_OK : cmd_fail_alloc(strlen(text), "text");
+    return *out ? PERIDOT_OK : pd_fail_alloc(strlen(text), "text");
 }
 
 static peridot_status add_text(struct toolbox_texts *out, yyjson_val *value, const struct place *p, const char *key)
 {
     char *text;
-    CMD_TRY(read_text(&text, value, p, key));
+    PD_TRY(read_text(&text, value, p, key));
     peridot_status status = toolbox_texts_add(out, text);
     free(text);
     return status;
@@ -78,7 +78,7 @@ static peridot_status read_texts(struct toolbox_texts *out, yyjson_val *list, co
     yyjson_val *value;
     size_t i, n;
     if (list && !yyjson_is_arr(list)) return refuse(p, key, "is not a list of texts");
-    yyjson_arr_foreach(list, i, n, value) CMD_TRY(add_text(out, value, p, key));
+    yyjson_arr_foreach(list, i, n, value) PD_TRY(add_text(out, value, p, key));
     return PERIDOT_OK;
 }
 
@@ -99,18 +99,18 @@ static peridot_status read_pairs(struct toolbox_texts *out, yyjson_val *object, 
     if (!yyjson_is_obj(object)) return refuse(p, key, "is not an object of texts");
     yyjson_obj_foreach(object, i, n, name, value) {
         char *text;
-        CMD_TRY(read_text(&text, value, p, key));
+        PD_TRY(read_text(&text, value, p, key));
         const char *key_text = yyjson_get_len(name) ? yyjson_get_str(name) : "";
         size_t size = strlen(key_text) + strlen(separator) + strlen(text) + 1;
         char *pair = malloc(size);
         if (pair) snprintf(pair, size, "%s%s%s", key_text, separator, text);
-        peridot_status status = !pair ? cmd_fail_alloc(size, "text")
+        peridot_status status = !pair ? pd_fail_alloc(size, "text")
                                 : is_pair(key_text, text, separator)
                                     ? toolbox_texts_add(out, pair)
                                     : refuse(p, key, "has a name or a value that it cannot have");
         free(pair);
         free(text);
-        CMD_TRY(status);
+        PD_TRY(status);
     }
     return PERIDOT_OK;
 }
@@ -126,9 +126,9 @@ static peridot_status read_common(struct toolbox_entry *e, yyjson_val *object, c
         return refuse(p, "timeout", "is not a number of seconds up to 86400");
     if (e->max_output < MIN_OUTPUT || e->max_output > MAX_OUTPUT)
         return refuse(p, "max_output", "is not a number of bytes from 64 to 16777216");
-    if (cwd) CMD_TRY(read_text(&e->cwd, cwd, p, "cwd"));
+    if (cwd) PD_TRY(read_text(&e->cwd, cwd, p, "cwd"));
     e->allows_all = yyjson_is_true(allow);
-    if (!yyjson_is_bool(allow)) CMD_TRY(read_texts(&e->allow, allow, p, "allow"));
+    if (!yyjson_is_bool(allow)) PD_TRY(read_texts(&e->allow, allow, p, "allow"));
     return read_pairs(&e->env, yyjson_obj_get(object, "env"), p, "env", "=");
 }
 
@@ -137,12 +137,12 @@ static peridot_status read_common(struct toolbox_entry *e, yyjson_val *object, c
 static peridot_status add_entry(struct toolbox_entry **out, struct toolbox_config *c, const struct place *p)
 {
     if (c->n == MAX_ENTRIES)
-        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: there are more than %d tools and servers", p->path, MAX_ENTRIES);
-    CMD_TRY(cmd_array_reserve(&c->entries, &c->capacity, c->n, 1, sizeof *c->entries, "tools"));
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: there are more than %d tools and servers", p->path, MAX_ENTRIES);
+    PD_TRY(pd_array_reserve(&c->entries, &c->capacity, c->n, 1, sizeof *c->entries, "tools"));
     struct toolbox_entry *e = *out = &c->entries[c->n];
     *e = (struct toolbox_entry){.name = strdup(p->name), .timeout_s = TOOLBOX_TIMEOUT,
                                 .max_output = TOOLBOX_MAX_OUTPUT};
-    if (!e->name) return cmd_fail_alloc(strlen(p->name), "name");
+    if (!e->name) return pd_fail_alloc(strlen(p->name), "name");
     c->n++;
     return PERIDOT_OK;
 }
@@ -157,15 +157,15 @@ static peridot_status read_server(struct toolbox_config *c, const struct place *
     if (!url == !command) return refuse(p, "command", "and \"url\": a server has one of them");
     if (url && type && strcmp(type, "sse") == 0)
         return refuse(p, "type", "is sse, a transport that MCP has given up: only Streamable HTTP is known");
-    CMD_TRY(add_entry(&e, c, p));
+    PD_TRY(add_entry(&e, c, p));
     e->is_server = true;
-    CMD_TRY(read_common(e, object, p));
+    PD_TRY(read_common(e, object, p));
     if (url) {
-        CMD_TRY(read_text(&e->url, url, p, "url"));
+        PD_TRY(read_text(&e->url, url, p, "url"));
         if (!toolbox_is_url(e->url)) return refuse(p, "url", "begins with neither http:// nor https://");
         return read_pairs(&e->headers, yyjson_obj_get(object, "headers"), p, "headers", ": ");
     }
-    CMD_TRY(add_text(&e->command, command, p, "command"));
+    PD_TRY(add_text(&e->command, command, p, "command"));
     return read_texts(&e->command, yyjson_obj_get(object, "args"), p, "args");
 }
 
@@ -178,8 +178,8 @@ static peridot_status check_keys(yyjson_val *object, const struct place *p)
     size_t i, n;
     yyjson_obj_foreach(object, i, n, key, value) {
         size_t k = 0;
-        while (k < CMD_COUNT(keys) && !yyjson_equals_str(key, keys[k])) k++;
-        if (k == CMD_COUNT(keys)) return refuse(p, yyjson_get_str(key), "is not a key that tools have");
+        while (k < PD_COUNT(keys) && !yyjson_equals_str(key, keys[k])) k++;
+        if (k == PD_COUNT(keys)) return refuse(p, yyjson_get_str(key), "is not a key that tools have");
     }
     return PERIDOT_OK;
 }
@@ -190,17 +190,17 @@ static peridot_status read_program(struct toolbox_config *c, struct place *p, yy
     yyjson_val *description = yyjson_obj_get(object, "description");
     yyjson_val *parameters = yyjson_obj_get(object, "parameters");
     p->name = yyjson_get_str(yyjson_obj_get(object, "name"));
-    if (!p->name) return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: a tool has no name that is text", p->path);
+    if (!p->name) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: a tool has no name that is text", p->path);
     if (!toolbox_is_name(p->name)) return refuse(p, "name", "is not 1 to 64 of A-Z, a-z, 0-9, _ and -");
-    CMD_TRY(check_keys(object, p));
-    CMD_TRY(add_entry(&e, c, p));
-    CMD_TRY(read_common(e, object, p));
-    CMD_TRY(read_texts(&e->command, yyjson_obj_get(object, "command"), p, "command"));
+    PD_TRY(check_keys(object, p));
+    PD_TRY(add_entry(&e, c, p));
+    PD_TRY(read_common(e, object, p));
+    PD_TRY(read_texts(&e->command, yyjson_obj_get(object, "command"), p, "command"));
     if (!e->command.n) return refuse(p, "command", "is not a list of a program and its arguments");
-    if (description) CMD_TRY(read_text(&e->description, description, p, "description"));
+    if (description) PD_TRY(read_text(&e->description, description, p, "description"));
     if (parameters && !yyjson_is_obj(parameters)) return refuse(p, "parameters", "is not a JSON Schema of an object");
     e->parameters = parameters ? yyjson_val_write(parameters, 0, NULL) : strdup(TOOLBOX_NO_PARAMETERS);
-    return e->parameters ? PERIDOT_OK : cmd_fail_alloc(0, "parameters");
+    return e->parameters ? PERIDOT_OK : pd_fail_alloc(0, "parameters");
 }
 
 static peridot_status read_root(struct toolbox_config *c, yyjson_val *root, const char *path)
@@ -210,22 +210,22 @@ static peridot_status read_root(struct toolbox_config *c, yyjson_val *root, cons
     yyjson_val *name, *value, *tools = yyjson_obj_get(root, "tools");
     size_t i, n;
     bool known = tools != NULL;
-    for (size_t k = 0; k < CMD_COUNT(server_keys); k++) {
+    for (size_t k = 0; k < PD_COUNT(server_keys); k++) {
         yyjson_val *servers = yyjson_obj_get(root, server_keys[k]);
         if (!servers) continue;
         known = true;
         if (!yyjson_is_obj(servers))
-            return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: \"%s\" is not an object", path, server_keys[k]);
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: \"%s\" is not an object", path, server_keys[k]);
         yyjson_obj_foreach(servers, i, n, name, value) {
             p.name = yyjson_get_str(name);
-            CMD_TRY(read_server(c, &p, value));
+            PD_TRY(read_server(c, &p, value));
         }
     }
     if (!known || (tools && !yyjson_is_arr(tools)))
-        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: is no object with \"mcpServers\", {NAME: {\"command\": ...}}, or "
-                        "\"tools\", [{\"name\": ..., \"command\": [...]}]", path);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: is no object with \"mcpServers\", {NAME: {\"command\": ...}}, or "
+                       "\"tools\", [{\"name\": ..., \"command\": [...]}]", path);
     p.kind = "tool", p.expands = false;
-    yyjson_arr_foreach(tools, i, n, value) CMD_TRY(read_program(c, &p, value));
+    yyjson_arr_foreach(tools, i, n, value) PD_TRY(read_program(c, &p, value));
     return PERIDOT_OK;
 }
 
@@ -237,11 +237,11 @@ static peridot_status add_url(struct toolbox_config *c, const char *url)
     const char *user_end = strchr(host, '@');
     size_t size = strcspn(host, "/?#");
     if (user_end && user_end < host + size) size -= (size_t)(user_end + 1 - host), host = user_end + 1;
-    snprintf(name, sizeof name, "%.*s", (int)cmd_min(size, sizeof name - 1), host);
-    CMD_TRY(add_entry(&e, c, &(struct place){.path = url, .name = name}));
+    snprintf(name, sizeof name, "%.*s", (int)pd_min(size, sizeof name - 1), host);
+    PD_TRY(add_entry(&e, c, &(struct place){.path = url, .name = name}));
     e->is_server = true;
     e->url = strdup(url);
-    return e->url ? PERIDOT_OK : cmd_fail_alloc(strlen(url), "URL");
+    return e->url ? PERIDOT_OK : pd_fail_alloc(strlen(url), "URL");
 }
 
 peridot_status toolbox_config_add(struct toolbox_config *c, const char *source)
@@ -250,12 +250,12 @@ peridot_status toolbox_config_add(struct toolbox_config *c, const char *source)
     char *text;
     size_t size;
     if (toolbox_is_url(source)) return add_url(c, source);
-    CMD_TRY(cmd_read_file(&text, &size, source));
+    PD_TRY(cmd_read_file(&text, &size, source));
     yyjson_doc *doc = yyjson_read_opts(text, size, YYJSON_READ_ALLOW_COMMENTS | YYJSON_READ_ALLOW_TRAILING_COMMAS, NULL,
                                        &error);
     peridot_status status = doc ? read_root(c, yyjson_doc_get_root(doc), source)
-                            : error.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION ? cmd_fail_alloc(size, source)
-                                : cmd_fail(PERIDOT_ERROR_FORMAT, "%s: byte %zu: %s", source, error.pos, error.msg);
+                            : error.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION ? pd_fail_alloc(size, source)
+                                : pd_fail(PERIDOT_ERROR_FORMAT, "%s: byte %zu: %s", source, error.pos, error.msg);
     yyjson_doc_free(doc);
     free(text);
     return status;
@@ -267,8 +267,8 @@ void toolbox_config_free(struct toolbox_config *c)
         struct toolbox_entry *e = &c->entries[i];
         struct toolbox_texts *const lists[] = {&e->command, &e->env, &e->headers, &e->allow};
         char *const texts[] = {e->name, e->url, e->cwd, e->description, e->parameters};
-        for (size_t k = 0; k < CMD_COUNT(lists); k++) toolbox_texts_free(lists[k]);
-        for (size_t k = 0; k < CMD_COUNT(texts); k++) free(texts[k]);
+        for (size_t k = 0; k < PD_COUNT(lists); k++) toolbox_texts_free(lists[k]);
+        for (size_t k = 0; k < PD_COUNT(texts); k++) free(texts[k]);
     }
     free(c->entries);
     *c = (struct toolbox_config){0};
@@ -283,10 +283,10 @@ static peridot_status add_variable(struct toolbox_bytes *to, const char *inner, 
     enum { PREFIX = sizeof "env:" - 1 };
     char name[128];
     if (size > PREFIX && strncmp(inner, "env:", PREFIX) == 0) inner += PREFIX, size -= PREFIX;
-    size_t n = cmd_min(strspn(inner, letters), size);
+    size_t n = pd_min(strspn(inner, letters), size);
     bool has_default = size - n >= 2 && inner[n] == ':' && inner[n + 1] == '-';
     if (n == 0 || n >= sizeof name || (n < size && !has_default)) {
-        snprintf(why, why_size, "has ${%.*s}, which is no variable of the environment", (int)cmd_min(size, 64), inner);
+        snprintf(why, why_size, "has ${%.*s}, which is no variable of the environment", (int)pd_min(size, 64), inner);
         return PERIDOT_ERROR_FORMAT;
     }
     memcpy(name, inner, n);

@@ -40,7 +40,7 @@ static peridot_status take_event(void *user, const char *data, size_t size)
 static peridot_status take_body(struct transfer *t, const char *data, size_t size)
 {
     if (size > LINK_MAX_MESSAGE - t->body.size)
-        return cmd_fail(PERIDOT_ERROR_IO, "sent a message of more than %d bytes", LINK_MAX_MESSAGE);
+        return pd_fail(PERIDOT_ERROR_IO, "sent a message of more than %d bytes", LINK_MAX_MESSAGE);
     return toolbox_bytes_add(&t->body, data, size);
 }
 
@@ -128,7 +128,7 @@ static void notify(struct link *link, const struct link_message *m);
 static void send_replies(struct http_link *l, struct link_receiver *r, double deadline)
 {
     size_t size;
-    for (size_t i = 0; i < r->replies.size && cmd_now() < deadline && !toolbox_is_stopped(r->stop); i += size + 1) {
+    for (size_t i = 0; i < r->replies.size && pd_now() < deadline && !toolbox_is_stopped(r->stop); i += size + 1) {
         size = strcspn(r->replies.data + i, "\n");
         notify(&l->link, &(struct link_message){.text = r->replies.data + i, .size = size, .version = l->version});
     }
@@ -142,16 +142,16 @@ static peridot_status run(CURLcode *result, struct http_link *l, struct transfer
     struct link_receiver *r = t->receiver;
     double done_s = 0;
     int n_running = 0, n_left;
-    if (curl_multi_add_handle(l->multi, t->curl) != CURLM_OK) return cmd_fail_alloc(0, "a request");
+    if (curl_multi_add_handle(l->multi, t->curl) != CURLM_OK) return pd_fail_alloc(0, "a request");
     peridot_status status = PERIDOT_OK;
     do {
-        if (curl_multi_perform(l->multi, &n_running) != CURLM_OK) status = cmd_fail_alloc(0, "a request");
+        if (curl_multi_perform(l->multi, &n_running) != CURLM_OK) status = pd_fail_alloc(0, "a request");
         if (r->replies.size) send_replies(l, r, deadline);
-        if (r->done && !done_s) done_s = cmd_now();
-        if (!n_running || status != PERIDOT_OK || (done_s && cmd_now() - done_s > LINGER_SECONDS)) break;
+        if (r->done && !done_s) done_s = pd_now();
+        if (!n_running || status != PERIDOT_OK || (done_s && pd_now() - done_s > LINGER_SECONDS)) break;
         if (r->done) curl_multi_poll(l->multi, NULL, 0, LINGER_STEP_MS, NULL);
-        else if (toolbox_is_stopped(r->stop)) status = cmd_fail(PERIDOT_CANCELLED, "stopped");
-        else if (cmd_now() >= deadline) status = cmd_fail(PERIDOT_ERROR_IO, "does not answer in time");
+        else if (toolbox_is_stopped(r->stop)) status = pd_fail(PERIDOT_CANCELLED, "stopped");
+        else if (pd_now() >= deadline) status = pd_fail(PERIDOT_ERROR_IO, "does not answer in time");
         else curl_multi_poll(l->multi, NULL, 0, STEP_MS, NULL);
     } while (status == PERIDOT_OK);
     for (CURLMsg *message; (message = curl_multi_info_read(l->multi, &n_left));)
@@ -166,7 +166,7 @@ static peridot_status prepare(struct transfer *t, struct curl_slist **headers, c
 {
     *headers = NULL;
     t->curl = cmd_curl_open();
-    if (!t->curl || !make_headers(headers, l, m)) return cmd_fail_alloc(0, "a request");
+    if (!t->curl || !make_headers(headers, l, m)) return pd_fail_alloc(0, "a request");
     set_options(t, l, m, *headers);
     return PERIDOT_OK;
 }
@@ -213,9 +213,9 @@ static peridot_status follow(bool *follows, struct http_link *l, const struct tr
     curl_easy_getinfo(t->curl, CURLINFO_REDIRECT_URL, &url);
     if (!url || (code != 307 && code != 308)) return PERIDOT_OK;
     if (strncmp(url, l->url, size) != 0 || url[size] != '/')
-        return cmd_fail(PERIDOT_ERROR_IO, "is to be found at %s", cmd_shown(url));
+        return pd_fail(PERIDOT_ERROR_IO, "is to be found at %s", cmd_shown(url));
     char *copy = strdup(url);
-    if (!copy) return cmd_fail_alloc(strlen(url), "URL");
+    if (!copy) return pd_fail_alloc(strlen(url), "URL");
     free(l->url);
     l->url = copy;
     *follows = true;
@@ -226,7 +226,7 @@ static peridot_status explain_status(long code)
 {
     bool may_lack_key = code == 401 || code == 403;
     const char *hint = may_lack_key ? ": the \"headers\" of a file can hold what it wants to be sent" : "";
-    return cmd_fail(PERIDOT_ERROR_IO, "HTTP status %ld%s", code, hint);
+    return pd_fail(PERIDOT_ERROR_IO, "HTTP status %ld%s", code, hint);
 }
 
 /* The transfer has ended. An error of HTTP may bring one of JSON-RPC, which then counts. */
@@ -234,19 +234,19 @@ static peridot_status take_answer(struct http_link *l, struct transfer *t, CURLc
 {
     struct link_receiver *r = t->receiver;
     long code = l->link.http_status = status_of(t->curl);
-    CMD_TRY(t->status);
+    PD_TRY(t->status);
     if (r->done) return PERIDOT_OK;
-    if (result == CURLE_OUT_OF_MEMORY) return cmd_fail_alloc(0, "a request");
+    if (result == CURLE_OUT_OF_MEMORY) return pd_fail_alloc(0, "a request");
     if (result != CURLE_OK)
-        return cmd_fail(PERIDOT_ERROR_IO, "%s", cmd_shown(t->why[0] ? t->why : curl_easy_strerror(result)));
+        return pd_fail(PERIDOT_ERROR_IO, "%s", cmd_shown(t->why[0] ? t->why : curl_easy_strerror(result)));
     if (code == 404 && l->session[0]) {
         l->link.is_lost = true;
-        return cmd_fail(PERIDOT_ERROR_IO, "has ended the session");
+        return pd_fail(PERIDOT_ERROR_IO, "has ended the session");
     }
-    if (t->body.size) CMD_TRY(r->take(r, t->body.data, t->body.size));
+    if (t->body.size) PD_TRY(r->take(r, t->body.data, t->body.size));
     if (r->done) return PERIDOT_OK;
     if (code >= 300) return explain_status(code);
-    return cmd_fail(PERIDOT_ERROR_IO, "does not answer the request with a message of MCP");
+    return pd_fail(PERIDOT_ERROR_IO, "does not answer the request with a message of MCP");
 }
 
 static peridot_status request(struct link *link, const struct link_message *m, struct link_receiver *r, double deadline)
@@ -296,7 +296,7 @@ static peridot_status open_link(struct link **out, const struct toolbox_entry *e
 {
     struct http_link *l = calloc(1, sizeof *l);
     *out = NULL;
-    if (!l) return cmd_fail_alloc(sizeof *l, "server");
+    if (!l) return pd_fail_alloc(sizeof *l, "server");
     l->link = (struct link){.kind = &link_http, .sends_headers = true};
     l->entry = e;
     l->url = strdup(e->url);
@@ -306,7 +306,7 @@ static peridot_status open_link(struct link **out, const struct toolbox_entry *e
         return PERIDOT_OK;
     }
     close_link(&l->link);
-    return cmd_fail_alloc(0, "server");
+    return pd_fail_alloc(0, "server");
 }
 
 /* Outside of requests nothing comes, as no stream is kept open for that. */
@@ -347,11 +347,11 @@ peridot_status events_feed(struct events *e, const char *text, size_t size, size
         size_t begin = i;
         while (i < size && text[i] != '\n' && text[i] != '\r') i++;
         if (i - begin + e->line.size + e->data.size > most)
-            return cmd_fail(PERIDOT_ERROR_IO, "sent an event of more than %zu bytes", most);
-        CMD_TRY(toolbox_bytes_add(&e->line, text + begin, i - begin));
+            return pd_fail(PERIDOT_ERROR_IO, "sent an event of more than %zu bytes", most);
+        PD_TRY(toolbox_bytes_add(&e->line, text + begin, i - begin));
         if (i == size) break;
         e->after_return = text[i++] == '\r';
-        CMD_TRY(end_line(e, take, user));
+        PD_TRY(end_line(e, take, user));
     }
     return PERIDOT_OK;
 }

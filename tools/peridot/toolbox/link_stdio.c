@@ -21,7 +21,7 @@ static peridot_status open_link(struct link **out, const struct toolbox_entry *e
                                           .max_output = LINK_MAX_MESSAGE};
     struct stdio_link *l = calloc(1, sizeof *l);
     *out = NULL;
-    if (!l) return cmd_fail_alloc(sizeof *l, "server");
+    if (!l) return pd_fail_alloc(sizeof *l, "server");
     l->link.kind = &link_stdio;
     peridot_status status = process_start(&l->process, &params);
     if (status == PERIDOT_OK) *out = &l->link;
@@ -39,7 +39,7 @@ static void close_link(struct link *link)
 
 static peridot_status write_line(struct process *p, const char *text, size_t size)
 {
-    CMD_TRY(process_write(p, text, size));
+    PD_TRY(process_write(p, text, size));
     return process_write(p, "\n", 1);
 }
 
@@ -74,21 +74,21 @@ static peridot_status fail_lost(struct stdio_link *l, const char *why)
     while (end && strchr(" \t\r\n", p->errors[end - 1])) end--;
     for (begin = end; begin && p->errors[begin - 1] != '\n';) begin--;
     peridot_printable(line, sizeof line, p->errors + begin, end - begin);
-    return cmd_fail(PERIDOT_ERROR_IO, "%s%s%s", why, line[0] ? ": " : "", line);
+    return pd_fail(PERIDOT_ERROR_IO, "%s%s%s", why, line[0] ? ": " : "", line);
 }
 
 static peridot_status request(struct link *link, const struct link_message *m, struct link_receiver *r, double deadline)
 {
     struct stdio_link *l = (struct stdio_link *)link;
-    CMD_TRY(write_line(&l->process, m->text, m->size));
+    PD_TRY(write_line(&l->process, m->text, m->size));
     for (;;) {
-        CMD_TRY(take_lines(l, r));
+        PD_TRY(take_lines(l, r));
         if (r->done) return PERIDOT_OK;
-        if (toolbox_is_stopped(r->stop)) return cmd_fail(PERIDOT_CANCELLED, "stopped");
+        if (toolbox_is_stopped(r->stop)) return pd_fail(PERIDOT_CANCELLED, "stopped");
         if (l->process.n_dropped) return fail_lost(l, "sent a message of more than 8 MiB");
         if (l->process.output_has_ended) return fail_lost(l, "has ended");
-        if (cmd_now() >= deadline) return cmd_fail(PERIDOT_ERROR_IO, "does not answer in time");
-        CMD_TRY(process_step(&l->process, STEP_SECONDS));
+        if (pd_now() >= deadline) return pd_fail(PERIDOT_ERROR_IO, "does not answer in time");
+        PD_TRY(process_step(&l->process, STEP_SECONDS));
     }
 }
 
@@ -103,7 +103,7 @@ static peridot_status poll_link(struct link *link, struct link_receiver *r)
     struct stdio_link *l = (struct stdio_link *)link;
     for (size_t before = SIZE_MAX; before != l->process.output.size && !l->process.output_has_ended;) {
         before = l->process.output.size;
-        CMD_TRY(process_step(&l->process, 0));
+        PD_TRY(process_step(&l->process, 0));
     }
     l->link.is_lost |= l->process.output_has_ended;
     return take_lines(l, r);

@@ -36,7 +36,7 @@ static bool is_stateless(const struct mcp *m) { return m->version == stateless; 
 static peridot_status fail(const struct mcp *m, peridot_status status, const char *sentence)
 {
     if (status == PERIDOT_CANCELLED || status == PERIDOT_ERROR_MEMORY) return status;
-    return cmd_fail(status, "server %s: %s", cmd_shown(m->entry->name), sentence);
+    return pd_fail(status, "server %s: %s", cmd_shown(m->entry->name), sentence);
 }
 
 /* ---- messages from the server ---- */
@@ -47,7 +47,7 @@ static yyjson_val *get(yyjson_val *object, const char *key) { return yyjson_obj_
 static peridot_status answer_request(struct mcp *m, yyjson_val *id, const char *method)
 {
     char *text = yyjson_val_write(id, 0, NULL);
-    if (!text) return cmd_fail_alloc(0, "message");
+    if (!text) return pd_fail_alloc(0, "message");
     const char *rest = strcmp(method, "ping") == 0 ? "\"result\":{}"
                        : "\"error\":{\"code\":-32601,\"message\":\"not supported by this client\"}";
     struct toolbox_bytes *to = &m->receiver.replies;
@@ -83,7 +83,7 @@ static peridot_status take(struct link_receiver *r, const char *text, size_t siz
     struct mcp *m = (struct mcp *)r;
     yyjson_read_err error;
     yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)text, size, 0, NULL, &error);
-    if (!doc && error.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION) return cmd_fail_alloc(size, "message");
+    if (!doc && error.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION) return pd_fail_alloc(size, "message");
     yyjson_val *root = yyjson_doc_get_root(doc), *message;
     bool keeps = false, keeps_one;
     size_t i, n;
@@ -135,7 +135,7 @@ static void add_meta(yyjson_mut_doc *doc, yyjson_mut_val *params)
 static peridot_status begin_request(struct request *q, const struct mcp *m, const char *method, bool has_id)
 {
     *q = (struct request){.doc = cmd_json_new(), .method = method};
-    if (!q->doc) return cmd_fail_alloc(0, "message");
+    if (!q->doc) return pd_fail_alloc(0, "message");
     yyjson_mut_val *root = yyjson_mut_obj(q->doc);
     yyjson_mut_doc_set_root(q->doc, root);
     yyjson_mut_obj_add_str(q->doc, root, "jsonrpc", "2.0");
@@ -172,7 +172,7 @@ static peridot_status add_method_header(struct request *q, const struct mcp *m)
     return toolbox_texts_add(&q->headers, line);
 }
 
-/* Sends a request that was begun, and waits until `deadline` (cmd_now) for its answer: m->message. */
+/* Sends a request that was begun, and waits until `deadline` (pd_now) for its answer: m->message. */
 static peridot_status exchange(struct mcp *m, struct request *q, double deadline)
 {
     size_t size;
@@ -180,7 +180,7 @@ static peridot_status exchange(struct mcp *m, struct request *q, double deadline
     m->last_id++;
     peridot_status status = add_method_header(q, m);
     char *text = cmd_json_end(q->doc, 0, &size);
-    if (status == PERIDOT_OK && !text) status = cmd_fail_alloc(0, "message");
+    if (status == PERIDOT_OK && !text) status = pd_fail_alloc(0, "message");
     const struct link_message message = {.text = text, .size = size, .version = m->version, .headers = &q->headers};
     if (status == PERIDOT_OK) status = m->link->kind->request(m->link, &message, &m->receiver, deadline);
     free(text);
@@ -202,7 +202,7 @@ static peridot_status fail_answer(const struct mcp *m, const char *what)
 static peridot_status exchange_result(yyjson_val **result, struct mcp *m, struct request *q, double deadline)
 {
     const char *method = q->method;
-    CMD_TRY(exchange(m, q, deadline));
+    PD_TRY(exchange(m, q, deadline));
     *result = get(m->message, "result");
     return yyjson_is_obj(*result) ? PERIDOT_OK : fail_answer(m, method);
 }
@@ -220,16 +220,16 @@ static peridot_status initialize(struct mcp *m, double deadline)
 {
     struct request q;
     yyjson_val *result;
-    CMD_TRY(begin_request(&q, m, "initialize", true));
+    PD_TRY(begin_request(&q, m, "initialize", true));
     yyjson_mut_obj_add_str(q.doc, q.params, "protocolVersion", versions[0]);
     yyjson_mut_obj_add_obj(q.doc, q.params, "capabilities");
     add_client(q.doc, q.params, "clientInfo");
-    CMD_TRY(exchange_result(&result, m, &q, deadline));
-    for (size_t i = 0; i < CMD_COUNT(versions); i++)
+    PD_TRY(exchange_result(&result, m, &q, deadline));
+    for (size_t i = 0; i < PD_COUNT(versions); i++)
         if (yyjson_equals_str(get(result, "protocolVersion"), versions[i])) m->version = versions[i];
     if (!m->version) return fail(m, PERIDOT_ERROR_UNSUPPORTED, unknown_version);
     take_capabilities(m, result);
-    CMD_TRY(begin_request(&q, m, "notifications/initialized", false));
+    PD_TRY(begin_request(&q, m, "notifications/initialized", false));
     notify(m, &q);
     return PERIDOT_OK;
 }
@@ -241,8 +241,8 @@ static peridot_status discover(struct mcp *m, double deadline)
     size_t i, n;
     bool known = false;
     m->version = stateless;
-    CMD_TRY(begin_request(&q, m, "server/discover", true));
-    CMD_TRY(exchange_result(&result, m, &q, deadline));
+    PD_TRY(begin_request(&q, m, "server/discover", true));
+    PD_TRY(exchange_result(&result, m, &q, deadline));
     yyjson_arr_foreach(get(result, "supportedVersions"), i, n, version) known |= yyjson_equals_str(version, stateless);
     take_capabilities(m, result);
     return known ? PERIDOT_OK : fail(m, PERIDOT_ERROR_UNSUPPORTED, unknown_version);
@@ -254,14 +254,14 @@ static peridot_status discover(struct mcp *m, double deadline)
 static peridot_status agree(struct mcp *m)
 {
     char sentence[512];
-    double deadline = cmd_now() + START_SECONDS;
+    double deadline = pd_now() + START_SECONDS;
     peridot_status status = initialize(m, deadline);
     bool refuses = m->receiver.done ? get(m->message, "error") != NULL
                                     : m->link->http_status == 400 || m->link->http_status == 404;
     if (status != PERIDOT_ERROR_IO || m->version || m->link->is_lost || !refuses) return status;
     snprintf(sentence, sizeof sentence, "%s", peridot_last_error());
     status = discover(m, deadline);
-    return status == PERIDOT_ERROR_IO ? cmd_fail(status, "%s", sentence) : status;
+    return status == PERIDOT_ERROR_IO ? pd_fail(status, "%s", sentence) : status;
 }
 
 static void disconnect(struct mcp *m)
@@ -283,10 +283,10 @@ static peridot_status open_link(struct mcp *m)
 static peridot_status connect(struct mcp *m)
 {
     drop_answer(m);
-    if (m->link) CMD_TRY(m->link->kind->poll(m->link, &m->receiver));
+    if (m->link) PD_TRY(m->link->kind->poll(m->link, &m->receiver));
     if (m->link && m->link->is_lost && m->version) disconnect(m);
     if (m->link && m->version) return PERIDOT_OK;
-    if (!m->link) CMD_TRY(open_link(m));
+    if (!m->link) PD_TRY(open_link(m));
     peridot_status status = agree(m);
     if (status != PERIDOT_OK) disconnect(m);
     return status;
@@ -295,7 +295,7 @@ static peridot_status connect(struct mcp *m)
 peridot_status mcp_open(struct mcp **out, const struct toolbox_entry *entry)
 {
     struct mcp *m = *out = calloc(1, sizeof *m);
-    if (!m) return cmd_fail_alloc(sizeof *m, "server");
+    if (!m) return pd_fail_alloc(sizeof *m, "server");
     m->receiver.take = take;
     m->entry = entry;
     peridot_status status = open_link(m);
@@ -328,7 +328,7 @@ static peridot_status take_listed(const struct mcp *m, yyjson_val *value, mcp_ta
         return PERIDOT_OK;
     }
     char *parameters = schema ? yyjson_val_write(schema, 0, NULL) : strdup(TOOLBOX_NO_PARAMETERS);
-    if (!parameters) return cmd_fail_alloc(0, "parameters");
+    if (!parameters) return pd_fail_alloc(0, "parameters");
     tool.parameters = parameters;
     peridot_status status = take_tool(user, &tool);
     free(parameters);
@@ -349,24 +349,24 @@ static peridot_status list_page(struct mcp *m, struct list *list)
     struct request q;
     yyjson_val *result, *tool;
     size_t i, n;
-    CMD_TRY(begin_request(&q, m, "tools/list", true));
+    PD_TRY(begin_request(&q, m, "tools/list", true));
     if (list->cursor) yyjson_mut_obj_add_strcpy(q.doc, q.params, "cursor", list->cursor);
-    CMD_TRY(exchange_result(&result, m, &q, list->deadline));
+    PD_TRY(exchange_result(&result, m, &q, list->deadline));
     list->size += m->answer_size;
     if (list->size > LINK_MAX_MESSAGE) return fail(m, PERIDOT_ERROR_IO, "its list of tools has more than 8 MiB");
-    yyjson_arr_foreach(get(result, "tools"), i, n, tool) CMD_TRY(take_listed(m, tool, list->take, list->user));
+    yyjson_arr_foreach(get(result, "tools"), i, n, tool) PD_TRY(take_listed(m, tool, list->take, list->user));
     const char *next = yyjson_get_str(get(result, "nextCursor"));
     free(list->cursor);
     list->cursor = next ? strdup(next) : NULL;
-    return next && !list->cursor ? cmd_fail_alloc(strlen(next), "cursor") : PERIDOT_OK;
+    return next && !list->cursor ? pd_fail_alloc(strlen(next), "cursor") : PERIDOT_OK;
 }
 
 static peridot_status list_pages(struct mcp *m, mcp_take_tool take_tool, void *user)
 {
-    CMD_TRY(connect(m));
+    PD_TRY(connect(m));
     m->has_changed = false;
     if (!m->has_tools) return PERIDOT_OK;
-    struct list list = {.take = take_tool, .user = user, .deadline = cmd_now() + LIST_SECONDS};
+    struct list list = {.take = take_tool, .user = user, .deadline = pd_now() + LIST_SECONDS};
     peridot_status status = list_page(m, &list);
     for (int i = 1; status == PERIDOT_OK && list.cursor; i++)
         status = i < MAX_PAGES ? list_page(m, &list) : fail(m, PERIDOT_ERROR_IO, "its list of tools has no end");
@@ -379,7 +379,7 @@ static peridot_status list_pages(struct mcp *m, mcp_take_tool take_tool, void *u
 static bool name_slow(void *user)
 {
     struct mcp *m = user;
-    if (!m->waits_s || cmd_now() - m->waits_s < NAMED_SECONDS) return false;
+    if (!m->waits_s || pd_now() - m->waits_s < NAMED_SECONDS) return false;
     cmd_say("server %s: waiting for its tools\n", cmd_shown(m->entry->name));
     m->waits_s = 0;
     return false;
@@ -388,7 +388,7 @@ static bool name_slow(void *user)
 peridot_status mcp_list(struct mcp *m, mcp_take_tool take_tool, void *user)
 {
     const struct toolbox_stop asked = {name_slow, m};
-    m->waits_s = cmd_now();
+    m->waits_s = pd_now();
     m->receiver.stop = &asked;
     peridot_status status = list_pages(m, take_tool, user);
     m->receiver.stop = NULL;
@@ -400,7 +400,7 @@ peridot_status mcp_has_changed(bool *changed, struct mcp *m)
 {
     drop_answer(m);
     *changed = m->may_change && (!m->link || m->link->sends_headers || is_stateless(m));
-    if (m->link) CMD_TRY(m->link->kind->poll(m->link, &m->receiver));
+    if (m->link) PD_TRY(m->link->kind->poll(m->link, &m->receiver));
     *changed |= m->has_changed;
     return PERIDOT_OK;
 }
@@ -408,7 +408,7 @@ peridot_status mcp_has_changed(bool *changed, struct mcp *m)
 static peridot_status begin_call(struct request *q, const struct mcp *m, const struct mcp_tool *tool,
                                  yyjson_val *arguments)
 {
-    CMD_TRY(begin_request(q, m, "tools/call", true));
+    PD_TRY(begin_request(q, m, "tools/call", true));
     yyjson_mut_obj_add_str(q->doc, q->params, "name", tool->name);
     yyjson_mut_obj_add_val(q->doc, q->params, "arguments", yyjson_val_mut_copy(q->doc, arguments));
     if (!is_stateless(m) || !m->link->sends_headers) return PERIDOT_OK;
@@ -424,9 +424,9 @@ static peridot_status call(struct toolbox_result *out, struct mcp *m, const stru
 {
     struct request q;
     yyjson_val *result;
-    CMD_TRY(connect(m));
-    CMD_TRY(begin_call(&q, m, tool, arguments));
-    CMD_TRY(exchange_result(&result, m, &q, cmd_now() + m->entry->timeout_s));
+    PD_TRY(connect(m));
+    PD_TRY(begin_call(&q, m, tool, arguments));
+    PD_TRY(exchange_result(&result, m, &q, pd_now() + m->entry->timeout_s));
     return mcp_add_content(&out->text, out->images, result);
 }
 

@@ -22,10 +22,10 @@ static peridot_status add_text(struct toolbox_bytes *out, yyjson_val *text)
 /* "[image, image/png]" */
 static peridot_status add_note(struct toolbox_bytes *out, const char *type, const char *about)
 {
-    CMD_TRY(toolbox_bytes_add(out, "[", 1));
-    CMD_TRY(result_add_text(out, type, cmd_min(strlen(type), 64)));
-    CMD_TRY(toolbox_bytes_print(out, "%s", *about ? ", " : ""));
-    CMD_TRY(result_add_text(out, about, cmd_min(strlen(about), 1024)));
+    PD_TRY(toolbox_bytes_add(out, "[", 1));
+    PD_TRY(result_add_text(out, type, pd_min(strlen(type), 64)));
+    PD_TRY(toolbox_bytes_print(out, "%s", *about ? ", " : ""));
+    PD_TRY(result_add_text(out, about, pd_min(strlen(about), 1024)));
     return toolbox_bytes_add(out, "]", 1);
 }
 
@@ -51,13 +51,13 @@ static peridot_status add_image(struct toolbox_texts *images, yyjson_val *block)
     if (!images || images->n == MAX_IMAGES || strcmp(text_of(block, "type"), "image") != 0) return PERIDOT_OK;
     if (!size || strlen(type) > 64 || strpbrk(type, ";,")) return PERIDOT_OK;
     unsigned char *decoded = malloc(size + 2);
-    if (!decoded) return cmd_fail_alloc(size, "image");
+    if (!decoded) return pd_fail_alloc(size, "image");
     bool good = cmd_base64_decode(decoded, &n, data, size);
     free(decoded);
     if (!good) return PERIDOT_OK;
     size += strlen(type) + sizeof form;
     char *url = malloc(size);
-    if (!url) return cmd_fail_alloc(size, "image");
+    if (!url) return pd_fail_alloc(size, "image");
     snprintf(url, size, form, type, data);
     peridot_status status = toolbox_texts_add(images, url);
     free(url);
@@ -68,7 +68,7 @@ static peridot_status add_structured(struct toolbox_bytes *out, yyjson_val *valu
 {
     size_t size;
     char *text = yyjson_val_write(value, 0, &size);
-    if (!text) return cmd_fail_alloc(0, "result");
+    if (!text) return pd_fail_alloc(0, "result");
     peridot_status status = result_add_text(out, text, size);
     free(text);
     return status;
@@ -82,12 +82,12 @@ peridot_status mcp_add_content(struct toolbox_bytes *out, struct toolbox_texts *
     size_t i, n;
     if (*type && strcmp(type, "complete") != 0)
         return toolbox_bytes_print(out, "error: the tool asks for more than its arguments, which cannot be given");
-    if (yyjson_is_true(yyjson_obj_get(result, "isError"))) CMD_TRY(toolbox_bytes_print(out, "error: "));
+    if (yyjson_is_true(yyjson_obj_get(result, "isError"))) PD_TRY(toolbox_bytes_print(out, "error: "));
     if (yyjson_arr_size(content) == 0 && structured) return add_structured(out, structured);
     yyjson_arr_foreach(content, i, n, block) {
-        if (i) CMD_TRY(toolbox_bytes_add(out, "\n", 1));
-        CMD_TRY(add_block(out, block));
-        CMD_TRY(add_image(images, block));
+        if (i) PD_TRY(toolbox_bytes_add(out, "\n", 1));
+        PD_TRY(add_block(out, block));
+        PD_TRY(add_image(images, block));
     }
     return PERIDOT_OK;
 }
@@ -120,7 +120,7 @@ static bool is_new_name(struct seen *seen, yyjson_val *value)
 static bool is_primitive(yyjson_val *schema)
 {
     static const char *const types[] = {"string", "integer", "boolean"};
-    for (size_t i = 0; i < CMD_COUNT(types); i++)
+    for (size_t i = 0; i < PD_COUNT(types); i++)
         if (yyjson_equals_str(yyjson_obj_get(schema, "type"), types[i])) return true;
     return false;
 }
@@ -166,7 +166,7 @@ static peridot_status add_header(struct toolbox_texts *out, const char *prefix, 
 {
     size_t most = strlen(prefix) + strlen(name) + size / 3 * 4 + size + 32;
     char *line = malloc(most);
-    if (!line) return cmd_fail_alloc(most, "header");
+    if (!line) return pd_fail_alloc(most, "header");
     int n = snprintf(line, most, "%s%s: ", prefix, name);
     if (is_plain(text, size)) {
         snprintf(line + n, most - (size_t)n, "%s", text);
@@ -198,17 +198,17 @@ static peridot_status add_parameters(struct toolbox_texts *out, yyjson_val *sche
     yyjson_obj_foreach(properties, i, n, key, child) {
         yyjson_val *value = yyjson_obj_getn(arguments, yyjson_get_str(key), yyjson_get_len(key));
         const char *name = yyjson_get_str(yyjson_obj_get(child, annotation));
-        if (value && name) CMD_TRY(add_parameter(out, name, value));
-        if (value) CMD_TRY(add_parameters(out, child, value, depth + 1));
+        if (value && name) PD_TRY(add_parameter(out, name, value));
+        if (value) PD_TRY(add_parameters(out, child, value, depth + 1));
     }
     return PERIDOT_OK;
 }
 
 peridot_status mcp_headers_make(struct toolbox_texts *out, const struct mcp_tool *tool, yyjson_val *arguments)
 {
-    CMD_TRY(add_header(out, "Mcp-", "Name", tool->name, strlen(tool->name)));
+    PD_TRY(add_header(out, "Mcp-", "Name", tool->name, strlen(tool->name)));
     yyjson_doc *schema = yyjson_read(tool->parameters, strlen(tool->parameters), 0);
-    if (!schema) return cmd_fail_alloc(strlen(tool->parameters), "parameters");
+    if (!schema) return pd_fail_alloc(strlen(tool->parameters), "parameters");
     peridot_status status = add_parameters(out, yyjson_doc_get_root(schema), arguments, 0);
     yyjson_doc_free(schema);
     return status;

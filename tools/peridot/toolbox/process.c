@@ -68,7 +68,7 @@ static peridot_status make_environment(char ***out, const char *const *env, char
     for (char **at = environ; at && *at; at++) n++;
     for (const char *const *at = env; at && *at; at++) n++;
     *out = malloc(n * sizeof **out);
-    if (!*out) return cmd_fail_alloc(n * sizeof **out, "environment");
+    if (!*out) return pd_fail_alloc(n * sizeof **out, "environment");
     for (char **at = environ; at && *at; at++)
         if (!is_set_by(env, *at) && strncmp(*at, mark_name, sizeof mark_name - 1) != 0) (*out)[k++] = *at;
     for (const char *const *at = env; at && *at; at++) (*out)[k++] = (char *)(uintptr_t)*at;
@@ -172,7 +172,7 @@ peridot_status process_start(struct process *p, const struct process_params *par
     char **env;
     *p = (struct process){.in = -1, .out = -1, .err = -1, .max_output = params->max_output};
     snprintf(p->mark, sizeof p->mark, "%s%d.%u", mark_name, (int)getpid(), ++last);
-    CMD_TRY(make_environment(&env, params->env, p->mark));
+    PD_TRY(make_environment(&env, params->env, p->mark));
     if (!open_pipes(ours, theirs)) error = errno;
     else error = spawn_known(p, theirs, params, env);
     for (int i = 0; i < 3; i++) close_stream(&theirs[i]);
@@ -182,8 +182,8 @@ peridot_status process_start(struct process *p, const struct process_params *par
         return PERIDOT_OK;
     }
     for (int i = 0; i < 3; i++) close_stream(&ours[i]);
-    return cmd_fail(PERIDOT_ERROR_IO, "%s cannot be started%s%s: %s", cmd_shown(params->command[0]),
-                    params->cwd ? " in " : "", params->cwd ? cmd_shown(params->cwd) : "", strerror(error));
+    return pd_fail(PERIDOT_ERROR_IO, "%s cannot be started%s%s: %s", cmd_shown(params->command[0]),
+                   params->cwd ? " in " : "", params->cwd ? cmd_shown(params->cwd) : "", strerror(error));
 }
 
 /* ---- streams ---- */
@@ -248,7 +248,7 @@ peridot_status process_step(struct process *p, double seconds)
                                 {.fd = p->out, .events = POLLIN}, {.fd = p->err, .events = POLLIN}};
     if (poll(streams, 3, (int)(1000 * seconds)) <= 0) return PERIDOT_OK;
     if (streams[0].revents) write_some(p);
-    if (streams[1].revents) CMD_TRY(read_some(p, &p->out, process_keep_output));
+    if (streams[1].revents) PD_TRY(read_some(p, &p->out, process_keep_output));
     return streams[2].revents ? read_some(p, &p->err, process_keep_errors) : PERIDOT_OK;
 }
 
@@ -263,8 +263,8 @@ bool process_has_exited(const struct process *p)
 
 static bool exits_within(const struct process *p, double seconds)
 {
-    for (double end = cmd_now() + seconds; !process_has_exited(p);) {
-        if (cmd_now() >= end) return false;
+    for (double end = pd_now() + seconds; !process_has_exited(p);) {
+        if (pd_now() >= end) return false;
         cmd_sleep(0.005);
     }
     return true;
@@ -322,7 +322,7 @@ static bool end_adopted(const struct process *p)
 void process_end_rest(struct process *p)
 {
     kill(-p->pid, SIGKILL);
-    for (double end = cmd_now() + TERM_SECONDS; end_adopted(p) && cmd_now() < end;) cmd_sleep(0.002);
+    for (double end = pd_now() + TERM_SECONDS; end_adopted(p) && pd_now() < end;) cmd_sleep(0.002);
 }
 
 static void end_group(const struct process *p)
@@ -370,14 +370,14 @@ void process_close(struct process *p, double seconds, char how[64])
 
 peridot_status process_keep_output(struct process *p, const char *data, size_t size)
 {
-    size_t kept = cmd_min(size, p->max_output - p->output.size);
+    size_t kept = pd_min(size, p->max_output - p->output.size);
     p->n_dropped += size - kept;
     return toolbox_bytes_add(&p->output, data, kept);
 }
 
 peridot_status process_keep_errors(struct process *p, const char *data, size_t size)
 {
-    size_t kept = cmd_min(size, PROCESS_ERRORS), before = cmd_min(p->n_errors, PROCESS_ERRORS - kept);
+    size_t kept = pd_min(size, PROCESS_ERRORS), before = pd_min(p->n_errors, PROCESS_ERRORS - kept);
     memmove(p->errors, p->errors + p->n_errors - before, before);
     memcpy(p->errors + before, data + size - kept, kept);
     p->n_errors = before + kept;

@@ -148,8 +148,8 @@ peridot_status process_start(struct process *p, const struct process_params *par
     char path[MAX_PATH];
     *p = (struct process){.max_output = params->max_output};
     if (!find_program(path, params->command[0]))
-        return cmd_fail(PERIDOT_ERROR_IO, "%s cannot be started: there is no such program, or it is a batch file",
-                        cmd_shown(params->command[0]));
+        return pd_fail(PERIDOT_ERROR_IO, "%s cannot be started: there is no such program, or it is a batch file",
+                       cmd_shown(params->command[0]));
     char *env = make_environment(params->env);
     bool ok = env && open_pipes(p->streams, theirs) && spawn(p, theirs, params, path, env);
     DWORD error = GetLastError();
@@ -157,8 +157,8 @@ peridot_status process_start(struct process *p, const struct process_params *par
     free(env);
     if (ok) return PERIDOT_OK;
     for (int i = TO_IT; i <= ERRORS; i++) close_handle(&p->streams[i]);
-    return cmd_fail(PERIDOT_ERROR_IO, "%s cannot be started%s%s: error %lu of Windows", cmd_shown(params->command[0]),
-                    params->cwd ? " in " : "", params->cwd ? cmd_shown(params->cwd) : "", error);
+    return pd_fail(PERIDOT_ERROR_IO, "%s cannot be started%s%s: error %lu of Windows", cmd_shown(params->command[0]),
+                   params->cwd ? " in " : "", params->cwd ? cmd_shown(params->cwd) : "", error);
 }
 
 /* ---- streams ---- */
@@ -179,7 +179,7 @@ static bool write_some(struct process *p)
 {
     DWORD n = 0;
     if (!p->streams[TO_IT] || !p->input.size) return false;
-    bool ok = WriteFile(p->streams[TO_IT], p->input.data, (DWORD)cmd_min(p->input.size, PIECE), &n, NULL);
+    bool ok = WriteFile(p->streams[TO_IT], p->input.data, (DWORD)pd_min(p->input.size, PIECE), &n, NULL);
     if (ok && n == 0) return false;
     toolbox_bytes_drop(&p->input, ok ? n : p->input.size);
     if (!ok || (p->ends_input && p->input.size == 0)) close_handle(&p->streams[TO_IT]);
@@ -208,11 +208,11 @@ static peridot_status read_some(bool *any, struct process *p, int stream,
 /* Pipes cannot be waited for: it looks again and again. */
 peridot_status process_step(struct process *p, double seconds)
 {
-    for (double end = cmd_now() + seconds;;) {
+    for (double end = pd_now() + seconds;;) {
         bool any = write_some(p);
-        CMD_TRY(read_some(&any, p, FROM_IT, process_keep_output));
-        CMD_TRY(read_some(&any, p, ERRORS, process_keep_errors));
-        if (any || cmd_now() >= end || cmd_interrupted()) return PERIDOT_OK;
+        PD_TRY(read_some(&any, p, FROM_IT, process_keep_output));
+        PD_TRY(read_some(&any, p, ERRORS, process_keep_errors));
+        if (any || pd_now() >= end || cmd_interrupted()) return PERIDOT_OK;
         cmd_sleep(POLL_SECONDS);
     }
 }

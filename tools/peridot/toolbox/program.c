@@ -8,7 +8,7 @@ static peridot_status begin(struct process *p, const struct toolbox_entry *e, co
     const struct process_params params = {.command = (const char *const *)e->command.at,
                                           .env = (const char *const *)e->env.at, .cwd = e->cwd,
                                           .max_output = e->max_output};
-    CMD_TRY(process_start(p, &params));
+    PD_TRY(process_start(p, &params));
     peridot_status status = process_write(p, arguments, strlen(arguments));
     if (status == PERIDOT_OK) status = process_write(p, "\n", 1);
     process_end_input(p);
@@ -20,9 +20,9 @@ static peridot_status read_rest(struct process *p, double deadline)
 {
     enum { MOST = 1 << 20 };   /* of a pipe */
     size_t begin = p->n_read, before = SIZE_MAX;
-    while (!p->has_ended && p->n_read != before && p->n_read - begin < MOST && cmd_now() < deadline) {
+    while (!p->has_ended && p->n_read != before && p->n_read - begin < MOST && pd_now() < deadline) {
         before = p->n_read;
-        CMD_TRY(process_step(p, 0));
+        PD_TRY(process_step(p, 0));
     }
     return PERIDOT_OK;
 }
@@ -33,10 +33,10 @@ static peridot_status run(struct process *p, bool *in_time, double deadline, con
     enum { STEP_MS = 100, LAST_STEP_MS = 5 };
     *in_time = true;
     while (!process_has_exited(p)) {
-        if (toolbox_is_stopped(stop)) return cmd_fail(PERIDOT_CANCELLED, "stopped");
-        *in_time = cmd_now() < deadline;
+        if (toolbox_is_stopped(stop)) return pd_fail(PERIDOT_CANCELLED, "stopped");
+        *in_time = pd_now() < deadline;
         if (!*in_time) return PERIDOT_OK;
-        CMD_TRY(process_step(p, (p->has_ended ? LAST_STEP_MS : STEP_MS) / 1e3));
+        PD_TRY(process_step(p, (p->has_ended ? LAST_STEP_MS : STEP_MS) / 1e3));
     }
     process_end_rest(p);
     return read_rest(p, deadline);
@@ -51,9 +51,9 @@ static peridot_status add_output(struct toolbox_bytes *result, const struct proc
 static peridot_status explain(struct toolbox_bytes *result, const struct process *p, const struct toolbox_entry *e,
                               const char *why)
 {
-    CMD_TRY(toolbox_bytes_print(result, "error: %s %s%s", e->name, why, p->n_errors ? "\n" : ""));
-    CMD_TRY(result_add_text(result, p->errors, p->n_errors));
-    if (p->output.size) CMD_TRY(toolbox_bytes_add(result, "\n", 1));
+    PD_TRY(toolbox_bytes_print(result, "error: %s %s%s", e->name, why, p->n_errors ? "\n" : ""));
+    PD_TRY(result_add_text(result, p->errors, p->n_errors));
+    if (p->output.size) PD_TRY(toolbox_bytes_add(result, "\n", 1));
     return add_output(result, p);
 }
 
@@ -74,7 +74,7 @@ peridot_status program_call(struct toolbox_bytes *result, const struct toolbox_e
     bool in_time = false;
     char how[64];
     peridot_status status = begin(&p, e, arguments);
-    if (status == PERIDOT_OK) status = run(&p, &in_time, cmd_now() + e->timeout_s, stop);
+    if (status == PERIDOT_OK) status = run(&p, &in_time, pd_now() + e->timeout_s, stop);
     process_close(&p, 0, how);
     if (!in_time) snprintf(how, sizeof how, "gave no result within %g s", e->timeout_s);
     if (status == PERIDOT_OK && how[0]) status = explain(result, &p, e, how);

@@ -12,9 +12,9 @@ peridot_status result_add_text(struct toolbox_bytes *out, const char *text, size
     for (size_t i = 0, n; i < size; i += n) {
         size_t begin = i;
         while (i < size && text[i] && (n = peridot_utf8_size(text + i, size - i)) > 0) i += n;
-        CMD_TRY(toolbox_bytes_add(out, text + begin, i - begin));
+        PD_TRY(toolbox_bytes_add(out, text + begin, i - begin));
         n = i < size;
-        if (n) CMD_TRY(toolbox_bytes_add(out, "\xef\xbf\xbd", 3));
+        if (n) PD_TRY(toolbox_bytes_add(out, "\xef\xbf\xbd", 3));
     }
     return PERIDOT_OK;
 }
@@ -71,7 +71,7 @@ static enum decision ask(struct cmd_toolbox *t, const char *name, struct cmd_edi
     for (;;) {
         const char *text;
         if (cmd_editor_ask(&text, editor, question) != CMD_EDITOR_MESSAGE) return STOP;
-        for (size_t i = 0; i < CMD_COUNT(answers); i++) {
+        for (size_t i = 0; i < PD_COUNT(answers); i++) {
             if (strcmp(text, answers[i].text) != 0) continue;
             if (answers[i].always) cmd_toolbox_allow(t, name);
             return answers[i].decision;
@@ -93,14 +93,14 @@ static peridot_status answer(struct cmd_tool_result *result, struct cmd_toolbox 
     static const char refused[] = "error: the user does not allow this call";
     show_call(t, call);
     enum decision decision = decide(t, call->name, editor);
-    if (decision == STOP) return cmd_fail(PERIDOT_CANCELLED, "stopped");
+    if (decision == STOP) return pd_fail(PERIDOT_CANCELLED, "stopped");
     if (decision == CALL) {
-        CMD_TRY(cmd_toolbox_call(result, t, call, NULL));
+        PD_TRY(cmd_toolbox_call(result, t, call, NULL));
         show_result(result->text);
         return PERIDOT_OK;
     }
     result->text = malloc(sizeof refused);
-    if (!result->text) return cmd_fail_alloc(sizeof refused, "result");
+    if (!result->text) return pd_fail_alloc(sizeof refused, "result");
     memcpy(result->text, refused, sizeof refused);
     return PERIDOT_OK;
 }
@@ -109,7 +109,7 @@ peridot_status cmd_toolbox_answer(struct cmd_tool_result *results, struct cmd_to
                                   const struct cmd_tool_call *calls, size_t n, struct cmd_editor *editor)
 {
     for (size_t i = 0; i < n; i++) results[i] = (struct cmd_tool_result){0};
-    for (size_t i = 0; i < n; i++) CMD_TRY(answer(&results[i], t, &calls[i], editor));
+    for (size_t i = 0; i < n; i++) PD_TRY(answer(&results[i], t, &calls[i], editor));
     return PERIDOT_OK;
 }
 
@@ -117,7 +117,7 @@ peridot_status cmd_toolbox_answer(struct cmd_tool_result *results, struct cmd_to
 
 peridot_status toolbox_bytes_add(struct toolbox_bytes *b, const void *data, size_t size)
 {
-    CMD_TRY(cmd_array_reserve(&b->data, &b->capacity, b->size, size + 1, 1, "text of a tool"));
+    PD_TRY(pd_array_reserve(&b->data, &b->capacity, b->size, size + 1, 1, "text of a tool"));
     if (size) memcpy(b->data + b->size, data, size);
     b->data[b->size += size] = 0;
     return PERIDOT_OK;
@@ -130,7 +130,7 @@ peridot_status toolbox_bytes_print(struct toolbox_bytes *b, const char *format, 
     va_start(args, format);
     int size = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return toolbox_bytes_add(b, text, size < 0 ? 0 : (size_t)cmd_min((uint64_t)size, sizeof text - 1));
+    return toolbox_bytes_add(b, text, size < 0 ? 0 : (size_t)pd_min((uint64_t)size, sizeof text - 1));
 }
 
 void toolbox_bytes_drop(struct toolbox_bytes *b, size_t size)

@@ -53,14 +53,14 @@ static peridot_status add_tool(void *user, const struct mcp_tool *own)
 {
     const struct listing *l = user;
     const struct toolbox_entry *e = l->entry;
-    if (l->tools->n == MAX_TOOLS) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "there are more than %d tools", MAX_TOOLS);
-    CMD_TRY(cmd_array_reserve(&l->tools->at, &l->tools->capacity, l->tools->n, 1, sizeof *l->tools->at, "tools"));
+    if (l->tools->n == MAX_TOOLS) return pd_fail(PERIDOT_ERROR_ARGUMENT, "there are more than %d tools", MAX_TOOLS);
+    PD_TRY(pd_array_reserve(&l->tools->at, &l->tools->capacity, l->tools->n, 1, sizeof *l->tools->at, "tools"));
     struct tool *tool = &l->tools->at[l->tools->n++];
     *tool = (struct tool){.own_name = strdup(own->name), .parameters = strdup(own->parameters), .entry = e,
                           .description = own->description ? strdup(own->description) : NULL, .server = l->server,
                           .allowed = e->allows_all || toolbox_texts_have(&e->allow, own->name)};
     bool complete = tool->own_name && tool->parameters && !own->description == !tool->description;
-    return complete ? PERIDOT_OK : cmd_fail_alloc(strlen(own->parameters), "tool");
+    return complete ? PERIDOT_OK : pd_fail_alloc(strlen(own->parameters), "tool");
 }
 
 static peridot_status list_tools(struct tools *tools, const struct cmd_toolbox *t)
@@ -69,7 +69,7 @@ static peridot_status list_tools(struct tools *tools, const struct cmd_toolbox *
         const struct toolbox_entry *e = &t->config.entries[i];
         struct listing listing = {.tools = tools, .entry = e, .server = t->servers[i]};
         const struct mcp_tool program = {.name = e->name, .description = e->description, .parameters = e->parameters};
-        CMD_TRY(e->is_server ? mcp_list(listing.server, add_tool, &listing) : add_tool(&listing, &program));
+        PD_TRY(e->is_server ? mcp_list(listing.server, add_tool, &listing) : add_tool(&listing, &program));
     }
     return PERIDOT_OK;
 }
@@ -98,8 +98,8 @@ static peridot_status name_tools(struct tools *tools)
         bool prefixed = tool->server && clashes(tools, i);
         toolbox_make_name(tool->name, prefixed ? tool->entry->name : NULL, tool->own_name);
         if (!is_taken(tools, i, tool->name)) continue;
-        if (!tool->server) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "two tools have the name %s", tool->name);
-        size_t size = cmd_min(strlen(tool->name), TOOLBOX_NAME_SIZE - NUMBER);
+        if (!tool->server) return pd_fail(PERIDOT_ERROR_ARGUMENT, "two tools have the name %s", tool->name);
+        size_t size = pd_min(strlen(tool->name), TOOLBOX_NAME_SIZE - NUMBER);
         for (int k = 2; is_taken(tools, i, tool->name); k++)
             snprintf(tool->name + size, TOOLBOX_NAME_SIZE - size, "_%d", k);
     }
@@ -120,7 +120,7 @@ static peridot_status write_json(char **out, const struct tools *tools)
 {
     size_t size = 0;
     FILE *file = cmd_memory_open(out, &size);
-    if (!file) return cmd_fail_alloc(0, "list of tools");
+    if (!file) return pd_fail_alloc(0, "list of tools");
     fputc('[', file);
     for (size_t i = 0; i < tools->n; i++) {
         if (i) fputc(',', file);
@@ -130,7 +130,7 @@ static peridot_status write_json(char **out, const struct tools *tools)
     if (cmd_memory_close(file, out, &size)) return PERIDOT_OK;
     free(*out);
     *out = NULL;
-    return cmd_fail_alloc(size, "list of tools");
+    return pd_fail_alloc(size, "list of tools");
 }
 
 static bool has_definition_of(const struct tool *a, const struct tool *b)
@@ -174,7 +174,7 @@ peridot_status cmd_toolbox_refresh(bool *changed, struct cmd_toolbox *t)
     bool may_differ = false;
     *changed = false;
     for (size_t i = 0; i < t->config.n && !may_differ; i++)
-        if (t->servers[i]) CMD_TRY(mcp_has_changed(&may_differ, t->servers[i]));
+        if (t->servers[i]) PD_TRY(mcp_has_changed(&may_differ, t->servers[i]));
     if (!may_differ) return PERIDOT_OK;
     peridot_status status = take_tools(changed, t);
     if (status == PERIDOT_CANCELLED || status == PERIDOT_ERROR_MEMORY || status == PERIDOT_OK) return status;
@@ -187,9 +187,9 @@ peridot_status cmd_toolbox_refresh(bool *changed, struct cmd_toolbox *t)
 static peridot_status open_servers(struct cmd_toolbox *t)
 {
     t->servers = calloc(t->config.n + 1, sizeof *t->servers);
-    if (!t->servers) return cmd_fail_alloc(t->config.n * sizeof *t->servers, "servers");
+    if (!t->servers) return pd_fail_alloc(t->config.n * sizeof *t->servers, "servers");
     for (size_t i = 0; i < t->config.n; i++)
-        if (t->config.entries[i].is_server) CMD_TRY(mcp_open(&t->servers[i], &t->config.entries[i]));
+        if (t->config.entries[i].is_server) PD_TRY(mcp_open(&t->servers[i], &t->config.entries[i]));
     return PERIDOT_OK;
 }
 
@@ -197,7 +197,7 @@ peridot_status cmd_toolbox_open(struct cmd_toolbox **out, const char *const *sou
 {
     struct cmd_toolbox *t = *out = calloc(1, sizeof *t);
     bool changed;
-    if (!t) return cmd_fail_alloc(sizeof *t, "toolbox");
+    if (!t) return pd_fail_alloc(sizeof *t, "toolbox");
     peridot_status status = PERIDOT_OK;
     for (size_t i = 0; status == PERIDOT_OK && i < n_sources; i++) status = toolbox_config_add(&t->config, sources[i]);
     if (status == PERIDOT_OK) status = open_servers(t);
@@ -308,7 +308,7 @@ static peridot_status call(struct toolbox_result *result, const struct tool *too
                                          : program_call(out, tool->entry, arguments, stop);
     if (status == PERIDOT_OK || status == PERIDOT_CANCELLED || status == PERIDOT_ERROR_MEMORY) return status;
     out->size = 0;
-    CMD_TRY(toolbox_bytes_print(out, "error: "));
+    PD_TRY(toolbox_bytes_print(out, "error: "));
     return result_add_text(out, peridot_last_error(), strlen(peridot_last_error()));
 }
 
@@ -332,7 +332,7 @@ peridot_status cmd_toolbox_call(struct cmd_tool_result *result, struct cmd_toolb
     peridot_status status = toolbox_bytes_add(&out.text, "", 0);
     *result = (struct cmd_tool_result){0};
     if (!doc && error.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
-        status = cmd_fail_alloc(size, "arguments");
+        status = pd_fail_alloc(size, "arguments");
     if (status == PERIDOT_OK && tool) status = call(&out, tool, made->arguments, yyjson_doc_get_root(doc), stop);
     else if (status == PERIDOT_OK)
         status = toolbox_bytes_print(&out.text, "error: there is no tool %s", cmd_shown(made->name));

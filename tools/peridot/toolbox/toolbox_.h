@@ -18,7 +18,7 @@ struct toolbox_bytes {
 };
 
 peridot_status toolbox_bytes_add(struct toolbox_bytes *b, const void *data, size_t size);
-peridot_status toolbox_bytes_print(struct toolbox_bytes *b, const char *format, ...) CMD_PRINTF(2, 3);
+peridot_status toolbox_bytes_print(struct toolbox_bytes *b, const char *format, ...) PD_PRINTF(2, 3);
 /* Takes away the first bytes. */
 void toolbox_bytes_drop(struct toolbox_bytes *b, size_t size);
 void toolbox_bytes_free(struct toolbox_bytes *b);
@@ -258,7 +258,7 @@ struct link {
 
 struct link_kind {
     peridot_status (*open)(struct link **out, const struct toolbox_entry *entry);
-    /* Sends a message and waits for the receiver to be done: until `deadline` (cmd_now), or a stop, which is
+    /* Sends a message and waits for the receiver to be done: until `deadline` (pd_now), or a stop, which is
      * PERIDOT_CANCELLED. */
     peridot_status (*request)(struct link *l, const struct link_message *m, struct link_receiver *r, double deadline);
     /* Sends a message that has no response, without waiting for long, also after a stop. */

@@ -95,7 +95,7 @@ struct serve_buffer {
 };
 
 void serve_put(struct serve_buffer *buffer, const void *data, size_t size);
-void serve_print(struct serve_buffer *buffer, const char *format, ...) CMD_PRINTF(2, 3);
+void serve_print(struct serve_buffer *buffer, const char *format, ...) PD_PRINTF(2, 3);
 /* The document as text; frees it. */
 void serve_put_json(struct serve_buffer *buffer, yyjson_mut_doc *doc);
 void serve_buffer_free(struct serve_buffer *buffer);
@@ -128,7 +128,7 @@ struct serve_length {
 
 /* Sets it, unless something went wrong before; false. code and param may be NULL. */
 bool serve_refuse(struct serve_error *error, int status, const char *code, const char *param, const char *format, ...)
-    CMD_PRINTF(5, 6);
+    PD_PRINTF(5, 6);
 /* The same for a parameter of a wrong type: "NAME WHAT". False. */
 bool serve_refuse_type(struct serve_error *error, const char *name, const char *what);
 /* The same with the library's sentence for a status: 400 for what is wrong with the request. False. */

@@ -55,7 +55,7 @@ static const char *type_of(int status)
         const char *type;
     } types[] = {{401, "authentication_error"}, {403, "permission_error"}, {429, "rate_limit_error"},
                  {500, "server_error"},         {503, "server_error"}};
-    for (size_t i = 0; i < CMD_COUNT(types); i++)
+    for (size_t i = 0; i < PD_COUNT(types); i++)
         if (types[i].status == status) return types[i].type;
     return "invalid_request_error";
 }
@@ -97,7 +97,7 @@ const struct serve_error_form serve_errors_openai = {put_openai, "data: ", "\n\n
 
 void serve_put(struct serve_buffer *b, const void *data, size_t size)
 {
-    b->failed = b->failed || cmd_array_reserve(&b->data, &b->capacity, b->size, size, 1, "text") != PERIDOT_OK;
+    b->failed = b->failed || pd_array_reserve(&b->data, &b->capacity, b->size, size, 1, "text") != PERIDOT_OK;
     if (b->failed || size == 0) return;
     memcpy(b->data + b->size, data, size);
     b->size += size;
@@ -110,7 +110,7 @@ void serve_print(struct serve_buffer *b, const char *format, ...)
     va_start(args, format);
     int size = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (size > 0) serve_put(b, text, cmd_min((uint64_t)size, sizeof text - 1));
+    if (size > 0) serve_put(b, text, pd_min((uint64_t)size, sizeof text - 1));
 }
 
 void serve_put_json(struct serve_buffer *b, yyjson_mut_doc *doc)

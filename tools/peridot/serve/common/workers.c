@@ -27,7 +27,7 @@ peridot_status serve_workers_start(struct serve_workers *w, size_t n, enum serve
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
     while (w->n_threads < n && pthread_create(&w->threads[w->n_threads], NULL, run, w) == 0) w->n_threads++;
-    return w->n_threads ? PERIDOT_OK : cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
+    return w->n_threads ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
 }
 
 void serve_workers_stop(struct serve_workers *w)
@@ -55,7 +55,7 @@ bool serve_client_is(const struct serve_client *a, const struct serve_client *b)
 static unsigned count_turns(const struct serve_fair *fair, const struct serve_client *client)
 {
     unsigned n = 0;
-    for (uint64_t i = 0; i < cmd_min(fair->n_taken, SERVE_FAIR_MEMORY); i++)
+    for (uint64_t i = 0; i < pd_min(fair->n_taken, SERVE_FAIR_MEMORY); i++)
         n += serve_client_is(&fair->last[i], client);
     return n;
 }

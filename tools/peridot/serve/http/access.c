@@ -20,7 +20,7 @@ uint32_t serve_key_number(const struct serve_server *server, const struct serve_
     bool bears = asker->authorization && strncasecmp(asker->authorization, "Bearer ", 7) == 0;
     const char *given[] = {bears ? asker->authorization + 7 : NULL, asker->api_key};
     uint32_t found = 0;
-    for (size_t k = 0; k < CMD_COUNT(given); k++)
+    for (size_t k = 0; k < PD_COUNT(given); k++)
         for (size_t i = 0; given[k] && i < server->n_keys; i++)
             if (is_key(given[k], server->keys[i])) found = (uint32_t)i + 1;
     return found;
@@ -38,7 +38,7 @@ static bool knows_host(const struct serve_server *server, const char *host)
 {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
     if (!host || server->n_keys || server->args->insecure || is_host(host, server->args->host)) return true;
-    for (size_t i = 0; i < CMD_COUNT(names); i++)
+    for (size_t i = 0; i < PD_COUNT(names); i++)
         if (is_host(host, names[i])) return true;
     return false;
 }

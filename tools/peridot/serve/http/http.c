@@ -84,7 +84,7 @@ static bool is_json_type(const char *type)
 {
     static const char *const types[] = {"application/json", "text/json", "text/plain",
                                         "application/x-www-form-urlencoded"};   /* curl's */
-    for (size_t i = 0; type && i < CMD_COUNT(types); i++) {
+    for (size_t i = 0; type && i < PD_COUNT(types); i++) {
         size_t n = strlen(types[i]);
         if (strncasecmp(type, types[i], n) == 0 && (type[n] == 0 || type[n] == ';' || type[n] == ' ')) return true;
     }
@@ -113,7 +113,7 @@ static void find_route(struct exchange *x, const struct serve_args *args, const 
         x->allowed = whole ? "GET, HEAD, DELETE" : "GET, HEAD";
         x->asks = gets || (whole && strcmp(method, "DELETE") == 0);
     }
-    for (size_t i = 0; i < CMD_COUNT(pages) && !x->allowed; i++) {
+    for (size_t i = 0; i < PD_COUNT(pages) && !x->allowed; i++) {
         if (!is_at(pages[i].path, url)) continue;
         x->allowed = "GET, HEAD";
         if (gets || pages[i].any) x->page = &pages[i];
@@ -135,7 +135,7 @@ static enum MHD_Result count_header(void *user, enum MHD_ValueKind kind, const c
     static const char *const single[] = {"Content-Length", "Transfer-Encoding", "Host"};
     unsigned *counts = user;
     (void)kind, (void)value;
-    for (size_t i = 0; i < CMD_COUNT(single); i++)
+    for (size_t i = 0; i < PD_COUNT(single); i++)
         if (strcasecmp(name, single[i]) == 0 && ++counts[i] > 1) counts[3] = 1;
     return MHD_YES;
 }
@@ -190,7 +190,7 @@ static bool check(struct exchange *x, struct serve_server *server, struct MHD_Co
 /* ---- answers ---- */
 
 /* A name is whatever a file is called, and a template has any letters; a header has not. */
-static void add_warning(struct MHD_Response *response, const char *format, ...) CMD_PRINTF(2, 3);
+static void add_warning(struct MHD_Response *response, const char *format, ...) PD_PRINTF(2, 3);
 
 static void add_warning(struct MHD_Response *response, const char *format, ...)
 {
@@ -293,7 +293,7 @@ static ssize_t read_more(void *user, uint64_t at, char *to, size_t size)
     struct serve_job *job = user;
     (void)at;
     pthread_mutex_lock(&job->answer.lock);
-    ssize_t n = (ssize_t)cmd_min(size, job->answer.out.size - job->answer.n_taken);
+    ssize_t n = (ssize_t)pd_min(size, job->answer.out.size - job->answer.n_taken);
     if (n) {
         memcpy(to, job->answer.out.data + job->answer.n_taken, (size_t)n);
         job->answer.n_taken += (size_t)n;
@@ -520,7 +520,7 @@ static peridot_status find_address(struct addrinfo **out, const struct serve_arg
     }
     snprintf(port, sizeof port, "%u", args->port);
     int error = getaddrinfo(host, port, &hints, out);
-    if (error) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--host %s: %s", args->host, gai_strerror(error));
+    if (error) return pd_fail(PERIDOT_ERROR_ARGUMENT, "--host %s: %s", args->host, gai_strerror(error));
     return PERIDOT_OK;
 }
 
@@ -546,12 +546,12 @@ static peridot_status listen_at(struct serve_http *http, const struct addrinfo *
         | (address->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
     bool is_local = serve_address_is_loopback(address->ai_addr), has_keys = http->server->n_keys;
     if (args->tools.n && !has_keys && (!is_local || args->insecure))
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--tools with --%s needs --api-key: without a key others could call "
-                        "the tools", is_local ? "insecure" : "host");
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "--tools with --%s needs --api-key: without a key others could call "
+                       "the tools", is_local ? "insecure" : "host");
     if (!is_local && !has_keys && !args->insecure)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT,
-                        "--host %s can be reached from other machines: add --api-key, or --insecure to do without",
-                        args->host);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT,
+                       "--host %s can be reached from other machines: add --api-key, or --insecure to do without",
+                       args->host);
     /* MHD's own choice is SO_REUSEADDR: connections that ended lately keep the port from nobody, another server does.
      * Its option for reuse would be SO_REUSEPORT, by which two servers share a port in silence. */
     http->daemon = MHD_start_daemon(flags, (uint16_t)args->port, NULL, NULL, handle, http,
@@ -561,8 +561,8 @@ static peridot_status listen_at(struct serve_http *http, const struct addrinfo *
         MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_NOTIFY_CONNECTION, connected, http,
         MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_END);
     if (!http->daemon)
-        return cmd_fail(PERIDOT_ERROR_IO, "cannot listen on %s:%u: is another server running there?", args->host,
-                        args->port);
+        return pd_fail(PERIDOT_ERROR_IO, "cannot listen on %s:%u: is another server running there?", args->host,
+                       args->port);
     return PERIDOT_OK;
 }
 
@@ -570,7 +570,7 @@ peridot_status serve_http_open(struct serve_http **out, struct serve_server *ser
 {
     struct addrinfo *address = NULL;
     struct serve_http *http = *out = calloc(1, sizeof *http);
-    if (!http) return cmd_fail_alloc(sizeof *http, "server");
+    if (!http) return pd_fail_alloc(sizeof *http, "server");
     http->server = server;
     serve_links_init(&http->links);
     peridot_status status = find_address(&address, server->args);

@@ -47,7 +47,7 @@ struct serve_link *serve_links_add(struct serve_links *links, int socket)
     if (!link) return NULL;
     pthread_mutex_lock(&links->lock);
     if (links->n_open >= CROWD) make_room(links);
-    *link = (struct serve_link){.next = links->first, .socket = socket, .since_s = cmd_now()};
+    *link = (struct serve_link){.next = links->first, .socket = socket, .since_s = pd_now()};
     if (link->next) link->next->previous = link;
     links->first = link;
     links->n_open++;
@@ -72,13 +72,13 @@ void serve_links_set_waiting(struct serve_links *links, struct serve_link *link,
     if (!link) return;
     pthread_mutex_lock(&links->lock);
     link->waits = waits;
-    link->since_s = cmd_now();
+    link->since_s = pd_now();
     pthread_mutex_unlock(&links->lock);
 }
 
 void serve_links_tend(struct serve_links *links, double timeout_s)
 {
-    double now = cmd_now();
+    double now = pd_now();
     pthread_mutex_lock(&links->lock);
     for (struct serve_link *link = links->first; link; link = link->next)
         if (!link->waits && !link->ended && now - link->since_s > timeout_s) end(links, link);

@@ -61,7 +61,7 @@ static void add_meta(yyjson_mut_doc *doc, yyjson_mut_val *o, const struct serve_
     } members[] = {{"n_vocab", m->n_vocab},  {"n_ctx", m->ctx},         {"n_ctx_train", m->ctx_max},
                    {"n_embd", m->d_model},   {"n_params", m->n_params}, {"size", m->weights_size}};
     yyjson_mut_val *meta = yyjson_mut_obj_add_obj(doc, o, "meta");
-    for (size_t i = 0; i < CMD_COUNT(members); i++)
+    for (size_t i = 0; i < PD_COUNT(members); i++)
         yyjson_mut_obj_add_uint(doc, meta, members[i].name, members[i].value);
 }
 

@@ -24,7 +24,7 @@
 static const char *full_name(size_t i)
 {
     static const char *const names[] = {[SERVE_FULL_DROP] = "drop", [SERVE_FULL_REFUSE] = "refuse"};
-    return i < CMD_COUNT(names) ? names[i] : NULL;
+    return i < PD_COUNT(names) ? names[i] : NULL;
 }
 
 static const struct cmd_option options[] = {
@@ -93,13 +93,13 @@ static peridot_status read_keys(struct serve_server *s)
     size_t size;
     if (s->args->key) s->keys[s->n_keys++] = s->args->key;
     if (!s->args->key_file) return PERIDOT_OK;
-    CMD_TRY(cmd_read_file(&s->key_text, &size, s->args->key_file));
+    PD_TRY(cmd_read_file(&s->key_text, &size, s->args->key_file));
     for (char *rest = s->key_text, *line; (line = strtok_r(NULL, "\r\n", &rest)) != NULL;) {
         if (s->n_keys == SERVE_MAX_KEYS)
-            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s has more than %d keys", s->args->key_file, SERVE_MAX_KEYS);
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s has more than %d keys", s->args->key_file, SERVE_MAX_KEYS);
         s->keys[s->n_keys++] = line;
     }
-    if (s->n_keys == 0) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s contains no key", s->args->key_file);
+    if (s->n_keys == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s contains no key", s->args->key_file);
     return PERIDOT_OK;
 }
 
@@ -131,11 +131,11 @@ static void watch(struct serve_server *s)
 /* Those that are at work get their time; a second signal takes it. */
 static void drain(struct serve_server *s)
 {
-    double end = cmd_now() + GRACE_SECONDS;
+    double end = pd_now() + GRACE_SECONDS;
     s->draining = true;
     uint32_t n = s->n_jobs;
-    if (n) fprintf(stderr, "shutting down: waiting up to %.0f s for %u request%s\n", STOP_SECONDS, n, CMD_S(n));
-    while (s->n_jobs && cmd_now() < end && !cmd_signals_wait(0.02)) {
+    if (n) fprintf(stderr, "shutting down: waiting up to %.0f s for %u request%s\n", STOP_SECONDS, n, PD_S(n));
+    while (s->n_jobs && pd_now() < end && !cmd_signals_wait(0.02)) {
         serve_http_tend(s->http);
         check_steps(s, LAST_SECONDS);
     }
@@ -144,11 +144,11 @@ static void drain(struct serve_server *s)
 /* Answers that are ready get a moment to leave. Where a step is stuck, the process ends without it. */
 static void end(struct serve_server *s)
 {
-    double begun = cmd_now();
+    double begun = pd_now();
     s->stopping = true;
     serve_tools_stop(s->tools);
     for (size_t i = 0; i < s->n_models; i++) serve_engine_stop(s->models[i].engine);
-    while (s->n_jobs && cmd_now() - begun < ANSWER_SECONDS)
+    while (s->n_jobs && pd_now() - begun < ANSWER_SECONDS)
         cmd_sleep(0.01);
     if (s->n_jobs) _exit(s->failed ? CMD_FAILURE : CMD_OK);
     cmd_sleep(0.05);
@@ -156,20 +156,20 @@ static void end(struct serve_server *s)
 
 static peridot_status serve(struct serve_server *s)
 {
-    CMD_TRY(read_keys(s));
-    CMD_TRY(serve_models_find(s));
+    PD_TRY(read_keys(s));
+    PD_TRY(serve_models_find(s));
     s->created = (int64_t)time(NULL);
-    CMD_TRY(serve_http_open(&s->http, s));
+    PD_TRY(serve_http_open(&s->http, s));
     cmd_interrupt_watch();
     cmd_signals_hold(false);   /* they end the loading */
     const struct cmd_texts *tools = &s->args->tools;
     peridot_status status = tools->n ? cmd_toolbox_open(&s->toolbox, tools->at, tools->n) : PERIDOT_OK;
     if (status == PERIDOT_OK) status = serve_engine_create(&s->models->engine, s, s->models);
     cmd_signals_hold(true);
-    CMD_TRY(status);
-    for (size_t i = 1; i < s->n_models; i++) CMD_TRY(serve_engine_create(&s->models[i].engine, s, &s->models[i]));
-    CMD_TRY(serve_reader_create(&s->reader, s));
-    if (s->toolbox) CMD_TRY(serve_tools_create(&s->tools, s));
+    PD_TRY(status);
+    for (size_t i = 1; i < s->n_models; i++) PD_TRY(serve_engine_create(&s->models[i].engine, s, &s->models[i]));
+    PD_TRY(serve_reader_create(&s->reader, s));
+    if (s->toolbox) PD_TRY(serve_tools_create(&s->tools, s));
     s->ready = true;
     fprintf(stderr, "serving %s at http://%s:%u: the cache has %u positions, and a conversation at most %u\n",
             cmd_shown(s->models->id), s->args->host, serve_http_port(s->http), s->models->n_positions, s->models->ctx);
@@ -178,7 +178,7 @@ static peridot_status serve(struct serve_server *s)
     watch(s);
     drain(s);
     end(s);
-    return s->failed ? cmd_fail(PERIDOT_ERROR_LINK, "%s", s->failure) : PERIDOT_OK;
+    return s->failed ? pd_fail(PERIDOT_ERROR_LINK, "%s", s->failure) : PERIDOT_OK;
 }
 
 static int run(const struct cmd_command *command, const void *arguments)
@@ -251,7 +251,7 @@ const struct cmd_command cmd_serve = {
                 "peridot serve -m gemma-4-e4b-it --tools tools.json --tools http://127.0.0.1:8000/mcp\n"
                 "curl http://127.0.0.1:8080/v1/completions -d '{\"prompt\": \"Hello\"}'",
     .options = options,
-    .n_options = CMD_COUNT(options),
+    .n_options = PD_COUNT(options),
     .args_size = sizeof(struct serve_args),
     .run = run,
 };

@@ -20,7 +20,7 @@ struct serve_job *serve_job_new(struct serve_server *server, const struct serve_
     job->kind = api->kind;
     job->n_owners = 1;
     job->answer.socket = -1;
-    job->begun_s = job->answer.written_s = cmd_now();
+    job->begun_s = job->answer.written_s = pd_now();
     job->asks.ping_s = 10;
     job->created = (int64_t)time(NULL);
     pthread_mutex_init(&job->answer.lock, NULL);
@@ -164,7 +164,7 @@ void serve_job_write(struct serve_job *job, const struct serve_buffer *more, boo
     if (end) free_pictures(job);   /* the client may take its time to read the answer */
     pthread_mutex_lock(&a->lock);
     if (more) serve_put(&a->out, more->data, more->size);
-    a->written_s = cmd_now();
+    a->written_s = pd_now();
     a->out.failed = a->out.failed || (more && more->failed);
     a->done = a->done || end;
     wake(job);

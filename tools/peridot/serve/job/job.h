@@ -336,7 +336,7 @@ bool serve_refuse_memory(struct serve_job *job);
 /* The error of a schema, with a status of HTTP. False. */
 bool serve_job_refuse_schema(struct serve_job *job, int status, const char *sentence);
 /* The error of a picture in the messages: "NAME: ...", with status 400. False. */
-bool serve_job_refuse_picture(struct serve_job *job, const char *name, const char *format, ...) CMD_PRINTF(3, 4);
+bool serve_job_refuse_picture(struct serve_job *job, const char *name, const char *format, ...) PD_PRINTF(3, 4);
 /* The client has closed the connection; it is looked at now. */
 bool serve_job_is_gone(struct serve_job *job);
 /* What takes time is worth it: the client is there, and the server goes on. Else the job has an error. */

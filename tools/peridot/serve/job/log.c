@@ -21,7 +21,7 @@ static void copy(char *to, size_t size, const char *from)
 
 void serve_log_begin(struct serve_log_line *line, const char *method, const char *path)
 {
-    line->begun_s = cmd_now();
+    line->begun_s = pd_now();
     copy(line->method, sizeof line->method, method);
     copy(line->path, sizeof line->path, path);
 }
@@ -41,7 +41,7 @@ void serve_log_end(const struct serve_log_line *line, struct serve_server *serve
     static const enum serve_counter counters[] = {[2] = SERVE_REQUESTS_2XX, [4] = SERVE_REQUESTS_4XX,
                                                   [5] = SERVE_REQUESTS_5XX};
     uint64_t tokens[3] = {0};
-    double seconds = cmd_now() - line->begun_s;
+    double seconds = pd_now() - line->begun_s;
     int status = complete ? line->status : 499;   /* as nginx counts clients that went away */
     int kind = status / 100;
     count_tokens(tokens, job);

@@ -33,13 +33,13 @@ static peridot_status add_model(struct serve_server *s, const char *path)
     const char *found;
     struct serve_model *m = &s->models[s->n_models];
     if (s->n_models == SERVE_MAX_MODELS)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s: a server has at most %d models", path, SERVE_MAX_MODELS);
-    CMD_TRY(cmd_model_path(&found, path));
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: a server has at most %d models", path, SERVE_MAX_MODELS);
+    PD_TRY(cmd_model_path(&found, path));
     name_model(m, path ? path : found);   /* a name, where it is one: ollama's files have none */
     if (serve_models_get(s, m->id))
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s: there is another model with the name %s", path, m->id);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: there is another model with the name %s", path, m->id);
     m->path = path ? strdup(path) : NULL;
-    if (path && !m->path) return cmd_fail_alloc(strlen(path), "model's path");
+    if (path && !m->path) return pd_fail_alloc(strlen(path), "model's path");
     s->n_models++;
     return PERIDOT_OK;
 }
@@ -47,7 +47,7 @@ static peridot_status add_model(struct serve_server *s, const char *path)
 static bool is_model_folder(const char *path)
 {
     char config[CMD_PATH_SIZE];
-    return put_path(config, path, "config.json") && cmd_is_file(config);
+    return put_path(config, path, "config.json") && pd_is_file(config);
 }
 
 /* A .gguf file, of several the first, or a directory as Hugging Face's. */
@@ -56,7 +56,7 @@ static bool is_model(const char *name, const char *path)
     uint32_t i = 1, n;
     if (name[0] == '.' || strncmp(name, "mmproj", 6) == 0) return false;
     if (!cmd_ends_with(name, ".gguf")) return is_model_folder(path);
-    return (!cmd_shard(&i, &n, name) || i == 1) && cmd_is_file(path);
+    return (!cmd_shard(&i, &n, name) || i == 1) && pd_is_file(path);
 }
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
@@ -69,11 +69,11 @@ static peridot_status read_names(char ***names, size_t *n, const char *folder)
     peridot_status status = PERIDOT_OK;
     DIR *dir = opendir(folder);
     *names = NULL, *n = 0;
-    if (!dir) return cmd_fail(PERIDOT_ERROR_IO, "%s: cannot be read", folder);
+    if (!dir) return pd_fail(PERIDOT_ERROR_IO, "%s: cannot be read", folder);
     while (status == PERIDOT_OK && (entry = readdir(dir)) != NULL) {
-        status = cmd_array_reserve(names, &capacity, *n, 1, sizeof **names, "names of files");
+        status = pd_array_reserve(names, &capacity, *n, 1, sizeof **names, "names of files");
         if (status != PERIDOT_OK) break;
-        if (!((*names)[*n] = strdup(entry->d_name))) status = cmd_fail_alloc(strlen(entry->d_name), "name of a file");
+        if (!((*names)[*n] = strdup(entry->d_name))) status = pd_fail_alloc(strlen(entry->d_name), "name of a file");
         else ++*n;
     }
     closedir(dir);
@@ -94,7 +94,7 @@ static peridot_status add_folder(struct serve_server *s, const char *folder)
     }
     free(names);
     if (status == PERIDOT_OK && s->n_models == before)
-        return cmd_fail(PERIDOT_ERROR_IO, "%s: there is no model in this folder", folder);
+        return pd_fail(PERIDOT_ERROR_IO, "%s: there is no model in this folder", folder);
     return status;
 }
 
@@ -108,19 +108,19 @@ static bool is_folder_of_models(const char *path)
 peridot_status serve_models_find(struct serve_server *s)
 {
     const struct cmd_texts *given = &s->args->models;
-    if (given->n == 0) CMD_TRY(add_model(s, NULL));
+    if (given->n == 0) PD_TRY(add_model(s, NULL));
     for (size_t i = 0; i < given->n; i++)
-        CMD_TRY(is_folder_of_models(given->at[i]) ? add_folder(s, given->at[i]) : add_model(s, given->at[i]));
+        PD_TRY(is_folder_of_models(given->at[i]) ? add_folder(s, given->at[i]) : add_model(s, given->at[i]));
     if (s->n_models > 1 && s->args->draft.name)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--draft needs a server with one model");
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "--draft needs a server with one model");
     if (s->n_models > 1 && cmd_ranks_count() > 1)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "a server on several ranks has one model");
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a server on several ranks has one model");
     if (s->n_models > 1 && s->args->model.vision)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--vision needs a server with one model");
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "--vision needs a server with one model");
     if (s->n_models > 1 && s->args->alias)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--alias needs a server with one model");
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "--alias needs a server with one model");
     if (s->n_models > 1 && s->args->model.adapters.n)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--lora needs a server with one model");
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "--lora needs a server with one model");
     if (s->args->alias) snprintf(s->models->id, sizeof s->models->id, "%s", s->args->alias);
     return PERIDOT_OK;
 }

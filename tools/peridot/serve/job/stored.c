@@ -220,9 +220,9 @@ static bool add_id(doc_t *doc, val_t *item, const char *type)
     const char *prefix = "item";
     uint64_t random = 0;
     char id[48];
-    for (size_t i = 0; i < CMD_COUNT(prefixes); i++)
+    for (size_t i = 0; i < PD_COUNT(prefixes); i++)
         if (type && strcmp(type, prefixes[i][0]) == 0) prefix = prefixes[i][1];
-    cmd_random_bytes(&random, sizeof random);
+    pd_random_bytes(&random, sizeof random);
     snprintf(id, sizeof id, "%s_%016" PRIx64, prefix, random);
     return yyjson_mut_obj_add_strcpy(doc, item, "id", id);
 }
@@ -367,7 +367,7 @@ int serve_ask_stored(struct serve_buffer *out, struct serve_server *server, cons
     struct serve_response *r = hold(s, id, ask->key);
     if (!r) {
         serve_refuse(&e, 404, NULL, NULL, "Response with id '%.*s' not found.",
-                     (int)cmd_min((uint64_t)(part - given), 64), given);
+                     (int)pd_min((uint64_t)(part - given), 64), given);
         return answer_error(out, &e);
     }
     if (*part) answer_items(out, r, ask, most);

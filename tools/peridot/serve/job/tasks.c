@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t serve_reserve(uint32_t ctx) { return cmd_max(64, ctx / 8); }
+uint64_t serve_reserve(uint32_t ctx) { return pd_max(64, ctx / 8); }
 
 /* at_least: it was not counted. */
 static bool refuse_length(struct serve_job *job, uint64_t n_prompt, bool at_least)
@@ -32,7 +32,7 @@ static uint64_t default_length(const struct serve_job *job, uint64_t rest)
 static bool find_room(uint64_t *n_max, struct serve_job *job, size_t n_ids)
 {
     uint64_t ctx = job->model->ctx, rest = n_ids < ctx ? ctx - n_ids : 0;
-    *n_max = cmd_min(rest, job->asks.max_given ? job->asks.n_max : default_length(job, rest));
+    *n_max = pd_min(rest, job->asks.max_given ? job->asks.n_max : default_length(job, rest));
     if (job->kind == SERVE_AT_ONCE) return true;
     if (n_ids == 0) return serve_refuse(&job->error, 400, "invalid_value", NULL, "the text has no tokens");
     if (!serve_kind_writes(job->kind)) *n_max = 0;

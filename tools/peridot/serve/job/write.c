@@ -151,7 +151,7 @@ void serve_pings_remove(struct serve_pings *p, struct serve_job *job)
 
 void serve_pings_tend(struct serve_pings *p, void (*ping)(struct serve_job *job, double now))
 {
-    const double now = cmd_now();
+    const double now = pd_now();
     pthread_mutex_lock(&p->lock);
     for (struct serve_job *job = p->first; job; job = job->ping.next) ping(job, now);
     pthread_mutex_unlock(&p->lock);

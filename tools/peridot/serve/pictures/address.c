@@ -20,7 +20,7 @@ static bool is_public_four(const unsigned char at[4])
                   {{172, 16}, 12},    {{192, 0, 0}, 24},  {{192, 0, 2}, 24},   {{192, 88, 99}, 24}, {{192, 168}, 16},
                   {{198, 18}, 15},    {{198, 51, 100}, 24}, {{203, 0, 113}, 24}, {{224}, 3}};
     uint32_t address = (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-    for (size_t i = 0; i < CMD_COUNT(others); i++) {
+    for (size_t i = 0; i < PD_COUNT(others); i++) {
         const unsigned char *n = others[i].net;
         uint32_t net = (uint32_t)n[0] << 24 | (uint32_t)n[1] << 16 | (uint32_t)n[2] << 8 | n[3];
         if ((address ^ net) >> (32 - others[i].bits) == 0) return false;

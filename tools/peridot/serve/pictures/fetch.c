@@ -65,7 +65,7 @@ static size_t on_body(char *data, size_t unused, size_t n, void *user)
 static int on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
 {
     struct transfer *t = user;
-    double now = cmd_now();
+    double now = pd_now();
     (void)down_total, (void)down, (void)up_total, (void)up;
     if (now - t->looked_s < LOOK_SECONDS) return 0;
     t->looked_s = now;

@@ -12,7 +12,7 @@ bool serve_is_picture(yyjson_val *part)
 {
     static const char *const types[] = {"image_url", "input_image", "image"};
     yyjson_val *type = yyjson_obj_get(part, "type");
-    for (size_t i = 0; i < CMD_COUNT(types); i++)
+    for (size_t i = 0; i < PD_COUNT(types); i++)
         if (yyjson_equals_str(type, types[i])) return true;
     return false;
 }

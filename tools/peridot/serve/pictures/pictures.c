@@ -31,7 +31,7 @@ struct serve_pictures {
 peridot_status serve_images_create(struct serve_images **out)
 {
     *out = calloc(1, sizeof **out);
-    if (!*out) return cmd_fail_alloc(sizeof **out, "images");
+    if (!*out) return pd_fail_alloc(sizeof **out, "images");
     pthread_mutex_init(&(*out)->lock, NULL);
     pthread_cond_init(&(*out)->changed, NULL);
     return PERIDOT_OK;
@@ -300,7 +300,7 @@ static bool read_one(void *user)
 peridot_status serve_pictures_create(struct serve_pictures **out, struct serve_server *server)
 {
     struct serve_pictures *t = *out = calloc(1, sizeof *t);
-    if (!t) return cmd_fail_alloc(sizeof *t, "pictures");
+    if (!t) return pd_fail_alloc(sizeof *t, "pictures");
     t->server = server;
     serve_queue_init(&t->queue, &t->workers.lock, &t->workers.changed);
     peridot_status status = serve_workers_start(&t->workers, N_THREADS, SERVE_PICTURE_READER, read_one, t);

@@ -110,7 +110,7 @@ void serve_admission_limit(const struct serve_task *tasks, size_t n_most)
         find_waiting(waiting, &n_jobs, tasks);
         qsort(waiting, n, sizeof *waiting, by_client);
         size_t n_groups = make_groups(groups, waiting, n);
-        for (size_t i = cmd_min(n, n_jobs - n_most); i > 0; i--) refuse_dearest(groups, n_groups);
+        for (size_t i = pd_min(n, n_jobs - n_most); i > 0; i--) refuse_dearest(groups, n_groups);
     }
     free(waiting);
     free(groups);
@@ -167,7 +167,7 @@ static bool may_pass(const struct serve_admission *a, const struct serve_task *t
     uint32_t n = 0;
     for (const struct serve_task *other = tasks; other; other = other->next)
         n += is_at_work(other) && cost_of(other) <= SHORT;
-    return cost_of(task) <= SHORT && n < cmd_max(1, a->n_parallel / 4);
+    return cost_of(task) <= SHORT && n < pd_max(1, a->n_parallel / 4);
 }
 
 struct serve_task *serve_admission_next(struct serve_admission *a, struct serve_task *tasks)

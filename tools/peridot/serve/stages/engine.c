@@ -94,7 +94,7 @@ static void submit_some(struct serve_engine *e)
 /* Tasks whose answer nobody waits for, or cannot be given any more, end: those that write at once. */
 static void sweep(struct serve_engine *e)
 {
-    double now = cmd_now();
+    double now = pd_now();
     bool look = now - e->looked_s > LOOK_SECONDS;
     if (look) e->looked_s = now;
     for (struct serve_task **at = &e->tasks; *at;) {
@@ -193,25 +193,25 @@ static peridot_status create_session(struct serve_engine *e)
     const struct serve_args *args = e->server->args;
     const peridot_model_info *info = peridot_model_get_info(e->model);
     uint32_t usual = info->whole_texts ? WHOLE_CTX : DEFAULT_CTX;
-    uint32_t ctx = (uint32_t)cmd_min(info->ctx_max, args->ctx ? args->ctx : usual);
-    uint64_t total = args->ctx ? args->ctx : cmd_min((uint64_t)ctx * args->n_parallel, DEFAULT_POSITIONS);
+    uint32_t ctx = (uint32_t)pd_min(info->ctx_max, args->ctx ? args->ctx : usual);
+    uint64_t total = args->ctx ? args->ctx : pd_min((uint64_t)ctx * args->n_parallel, DEFAULT_POSITIONS);
     peridot_session_params params = {.size = sizeof params, .kv_type = (peridot_kv_type)args->kv,
-        .n_sequences = (uint32_t)cmd_min(2 * args->n_parallel, MAX_SEQUENCES), .n_parallel = args->n_parallel,
+        .n_sequences = (uint32_t)pd_min(2 * args->n_parallel, MAX_SEQUENCES), .n_parallel = args->n_parallel,
         .n_draft = cmd_draft_tokens(&args->draft)};
     peridot_status status;
     const struct cmd_model_args model = serve_model_args(e->server, e->served);
-    CMD_TRY(cmd_draft_open(&e->draft, &args->draft, &model, e->model));
+    PD_TRY(cmd_draft_open(&e->draft, &args->draft, &model, e->model));
     params.drafter = cmd_draft_drafter(&e->draft);
     do {
-        params.ctx = (uint32_t)cmd_min(ctx, total);
+        params.ctx = (uint32_t)pd_min(ctx, total);
         params.n_positions = (uint32_t)total;
         status = cmd_session_create(&e->session, e->model, &params);
         if (status == PERIDOT_ERROR_MEMORY && make_room(e->server, e->served)) continue;
         total /= 2;
         if (args->ctx || total < 512) break;
     } while (status == PERIDOT_ERROR_MEMORY);
-    CMD_TRY(status);
-    CMD_TRY(cmd_draft_create_session(&e->draft, &params));
+    PD_TRY(status);
+    PD_TRY(cmd_draft_create_session(&e->draft, &params));
     e->served->ctx = params.ctx;
     e->served->n_positions = params.n_positions;
     return PERIDOT_OK;
@@ -367,7 +367,7 @@ static void wait_for_work(struct serve_engine *e)
     uint32_t seconds = e->lost ? RETRY_SECONDS : e->model ? e->server->args->idle_s : 0;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += seconds;
-    e->idle_begun_s = cmd_now();
+    e->idle_begun_s = pd_now();
     e->busy = false;
     while (!e->queued.first && !e->unread.first && !e->unload && !e->stop) {
         if (!seconds) pthread_cond_wait(&e->changed, &e->lock);
@@ -446,7 +446,7 @@ static void *run(void *user)
     serve_act_as(SERVE_ENGINE);
     while (take_in(e)) {
         take_unload(e);
-        e->step_begun_s = cmd_now();
+        e->step_begun_s = pd_now();
         work(e);
         e->step_begun_s = 0;
     }
@@ -462,7 +462,7 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
 {
     struct serve_engine *e = calloc(1, sizeof *e);
     *out = NULL;
-    if (!e) return cmd_fail_alloc(sizeof *e, "engine");
+    if (!e) return pd_fail_alloc(sizeof *e, "engine");
     e->server = server;
     e->served = served;
     e->admission.n_parallel = server->args->n_parallel;
@@ -473,7 +473,7 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
     peridot_status status = serve_images_create(&served->images);
     if (status == PERIDOT_OK && served == server->models) status = open_model(e);
     e->runs = status == PERIDOT_OK && pthread_create(&e->thread, NULL, run, e) == 0;
-    if (status == PERIDOT_OK && !e->runs) status = cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
+    if (status == PERIDOT_OK && !e->runs) status = pd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
     if (status == PERIDOT_OK) *out = e;
     else serve_engine_free(e);
     return status;
@@ -513,7 +513,7 @@ struct serve_queue *serve_engine_unread(const struct serve_job *job) { return &j
 double serve_engine_step_s(const struct serve_engine *e)
 {
     double begun = e->step_begun_s;
-    return begun > 0 ? cmd_now() - begun : 0;
+    return begun > 0 ? pd_now() - begun : 0;
 }
 
 bool serve_engine_set_vocab(struct serve_job *job)
@@ -530,7 +530,7 @@ double serve_engine_idle_s(struct serve_engine *e)
 {
     pthread_mutex_lock(&e->lock);
     bool busy = e->busy || e->queued.first || e->stop || !e->served->loaded || serve_images_used(e->served->images);
-    double seconds = busy ? -1 : cmd_now() - e->idle_begun_s;
+    double seconds = busy ? -1 : pd_now() - e->idle_begun_s;
     pthread_mutex_unlock(&e->lock);
     return seconds;
 }

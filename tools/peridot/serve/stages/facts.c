@@ -18,7 +18,7 @@ static peridot_status note_template(struct serve_model *m, const peridot_vocab *
     snprintf(note, sizeof note, "the chat template of %.100s cannot be run (%.200s): %s", m->id,
              peridot_vocab_template_error(vocab), used);
     m->template_note = strdup(note);
-    return m->template_note ? PERIDOT_OK : cmd_fail_alloc(sizeof note, "a model");
+    return m->template_note ? PERIDOT_OK : pd_fail_alloc(sizeof note, "a model");
 }
 
 /* A base model has no conversations. */
@@ -28,8 +28,8 @@ static peridot_status choose_template(struct serve_server *s, struct serve_model
     const peridot_vocab *vocab = peridot_model_vocab(model);
     peridot_template_origin origin;
     const struct cmd_model_args args = serve_model_args(s, m);
-    CMD_TRY(cmd_template_choose(&m->template_name, model, &args, s->args->template_name, "plain"));
-    if (!s->args->template_name) CMD_TRY(note_template(m, vocab));
+    PD_TRY(cmd_template_choose(&m->template_name, model, &args, s->args->template_name, "plain"));
+    if (!s->args->template_name) PD_TRY(note_template(m, vocab));
     peridot_vocab_template(&origin, vocab);
     m->runs_template = origin == PERIDOT_TEMPLATE_OWN && (!m->template_name || strcmp(m->template_name, "jinja") == 0);
     m->thinks = cmd_template_check_think(vocab, m->template_name, PERIDOT_THINK_ON) == PERIDOT_OK;
@@ -43,11 +43,11 @@ static peridot_status copy_tasks(struct serve_model *m, const peridot_model *mod
     uint32_t n = 0;
     while (peridot_model_task(model, n, NULL)) n++;
     m->prefixes = calloc(n + 1, sizeof *m->prefixes);
-    if (!m->prefixes) return cmd_fail_alloc((n + 1) * sizeof *m->prefixes, "tasks");
+    if (!m->prefixes) return pd_fail_alloc((n + 1) * sizeof *m->prefixes, "tasks");
     for (uint32_t i = 0; (name = peridot_model_task(model, i, &prefix)) != NULL; i++) {
         struct serve_prefix *p = &m->prefixes[m->n_prefixes++];
         *p = (struct serve_prefix){strdup(name), strdup(prefix)};
-        if (!p->task || !p->prefix) return cmd_fail_alloc(strlen(prefix), "tasks");
+        if (!p->task || !p->prefix) return pd_fail_alloc(strlen(prefix), "tasks");
     }
     return PERIDOT_OK;
 }
@@ -61,12 +61,12 @@ static peridot_status copy_adapters(struct serve_model *m, const peridot_model *
     while (peridot_model_adapter(model, n, NULL)) n++;
     if (n == 0 || cmd_ranks_count() > 1) return PERIDOT_OK;
     m->adapters = calloc(n, sizeof *m->adapters);
-    if (!m->adapters) return cmd_fail_alloc(n * sizeof *m->adapters, "adapters");
+    if (!m->adapters) return pd_fail_alloc(n * sizeof *m->adapters, "adapters");
     while ((name = peridot_model_adapter(model, m->n_adapters, &scale)) != NULL) {
         if (strcmp(name, m->id) == 0)
-            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the model and an adapter are both called %s (--alias)", name);
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "the model and an adapter are both called %s (--alias)", name);
         char *copy = strdup(name);
-        if (!copy) return cmd_fail_alloc(strlen(name), "adapters");
+        if (!copy) return pd_fail_alloc(strlen(name), "adapters");
         m->adapters[m->n_adapters++] = (peridot_adapter){copy, scale};
     }
     return PERIDOT_OK;
@@ -84,7 +84,7 @@ static peridot_status copy_mark(char **out, const peridot_vocab *vocab, unsigned
     if (status != PERIDOT_OK) return status;
     *out = strdup(text);
     peridot_free(text);
-    return *out ? PERIDOT_OK : cmd_fail_alloc(size, "a model");
+    return *out ? PERIDOT_OK : pd_fail_alloc(size, "a model");
 }
 
 static void copy_info(struct serve_model *m, const peridot_model_info *info)
@@ -109,11 +109,11 @@ peridot_status serve_facts_read(struct serve_server *s, struct serve_model *m, c
 {
     copy_info(m, peridot_model_get_info(model));
     cmd_ranking_labels(m->rank_labels, model);
-    CMD_TRY(choose_template(s, m, model));
-    CMD_TRY(copy_mark(&m->bos, peridot_model_vocab(model), PERIDOT_ENCODE_BOS));
-    CMD_TRY(copy_mark(&m->eos, peridot_model_vocab(model), PERIDOT_ENCODE_EOS));
-    CMD_TRY(copy_tasks(m, model));
-    CMD_TRY(copy_adapters(m, model));
+    PD_TRY(choose_template(s, m, model));
+    PD_TRY(copy_mark(&m->bos, peridot_model_vocab(model), PERIDOT_ENCODE_BOS));
+    PD_TRY(copy_mark(&m->eos, peridot_model_vocab(model), PERIDOT_ENCODE_EOS));
+    PD_TRY(copy_tasks(m, model));
+    PD_TRY(copy_adapters(m, model));
     m->sampling = s->args->sampling.p;
     cmd_sampling_break(&m->sampling, &s->args->sampling);
     if (peridot_model_get_info(model)->head == PERIDOT_HEAD_LANGUAGE)

@@ -167,7 +167,7 @@ static bool compile_one(void *user)
 peridot_status serve_grammars_create(struct serve_grammars **out, struct serve_server *server)
 {
     struct serve_grammars *g = *out = calloc(1, sizeof *g);
-    if (!g) return cmd_fail_alloc(sizeof *g, "grammars");
+    if (!g) return pd_fail_alloc(sizeof *g, "grammars");
     server->grammars = g;
     serve_queue_init(&g->tries, &g->workers.lock, &g->workers.changed);
     serve_queue_init(&g->rest, &g->workers.lock, &g->workers.changed);

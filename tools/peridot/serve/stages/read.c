@@ -30,7 +30,7 @@ static void set_defaults(struct serve_job *job)
 {
     const char *prefix = job->api->id_prefix;
     uint64_t random;
-    cmd_random_bytes(&random, sizeof random);
+    pd_random_bytes(&random, sizeof random);
     snprintf(job->id, sizeof job->id, "%s%016" PRIx64, prefix ? prefix : "", random);
     job->asks.n = 1;
     job->asks.stream = job->api->streams;
@@ -83,7 +83,7 @@ bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peri
     if (!parse(job)) return false;
     yyjson_val *root = yyjson_doc_get_root(job->asks.document);
     uint64_t random;
-    cmd_random_bytes(&random, sizeof random);
+    pd_random_bytes(&random, sizeof random);
     job->asks.sampling = job->model->sampling;
     job->asks.sampling.size = sizeof job->asks.sampling;
     job->asks.sampling.seed = random & UINT32_MAX;
@@ -164,7 +164,7 @@ peridot_status serve_reader_create(struct serve_reader **out, struct serve_serve
 {
     struct serve_reader *r = calloc(1, sizeof *r);
     *out = NULL;
-    if (!r) return cmd_fail_alloc(sizeof *r, "reader");
+    if (!r) return pd_fail_alloc(sizeof *r, "reader");
     r->server = server;
     serve_queue_init(&r->queue, &r->workers.lock, &r->workers.changed);
     peridot_status status = serve_grammars_create(&r->grammars, server);

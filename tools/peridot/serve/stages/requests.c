@@ -39,7 +39,7 @@ void serve_request_end(struct serve_task *task)
 static void see_token(struct serve_task *task, int32_t token)
 {
     struct serve_metrics *m = &task->job->server->metrics;
-    double now = cmd_now();
+    double now = pd_now();
     if (!task->counted) {
         peridot_stats stats = {.size = sizeof stats};
         peridot_request_done(task->request, NULL, &stats);
@@ -74,7 +74,7 @@ static bool is_indented_less(struct serve_task *task)
 static bool is_limited(struct serve_task *task, const char *text, size_t size)
 {
     const struct serve_job *job = task->job;
-    bool late = job->asks.most_ms > 0 && 1e3 * (cmd_now() - task->first_s) > (double)job->asks.most_ms;
+    bool late = job->asks.most_ms > 0 && 1e3 * (pd_now() - task->first_s) > (double)job->asks.most_ms;
     return (late && size && memchr(text, '\n', size)) || (job->asks.n_indent && is_indented_less(task));
 }
 
@@ -111,12 +111,12 @@ static bool take_thought(void *user, int32_t token, const char *text, size_t siz
 static struct serve_call *add_call(struct serve_task *task, const char *name)
 {
     uint64_t random = 0;
-    if (cmd_array_reserve(&task->calls, &task->calls_capacity, task->n_calls, 1, sizeof *task->calls, "calls")
+    if (pd_array_reserve(&task->calls, &task->calls_capacity, task->n_calls, 1, sizeof *task->calls, "calls")
         != PERIDOT_OK)
         return NULL;
     struct serve_call *call = &task->calls[task->n_calls++];
     *call = (struct serve_call){0};
-    cmd_random_bytes(&random, sizeof random);
+    pd_random_bytes(&random, sizeof random);
     snprintf(call->id, sizeof call->id, "call_%016" PRIx64, random);
     snprintf(call->name, sizeof call->name, "%s", name);
     return call;

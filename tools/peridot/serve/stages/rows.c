@@ -36,8 +36,8 @@ static struct serve_logprob find(const float *row, size_t n, uint32_t n_top, int
 
 static bool add(struct serve_task *task, const float *row, size_t n, int32_t token)
 {
-    peridot_status status = cmd_array_reserve(&task->logprobs, &task->logprobs_capacity, task->n_logprobs, 1,
-                                              sizeof *task->logprobs, "probabilities");
+    peridot_status status = pd_array_reserve(&task->logprobs, &task->logprobs_capacity, task->n_logprobs, 1,
+                                             sizeof *task->logprobs, "probabilities");
     if (status != PERIDOT_OK) return serve_refuse_memory(task->job);
     task->logprobs[task->n_logprobs++] = find(row, n, task->job->asks.n_top, token);
     return true;
@@ -103,7 +103,7 @@ bool serve_finish_vector(struct serve_task *task, const peridot_model *model)
 {
     size_t n = task->job->asks.dimensions ? task->job->asks.dimensions : task->job->model->embedding_size;
     float *vector = malloc(n * sizeof *vector);
-    double *wide = realloc(task->vector, cmd_max(n, task->vector_size) * sizeof *wide);
+    double *wide = realloc(task->vector, pd_max(n, task->vector_size) * sizeof *wide);
     bool mean = serve_pool_of(task->job) == PERIDOT_POOL_MEAN;
     if (wide) task->vector = wide;
     for (size_t i = 0; wide && mean && i < task->vector_size; i++) wide[i] /= (double)task->n_prompt;

@@ -114,7 +114,7 @@ bool serve_tools_ends(const struct serve_tools *t, struct serve_job *job) { retu
 peridot_status serve_tools_create(struct serve_tools **out, struct serve_server *server)
 {
     struct serve_tools *t = *out = calloc(1, sizeof *t);
-    if (!t) return cmd_fail_alloc(sizeof *t, "tools");
+    if (!t) return pd_fail_alloc(sizeof *t, "tools");
     t->server = server;
     serve_queue_init(&t->queue, &t->lock, &t->changed);
     pthread_mutex_init(&t->lock, NULL);
@@ -122,7 +122,7 @@ peridot_status serve_tools_create(struct serve_tools **out, struct serve_server 
     for (size_t i = 0; i < N_THREADS; i++) {
         t->workers[i].tools = t;
         if (pthread_create(&t->workers[i].thread, NULL, run, &t->workers[i]) != 0)
-            return cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
+            return pd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
         t->n_workers++;
     }
     return PERIDOT_OK;

@@ -66,7 +66,7 @@ static void put_error(struct serve_buffer *b, const struct serve_error *e)
     const char *type = "invalid_request_error";
     doc_t *doc = cmd_json_new();
     val_t *root = yyjson_mut_obj(doc), *error = yyjson_mut_obj(doc);
-    for (size_t i = 0; i < CMD_COUNT(types); i++)
+    for (size_t i = 0; i < PD_COUNT(types); i++)
         if (types[i].status == e->status) type = types[i].type;
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "type", "error");

@@ -26,7 +26,7 @@ static void put_error(struct serve_buffer *b, const struct serve_error *e)
     const char *type = e->n_prompt ? "exceed_context_size_error" : "invalid_request_error";
     doc_t *doc = cmd_json_new();
     val_t *root = yyjson_mut_obj(doc), *error = yyjson_mut_obj(doc);
-    for (size_t i = 0; i < CMD_COUNT(types); i++)
+    for (size_t i = 0; i < PD_COUNT(types); i++)
         if (types[i].status == e->status) type = types[i].type;
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_val(doc, root, "error", error);
@@ -96,7 +96,7 @@ static void add_rate(doc_t *doc, val_t *o, const char *name, size_t n, double se
     char key[48];
     snprintf(key, sizeof key, "%s_n", name);
     yyjson_mut_obj_add(o, yyjson_mut_strcpy(doc, key), yyjson_mut_uint(doc, n));
-    for (size_t i = 0; i < CMD_COUNT(all); i++) {
+    for (size_t i = 0; i < PD_COUNT(all); i++) {
         snprintf(key, sizeof key, "%s_%s", name, all[i].what);
         yyjson_mut_obj_add(o, yyjson_mut_strcpy(doc, key), yyjson_mut_real(doc, all[i].value));
     }
@@ -105,7 +105,7 @@ static void add_rate(doc_t *doc, val_t *o, const char *name, size_t n, double se
 static val_t *timings(doc_t *doc, const struct serve_task *task)
 {
     val_t *o = yyjson_mut_obj(doc);
-    size_t cached = cmd_min(task->n_cached, task->n_prompt);
+    size_t cached = pd_min(task->n_cached, task->n_prompt);
     yyjson_mut_obj_add_uint(doc, o, "cache_n", cached);
     add_rate(doc, o, "prompt", task->n_prompt - cached, task->prompt_s);
     add_rate(doc, o, "predicted", task->n_reply, task->reply_s);
@@ -357,7 +357,7 @@ struct text {
 
 static bool put(struct ids *out, struct serve_job *job, const int32_t *ids, size_t n)
 {
-    if (cmd_array_reserve(&out->at, &out->capacity, out->n, n, sizeof *ids, "tokens") != PERIDOT_OK)
+    if (pd_array_reserve(&out->at, &out->capacity, out->n, n, sizeof *ids, "tokens") != PERIDOT_OK)
         return serve_refuse_memory(job);
     if (n) memcpy(out->at + out->n, ids, n * sizeof *ids);
     out->n += n;
@@ -410,7 +410,7 @@ static struct text last_of(struct text text, size_t most)
 
 static struct text first_of(struct text text, size_t most)
 {
-    size_t size = cmd_min(text.size, most);
+    size_t size = pd_min(text.size, most);
     while (size < text.size && size && ((unsigned char)text.data[size] & 0xc0) == 0x80) size--;
     return (struct text){text.data, size};
 }
@@ -428,7 +428,7 @@ static const char *const marks[][2] = {
 static size_t find_marks(const peridot_vocab *vocab)
 {
     size_t i, n_found = 0;
-    for (i = 0; i < CMD_COUNT(marks) && n_found < 2; i += n_found < 2) {
+    for (i = 0; i < PD_COUNT(marks) && n_found < 2; i += n_found < 2) {
         n_found = 0;
         for (size_t k = 0; k < 2; k++) {
             int32_t *ids;
@@ -457,7 +457,7 @@ static bool put_file(struct ids *out, struct serve_job *job, const peridot_vocab
                       text = text_of(yyjson_obj_get(file, "text"));
     size_t most = (size_t)BYTES * job->model->ctx;
     job->work.cut = job->work.cut || text.size > most;
-    if (row == CMD_COUNT(marks)) {
+    if (row == PD_COUNT(marks)) {
         if (!put_text(out, job, vocab, (struct text){between, sizeof between - 1}, 0)) return false;
     } else if (!put_text(out, job, vocab, (struct text){marks[row][1], strlen(marks[row][1])}, PERIDOT_ENCODE_SPECIAL)
                || !put_text(out, job, vocab, first_of(given, 256), 0)
@@ -485,7 +485,7 @@ static bool put_files(struct ids *out, struct serve_job *job, const peridot_voca
     static const char name[] = "myproject\n";   /* as llama.cpp's server has it: clients say none */
     size_t row = find_marks(vocab), n = yyjson_arr_size(files), first = n;
     struct ids all = {0}, file = {0};
-    bool good = true, named = row < CMD_COUNT(marks);
+    bool good = true, named = row < PD_COUNT(marks);
     if (!n) return true;
     if (named)
         good = put_text(&all, job, vocab, (struct text){marks[row][0], strlen(marks[row][0])}, PERIDOT_ENCODE_SPECIAL)
@@ -529,11 +529,11 @@ static bool compose(struct ids *out, struct serve_job *job, const peridot_vocab 
                     yyjson_val *files)
 {
     uint32_t ctx = job->model->ctx;
-    uint64_t reply = job->asks.max_given ? cmd_min(job->asks.n_max, ctx / 2) : serve_reserve(ctx);
+    uint64_t reply = job->asks.max_given ? pd_min(job->asks.n_max, ctx / 2) : serve_reserve(ctx);
     size_t n_bos = p->frame.n - 3, n_prefix = p->prefix.n - p->frame.n, n_suffix = p->suffix.n - p->frame.n;
     uint64_t room = ctx > reply + p->frame.n + 1 ? ctx - reply - p->frame.n - 1 : 0;
-    size_t most = (size_t)cmd_max(room - room / 4, room > n_suffix ? room - n_suffix : 0);
-    size_t keep = (size_t)cmd_min(n_prefix, most), after = (size_t)cmd_min(n_suffix, room - keep);
+    size_t most = (size_t)pd_max(room - room / 4, room > n_suffix ? room - n_suffix : 0);
+    size_t keep = (size_t)pd_min(n_prefix, most), after = (size_t)pd_min(n_suffix, room - keep);
     job->work.cut = job->work.cut || keep < n_prefix || after < n_suffix;
     const int32_t *mark = p->frame.at + n_bos;
     return put(out, job, p->frame.at, n_bos) && put_files(out, job, vocab, files, room - keep - after)

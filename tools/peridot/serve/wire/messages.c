@@ -77,7 +77,7 @@ static const char *text_of(const struct content *to, yyjson_val *part, const cha
 static bool is_volatile(const char *line)
 {
     static const char *const begins[] = {"x-anthropic-billing-header:"};   /* Claude Code's */
-    for (size_t i = 0; i < CMD_COUNT(begins); i++)
+    for (size_t i = 0; i < PD_COUNT(begins); i++)
         if (strncmp(line, begins[i], strlen(begins[i])) == 0) return true;
     return false;
 }
@@ -262,7 +262,7 @@ static bool is_kind(yyjson_val *type, const char *kind)
 static const struct part *find_part(const struct content *to, yyjson_val *type)
 {
     yyjson_mut_val *role = yyjson_mut_obj_get(to->message, "role");
-    for (size_t i = 0; i < CMD_COUNT(kinds); i++) {
+    for (size_t i = 0; i < PD_COUNT(kinds); i++) {
         bool fits = !kinds[i].role || yyjson_mut_equals_str(role, kinds[i].role);
         if (fits && is_kind(type, kinds[i].type) && kinds[i].apis >> to->job->api->id & 1) return &kinds[i];
     }
@@ -430,9 +430,9 @@ static bool go_on(struct serve_conversation *c, struct serve_job *job, struct ru
 {
     static const char *const moved[] = {"reasoning_content", "tool_calls"};
     yyjson_mut_val *content = yyjson_mut_obj_get(message, "content");
-    for (size_t i = 0; i < CMD_COUNT(moved); i++) {
+    for (size_t i = 0; i < PD_COUNT(moved); i++) {
         yyjson_mut_val *value = yyjson_mut_obj_get(run->first, moved[i]) ? NULL
-                                                                         : yyjson_mut_obj_remove_key(message, moved[i]);
+                                                                        : yyjson_mut_obj_remove_key(message, moved[i]);
         if (value && !yyjson_mut_obj_add_val(c->doc, run->first, moved[i], value)) return serve_refuse_memory(job);
     }
     if (!run->goes_on) begin_run(run);
@@ -475,7 +475,7 @@ const char *serve_conversation_role(struct serve_job *job, const char *name, yyj
     yyjson_val *role = yyjson_obj_get(message, "role");
     char known[64] = "";
     size_t size = 0;
-    for (size_t i = 0; i < CMD_COUNT(roles); i++) {
+    for (size_t i = 0; i < PD_COUNT(roles); i++) {
         if (!(roles[i].apis >> job->api->id & 1)) continue;
         if (yyjson_equals_str(role, roles[i].given)) return roles[i].role;
         size += (size_t)snprintf(known + size, sizeof known - size, "%s%s", size ? ", " : "", roles[i].given);
@@ -492,7 +492,7 @@ static bool copy_members(struct serve_conversation *c, struct serve_job *job, yy
         {"name", "name"}, {"tool_name", "name"}, {"reasoning_content", "reasoning_content"},
         {"reasoning", "reasoning_content"}, {"thinking", "reasoning_content"}};
     yyjson_mut_val *last = yyjson_mut_arr_get_last(c->list);
-    for (size_t i = 0; i < CMD_COUNT(names); i++) {
+    for (size_t i = 0; i < PD_COUNT(names); i++) {
         yyjson_val *value = yyjson_obj_get(message, names[i][0]);
         if (!value || yyjson_is_null(value) || yyjson_mut_obj_get(last, names[i][1])) continue;
         if (!yyjson_mut_obj_add_val(c->doc, last, names[i][1], yyjson_val_mut_copy(c->doc, value)))
@@ -509,7 +509,7 @@ bool serve_conversation_read_one(struct serve_conversation *c, struct serve_job 
     yyjson_val *content = yyjson_obj_get(message, "content"), *type = yyjson_obj_get(message, "type");
     bool ollama = job->api->id == SERVE_OLLAMA_CHAT;   /* where a message may have images, or be a thought alone */
     if (!yyjson_is_obj(message)) return serve_refuse_type(&job->error, name, "must be a list of objects");
-    for (size_t i = 0; i < CMD_COUNT(unsupported) - ollama; i++) {
+    for (size_t i = 0; i < PD_COUNT(unsupported) - ollama; i++) {
         yyjson_val *value = yyjson_obj_get(message, unsupported[i]);
         if (value && !yyjson_is_null(value) && yyjson_get_len(value) > 0)
             return serve_refuse(&job->error, 400, "unsupported_parameter", name,

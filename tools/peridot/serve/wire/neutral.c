@@ -154,7 +154,7 @@ static const struct neutral neutrals[] = {
 
 static const struct neutral *find(unsigned apis, const char *name)
 {
-    for (size_t i = 0; i < CMD_COUNT(neutrals); i++)
+    for (size_t i = 0; i < PD_COUNT(neutrals); i++)
         if (neutrals[i].apis & apis && strcmp(neutrals[i].name, name) == 0) return &neutrals[i];
     return NULL;
 }

@@ -63,7 +63,7 @@ void serve_ollama_add_costs(doc_t *doc, val_t *root, const struct serve_job *job
         prompt_s += job->work.tasks[i].prompt_s;
         reply_s += job->work.tasks[i].reply_s;
     }
-    add_duration(doc, root, "total_duration", cmd_now() - job->begun_s);
+    add_duration(doc, root, "total_duration", pd_now() - job->begun_s);
     yyjson_mut_obj_add_uint(doc, root, "load_duration", 0);   /* the model is always there */
     yyjson_mut_obj_add_uint(doc, root, "prompt_eval_count", u.prompt);
     if (job->kind == SERVE_VECTORS) return;
@@ -204,7 +204,7 @@ static val_t *capabilities(doc_t *doc, const struct serve_model *m, const perido
                {"thinking", m->thinks}, {"vision", m->sees},
                {"insert", !m->only_embeds && peridot_vocab_has_infill(vocab)}};
     val_t *list = yyjson_mut_arr(doc);
-    for (size_t i = 0; i < CMD_COUNT(all); i++)
+    for (size_t i = 0; i < PD_COUNT(all); i++)
         if (all[i].has) yyjson_mut_arr_add_str(doc, list, all[i].name);
     return list;
 }

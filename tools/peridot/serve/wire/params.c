@@ -248,7 +248,7 @@ static bool read_pooling(struct serve_job *job, const struct serve_param *p, yyj
 {
     static const char *const names[] = {
         [PERIDOT_POOL_MEAN] = "mean", [PERIDOT_POOL_LAST] = "last", [PERIDOT_POOL_CLS] = "cls"};
-    for (uint32_t i = PERIDOT_POOL_MEAN; i < CMD_COUNT(names); i++) {
+    for (uint32_t i = PERIDOT_POOL_MEAN; i < PD_COUNT(names); i++) {
         if (!yyjson_equals_str(value, names[i])) continue;
         job->asks.pool = i;
         return true;
@@ -450,7 +450,7 @@ static const struct serve_param params[] = {
 
 static const struct serve_param *find(unsigned api, const char *name)
 {
-    for (size_t i = 0; i < CMD_COUNT(params); i++)
+    for (size_t i = 0; i < PD_COUNT(params); i++)
         if (params[i].apis & api && strcmp(params[i].name, name) == 0) return &params[i];
     return NULL;
 }

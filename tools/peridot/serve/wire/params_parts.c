@@ -143,7 +143,7 @@ static bool set_effort(struct serve_job *job, const struct serve_param *p, bool 
 bool serve_read_effort(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     static const char *const efforts[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
-    for (size_t i = 0; i < CMD_COUNT(efforts); i++)
+    for (size_t i = 0; i < PD_COUNT(efforts); i++)
         if (yyjson_equals_str(value, efforts[i])) return set_effort(job, p, i > 1, 0);
     return serve_param_refuse(job, p, "must be none, minimal, low, medium, high, xhigh or max");
 }

@@ -162,7 +162,7 @@ bool serve_add_anthropic_tool(yyjson_mut_doc *doc, yyjson_mut_val *list, yyjson_
         {"name", "name"}, {"description", "description"}, {"input_schema", "parameters"}};
     yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, list);
     bool good = o != NULL;
-    for (size_t i = 0; i < CMD_COUNT(members); i++) {
+    for (size_t i = 0; i < PD_COUNT(members); i++) {
         yyjson_val *value = yyjson_obj_get(tool, members[i][0]);
         good = good && (!value || yyjson_mut_obj_add_val(doc, o, members[i][1], yyjson_val_mut_copy(doc, value)));
     }

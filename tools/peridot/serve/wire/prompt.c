@@ -122,7 +122,7 @@ static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, cons
 {
     uint64_t reply = serve_reserve(job->model->ctx);
     size_t n_left_out = 0, n_kept;
-    if (job->asks.max_given) reply = cmd_min(reply, job->asks.n_max);
+    if (job->asks.max_given) reply = pd_min(reply, job->asks.n_max);
     peridot_encode_limit limit = serve_limit(job);
     const char *tools = job->asks.shown ? job->asks.shown : job->asks.tools;
     const struct cmd_turns turns = {.vocab = vocab, .template_name = job->model->template_name,

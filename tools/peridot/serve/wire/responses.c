@@ -69,7 +69,7 @@ static bool read_item(struct serve_conversation *c, struct serve_job *job, yyjso
                  {"reasoning", read_reasoning}};
     yyjson_val *type = yyjson_obj_get(item, "type");
     if (!yyjson_is_str(type)) return serve_conversation_read_one(c, job, item);
-    for (size_t i = 0; i < CMD_COUNT(types); i++)
+    for (size_t i = 0; i < PD_COUNT(types); i++)
         if (yyjson_equals_str(type, types[i].type)) return types[i].read(c, job, item);
     serve_param_ignore(job, yyjson_get_str(type));   /* of the server's tools */
     return true;
@@ -286,7 +286,7 @@ static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
     yyjson_mut_obj_add_val(doc, o, "output", output);
     yyjson_mut_obj_add_val(doc, o, "incomplete_details", why);
     yyjson_mut_obj_add_null(doc, o, "error");
-    for (size_t i = 0; i < CMD_COUNT(echoed); i++) yyjson_mut_obj_add_val(doc, o, echoed[i], echo(doc, job, echoed[i]));
+    for (size_t i = 0; i < PD_COUNT(echoed); i++) yyjson_mut_obj_add_val(doc, o, echoed[i], echo(doc, job, echoed[i]));
     yyjson_mut_obj_add_bool(doc, o, "background", false);
     yyjson_mut_obj_add_bool(doc, o, "parallel_tool_calls", job->asks.tools && !job->asks.single_call);
     yyjson_mut_obj_add_bool(doc, o, "store", job->asks.stores);
@@ -323,7 +323,7 @@ static void response_begin(struct serve_job *job)
 {
     static const char *const types[] = {"response.created", "response.in_progress"};
     doc_t *doc;
-    for (size_t i = 0; i < CMD_COUNT(types); i++) {
+    for (size_t i = 0; i < PD_COUNT(types); i++) {
         doc = cmd_json_new();
         send_response(job, types[i], doc, "response", response(doc, job, false), 0);
     }

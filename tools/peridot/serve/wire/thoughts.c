@@ -19,8 +19,8 @@ enum { NAME = 8, MAC = 16, MARK = 2 * (NAME + MAC), ID = 20 };   /* ID: of a mes
 
 void serve_thoughts_init(struct serve_thoughts *t)
 {
-    cmd_random_bytes(t->key, sizeof t->key);
-    cmd_random_bytes(t->name, sizeof t->name);
+    pd_random_bytes(t->key, sizeof t->key);
+    pd_random_bytes(t->name, sizeof t->name);
 }
 
 /* ---- seals ---- */
