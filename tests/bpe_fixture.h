@@ -85,12 +85,12 @@ static const struct json_parts char_parts = {
               "\"o s\", \"<b os\", \"<bos >\"",
 };
 
-static inline void put_text(struct pd_text_buffer *b, const char *text)
+static inline void put_text(struct pd_buffer *b, const char *text)
 {
-    assert_int_equal(pd_text_append(b, text, strlen(text)), PERIDOT_OK);
+    assert_int_equal(pd_buffer_add(b, text, strlen(text)), PERIDOT_OK);
 }
 
-static inline void put_bytes_vocab(struct pd_text_buffer *b)
+static inline void put_bytes_vocab(struct pd_buffer *b)
 {
     char number[16];
     for (int i = 0; i < 256; i++) {
@@ -104,9 +104,9 @@ static inline void put_bytes_vocab(struct pd_text_buffer *b)
 }
 
 /* To be freed. */
-static inline struct pd_text_buffer json_make(const struct json_parts *p)
+static inline struct pd_buffer json_make(const struct json_parts *p)
 {
-    struct pd_text_buffer b = {0};
+    struct pd_buffer b = {0};
     const char *const members[][2] = {
         {"{\"version\": \"1.0\", \"added_tokens\": [", p->added}, {"], \"normalizer\": ", p->normalizer},
         {", \"pre_tokenizer\": ", p->pre_tokenizer}, {", \"post_processor\": ", p->post_processor},
@@ -127,7 +127,7 @@ static inline struct pd_text_buffer json_make(const struct json_parts *p)
 
 static inline const char *json_write(const struct json_parts *p)
 {
-    struct pd_text_buffer b = json_make(p);
+    struct pd_buffer b = json_make(p);
     write_file(in_folder("tiny.json"), b.data, b.size);
     free(b.data);
     return in_folder("tiny.json");

@@ -64,7 +64,7 @@ static inline size_t put_marks(char *out, const char *text, size_t size, unsigne
 /* ---- what the parser says: text as it is, calls as {{NAME ARGUMENTS}} ---- */
 
 struct transcript {
-    struct pd_text_buffer said;
+    struct pd_buffer said;
     unsigned n_said;               /* events, the failed ones included */
     bool fails;                    /* every event does */
 };
@@ -74,7 +74,7 @@ static inline peridot_status say(struct transcript *t, const char *text, size_t 
     t->n_said++;
     if (t->fails) return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sink fails");
     assert_true(size > 0);
-    return pd_text_append(&t->said, text, size);
+    return pd_buffer_add(&t->said, text, size);
 }
 
 static inline peridot_status say_text(void *user, const char *bytes, size_t size) { return say(user, bytes, size); }
@@ -115,7 +115,7 @@ static inline void parse(struct transcript *out, const struct pd_calls *c, const
     for (size_t i = 0; !cut && i < size; i++) EXPECT_OK(pd_call_parser_next(&p, &sink, bytes + i, 1, false));
     if (cut) EXPECT_OK(pd_call_parser_next(&p, &sink, bytes, cut, false));
     EXPECT_OK(pd_call_parser_next(&p, &sink, bytes + (cut ? cut : size), cut ? size - cut : 0, true));
-    EXPECT_OK(pd_text_terminate(&out->said));
+    EXPECT_OK(pd_buffer_end(&out->said));
 }
 
 /* The same however the bytes are split; of long replies at some places. */

@@ -41,7 +41,7 @@ static peridot_status open_bytes(void) { return open_and_close(in_folder("bytes.
 
 static void write_json(const char *name, const struct json_parts *parts)
 {
-    struct pd_text_buffer b = json_make(parts);
+    struct pd_buffer b = json_make(parts);
     write_file(in_folder(name), b.data, b.size);
     free(b.data);
 }
@@ -301,7 +301,7 @@ static peridot_status write_calls(void)
 {
     const struct pd_calls c = tool_calls("gemma4");
     const struct pd_call call = {"f", yyjson_arr_get_first(tools)};
-    struct pd_text_buffer text = {0};
+    struct pd_buffer text = {0};
     peridot_status status = pd_calls_describe(&text, &c);
     if (status == PERIDOT_OK) status = pd_calls_write(&text, &c, &call, 1);
     if (status == PERIDOT_OK) status = pd_calls_write_result(&text, &c, "f", "x", 1);

@@ -233,11 +233,47 @@ static int remove_folder(void **state)
     return rmdir(folder);   /* fails when something was left beside them */
 }
 
+/* Bytes that were added have a zero behind them; what cannot be is said once and stays known, and nothing is lost. */
+static void test_buffer(void **state)
+{
+    struct pd_buffer b = {0};
+    char wide[3000], *grown = NULL;
+    size_t capacity = 0;
+    (void)state;
+    assert_int_equal(pd_buffer_add(&b, NULL, 0), PERIDOT_OK);
+    assert_string_equal(b.data, "");
+    for (int i = 0; i < 200; i++) {
+        assert_int_equal(pd_buffer_add(&b, "abcdef", 6), PERIDOT_OK);
+        assert_int_equal(b.data[b.size], 0);
+    }
+    pd_buffer_drop(&b, 1196);
+    assert_string_equal(b.data, "cdef");
+    const size_t too_large[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 5, SIZE_MAX / 2};
+    for (size_t i = 0; i < PD_COUNT(too_large); i++) {
+        b.failed = false;
+        assert_int_equal(pd_buffer_add(&b, "x", too_large[i]), PERIDOT_ERROR_MEMORY);
+        assert_true(b.failed);
+        assert_int_equal(pd_array_reserve(&grown, &capacity, 0, too_large[i], 8, "test"), PERIDOT_ERROR_MEMORY);
+    }
+    assert_null(grown);
+    assert_int_equal(pd_buffer_add_utf8(&b, "\xc3\xa9\xff", 3), PERIDOT_OK);
+    assert_true(b.failed);
+    assert_string_equal(b.data, "cdef\xc3\xa9\xef\xbf\xbd");
+    memset(wide, 'w', sizeof wide);
+    b.size = 0;
+    assert_int_equal(pd_buffer_print(&b, "<%.*s>", (int)sizeof wide, wide), PERIDOT_OK);
+    assert_int_equal(b.size, sizeof wide + 2);
+    assert_string_equal(b.data + b.size - 2, "w>");
+    pd_buffer_free(&b);
+    assert_null(b.data);
+    assert_false(b.failed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_f16_decode), cmocka_unit_test(test_f16_encode), cmocka_unit_test(test_bf16),
-        cmocka_unit_test(test_arithmetic),
+        cmocka_unit_test(test_arithmetic), cmocka_unit_test(test_buffer),
         cmocka_unit_test(test_map), cmocka_unit_test(test_writer), cmocka_unit_test(test_writer_failures),
         cmocka_unit_test(test_folders),
         cmocka_unit_test(test_small_things), cmocka_unit_test(test_escape), cmocka_unit_test(test_sentences),

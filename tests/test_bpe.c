@@ -10,7 +10,7 @@ static peridot_vocab *open_parts(const struct json_parts *p) { return open_vocab
 static void test_spelling(void **state)
 {
     (void)state;
-    struct pd_text_buffer spelt = {0}, back = {0};
+    struct pd_buffer spelt = {0}, back = {0};
     char bytes[256];
     bool ok;
     for (int i = 0; i < 256; i++) bytes[i] = (char)i;
@@ -135,7 +135,7 @@ static void test_stream(void **state)
     (void)state;
     peridot_vocab *v = open_parts(&byte_parts);
     struct pd_stream s = {0};
-    struct pd_text_buffer b = {0};
+    struct pd_buffer b = {0};
     assert_int_equal(pd_stream_next(&s, &b, v->tokenizer, 0xc3), PERIDOT_OK);
     assert_int_equal(b.size, 0);
     assert_int_equal(pd_stream_next(&s, &b, v->tokenizer, 0xa9), PERIDOT_OK);
@@ -262,7 +262,7 @@ static void chance_make(struct chance *c)
 static peridot_vocab *chance_open(const struct chance *c)
 {
     struct json_parts p = char_parts;
-    struct pd_text_buffer vocab = {0}, merges = {0};
+    struct pd_buffer vocab = {0}, merges = {0};
     char text[64];
     for (uint32_t i = 0; i < c->n; i++) {
         snprintf(text, sizeof text, "%s\"%s\": %u", i ? ", " : "", c->text[i], i);
@@ -274,8 +274,8 @@ static peridot_vocab *chance_open(const struct chance *c)
         put_text(&merges, text);
     }
     put_text(&merges, "");
-    assert_int_equal(pd_text_terminate(&vocab), PERIDOT_OK);
-    assert_int_equal(pd_text_terminate(&merges), PERIDOT_OK);
+    assert_int_equal(pd_buffer_end(&vocab), PERIDOT_OK);
+    assert_int_equal(pd_buffer_end(&merges), PERIDOT_OK);
     p.added = ADDED("0", "<unk>", "true", "false");
     p.vocab = vocab.data;
     p.merges = merges.data;
@@ -305,7 +305,7 @@ static struct pd_sentencepiece *chance_sentencepiece(uint32_t *n_hidden, const s
 {
     struct pd_pieces p = *merged;
     struct pd_sentencepiece *sp;
-    struct pd_text_buffer model = {0};
+    struct pd_buffer model = {0};
     float *scores = malloc(p.n * sizeof *scores);
     p.algorithm = PD_ALGORITHM_BPE;
     p.piece = malloc(p.n * sizeof *p.piece);
@@ -463,10 +463,10 @@ static void test_whole_stretch(void **state)
 {
     (void)state;
     struct json_parts p = char_parts;
-    struct pd_text_buffer vocab = {0};
+    struct pd_buffer vocab = {0};
     put_text(&vocab, char_parts.vocab);
     put_text(&vocab, ", \"hb\": 22, \"\u2581hb\": 23");
-    assert_int_equal(pd_text_terminate(&vocab), PERIDOT_OK);
+    assert_int_equal(pd_buffer_end(&vocab), PERIDOT_OK);
     p.vocab = vocab.data;
     peridot_vocab *v = open_parts(&p);
     expect(v, "hb", 0, "h|b|");
@@ -485,7 +485,7 @@ static void test_whole_stretch(void **state)
 static void test_fallback(void **state)
 {
     (void)state;
-    struct pd_text_buffer vocab = {0};
+    struct pd_buffer vocab = {0};
     struct json_parts p = char_parts;
     char piece[32];
     put_text(&vocab, char_parts.vocab);
@@ -494,7 +494,7 @@ static void test_fallback(void **state)
         put_text(&vocab, piece);
     }
     put_text(&vocab, ", \"<0xzz>\": 278");   /* no byte's name */
-    assert_int_equal(pd_text_terminate(&vocab), PERIDOT_OK);
+    assert_int_equal(pd_buffer_end(&vocab), PERIDOT_OK);
     p.vocab = vocab.data;
     peridot_vocab *v = open_parts(&p);
     expect(v, "hx", 0, "h|<unk>|");
@@ -513,7 +513,7 @@ static void test_directory(void **state)
 {
     (void)state;
     const char *config = in_folder("bpe/tokenizer_config.json"), *json = in_folder("bpe/tokenizer.json");
-    struct pd_text_buffer b = json_make(&byte_parts);
+    struct pd_buffer b = json_make(&byte_parts);
     char directory[512];
     snprintf(directory, sizeof directory, "%s", in_folder("bpe"));
     assert_int_equal(pd_make_directory(directory), PERIDOT_OK);
@@ -536,7 +536,7 @@ static void test_directory(void **state)
     char *model = pd_path_join(directory, "tokenizer.model");
     write_file(model, "IQ== 0\nIg== 1\n", 14);   /* tiktoken's format */
     peridot_vocab_close(open_vocab(directory));
-    struct pd_text_buffer pieces = {0};
+    struct pd_buffer pieces = {0};
     struct tiny t;
     tiny_make(&t);
     tiny_model(&pieces, &t);

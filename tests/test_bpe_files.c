@@ -221,7 +221,7 @@ static peridot_status open_bytes(const uint8_t *data, size_t size)
 }
 
 /* Each in an allocation of its own, so that AddressSanitizer sees a byte read past the end. */
-static void check_truncated(const struct pd_text_buffer *b)
+static void check_truncated(const struct pd_buffer *b)
 {
     assert_int_equal(open_bytes((const uint8_t *)b->data, b->size), PERIDOT_OK);
     for (size_t size = 0; size < b->size - 1; size++) {   /* but for the newline at its end */
@@ -232,7 +232,7 @@ static void check_truncated(const struct pd_text_buffer *b)
     }
 }
 
-static void check_damaged(const struct pd_text_buffer *b)
+static void check_damaged(const struct pd_buffer *b)
 {
     uint32_t seed = 1, opened = 0;
     uint8_t *copy = malloc(b->size);
@@ -252,7 +252,7 @@ static void check_damaged(const struct pd_text_buffer *b)
 static void test_damaged_json(void **state)
 {
     (void)state;
-    struct pd_text_buffer bytes = json_make(&byte_parts), characters = json_make(&char_parts);
+    struct pd_buffer bytes = json_make(&byte_parts), characters = json_make(&char_parts);
     check_truncated(&bytes);
     check_truncated(&characters);
     check_damaged(&bytes);
@@ -345,9 +345,9 @@ static void test_spoilt_gguf(void **state)
     for (size_t i = 0; i < PD_COUNT(cases); i++) {
         struct small s = {.merges = {"a b"}, .n = 258, .n_types = 258, .n_merges = 1};
         for (int k = 0; k < 256; k++) {
-            struct pd_text_buffer b = {0};
+            struct pd_buffer b = {0};
             pd_byte_level_write(&b, &(char){(char)k}, 1);
-            pd_text_terminate(&b);
+            pd_buffer_end(&b);
             strcpy(names[k], b.data);
             free(b.data);
             s.text[k] = names[k];

@@ -497,11 +497,11 @@ static void test_depth(void **state)
         yyjson_doc *doc = read_tools(&c, tags ? deep_tools : weather_tools);
         struct pd_rules r;
         struct pd_walk w;
-        struct pd_text_buffer text = {0};
+        struct pd_buffer text = {0};
         int depth = 0;
         EXPECT_OK(pd_calls_compile(&r, &c));
         EXPECT_OK(pd_calls_write(&text, &c, &(struct pd_call){"ping", NULL}, 1));
-        EXPECT_OK(pd_text_terminate(&text));
+        EXPECT_OK(pd_buffer_end(&text));
         if (tags) text.size = (size_t)(strstr(text.data, c.format->tags->end) - text.data);
         else while (text.data[--text.size] != (keywords ? '(' : '{'));
         pd_walk_begin(&w, &r);
@@ -511,7 +511,7 @@ static void test_depth(void **state)
             const char *first = tags ? "<atem:parameter name=\"a\">" : keywords ? "(a=" : NULL;
             const char *next = first && depth == 0 ? first : json ? begin : "{a:";
             if (!pd_walk_take(&w, &r, next, strlen(next))) break;
-            EXPECT_OK(pd_text_append(&text, next, strlen(next)));
+            EXPECT_OK(pd_buffer_add(&text, next, strlen(next)));
         }
         assert_in_range(depth, 55, PD_MAX_CALLS);
         struct transcript t;

@@ -57,10 +57,10 @@ static size_t draw_reply(char *out, const struct pd_rules *r, unsigned marks, ui
 /* ---- what the library's parser makes of it ---- */
 
 struct found {
-    struct pd_text_buffer text;
+    struct pd_buffer text;
     struct {
         char name[PD_MAX_CALL_NAME + 1];
-        struct pd_text_buffer arguments;
+        struct pd_buffer arguments;
         bool ended;
     } calls[MAX_CALLS];
     size_t n;
@@ -70,7 +70,7 @@ static peridot_status find_text(void *user, const char *bytes, size_t size)
 {
     struct found *f = user;
     assert_int_equal(f->n, 0);   /* no text comes after calls */
-    return pd_text_append(&f->text, bytes, size);
+    return pd_buffer_add(&f->text, bytes, size);
 }
 
 static peridot_status find_begin(void *user, const char *name, size_t size)
@@ -85,7 +85,7 @@ static peridot_status find_begin(void *user, const char *name, size_t size)
 static peridot_status find_arguments(void *user, const char *json, size_t size)
 {
     struct found *f = user;
-    return pd_text_append(&f->calls[f->n - 1].arguments, json, size);
+    return pd_buffer_add(&f->calls[f->n - 1].arguments, json, size);
 }
 
 static peridot_status find_end(void *user)
@@ -120,12 +120,12 @@ static bool take(const char **at, const char *text)
     return is;
 }
 
-static void add(struct pd_text_buffer *out, const char *text, size_t size)
+static void add(struct pd_buffer *out, const char *text, size_t size)
 {
-    EXPECT_OK(pd_text_append(out, text, size));
+    EXPECT_OK(pd_buffer_add(out, text, size));
 }
 
-static void add_quoted(struct pd_text_buffer *out, const char *text, size_t size)
+static void add_quoted(struct pd_buffer *out, const char *text, size_t size)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
     char *json = yyjson_mut_val_write(yyjson_mut_strn(doc, text, size), 0, &size);
@@ -136,7 +136,7 @@ static void add_quoted(struct pd_text_buffer *out, const char *text, size_t size
 }
 
 /* A value of the formats with delimiters as JSON. */
-static void convert(struct pd_text_buffer *out, const char **at, const char *delimiter)
+static void convert(struct pd_buffer *out, const char **at, const char *delimiter)
 {
     if (take(at, delimiter)) {
         const char *end = strstr(*at, delimiter);
@@ -194,16 +194,16 @@ static void expect_json_call(const struct found *f, size_t i, const char **at)
 /* call:NAME{...} */
 static void expect_delimited_call(const struct found *f, size_t i, const char **at, const char *delimiter)
 {
-    struct pd_text_buffer json = {0};
+    struct pd_buffer json = {0};
     assert_true(take(at, "call:") && take(at, f->calls[i].name));
     convert(&json, at, delimiter);
-    EXPECT_OK(pd_text_terminate(&json));
+    EXPECT_OK(pd_buffer_end(&json));
     expect_same(json.data, f->calls[i].arguments.data, f->calls[i].arguments.size);
     free(json.data);
 }
 
 /* Of the JSON that begins there. */
-static void take_json(struct pd_text_buffer *out, const char **at)
+static void take_json(struct pd_buffer *out, const char **at)
 {
     yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)*at, strlen(*at), YYJSON_READ_STOP_WHEN_DONE, NULL, NULL);
     if (!doc) fail_msg("no JSON: %s", *at);
@@ -212,9 +212,9 @@ static void take_json(struct pd_text_buffer *out, const char **at)
     yyjson_doc_free(doc);
 }
 
-static void expect_arguments(const struct found *f, size_t i, struct pd_text_buffer *json)
+static void expect_arguments(const struct found *f, size_t i, struct pd_buffer *json)
 {
-    EXPECT_OK(pd_text_terminate(json));
+    EXPECT_OK(pd_buffer_end(json));
     expect_same(json->data, f->calls[i].arguments.data, f->calls[i].arguments.size);
     free(json->data);
 }
@@ -227,7 +227,7 @@ static void skip_texts(const char **at, const char *const *texts, size_t n)
 /* NAME[ARGS]{...} or the like; marks are in their order. */
 static void expect_named_call(const struct found *f, size_t i, const char **at)
 {
-    struct pd_text_buffer json = {0};
+    struct pd_buffer json = {0};
     static const char *const middles[] = {"[ARGS]", "\xf7", ">", " ", "\n", "```json"};
     assert_true(take(at, f->calls[i].name));
     if (take(at, "[CALL_ID]") || take(at, "\xf8")) *at += PD_CALL_ID_SIZE;
@@ -239,7 +239,7 @@ static void expect_named_call(const struct found *f, size_t i, const char **at)
 /* NAME(name=value, ...) */
 static void expect_keywords_call(const struct found *f, size_t i, const char **at)
 {
-    struct pd_text_buffer json = {0};
+    struct pd_buffer json = {0};
     assert_true(take(at, f->calls[i].name) && take(at, "("));
     add(&json, "{", 1);
     for (bool first = true; !take(at, ")"); first = false) {
@@ -262,7 +262,7 @@ static void expect_keywords_call(const struct found *f, size_t i, const char **a
 static void expect_tagged_call(const struct found *f, size_t i, const char **at, const struct pd_tags *tags)
 {
     static const char *const middles[] = {"<|message|>", "\xf7", "<atem:function_calls>", " ", "\n"};
-    struct pd_text_buffer json = {0};
+    struct pd_buffer json = {0};
     yyjson_doc *doc = yyjson_read(f->calls[i].arguments.data, f->calls[i].arguments.size, 0);
     yyjson_obj_iter members = yyjson_obj_iter_with(yyjson_doc_get_root(doc));
     assert_true(take(at, "to=") && take(at, f->calls[i].name));

@@ -49,13 +49,13 @@ static yyjson_doc *read_json(const char *text)
 
 static void expect_written(const struct pd_calls *c, const struct pd_call *calls, size_t n, size_t row)
 {
-    struct pd_text_buffer text = {0};
+    struct pd_buffer text = {0};
     struct pd_rules r;
     struct transcript t;
     char expected[600];
     put_marks(expected, written[row].text, strlen(written[row].text), c->marks);
     EXPECT_OK(pd_calls_write(&text, c, calls, n));
-    EXPECT_OK(pd_text_terminate(&text));
+    EXPECT_OK(pd_buffer_end(&text));
     assert_string_equal(text.data, expected);
     EXPECT_OK(pd_calls_compile(&r, c));
     assert_true(accepts(&r, text.data, text.size));
@@ -90,9 +90,9 @@ static void test_values(void **state)
     yyjson_doc *doc = read_json("{\"b\":[{\"y\":null,\"X\":-1.5}],\"a\":true,\"B\":{},\"ab\":[]}");
     struct pd_calls c = {.format = pd_call_format_find("gemma4")};
     struct pd_call call = {"f", yyjson_doc_get_root(doc)};
-    struct pd_text_buffer text = {0};
+    struct pd_buffer text = {0};
     EXPECT_OK(pd_calls_write(&text, &c, &call, 1));
-    EXPECT_OK(pd_text_terminate(&text));
+    EXPECT_OK(pd_buffer_end(&text));
     assert_string_equal(text.data, "<|tool_call>call:f{a:true,ab:[],B:{},b:[{X:-1.5,y:null}]}<tool_call|>");
     yyjson_doc_free(doc);
     char deep[2 * (PD_MAX_CALLS + 1) + 1] = "";
@@ -110,9 +110,9 @@ static void test_described(void **state)
     (void)state;
     yyjson_doc *tools = read_json(weather_tools);
     struct pd_calls c = {.format = pd_call_format_find("llama3"), .tools = yyjson_doc_get_root(tools)};
-    struct pd_text_buffer text = {0};
+    struct pd_buffer text = {0};
     EXPECT_OK(pd_calls_describe(&text, &c));
-    EXPECT_OK(pd_text_terminate(&text));
+    EXPECT_OK(pd_buffer_end(&text));
     assert_non_null(strstr(text.data, "\n{\"name\": \"get_weather\", \"description\": \"Of a \\\"city\\\"\", "
                                       "\"parameters\": {\"type\":\"object\",\"properties\":{\"city\":"));
     assert_non_null(strstr(text.data, "\n{\"name\": \"ping\"}\n"));
@@ -134,10 +134,10 @@ static void test_results(void **state)
         {"functiongemma",
          "<start_function_response>response:ping{value:<escape>\1\2<escape>}<end_function_response>"}};
     for (size_t i = 0; i < PD_COUNT(results); i++) {
-        struct pd_text_buffer text = {0};
+        struct pd_buffer text = {0};
         struct pd_calls c = {.format = pd_call_format_find(results[i][0])};
         EXPECT_OK(pd_calls_write_result(&text, &c, "ping", "\1\2", 2));
-        EXPECT_OK(pd_text_terminate(&text));
+        EXPECT_OK(pd_buffer_end(&text));
         assert_string_equal(text.data, results[i][1]);
         free(text.data);
     }
@@ -173,16 +173,16 @@ static void test_characters(void **state)
     static const char begin[] = "<|tool_call>call:f{s:<|\"|>", end[] = "<|\"|>}<tool_call|>";
     for (size_t k = 0; k < PD_COUNT(characters); k++)
         for (size_t before = 0; before < 4; before++) {
-            struct pd_text_buffer text = {0};
+            struct pd_buffer text = {0};
             size_t said = 0;
             struct pd_call_parser p = {.format = pd_call_format_find("gemma4")};
             const struct pd_call_sink sink = {&said, expect_characters, ignore_begin, expect_characters, ignore_end};
-            for (size_t i = 0; i < before; i++) EXPECT_OK(pd_text_append(&text, "x", 1));
-            for (size_t i = 0; i < 200; i++) EXPECT_OK(pd_text_append(&text, characters[k], strlen(characters[k])));
+            for (size_t i = 0; i < before; i++) EXPECT_OK(pd_buffer_add(&text, "x", 1));
+            for (size_t i = 0; i < 200; i++) EXPECT_OK(pd_buffer_add(&text, characters[k], strlen(characters[k])));
             size_t size = text.size;
-            EXPECT_OK(pd_text_append(&text, begin, strlen(begin)));
-            for (size_t i = 0; i < 200; i++) EXPECT_OK(pd_text_append(&text, characters[k], strlen(characters[k])));
-            EXPECT_OK(pd_text_append(&text, end, strlen(end)));
+            EXPECT_OK(pd_buffer_add(&text, begin, strlen(begin)));
+            for (size_t i = 0; i < 200; i++) EXPECT_OK(pd_buffer_add(&text, characters[k], strlen(characters[k])));
+            EXPECT_OK(pd_buffer_add(&text, end, strlen(end)));
             EXPECT_OK(pd_call_parser_next(&p, &sink, text.data, text.size, true));
             assert_int_equal(said, size + strlen("{\"s\":\"\"}") + 200 * strlen(characters[k]));
             free(text.data);

@@ -133,7 +133,7 @@ enum { N_TOKENS = 200, N_DRAWN = 96, N_REPLIES = 4, N_ENDS = sizeof ends - 1 };
 struct reply {
     unsigned n_begun, n_ended;
     bool cut;                      /* within a call's begin, which is text then */
-    struct pd_text_buffer arguments;
+    struct pd_buffer arguments;
 };
 
 static peridot_status take_text(void *user, const char *bytes, size_t size)
@@ -155,7 +155,7 @@ static peridot_status take_begin(void *user, const char *name, size_t size)
 
 static peridot_status take_arguments(void *user, const char *json, size_t size)
 {
-    return pd_text_append(&((struct reply *)user)->arguments, json, size);
+    return pd_buffer_add(&((struct reply *)user)->arguments, json, size);
 }
 
 static peridot_status take_end(void *user)
@@ -215,7 +215,7 @@ static bool read_reply(const peridot_vocab *vocab, const peridot_grammar *g, con
     struct reply r = {0};
     const struct pd_call_sink sink = {&r, take_text, take_begin, take_arguments, take_end};
     struct pd_stream stream = {.started = true};
-    struct pd_text_buffer text = {0};
+    struct pd_buffer text = {0};
     struct pd_walk w;
     uint32_t id = 0, end_ids[N_ENDS];
     find_ends(end_ids, g->spellings);

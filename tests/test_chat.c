@@ -326,7 +326,7 @@ static void write_text(const char *path, const char *text)
 /* A directory NAME with a tokenizer.model and nothing else. */
 static const char *make_directory(const struct tiny *t, const char *name)
 {
-    struct pd_text_buffer model;
+    struct pd_buffer model;
     static char directory[512];
     snprintf(directory, sizeof directory, "%s", in_folder(name));
     tiny_model(&model, t);

@@ -222,7 +222,7 @@ static void write_byte_level(void)
           "\"unk_token\": null, "
           "\"byte_fallback\": false, \"ignore_merges\": false, \"vocab\": {\"<|end_of_text|>\": 0", f);
     for (unsigned i = 0; i < 256 + PD_COUNT(pairs); i++) {
-        struct pd_text_buffer b = {0};
+        struct pd_buffer b = {0};
         EXPECT_OK(pd_byte_level_write(&b, i < 256 ? &(char){(char)i} : pairs[i - 256][0], 1));
         if (i >= 256) EXPECT_OK(pd_byte_level_write(&b, pairs[i - 256][1], 1));
         fputs(", ", f);
@@ -232,9 +232,9 @@ static void write_byte_level(void)
     }
     fputs("}, \"merges\": [", f);
     for (size_t i = 0; i < PD_COUNT(pairs); i++) {
-        struct pd_text_buffer b = {0};
+        struct pd_buffer b = {0};
         EXPECT_OK(pd_byte_level_write(&b, pairs[i][0], 1));
-        EXPECT_OK(pd_text_append(&b, " ", 1));
+        EXPECT_OK(pd_buffer_add(&b, " ", 1));
         EXPECT_OK(pd_byte_level_write(&b, pairs[i][1], 1));
         fputs(i ? ", " : "", f);
         print_json_string(f, b.data, b.size);

@@ -59,7 +59,7 @@ static void test_codegemma(void **state)
     (void)state;
     for (int32_t type = 3; type <= 4; type++) {
         struct tiny t;
-        struct pd_text_buffer model;
+        struct pd_buffer model;
         tiny_make(&t);
         add_all(&t, codegemma, PD_COUNT(codegemma), type);
         peridot_vocab *v = open_tiny(&t);

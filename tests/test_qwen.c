@@ -83,13 +83,13 @@ static void test_bos(void **state)
 
 static void expect_nfc(const char *text, const char *want)
 {
-    struct pd_text_buffer made = {0};
+    struct pd_buffer made = {0};
     size_t size = strlen(text);
     char *copy = malloc(size + !size);   /* without the NUL, for sanitizers */
     assert_non_null(copy);
     memcpy(copy, text, size);
     assert_int_equal(pd_text_append_nfc(&made, copy, size), PERIDOT_OK);
-    assert_int_equal(pd_text_terminate(&made), PERIDOT_OK);
+    assert_int_equal(pd_buffer_end(&made), PERIDOT_OK);
     assert_string_equal(made.data, want);
     free(made.data);
     free(copy);
@@ -132,8 +132,8 @@ static void test_long_nfc(void **state)
     (void)state;
     enum { N = 200000 };
     static const char marks[3][3] = {"\u0301", "\u0323", "\u0315"};
-    struct pd_text_buffer text = {0}, made = {0};
-    for (int i = 0; i < N; i++) assert_int_equal(pd_text_append(&text, marks[i % 3], 2), PERIDOT_OK);
+    struct pd_buffer text = {0}, made = {0};
+    for (int i = 0; i < N; i++) assert_int_equal(pd_buffer_add(&text, marks[i % 3], 2), PERIDOT_OK);
     assert_int_equal(pd_text_append_nfc(&made, text.data, text.size), PERIDOT_OK);
     assert_int_equal(made.size, text.size);
     assert_memory_equal(made.data, marks[1], 2);

@@ -31,7 +31,7 @@ static void test_pieces(void **state)
     for (uint32_t id = 0; id < N; id++) {
         uint64_t h = (uint64_t)id << 32 | id, word = ((h ^ h >> 29 ^ h >> 58) * k) ^ 8;
         p.piece[id] = (struct pd_piece){.offset = p.text.size, .size = 8, .type = PD_PIECE_NORMAL};
-        EXPECT_OK(pd_text_append(&p.text, &word, 8));
+        EXPECT_OK(pd_buffer_add(&p.text, &word, 8));
     }
     p.n = N;
     double begin = cpu_s();

@@ -44,7 +44,7 @@ static void test_model(void **state)
 {
     (void)state;
     struct tiny t;
-    struct pd_text_buffer model;
+    struct pd_buffer model;
     tiny_make(&t);
     tiny_model(&model, &t);
     write_file(in_folder("tiny.model"), model.data, model.size);
@@ -67,7 +67,7 @@ static void test_kinds(void **state)
         {PD_ALGORITHM_CHAR, "h|e|l|l|o|\u2581|t|h|e|", "h|e|<0x7A>|<0x7A>|"},
     };
     struct tiny t;
-    struct pd_text_buffer model, m = {0};
+    struct pd_buffer model, m = {0};
     tiny_make(&t);
     for (size_t i = 0; i < PD_COUNT(cases); i++) {
         tiny_model(&model, &t);
@@ -88,7 +88,7 @@ static void test_remove_spaces(void **state)
 {
     (void)state;
     struct tiny t;
-    struct pd_text_buffer model, m = {0};
+    struct pd_buffer model, m = {0};
     tiny_make(&t);
     t.prefix = 1;
     tiny_model(&model, &t);
@@ -182,12 +182,12 @@ static void test_longest(void **state)
 }
 
 /* Texts longer than a cut come out as if they were encoded at once. */
-static void check_long(const peridot_vocab *v, const struct pd_text_buffer *text)
+static void check_long(const peridot_vocab *v, const struct pd_buffer *text)
 {
     int32_t *ids;
     size_t n;
     struct pd_ids whole = {0};
-    struct pd_text_buffer model = {0};
+    struct pd_buffer model = {0};
     struct pd_sentencepiece *uncut;
     assert_int_equal(pd_pieces_write_model(&model, &v->tokenizer->pieces), PERIDOT_OK);
     assert_int_equal(pd_sentencepiece_create(&uncut, model.data, model.size, false), PERIDOT_OK);
@@ -206,18 +206,18 @@ static void test_long_text(void **state)
 {
     (void)state;
     struct tiny t;
-    struct pd_text_buffer text = {0};
+    struct pd_buffer text = {0};
     tiny_make(&t);
     peridot_vocab *v = open_tiny(&t);
     for (size_t length = 0; text.size < 400000; length++) {
-        for (size_t i = 0; i < length; i++) pd_text_append(&text, "the hello ", 10);
-        pd_text_append(&text, "\n\n\n\n\n", 1 + length * 7919 % 5);
+        for (size_t i = 0; i < length; i++) pd_buffer_add(&text, "the hello ", 10);
+        pd_buffer_add(&text, "\n\n\n\n\n", 1 + length * 7919 % 5);
     }
     check_long(v, &text);
     for (size_t skip_size = 0; skip_size < 4; skip_size++) {
         text.size = skip_size;
         memset(text.data, 'h', skip_size);
-        while (text.size < 140000) pd_text_append(&text, "\n\nh", 3);
+        while (text.size < 140000) pd_buffer_add(&text, "\n\nh", 3);
         check_long(v, &text);
     }
     free(text.data);
@@ -230,17 +230,17 @@ static void test_long_text(void **state)
 static void expect_stream(const peridot_vocab *v, const char *bytes, size_t n, const char *want)
 {
     struct pd_stream s = {0};
-    struct pd_text_buffer b = {0}, all = {0};
+    struct pd_buffer b = {0}, all = {0};
     for (size_t i = 0; i <= n; i++) {
         char name[8];
         snprintf(name, sizeof name, "<0x%02X>", i < n ? (unsigned char)bytes[i] : 0);
         int32_t id = i < n ? id_of(v, name) : -1;
         assert_int_equal(pd_stream_next(&s, &b, v->tokenizer, id), PERIDOT_OK);
         assert_true(b.size == 0 || ((unsigned char)b.data[0] & 0xc0) != 0x80);
-        pd_text_append(&all, b.data, b.size);
+        pd_buffer_add(&all, b.data, b.size);
         if (i < n && (unsigned char)bytes[i] < 0x80) assert_true(b.size > 0 && b.data[b.size - 1] == bytes[i]);
     }
-    assert_int_equal(pd_text_terminate(&all), PERIDOT_OK);
+    assert_int_equal(pd_buffer_end(&all), PERIDOT_OK);
     assert_string_equal(all.data, want);
     free(all.data);
     free(b.data);
@@ -296,7 +296,7 @@ static void test_stream_pieces(void **state)
     peridot_vocab *v = open_tiny(&t);
     int32_t ids[] = {id_of(v, "<bos>"), id_of(v, "\u2581hello"), id_of(v, "<0xE2>"), id_of(v, "\u2581the"), -1};
     static const char *const want[] = {"", "hello", "", BAD " the", ""};
-    struct pd_text_buffer b = {0};
+    struct pd_buffer b = {0};
     for (int continued = 0; continued < 2; continued++) {
         struct pd_stream s = {.started = continued};
         for (size_t i = 0; i < PD_COUNT(ids); i++) {

@@ -24,7 +24,7 @@ static void write_gguf(const struct real *real, const struct pd_pieces *p)
     struct pd_string *text = calloc(p->n, sizeof *text);
     float *score = calloc(p->n, sizeof *score);
     int32_t *type = calloc(p->n, sizeof *type);
-    struct pd_text_buffer b = {malloc(1 << 20), 0, 1 << 20};   /* must not move */
+    struct pd_buffer b = {malloc(1 << 20), 0, 1 << 20, false};   /* must not move */
     for (uint32_t i = 0; i < p->n; i++) {
         const struct pd_piece *piece = &p->piece[i];
         bool added = piece->type == PD_PIECE_USER || piece->type == PD_PIECE_CONTROL || piece->type == PD_PIECE_UNKNOWN;
@@ -65,17 +65,17 @@ static void check_text(const peridot_vocab *v, const char *text, size_t size, co
     char *made = list(ids, n);
     assert_string_equal(made, want);
     assert_int_equal(peridot_decode(&back, &back_size, v, ids, n), PERIDOT_OK);
-    struct pd_text_buffer expected = {0}, streamed = {0}, part = {0};
+    struct pd_buffer expected = {0}, streamed = {0}, part = {0};
     struct pd_stream s = {0};
     expected.data = malloc(size + 1);
     expected.capacity = size + 1;
-    if (v->tokenizer->pieces.algorithm == PD_ALGORITHM_BYTE_MERGES) pd_text_append(&expected, text, size);
+    if (v->tokenizer->pieces.algorithm == PD_ALGORITHM_BYTE_MERGES) pd_buffer_add(&expected, text, size);
     else unescaped(&expected, text, size);
     assert_int_equal(back_size, expected.size);
     assert_memory_equal(back, expected.data, expected.size);
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(pd_stream_next(&s, &part, v->tokenizer, ids[i]), PERIDOT_OK);
-        pd_text_append(&streamed, part.data, part.size);
+        pd_buffer_add(&streamed, part.data, part.size);
     }
     assert_int_equal(streamed.size, back_size);
     if (back_size) assert_memory_equal(streamed.data, back, back_size);
@@ -136,11 +136,11 @@ static void check_control(const peridot_vocab *v)
 {
     const struct pd_pieces *p = &v->tokenizer->pieces;
     const struct pd_special *special = &v->tokenizer->special;
-    struct pd_text_buffer names = {0};
+    struct pd_buffer names = {0};
     int32_t *ids;
     size_t n;
     for (uint32_t i = 0; i < special->n; i++)
-        pd_text_append(&names, pd_pieces_text(p, special->ids[i]), p->piece[special->ids[i]].size);
+        pd_buffer_add(&names, pd_pieces_text(p, special->ids[i]), p->piece[special->ids[i]].size);
     assert_int_equal(peridot_encode(&ids, &n, v, names.data, names.size, SPECIAL), PERIDOT_OK);
     assert_int_equal(n, special->n);
     for (size_t i = 0; i < n; i++) assert_int_equal(ids[i], special->ids[i]);

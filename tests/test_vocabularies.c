@@ -238,7 +238,7 @@ static peridot_status open_bytes(const uint8_t *data, size_t size)
 {
     peridot_vocab v = {.tokenizer = calloc(1, sizeof *v.tokenizer)};
     struct pd_tokenizer *t = v.tokenizer;
-    struct pd_text_buffer model = {0};
+    struct pd_buffer model = {0};
     peridot_status status = pd_pieces_read_model(&t->pieces, data, size);
     if (status == PERIDOT_OK) status = pd_pieces_write_model(&model, &t->pieces);
     if (status == PERIDOT_OK) status = pd_sentencepiece_create(&t->sentencepiece, model.data, model.size, false);
@@ -255,7 +255,7 @@ static void test_truncated_model(void **state)
 {
     (void)state;
     struct tiny t;
-    struct pd_text_buffer model;
+    struct pd_buffer model;
     tiny_make(&t);
     tiny_model(&model, &t);
     assert_int_equal(open_bytes((const uint8_t *)model.data, model.size), PERIDOT_OK);
@@ -271,7 +271,7 @@ static void test_truncated_model(void **state)
 static void check_damaged_model(uint32_t type)
 {
     struct tiny t;
-    struct pd_text_buffer model, m = {0};
+    struct pd_buffer model, m = {0};
     uint32_t seed = type, opened = 0;
     tiny_make(&t);
     tiny_model(&model, &t);
@@ -305,7 +305,7 @@ static void test_unsupported_model(void **state)
         {2, 24, 1, "suffixes"}, {3, 5, 0, "escaped"},
     };
     struct tiny t;
-    struct pd_text_buffer model, m = {0};
+    struct pd_buffer model, m = {0};
     tiny_make(&t);
     for (size_t i = 0; i <= PD_COUNT(cases); i++) {
         const char *sentence = i < PD_COUNT(cases) ? cases[i].sentence : "character rules";

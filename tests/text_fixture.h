@@ -169,17 +169,17 @@ static inline const char *tiny_gguf(const struct tiny *t)
     return path;
 }
 
-static inline void tiny_message(struct pd_text_buffer *out, uint32_t number, struct pd_text_buffer *message)
+static inline void tiny_message(struct pd_buffer *out, uint32_t number, struct pd_buffer *message)
 {
     assert_int_equal(pd_proto_write_bytes(out, number, message->data, message->size), PERIDOT_OK);
     message->size = 0;
 }
 
 /* As a sentencepiece ModelProto: `out` is to be freed. */
-static inline void tiny_model(struct pd_text_buffer *out, const struct tiny *t)
+static inline void tiny_model(struct pd_buffer *out, const struct tiny *t)
 {
-    struct pd_text_buffer m = {0};
-    *out = (struct pd_text_buffer){0};
+    struct pd_buffer m = {0};
+    *out = (struct pd_buffer){0};
     for (uint64_t i = 0; i < t->n; i++) {
         bool spaces = t->text[i].size == 2 && memcmp(t->text[i].data, "  ", 2) == 0;
         pd_proto_write_bytes(&m, 1, spaces ? "\u2581\u2581" : t->text[i].data, spaces ? 6 : t->text[i].size);
@@ -215,14 +215,14 @@ enum { BOS = PERIDOT_ENCODE_BOS, SPECIAL = PERIDOT_ENCODE_SPECIAL };
 /* Pieces with "|" after each, to be freed. */
 static inline char *spell(const peridot_vocab *v, const int32_t *ids, size_t n)
 {
-    struct pd_text_buffer b = {0};
+    struct pd_buffer b = {0};
     const struct pd_pieces *p = &v->tokenizer->pieces;
     for (size_t i = 0; i < n; i++) {
         assert_true(ids[i] >= 0 && (uint32_t)ids[i] < p->n);
-        pd_text_append(&b, pd_pieces_text(p, (uint32_t)ids[i]), p->piece[ids[i]].size);
-        pd_text_append(&b, "|", 1);
+        pd_buffer_add(&b, pd_pieces_text(p, (uint32_t)ids[i]), p->piece[ids[i]].size);
+        pd_buffer_add(&b, "|", 1);
     }
-    assert_int_equal(pd_text_terminate(&b), PERIDOT_OK);
+    assert_int_equal(pd_buffer_end(&b), PERIDOT_OK);
     return b.data;
 }
 

@@ -30,23 +30,23 @@ static inline char *read_file(const char *format, const char *name)
     char path[512];
     FILE *f = fopen(shared_path(path, format, name), "rb");
     if (!f) fail_msg("%s cannot be read", path);
-    struct pd_text_buffer b = {0};
+    struct pd_buffer b = {0};
     char part[4096];
-    for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;) assert_int_equal(pd_text_append(&b, part, n), PERIDOT_OK);
+    for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;) assert_int_equal(pd_buffer_add(&b, part, n), PERIDOT_OK);
     fclose(f);
-    assert_int_equal(pd_text_terminate(&b), PERIDOT_OK);
+    assert_int_equal(pd_buffer_end(&b), PERIDOT_OK);
     return b.data;
 }
 
 static inline char *list(const int32_t *ids, size_t n)
 {
-    struct pd_text_buffer b = {0};
+    struct pd_buffer b = {0};
     char number[16];
     for (size_t i = 0; i < n; i++) {
         int size = snprintf(number, sizeof number, i ? ", %d" : "%d", ids[i]);
-        assert_int_equal(pd_text_append(&b, number, (size_t)size), PERIDOT_OK);
+        assert_int_equal(pd_buffer_add(&b, number, (size_t)size), PERIDOT_OK);
     }
-    assert_int_equal(pd_text_terminate(&b), PERIDOT_OK);
+    assert_int_equal(pd_buffer_end(&b), PERIDOT_OK);
     return b.data;
 }
 
@@ -85,14 +85,14 @@ static inline void expect_ids(const int32_t *ids, size_t n, yyjson_val *golden)
 /* ---- sentencepiece's pieces in other forms ---- */
 
 /* Spaces instead of U+2581 in user-defined pieces. */
-static inline struct pd_string unescaped(struct pd_text_buffer *b, const char *text, size_t size)
+static inline struct pd_string unescaped(struct pd_buffer *b, const char *text, size_t size)
 {
     struct pd_string s = {b->data + b->size, 0};
     size_t length;
     for (size_t i = 0; i < size; i += length) {
         bool space = i + 3 <= size && memcmp(text + i, "\u2581", 3) == 0;
         length = space ? 3 : 1;
-        assert_int_equal(pd_text_append(b, space ? " " : text + i, 1), PERIDOT_OK);
+        assert_int_equal(pd_buffer_add(b, space ? " " : text + i, 1), PERIDOT_OK);
         s.size++;
     }
     return s;
@@ -264,7 +264,7 @@ static const struct {
 };
 
 struct merge_lines {
-    struct pd_text_buffer text;   /* must not move */
+    struct pd_buffer text;   /* must not move */
     struct pd_string *lines;
     uint64_t n;
 };
@@ -273,9 +273,9 @@ static inline void add_merge_line(void *user, const char *text, size_t middle, s
 {
     struct merge_lines *m = user;
     struct pd_string line = {m->text.data + m->text.size, size + 1};
-    pd_text_append(&m->text, text, middle);
-    pd_text_append(&m->text, " ", 1);
-    pd_text_append(&m->text, text + middle, size - middle);
+    pd_buffer_add(&m->text, text, middle);
+    pd_buffer_add(&m->text, " ", 1);
+    pd_buffer_add(&m->text, text + middle, size - middle);
     assert_true(m->n < 1 << 20 && line.data + line.size == m->text.data + m->text.size);
     m->lines[m->n++] = line;
 }
@@ -290,7 +290,7 @@ static inline uint64_t write_gemma4_gguf(const char *path, const struct pd_piece
     struct pd_string *text = calloc(p->n, sizeof *text);
     float *score = calloc(p->n, sizeof *score);
     int32_t *type = calloc(p->n, sizeof *type);
-    struct merge_lines merges = {{malloc(1 << 24), 0, 1 << 24}, calloc(1 << 20, sizeof *merges.lines), 0};
+    struct merge_lines merges = {{malloc(1 << 24), 0, 1 << 24, false}, calloc(1 << 20, sizeof *merges.lines), 0};
     struct pd_gguf_writer *w;
     for (uint32_t i = 0; i < p->n; i++) {
         uint8_t was = p->piece[i].type;
@@ -329,23 +329,23 @@ static inline uint64_t write_gemma4_gguf(const char *path, const struct pd_piece
 /* ---- a byte-level vocabulary as a GGUF file ---- */
 
 /* Strings into one buffer that must not move: `b` has room for all. */
-static inline struct pd_string spell_bytes(struct pd_text_buffer *b, const struct pd_pieces *p, uint32_t id)
+static inline struct pd_string spell_bytes(struct pd_buffer *b, const struct pd_pieces *p, uint32_t id)
 {
     struct pd_string s = {b->data + b->size, b->size};
     const char *text = pd_pieces_text(p, id);
     if (p->piece[id].type == PD_PIECE_NORMAL) pd_byte_level_write(b, text, p->piece[id].size);
-    else pd_text_append(b, text, p->piece[id].size);
+    else pd_buffer_add(b, text, p->piece[id].size);
     assert_true(b->data + s.size == s.data);
     s.size = b->size - s.size;
     return s;
 }
 
-static inline void add_merges(struct pd_gguf_writer *w, struct pd_text_buffer *b, const struct pd_pieces *p)
+static inline void add_merges(struct pd_gguf_writer *w, struct pd_buffer *b, const struct pd_pieces *p)
 {
     struct pd_string *lines = calloc(p->n_merges, sizeof *lines);
     for (uint32_t i = 0; i < p->n_merges; i++) {
         struct pd_string left = spell_bytes(b, p, p->merges[i].left);
-        pd_text_append(b, " ", 1);
+        pd_buffer_add(b, " ", 1);
         struct pd_string right = spell_bytes(b, p, p->merges[i].right);
         lines[i] = (struct pd_string){left.data, left.size + 1 + right.size};
     }
@@ -358,7 +358,7 @@ static inline void write_byte_level_gguf(const char *path, const struct pd_piece
 {
     struct pd_string *text = calloc(p->n, sizeof *text);
     int32_t *type = calloc(p->n, sizeof *type);
-    struct pd_text_buffer b = {malloc(1 << 24), 0, 1 << 24};
+    struct pd_buffer b = {malloc(1 << 24), 0, 1 << 24, false};
     struct pd_gguf_writer *w;
     for (uint32_t i = 0; i < p->n; i++) {
         text[i] = spell_bytes(&b, p, i);

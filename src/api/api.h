@@ -96,7 +96,7 @@ struct peridot_tools {
     int32_t marks[PD_N_CALL_MARKS];    /* the tokens of pd_call_mark; -1: the vocabulary has none */
     char *name;                        /* of the only one that may be called; NULL: any */
     peridot_grammar *grammar;
-    struct pd_text_buffer loosened;    /* names of functions */
+    struct pd_buffer loosened;    /* names of functions */
 };
 
 /* The index of the mark that the token is; -1: it is none. */
@@ -121,8 +121,8 @@ struct pd_calling {
     struct peridot_tools *tools;       /* NULL: there are none */
     peridot_call call;                 /* NULL: nobody asks for them */
     struct pd_call_parser parser;
-    struct pd_text_buffer spelled;     /* the bytes of a token, and control tokens as marks */
-    struct pd_text_buffer text;        /* what of them is no part of a call */
+    struct pd_buffer spelled;     /* the bytes of a token, and control tokens as marks */
+    struct pd_buffer text;        /* what of them is no part of a call */
     uint32_t n;                        /* calls that have begun */
 };
 
@@ -170,7 +170,7 @@ struct peridot_request {
     peridot_session *session;
     struct peridot_request *next;      /* of the session's */
     struct pd_stream stream;
-    struct pd_text_buffer buffer;
+    struct pd_buffer buffer;
     struct pd_chain *chain;            /* whose stop texts these are */
     struct pd_stop stop;
     peridot_text text, thought;

@@ -39,7 +39,7 @@ unsigned pd_api_call_marks(const peridot_vocab *vocab) { return find_marks(vocab
 
 static peridot_status read_pieces(struct pd_spellings *s, const struct pd_tokenizer *t)
 {
-    struct pd_text_buffer bytes = {0};
+    struct pd_buffer bytes = {0};
     uint32_t n = pd_tokenizer_size(t);
     peridot_status status = PERIDOT_OK;
     for (uint32_t id = 0; id < n && status == PERIDOT_OK; id++) {

@@ -94,7 +94,7 @@ static peridot_status write_text(struct parting *p, bool end)
 static peridot_status take_text(void *user, const char *bytes, size_t size)
 {
     struct parting *p = user;
-    return pd_text_append(&p->r->calling.text, bytes, size);
+    return pd_buffer_add(&p->r->calling.text, bytes, size);
 }
 
 static peridot_status write_piece(struct parting *p, const peridot_call_piece *piece)
@@ -135,7 +135,7 @@ static peridot_status spell(peridot_request *r, int32_t token)
     if (token < 0) return PERIDOT_OK;
     int mark = pd_tools_find_mark(c->tools, token);
     if (mark < 0) return pd_stream_spell(&r->stream, &c->spelled, tokenizer_of(r), token);
-    return pd_text_append(&c->spelled, &(char){pd_call_mark_byte(c->tools->calls.marks, (size_t)mark)}, 1);
+    return pd_buffer_add(&c->spelled, &(char){pd_call_mark_byte(c->tools->calls.marks, (size_t)mark)}, 1);
 }
 
 static peridot_status write_with_calls(bool *go_on, peridot_request *r, int32_t token)

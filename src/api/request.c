@@ -19,7 +19,7 @@ peridot_status peridot_draft_check(const peridot_model *draft, const peridot_mod
 {
     const struct pd_tokenizer *a = draft->vocab ? draft->vocab->tokenizer : NULL,
                               *b = model->vocab ? model->vocab->tokenizer : NULL;
-    struct pd_text_buffer text = {0};
+    struct pd_buffer text = {0};
     peridot_status status = PERIDOT_OK;
     uint32_t n = a && b ? (uint32_t)pd_min(pd_tokenizer_size(a), pd_tokenizer_size(b)) : 0;
     if (draft->m.config.target_dim) return pd_drafter_check(&draft->m, &model->m);

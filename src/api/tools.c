@@ -61,7 +61,7 @@ static peridot_status create(struct peridot_tools *t, const peridot_vocab *vocab
     t->calls.answer_size = p->schema_size;
     peridot_status status = pd_api_grammar_calls(&t->grammar, vocab, &t->calls);
     t->calls.answer = NULL;   /* the program's */
-    return status == PERIDOT_OK ? pd_text_terminate(&t->loosened) : status;
+    return status == PERIDOT_OK ? pd_buffer_end(&t->loosened) : status;
 }
 
 peridot_status peridot_tools_create(peridot_tools **out, const peridot_vocab *vocab, const peridot_tools_params *params)
@@ -114,14 +114,14 @@ static bool has_role(yyjson_mut_val *message, const char *role)
 }
 
 /* The message's content becomes what the buffer holds, which is emptied. */
-static peridot_status set_content(struct pd_messages *m, yyjson_mut_val *message, struct pd_text_buffer *text)
+static peridot_status set_content(struct pd_messages *m, yyjson_mut_val *message, struct pd_buffer *text)
 {
     yyjson_mut_val *value = yyjson_mut_strncpy(m->doc, text->data, text->size);
     text->size = 0;
     return yyjson_mut_obj_put(message, yyjson_mut_str(m->doc, "content"), value) && value ? PERIDOT_OK : fail_memory();
 }
 
-static peridot_status write_calls(struct pd_text_buffer *out, yyjson_mut_val *list, const struct pd_calls *c)
+static peridot_status write_calls(struct pd_buffer *out, yyjson_mut_val *list, const struct pd_calls *c)
 {
     size_t i, n = yyjson_mut_arr_size(list), n_unused;
     struct pd_call *calls = calloc(n + 1, sizeof *calls);
@@ -145,22 +145,22 @@ struct writer {
     struct pd_messages *m;
     const struct pd_calls *calls;
     const struct pd_tokenizer *tokenizer;   /* whose control tokens the calls have; NULL: they have none */
-    struct pd_text_buffer part, text;
+    struct pd_buffer part, text;
     yyjson_mut_val *results;       /* the user's message that `run` is to be the content of; NULL: there is none */
-    struct pd_text_buffer run;     /* the results of the last calls, and what the user said then: */
+    struct pd_buffer run;     /* the results of the last calls, and what the user said then: */
     yyjson_mut_val *parts;         /* what is before it, where there are images; NULL: there are none */
 };
 
 /* The text with its control tokens as messages have them. */
-static peridot_status append_marked(struct writer *w, const struct pd_text_buffer *from)
+static peridot_status append_marked(struct writer *w, const struct pd_buffer *from)
 {
     char marked[sizeof w->m->mark + PD_MARKED_ID];
     for (size_t i = 0; i < from->size; i++) {
         const char *name = pd_call_mark(pd_call_mark_index(w->calls->marks, from->data[i]));
         int32_t id = name && w->tokenizer ? pd_tokenizer_find_control(w->tokenizer, name) : -1;
-        if (id < 0) PD_TRY(pd_text_append(&w->text, &from->data[i], 1));
-        else PD_TRY(pd_text_append(&w->text, marked, (size_t)snprintf(marked, sizeof marked, "%s%0*x", w->m->mark,
-                                                                      PD_MARKED_ID, (unsigned)id)));
+        if (id < 0) PD_TRY(pd_buffer_add(&w->text, &from->data[i], 1));
+        else PD_TRY(pd_buffer_add(&w->text, marked, (size_t)snprintf(marked, sizeof marked, "%s%0*x", w->m->mark,
+                                                                     PD_MARKED_ID, (unsigned)id)));
     }
     return PERIDOT_OK;
 }
@@ -168,8 +168,8 @@ static peridot_status append_marked(struct writer *w, const struct pd_text_buffe
 /* The part behind a text, if that is not empty, with a blank line between them. */
 static peridot_status append_after(struct writer *w, const char *first)
 {
-    PD_TRY(pd_text_append(&w->text, first, strlen(first)));
-    if (*first) PD_TRY(pd_text_append(&w->text, "\n\n", 2));
+    PD_TRY(pd_buffer_add(&w->text, first, strlen(first)));
+    if (*first) PD_TRY(pd_buffer_add(&w->text, "\n\n", 2));
     return append_marked(w, &w->part);
 }
 
@@ -205,9 +205,9 @@ static peridot_status end_results(struct writer *w)
 
 static bool is_image(yyjson_mut_val *part) { return yyjson_mut_equals_str(yyjson_mut_obj_get(part, "type"), "image"); }
 
-static peridot_status append_text(struct pd_text_buffer *out, yyjson_mut_val *object, const char *name)
+static peridot_status append_text(struct pd_buffer *out, yyjson_mut_val *object, const char *name)
 {
-    return pd_text_append(out, member(object, name), strlen(member(object, name)));
+    return pd_buffer_add(out, member(object, name), strlen(member(object, name)));
 }
 
 static peridot_status append_image(struct writer *w)
@@ -222,10 +222,10 @@ static peridot_status write_result(struct writer *w, yyjson_mut_val *message)
 {
     yyjson_mut_val *parts = yyjson_mut_obj_get(message, "content"), *part;
     bool result = has_role(message, "tool");
-    struct pd_text_buffer *text = result ? &w->part : &w->run;
+    struct pd_buffer *text = result ? &w->part : &w->run;
     size_t i, n;
     w->part.size = 0;
-    if (w->run.size) PD_TRY(pd_text_append(&w->run, "\n\n", 2));
+    if (w->run.size) PD_TRY(pd_buffer_add(&w->run, "\n\n", 2));
     PD_TRY(append_text(text, message, "content"));   /* nothing, where it is parts */
     yyjson_mut_arr_foreach(parts, i, n, part) {
         if (!is_image(part)) PD_TRY(append_text(text, part, "text"));
@@ -286,7 +286,7 @@ static peridot_status describe_to_user(struct writer *w, yyjson_mut_val *message
 {
     yyjson_mut_val *content = yyjson_mut_obj_get(message, "content"), *part;
     PD_TRY(append_marked(w, &w->part));
-    PD_TRY(pd_text_append(&w->text, "\n\n", 2));
+    PD_TRY(pd_buffer_add(&w->text, "\n\n", 2));
     if (!yyjson_mut_is_arr(content)) {
         PD_TRY(append_text(&w->text, message, "content"));
         return set_content(w->m, message, &w->text);

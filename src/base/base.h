@@ -308,20 +308,25 @@ struct pd_logger {
 
 void pd_log(const struct pd_logger *log, peridot_log_level level, const char *format, ...) PD_PRINTF(3, 4);
 
-/* ---- bytes ---- */
+/* ---- buffer ---- */
 
-/* Bytes that grow. Zero-initialise ({0}); free(data) ends them. On failure the contents are as before. */
-
-struct pd_text_buffer {
-    char *data;              /* NULL until something was appended */
+/* Bytes that grow at their end, and have a zero behind them. {0} is the beginning, and pd_buffer_free the end. On
+ * failure the contents are as before, and `failed` is set: who adds many pieces may look once, at the end. */
+struct pd_buffer {
+    char *data;              /* NULL until something was added, if only nothing */
     size_t size, capacity;
+    bool failed;             /* memory was short for something, which is missing */
 };
 
-peridot_status pd_text_append(struct pd_text_buffer *b, const void *data, size_t size);
+peridot_status pd_buffer_add(struct pd_buffer *b, const void *data, size_t size);
 /* Text from outside: as it is, but U+FFFD for what is malformed. */
-peridot_status pd_text_append_utf8(struct pd_text_buffer *b, const char *text, size_t size);
-/* Puts a NUL after the bytes, not counted in size; data is not NULL afterwards. */
-peridot_status pd_text_terminate(struct pd_text_buffer *b);
+peridot_status pd_buffer_add_utf8(struct pd_buffer *b, const char *text, size_t size);
+peridot_status pd_buffer_print(struct pd_buffer *b, const char *format, ...) PD_PRINTF(2, 3);
+/* Takes away the first bytes. */
+void pd_buffer_drop(struct pd_buffer *b, size_t size);
+/* Puts the zero behind bytes whose size was set by hand; data is not NULL afterwards. */
+peridot_status pd_buffer_end(struct pd_buffer *b);
+void pd_buffer_free(struct pd_buffer *b);
 
 /* ---- parallel ---- */
 

@@ -1,5 +1,6 @@
 #include "base/base.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,34 +22,62 @@ peridot_status pd_array_reserve(void *array, size_t *capacity, size_t n, size_t 
     return PERIDOT_OK;
 }
 
-/* ---- bytes ---- */
+/* ---- buffer ---- */
 
-peridot_status pd_text_append(struct pd_text_buffer *b, const void *data, size_t size)
+static peridot_status reserve(struct pd_buffer *b, size_t size)
 {
-    PD_TRY(pd_array_reserve(&b->data, &b->capacity, b->size, size, 1, "text"));
+    const size_t more = size < SIZE_MAX ? size + 1 : size;   /* with the zero; the most is refused */
+    peridot_status status = pd_array_reserve(&b->data, &b->capacity, b->size, more, 1, "text");
+    b->failed = b->failed || status != PERIDOT_OK;
+    return status;
+}
+
+peridot_status pd_buffer_add(struct pd_buffer *b, const void *data, size_t size)
+{
+    PD_TRY(reserve(b, size));
     if (size) memcpy(b->data + b->size, data, size);
-    b->size += size;
+    b->data[b->size += size] = 0;
     return PERIDOT_OK;
 }
 
-peridot_status pd_text_append_utf8(struct pd_text_buffer *b, const char *text, size_t size)
+peridot_status pd_buffer_add_utf8(struct pd_buffer *b, const char *text, size_t size)
 {
     size_t begin = 0, length;
     uint32_t code;
-    if (size == 0) return PERIDOT_OK;   /* text may be NULL */
     for (size_t i = 0; i < size; i += length) {
         enum pd_utf8_state state = pd_utf8_next(&code, &length, text + i, size - i);
         if (state == PD_UTF8_CHARACTER) continue;
-        PD_TRY(pd_text_append(b, text + begin, i - begin));
-        PD_TRY(pd_text_append(b, "\xef\xbf\xbd", 3));
+        PD_TRY(pd_buffer_add(b, text + begin, i - begin));
+        PD_TRY(pd_buffer_add(b, "\xef\xbf\xbd", 3));
         begin = i + length;
     }
-    return pd_text_append(b, text + begin, size - begin);
+    return size ? pd_buffer_add(b, text + begin, size - begin) : PERIDOT_OK;   /* text may be NULL */
 }
 
-peridot_status pd_text_terminate(struct pd_text_buffer *b)
+peridot_status pd_buffer_print(struct pd_buffer *b, const char *format, ...)
 {
-    PD_TRY(pd_text_append(b, "", 1));
-    b->size--;
-    return PERIDOT_OK;
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    const int size = vsnprintf(NULL, 0, format, args);
+    peridot_status status = size > 0 ? reserve(b, (size_t)size) : PERIDOT_OK;
+    if (size > 0 && status == PERIDOT_OK)
+        b->size += (size_t)vsnprintf(b->data + b->size, (size_t)size + 1, format, again);
+    va_end(again);
+    va_end(args);
+    return status;
+}
+
+void pd_buffer_drop(struct pd_buffer *b, size_t size)
+{
+    b->size -= size;
+    if (b->data) memmove(b->data, b->data + size, b->size + 1);
+}
+
+peridot_status pd_buffer_end(struct pd_buffer *b) { return pd_buffer_add(b, "", 0); }
+
+void pd_buffer_free(struct pd_buffer *b)
+{
+    free(b->data);
+    *b = (struct pd_buffer){0};
 }

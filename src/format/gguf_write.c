@@ -11,50 +11,28 @@
 
 enum { ALIGNMENT = 32 };   /* GGUF's default, so that general.alignment need not be written */
 
-struct bytes {
-    uint8_t *data;
-    size_t size, capacity;
-};
-
 struct pd_gguf_writer {
     struct pd_writer file;
-    struct bytes meta, tensors;   /* keys and descriptions as they will be in the file */
-    struct bytes sizes;           /* uint64_t of each tensor */
+    struct pd_buffer meta, tensors;      /* keys and descriptions as they will be in the file */
+    struct pd_buffer sizes;              /* uint64_t of each tensor */
     uint64_t n_meta, n_tensors;
     uint64_t next_offset, data_size;     /* offset of the tensor added next; bytes of all tensors without padding */
     uint64_t current, left;              /* the tensor being written, and what it still lacks */
-    bool out_of_memory;
 };
 
-static void put(struct pd_gguf_writer *w, struct bytes *b, const void *data, size_t size)
+static void put_u32(struct pd_buffer *b, uint32_t v) { pd_buffer_add(b, &v, sizeof v); }
+static void put_u64(struct pd_buffer *b, uint64_t v) { pd_buffer_add(b, &v, sizeof v); }
+
+static void put_string(struct pd_buffer *b, const char *s, uint64_t size)
 {
-    if (size > b->capacity - b->size) {
-        size_t capacity = b->capacity * 2 + size + 256;
-        uint8_t *grown = w->out_of_memory ? NULL : realloc(b->data, capacity);
-        if (!grown) {
-            w->out_of_memory = true;
-            return;
-        }
-        b->data = grown;
-        b->capacity = capacity;
-    }
-    if (size) memcpy(b->data + b->size, data, size);
-    b->size += size;
+    put_u64(b, size);
+    pd_buffer_add(b, s, (size_t)size);
 }
 
-static void put_u32(struct pd_gguf_writer *w, struct bytes *b, uint32_t v) { put(w, b, &v, sizeof v); }
-static void put_u64(struct pd_gguf_writer *w, struct bytes *b, uint64_t v) { put(w, b, &v, sizeof v); }
-
-static void put_string(struct pd_gguf_writer *w, struct bytes *b, const char *s, uint64_t size)
+static struct pd_buffer *put_key(struct pd_gguf_writer *w, const char *key, enum pd_meta_type type)
 {
-    put_u64(w, b, size);
-    put(w, b, s, (size_t)size);
-}
-
-static struct bytes *put_key(struct pd_gguf_writer *w, const char *key, enum pd_meta_type type)
-{
-    put_string(w, &w->meta, key, strlen(key));
-    put_u32(w, &w->meta, type);
+    put_string(&w->meta, key, strlen(key));
+    put_u32(&w->meta, type);
     w->n_meta++;
     return &w->meta;
 }
@@ -72,40 +50,40 @@ peridot_status pd_gguf_writer_open(struct pd_gguf_writer **out, const char *path
 
 void pd_gguf_writer_add_u32(struct pd_gguf_writer *w, const char *key, uint32_t value)
 {
-    put_u32(w, put_key(w, key, PD_META_UINT32), value);
+    put_u32(put_key(w, key, PD_META_UINT32), value);
 }
 
 void pd_gguf_writer_add_f32(struct pd_gguf_writer *w, const char *key, float value)
 {
-    put_u32(w, put_key(w, key, PD_META_FLOAT32), pd_f32_bits(value));
+    put_u32(put_key(w, key, PD_META_FLOAT32), pd_f32_bits(value));
 }
 
 void pd_gguf_writer_add_bool(struct pd_gguf_writer *w, const char *key, bool value)
 {
     uint8_t byte = value;
-    put(w, put_key(w, key, PD_META_BOOL), &byte, 1);
+    pd_buffer_add(put_key(w, key, PD_META_BOOL), &byte, 1);
 }
 
 void pd_gguf_writer_add_string(struct pd_gguf_writer *w, const char *key, const char *value)
 {
-    put_string(w, put_key(w, key, PD_META_STRING), value, strlen(value));
+    put_string(put_key(w, key, PD_META_STRING), value, strlen(value));
 }
 
 void pd_gguf_writer_add_array(struct pd_gguf_writer *w, const char *key, enum pd_meta_type element, uint64_t n,
                               const void *data)
 {
-    struct bytes *b = put_key(w, key, PD_META_ARRAY);
-    put_u32(w, b, element);
-    put_u64(w, b, n);
-    put(w, b, data, (size_t)n * pd_meta_type_size(element));
+    struct pd_buffer *b = put_key(w, key, PD_META_ARRAY);
+    put_u32(b, element);
+    put_u64(b, n);
+    pd_buffer_add(b, data, (size_t)n * pd_meta_type_size(element));
 }
 
 void pd_gguf_writer_add_strings(struct pd_gguf_writer *w, const char *key, uint64_t n, const struct pd_string *strings)
 {
-    struct bytes *b = put_key(w, key, PD_META_ARRAY);
-    put_u32(w, b, PD_META_STRING);
-    put_u64(w, b, n);
-    for (uint64_t i = 0; i < n; i++) put_string(w, b, strings[i].data, strings[i].size);
+    struct pd_buffer *b = put_key(w, key, PD_META_ARRAY);
+    put_u32(b, PD_META_STRING);
+    put_u64(b, n);
+    for (uint64_t i = 0; i < n; i++) put_string(b, strings[i].data, strings[i].size);
 }
 
 void pd_gguf_writer_add_meta(struct pd_gguf_writer *w, const struct pd_meta *m)
@@ -113,29 +91,29 @@ void pd_gguf_writer_add_meta(struct pd_gguf_writer *w, const struct pd_meta *m)
     if (m->type == PD_META_ARRAY && m->element == PD_META_STRING) {
         pd_gguf_writer_add_strings(w, m->key, m->n, m->strings);
     } else {
-        struct bytes *b = put_key(w, m->key, m->type);
+        struct pd_buffer *b = put_key(w, m->key, m->type);
         if (m->type == PD_META_ARRAY) {
-            put_u32(w, b, m->element);
-            put_u64(w, b, m->n);
+            put_u32(b, m->element);
+            put_u64(b, m->n);
         }
-        if (m->type == PD_META_STRING) put_string(w, b, m->strings[0].data, m->strings[0].size);
-        else put(w, b, m->data, (size_t)m->size);
+        if (m->type == PD_META_STRING) put_string(b, m->strings[0].data, m->strings[0].size);
+        else pd_buffer_add(b, m->data, (size_t)m->size);
     }
 }
 
 void pd_gguf_writer_add_tensor(struct pd_gguf_writer *w, const char *name, enum pd_dtype dtype, uint32_t n_dims,
                                const uint64_t *shape)
 {
-    struct bytes *b = &w->tensors;
+    struct pd_buffer *b = &w->tensors;
     uint64_t n_weights = 1;
-    put_string(w, b, name, strlen(name));
-    put_u32(w, b, n_dims);
-    for (uint32_t i = n_dims; i-- > 0; n_weights *= shape[i]) put_u64(w, b, shape[i]);   /* innermost first */
-    put_u32(w, b, pd_dtypes[dtype].gguf);
-    put_u64(w, b, w->next_offset);
+    put_string(b, name, strlen(name));
+    put_u32(b, n_dims);
+    for (uint32_t i = n_dims; i-- > 0; n_weights *= shape[i]) put_u64(b, shape[i]);   /* innermost first */
+    put_u32(b, pd_dtypes[dtype].gguf);
+    put_u64(b, w->next_offset);
     uint64_t size = pd_row_size(dtype, n_weights);
     assert(size > 0 && shape[n_dims - 1] % pd_dtypes[dtype].block_len == 0);
-    put_u64(w, &w->sizes, size);
+    put_u64(&w->sizes, size);
     w->n_tensors++;
     w->data_size += size;
     w->next_offset = pd_align(w->next_offset + size, ALIGNMENT);
@@ -166,19 +144,20 @@ static peridot_status check_disk(const struct pd_gguf_writer *w)
 
 peridot_status pd_gguf_writer_begin(struct pd_gguf_writer *w)
 {
-    struct bytes head = {0};
-    put(w, &head, "GGUF", 4);
-    put_u32(w, &head, 3);
-    put_u64(w, &head, w->n_tensors);
-    put_u64(w, &head, w->n_meta);
+    struct pd_buffer head = {0};
+    pd_buffer_add(&head, "GGUF", 4);
+    put_u32(&head, 3);
+    put_u64(&head, w->n_tensors);
+    put_u64(&head, w->n_meta);
     peridot_status status = PERIDOT_OK;
-    if (w->out_of_memory) status = pd_fail_alloc(w->meta.size + w->tensors.size, "GGUF header");
+    if (head.failed || w->meta.failed || w->tensors.failed || w->sizes.failed)
+        status = pd_fail_alloc(w->meta.size + w->tensors.size, "GGUF header");
     if (status == PERIDOT_OK) status = check_disk(w);
     if (status == PERIDOT_OK) status = pd_writer_write(&w->file, head.data, head.size);
     if (status == PERIDOT_OK) status = pd_writer_write(&w->file, w->meta.data, w->meta.size);
     if (status == PERIDOT_OK) status = pd_writer_write(&w->file, w->tensors.data, w->tensors.size);
     if (status == PERIDOT_OK) status = pad(w);
-    free(head.data);
+    pd_buffer_free(&head);
     if (status == PERIDOT_OK) enter_tensor(w, 0);
     return status;
 }
@@ -196,9 +175,9 @@ peridot_status pd_gguf_writer_write(struct pd_gguf_writer *w, const void *data, 
 
 static void writer_free(struct pd_gguf_writer *w)
 {
-    free(w->meta.data);
-    free(w->tensors.data);
-    free(w->sizes.data);
+    pd_buffer_free(&w->meta);
+    pd_buffer_free(&w->tensors);
+    pd_buffer_free(&w->sizes);
     free(w);
 }
 

@@ -27,7 +27,7 @@ struct work {
     const struct pd_bpe *b;
     struct pd_merge_row row;
     /* the text as UTF-8; that with U+2581 for spaces; a part of it, with a prefix or in form C */
-    struct pd_text_buffer clean, escaped, stretch;
+    struct pd_buffer clean, escaped, stretch;
 };
 
 /* ---- opening ---- */
@@ -187,8 +187,8 @@ static peridot_status encode_escaped(struct work *w, const char *text, size_t si
     const struct pd_pieces *p = w->b->pieces;
     size_t begin = 0;
     w->stretch.size = 0;
-    if (wants_prefix(p, text, size, place)) PD_TRY(pd_text_append(&w->stretch, PD_SPACE, 3));
-    PD_TRY(pd_text_append(&w->stretch, text, size));
+    if (wants_prefix(p, text, size, place)) PD_TRY(pd_buffer_add(&w->stretch, PD_SPACE, 3));
+    PD_TRY(pd_buffer_add(&w->stretch, text, size));
     text = w->stretch.data;
     size = w->stretch.size;
     for (size_t i = 1; p->split_spaces && i < size; i++) {
@@ -257,7 +257,7 @@ peridot_status pd_bpe_encode(struct pd_ids *out, const struct pd_bpe *b, const c
     if (size == 0) return PERIDOT_OK;   /* text may be NULL */
     PD_TRY(pd_text_check_span(size));
     struct work w = {.out = out, .b = b};
-    peridot_status status = pd_text_append_utf8(&w.clean, text, size);
+    peridot_status status = pd_buffer_add_utf8(&w.clean, text, size);
     if (status == PERIDOT_OK) status = encode_text(&w, w.clean.data, w.clean.size, place, false);
     pd_merge_row_free(&w.row);
     free(w.clean.data);

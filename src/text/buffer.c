@@ -8,31 +8,31 @@
 
 bool pd_text_begins_with_space(const char *text, size_t size) { return size >= 3 && memcmp(text, PD_SPACE, 3) == 0; }
 
-peridot_status pd_text_append_escaped(struct pd_text_buffer *b, const char *text, size_t size)
+peridot_status pd_text_append_escaped(struct pd_buffer *b, const char *text, size_t size)
 {
     size_t begin = 0;
     if (size == 0) return PERIDOT_OK;   /* text may be NULL */
     for (size_t i = 0; i < size; i++) {
         if (text[i] != ' ') continue;
-        PD_TRY(pd_text_append(b, text + begin, i - begin));
-        PD_TRY(pd_text_append(b, PD_SPACE, 3));
+        PD_TRY(pd_buffer_add(b, text + begin, i - begin));
+        PD_TRY(pd_buffer_add(b, PD_SPACE, 3));
         begin = i + 1;
     }
-    return pd_text_append(b, text + begin, size - begin);
+    return pd_buffer_add(b, text + begin, size - begin);
 }
 
-peridot_status pd_text_append_unescaped(struct pd_text_buffer *b, const char *text, size_t size)
+peridot_status pd_text_append_unescaped(struct pd_buffer *b, const char *text, size_t size)
 {
     size_t begin = 0;
     if (size == 0) return PERIDOT_OK;   /* text may be NULL */
     for (size_t i = 0; i < size; i++) {
         if (!pd_text_begins_with_space(text + i, size - i)) continue;
-        PD_TRY(pd_text_append(b, text + begin, i - begin));
-        PD_TRY(pd_text_append(b, " ", 1));
+        PD_TRY(pd_buffer_add(b, text + begin, i - begin));
+        PD_TRY(pd_buffer_add(b, " ", 1));
         begin = i + 3;
         i += 2;
     }
-    return pd_text_append(b, text + begin, size - begin);
+    return pd_buffer_add(b, text + begin, size - begin);
 }
 
 peridot_status pd_text_check_span(size_t size)
@@ -90,13 +90,13 @@ static bool stops_at(struct pd_stop *s, size_t at, bool last)
 
 peridot_status pd_stop_next(const char **out, size_t *size, struct pd_stop *s, const char *text, size_t n, bool last)
 {
-    struct pd_text_buffer *held = &s->held;
+    struct pd_buffer *held = &s->held;
     *out = "", *size = 0;
     held->size -= s->n_given;
     if (s->n_given) memmove(held->data, held->data + s->n_given, held->size);
     s->n_given = 0;
     if (s->found) return PERIDOT_OK;
-    PD_TRY(pd_text_append(held, text, n));
+    PD_TRY(pd_buffer_add(held, text, n));
     while (s->n_given < held->size && !stops_at(s, s->n_given, last)) s->n_given++;
     if (held->data) *out = held->data;
     *size = s->n_given;

@@ -18,7 +18,7 @@ static peridot_status read_half(struct pd_merge_reader *r, const char *text, siz
 {
     bool spelt = true;
     if (r->pieces->algorithm == PD_ALGORITHM_BYTE_MERGES) PD_TRY(pd_byte_level_read(&r->bytes, &spelt, text, size));
-    else PD_TRY(pd_text_append(&r->bytes, text, size));
+    else PD_TRY(pd_buffer_add(&r->bytes, text, size));
     if (spelt && size) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_FORMAT, "merge %u of the vocabulary has a half that is not a piece", r->n_read);
 }

@@ -98,7 +98,7 @@ static bool is_image(yyjson_val *part)
     return is_one_of(yyjson_obj_get(part, "type"), types, PD_COUNT(types));
 }
 
-static peridot_status append_part(struct pd_text_buffer *text, const struct reader *r, yyjson_val *part)
+static peridot_status append_part(struct pd_buffer *text, const struct reader *r, yyjson_val *part)
 {
     static const char *const types[] = {"text", "input_text", "output_text"};
     yyjson_val *type = yyjson_obj_get(part, "type"), *content = yyjson_obj_get(part, "text");
@@ -107,7 +107,7 @@ static peridot_status append_part(struct pd_text_buffer *text, const struct read
                        "supported", r->i, yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
     if (!yyjson_is_str(content)) return fail(r, "has a part whose text is not a string");
     if (has_nul(content)) return fail(r, "contains a NUL character");
-    return pd_text_append(text, yyjson_get_str(content), yyjson_get_len(content));
+    return pd_buffer_add(text, yyjson_get_str(content), yyjson_get_len(content));
 }
 
 /* A list, as templates read it. */
@@ -124,7 +124,7 @@ static peridot_status put_images(const struct reader *r, yyjson_val *parts)
             r->m->n_images++;
             continue;
         }
-        struct pd_text_buffer text = {0};
+        struct pd_buffer text = {0};
         peridot_status status = append_part(&text, r, part);
         if (status == PERIDOT_OK && !yyjson_mut_obj_add_strncpy(doc, o, "text", text.size ? text.data : "", text.size))
             status = fail_memory();
@@ -136,7 +136,7 @@ static peridot_status put_images(const struct reader *r, yyjson_val *parts)
 
 static peridot_status put_parts(const struct reader *r, yyjson_val *parts)
 {
-    struct pd_text_buffer text = {0};
+    struct pd_buffer text = {0};
     peridot_status status = PERIDOT_OK;
     yyjson_val *part;
     size_t i, n;
@@ -146,7 +146,7 @@ static peridot_status put_parts(const struct reader *r, yyjson_val *parts)
     yyjson_arr_foreach(parts, i, n, part) {
         if (status == PERIDOT_OK) status = append_part(&text, r, part);
     }
-    if (status == PERIDOT_OK) status = pd_text_terminate(&text);
+    if (status == PERIDOT_OK) status = pd_buffer_end(&text);
     if (status == PERIDOT_OK &&
         !yyjson_mut_obj_add_strncpy(r->m->doc, r->message, "content", text.data, text.size))
         status = fail_memory();
@@ -294,7 +294,7 @@ peridot_status pd_messages_from_json(struct pd_messages *out, const char *json, 
 /* The parts of a content with images as one text, which stays with the document. */
 static peridot_status flatten(const char **out, const struct pd_messages *m, yyjson_mut_val *parts)
 {
-    struct pd_text_buffer text = {0};
+    struct pd_buffer text = {0};
     yyjson_mut_val *part;
     size_t i, n;
     peridot_status status = PERIDOT_OK;
@@ -303,9 +303,9 @@ static peridot_status flatten(const char **out, const struct pd_messages *m, yyj
         const char *bytes = of_part ? yyjson_mut_get_str(of_part) : m->mark;
         size_t size = of_part ? yyjson_mut_get_len(of_part) : strlen(m->mark);
         if (of_part) pd_utf8_trim(&bytes, &size);
-        if (status == PERIDOT_OK) status = pd_text_append(&text, bytes, size);
+        if (status == PERIDOT_OK) status = pd_buffer_add(&text, bytes, size);
     }
-    if (status == PERIDOT_OK) status = pd_text_terminate(&text);
+    if (status == PERIDOT_OK) status = pd_buffer_end(&text);
     yyjson_mut_val *kept = status == PERIDOT_OK ? yyjson_mut_strncpy(m->doc, text.data, text.size) : NULL;
     free(text.data);
     *out = yyjson_mut_get_str(kept);

@@ -146,7 +146,7 @@ static peridot_status append_piece_text(struct pd_pieces *p, const char *text, s
     /* GGUF files hold user-defined runs of spaces as spaces, but they are matched after spaces became U+2581. */
     if (*type == PD_PIECE_USER && p->algorithm != PD_ALGORITHM_BYTE_MERGES)
         return pd_text_append_escaped(&p->text, text, size);
-    return pd_text_append(&p->text, text, size);
+    return pd_buffer_add(&p->text, text, size);
 }
 
 bool pd_pieces_is_byte_name(const char *text, size_t size)
@@ -307,7 +307,7 @@ static uint32_t code_of(unsigned char byte)
     return byte == 173 ? 323 : byte;
 }
 
-peridot_status pd_byte_level_read(struct pd_text_buffer *out, bool *spelt, const char *text, size_t size)
+peridot_status pd_byte_level_read(struct pd_buffer *out, bool *spelt, const char *text, size_t size)
 {
     size_t before = out->size, length;
     for (size_t i = 0; i < size; i += length) {
@@ -318,19 +318,19 @@ peridot_status pd_byte_level_read(struct pd_text_buffer *out, bool *spelt, const
             out->size = before;
             return PERIDOT_OK;
         }
-        PD_TRY(pd_text_append(out, &(char){(char)byte}, 1));
+        PD_TRY(pd_buffer_add(out, &(char){(char)byte}, 1));
     }
     *spelt = true;
     return PERIDOT_OK;
 }
 
-peridot_status pd_byte_level_write(struct pd_text_buffer *out, const char *bytes, size_t size)
+peridot_status pd_byte_level_write(struct pd_buffer *out, const char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         uint32_t code = code_of((unsigned char)bytes[i]);
         char two[2] = {(char)(0xc0 | code >> 6), (char)(0x80 | (code & 0x3f))};   /* all codes are below U+0800 */
-        if (code < 0x80) PD_TRY(pd_text_append(out, &bytes[i], 1));
-        else PD_TRY(pd_text_append(out, two, 2));
+        if (code < 0x80) PD_TRY(pd_buffer_add(out, &bytes[i], 1));
+        else PD_TRY(pd_buffer_add(out, two, 2));
     }
     return PERIDOT_OK;
 }

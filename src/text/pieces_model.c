@@ -125,7 +125,7 @@ peridot_status pd_pieces_read_model(struct pd_pieces *out, const uint8_t *data, 
     return pd_pieces_check(out);
 }
 
-static peridot_status write_field(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const char *text,
+static peridot_status write_field(struct pd_buffer *out, struct pd_buffer *scratch, const char *text,
                                   size_t size, struct pd_piece piece)
 {
     scratch->size = 0;
@@ -137,7 +137,7 @@ static peridot_status write_field(struct pd_text_buffer *out, struct pd_text_buf
 
 /* A piece that plain text must not make, or cannot, goes under a name with a space, which no escaped text has, whatever
  * the file calls it; sentencepiece does not need its name, since control tokens in text are found by ourselves. */
-static peridot_status write_hidden(struct pd_text_buffer *out, struct pd_text_buffer *scratch, uint32_t id,
+static peridot_status write_hidden(struct pd_buffer *out, struct pd_buffer *scratch, uint32_t id,
                                    uint8_t type)
 {
     char name[24];
@@ -145,7 +145,7 @@ static peridot_status write_hidden(struct pd_text_buffer *out, struct pd_text_bu
     return write_field(out, scratch, name, size, (struct pd_piece){.type = type});
 }
 
-static peridot_status write_piece(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const struct pd_pieces *p,
+static peridot_status write_piece(struct pd_buffer *out, struct pd_buffer *scratch, const struct pd_pieces *p,
                                   uint32_t id)
 {
     struct pd_piece piece = p->piece[id];
@@ -154,7 +154,7 @@ static peridot_status write_piece(struct pd_text_buffer *out, struct pd_text_buf
 }
 
 /* sentencepiece wants a piece for the unknown, even where bytes leave nothing unknown. */
-static peridot_status write_unknown(struct pd_text_buffer *out, struct pd_text_buffer *scratch,
+static peridot_status write_unknown(struct pd_buffer *out, struct pd_buffer *scratch,
                                     const struct pd_pieces *p)
 {
     for (uint32_t i = 0; i < p->n; i++)
@@ -162,7 +162,7 @@ static peridot_status write_unknown(struct pd_text_buffer *out, struct pd_text_b
     return write_hidden(out, scratch, p->n, PD_PIECE_UNKNOWN);
 }
 
-static peridot_status write_specs(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const struct pd_pieces *p)
+static peridot_status write_specs(struct pd_buffer *out, struct pd_buffer *scratch, const struct pd_pieces *p)
 {
     scratch->size = 0;
     PD_TRY(pd_proto_write_varint(scratch, TRAINER_TYPE, p->algorithm));
@@ -176,9 +176,9 @@ static peridot_status write_specs(struct pd_text_buffer *out, struct pd_text_buf
     return pd_proto_write_bytes(out, MODEL_NORMALIZER, scratch->data, scratch->size);
 }
 
-peridot_status pd_pieces_write_model(struct pd_text_buffer *out, const struct pd_pieces *p)
+peridot_status pd_pieces_write_model(struct pd_buffer *out, const struct pd_pieces *p)
 {
-    struct pd_text_buffer scratch = {0};
+    struct pd_buffer scratch = {0};
     peridot_status status = PERIDOT_OK;
     for (uint32_t i = 0; i < p->n && status == PERIDOT_OK; i++) status = write_piece(out, &scratch, p, i);
     if (status == PERIDOT_OK) status = write_unknown(out, &scratch, p);
@@ -248,32 +248,32 @@ struct pd_proto_reader pd_proto_message(const struct pd_proto_field *field)
     return (struct pd_proto_reader){.data = field->bytes, .size = field->value};
 }
 
-static peridot_status write_varint(struct pd_text_buffer *b, uint64_t value)
+static peridot_status write_varint(struct pd_buffer *b, uint64_t value)
 {
     uint8_t bytes[10];
     size_t n = 0;
     for (; value >= 0x80; value >>= 7) bytes[n++] = (uint8_t)(value | 0x80);
     bytes[n++] = (uint8_t)value;
-    return pd_text_append(b, bytes, n);
+    return pd_buffer_add(b, bytes, n);
 }
 
-peridot_status pd_proto_write_varint(struct pd_text_buffer *b, uint32_t number, uint64_t value)
+peridot_status pd_proto_write_varint(struct pd_buffer *b, uint32_t number, uint64_t value)
 {
     PD_TRY(write_varint(b, (uint64_t)number << 3 | PD_PROTO_VARINT));
     return write_varint(b, value);
 }
 
-peridot_status pd_proto_write_float(struct pd_text_buffer *b, uint32_t number, float value)
+peridot_status pd_proto_write_float(struct pd_buffer *b, uint32_t number, float value)
 {
     uint32_t u = pd_f32_bits(value);
     const uint8_t bytes[4] = {(uint8_t)u, (uint8_t)(u >> 8), (uint8_t)(u >> 16), (uint8_t)(u >> 24)};
     PD_TRY(write_varint(b, (uint64_t)number << 3 | PD_PROTO_32));
-    return pd_text_append(b, bytes, sizeof bytes);
+    return pd_buffer_add(b, bytes, sizeof bytes);
 }
 
-peridot_status pd_proto_write_bytes(struct pd_text_buffer *b, uint32_t number, const void *data, size_t size)
+peridot_status pd_proto_write_bytes(struct pd_buffer *b, uint32_t number, const void *data, size_t size)
 {
     PD_TRY(write_varint(b, (uint64_t)number << 3 | PD_PROTO_BYTES));
     PD_TRY(write_varint(b, size));
-    return pd_text_append(b, data, size);
+    return pd_buffer_add(b, data, size);
 }

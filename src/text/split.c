@@ -383,14 +383,14 @@ static void sort(struct span *s)
     }
 }
 
-static peridot_status append_code(struct pd_text_buffer *out, uint32_t code)
+static peridot_status append_code(struct pd_buffer *out, uint32_t code)
 {
     char text[4];
-    return pd_text_append(out, text, pd_utf8_write(text, code));
+    return pd_buffer_add(out, text, pd_utf8_write(text, code));
 }
 
 /* What was decomposed, composed again. */
-static peridot_status flush(struct pd_text_buffer *out, struct span *s)
+static peridot_status flush(struct pd_buffer *out, struct span *s)
 {
     sort(s);
     PD_TRY(pd_array_reserve(&s->codes, &s->codes_capacity, 0, s->n, sizeof *s->codes, "text"));
@@ -402,7 +402,7 @@ static peridot_status flush(struct pd_text_buffer *out, struct span *s)
     return PERIDOT_OK;
 }
 
-static peridot_status append_span(struct pd_text_buffer *out, struct span *s, const char *text, size_t size)
+static peridot_status append_span(struct pd_buffer *out, struct span *s, const char *text, size_t size)
 {
     for (size_t i = 0, length; i < size; i += length) {
         uint32_t code;
@@ -429,20 +429,20 @@ static bool is_inert(char c)
     return !is_continuation(c) && (byte < 0xcc || (byte >= 0xe4 && byte <= 0xe9));
 }
 
-static peridot_status append_all(struct pd_text_buffer *out, struct span *s, const char *text, size_t size)
+static peridot_status append_all(struct pd_buffer *out, struct span *s, const char *text, size_t size)
 {
     for (size_t at = 0, high, end; at < size; at = end) {
         for (high = at; high < size && (is_inert(text[high]) || is_continuation(text[high]));) high++;
         size_t begin = high;   /* of the span: the character before */
         while (begin > at && high < size && is_continuation(text[--begin])) {}
         for (end = high; end < size && !is_inert(text[end]);) end++;
-        PD_TRY(pd_text_append(out, text + at, begin - at));
+        PD_TRY(pd_buffer_add(out, text + at, begin - at));
         PD_TRY(append_span(out, s, text + begin, end - begin));
     }
     return PERIDOT_OK;
 }
 
-peridot_status pd_text_append_nfc(struct pd_text_buffer *out, const char *text, size_t size)
+peridot_status pd_text_append_nfc(struct pd_buffer *out, const char *text, size_t size)
 {
     struct span s = {0};
     peridot_status status = append_all(out, &s, text, size);

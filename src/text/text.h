@@ -20,8 +20,8 @@ struct pd_ids {
 
 /* Text as sentencepiece's pieces spell it, with U+2581 for spaces, and back. */
 #define PD_SPACE "\xe2\x96\x81"
-peridot_status pd_text_append_escaped(struct pd_text_buffer *b, const char *text, size_t size);
-peridot_status pd_text_append_unescaped(struct pd_text_buffer *b, const char *text, size_t size);
+peridot_status pd_text_append_escaped(struct pd_buffer *b, const char *text, size_t size);
+peridot_status pd_text_append_unescaped(struct pd_buffer *b, const char *text, size_t size);
 bool pd_text_begins_with_space(const char *text, size_t size);   /* with U+2581 */
 /* Tokenizers count the symbols of a span in int: what is longer than 2^29 bytes is refused. */
 peridot_status pd_text_check_span(size_t size);
@@ -82,7 +82,7 @@ peridot_status pd_messages_to_array(peridot_message **out, size_t *n, const stru
 struct pd_stop {
     const char *const *texts;     /* borrowed; an empty one never stops */
     size_t n;
-    struct pd_text_buffer held;
+    struct pd_buffer held;
     size_t n_given;               /* bytes of `held` that were handed out by the last call */
     bool found;
 };
@@ -132,7 +132,7 @@ peridot_status pd_tokenizer_decode_special(char **out, size_t *size, const struc
 
 /* Appends the bytes that a piece adds to a text that has begun; none of pieces that no text should have: control,
  * unknown and unused ones. */
-peridot_status pd_tokenizer_spell(struct pd_text_buffer *out, const struct pd_tokenizer *t, int32_t id);
+peridot_status pd_tokenizer_spell(struct pd_buffer *out, const struct pd_tokenizer *t, int32_t id);
 
 /* Chat: what peridot_vocab_template and peridot_encode_turns say. */
 #define PD_CHAT_PROGRAM "jinja"     /* the name of the template that is the program in the model's files */
@@ -194,11 +194,11 @@ struct pd_stream {
  * that cannot become a character come out as U+FFFD as soon as that is known; id -1 flushes what is held as U+FFFD.
  * Or in two steps, where the bytes are looked at between: those of the id are appended to `bytes`; and those that are
  * left, of which `end` says that they are the last, become characters. */
-peridot_status pd_stream_next(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_tokenizer *t,
+peridot_status pd_stream_next(struct pd_stream *s, struct pd_buffer *buffer, const struct pd_tokenizer *t,
                               int32_t id);
-peridot_status pd_stream_spell(struct pd_stream *s, struct pd_text_buffer *bytes, const struct pd_tokenizer *t,
+peridot_status pd_stream_spell(struct pd_stream *s, struct pd_buffer *bytes, const struct pd_tokenizer *t,
                                int32_t id);
-peridot_status pd_stream_text(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_text_buffer *bytes,
+peridot_status pd_stream_text(struct pd_stream *s, struct pd_buffer *buffer, const struct pd_buffer *bytes,
                               bool end);
 
 #endif

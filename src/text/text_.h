@@ -20,9 +20,9 @@
 
 /* Appends the bytes that a text spells. *spelt is false, and nothing appended, when it has a character that is none of
  * the 256. */
-peridot_status pd_byte_level_read(struct pd_text_buffer *out, bool *spelt, const char *text, size_t size);
+peridot_status pd_byte_level_read(struct pd_buffer *out, bool *spelt, const char *text, size_t size);
 /* Appends the spelling of bytes. */
-peridot_status pd_byte_level_write(struct pd_text_buffer *out, const char *bytes, size_t size);
+peridot_status pd_byte_level_write(struct pd_buffer *out, const char *bytes, size_t size);
 
 /* ---- infill names ---- */
 
@@ -89,7 +89,7 @@ void pd_split_end(struct pd_split_run *r);
  * equivalent texts become one, in which letters and their accents are one character where there is such a character. */
 
 /* Appends the text, which must be valid UTF-8, in form C. */
-peridot_status pd_text_append_nfc(struct pd_text_buffer *out, const char *text, size_t size);
+peridot_status pd_text_append_nfc(struct pd_buffer *out, const char *text, size_t size);
 
 /* ---- proto ---- */
 
@@ -114,9 +114,9 @@ struct pd_proto_field {
 bool pd_proto_next(struct pd_proto_field *out, struct pd_proto_reader *r);
 struct pd_proto_reader pd_proto_message(const struct pd_proto_field *field);
 
-peridot_status pd_proto_write_varint(struct pd_text_buffer *b, uint32_t number, uint64_t value);
-peridot_status pd_proto_write_float(struct pd_text_buffer *b, uint32_t number, float value);
-peridot_status pd_proto_write_bytes(struct pd_text_buffer *b, uint32_t number, const void *data, size_t size);
+peridot_status pd_proto_write_varint(struct pd_buffer *b, uint32_t number, uint64_t value);
+peridot_status pd_proto_write_float(struct pd_buffer *b, uint32_t number, float value);
+peridot_status pd_proto_write_bytes(struct pd_buffer *b, uint32_t number, const void *data, size_t size);
 
 /* ---- pieces ---- */
 
@@ -166,7 +166,7 @@ struct pd_pieces {
     struct pd_piece *piece;
     uint32_t n;
     size_t capacity;
-    struct pd_text_buffer text;
+    struct pd_buffer text;
     int32_t bos, eos;        /* -1: none */
     uint32_t n_suppressed;
     bool no_bos;             /* the tokenizer's configuration wants none before plain text; chats have theirs */
@@ -212,7 +212,7 @@ void pd_pieces_free(struct pd_pieces *p);
 
 /* The same pieces as a ModelProto for sentencepiece, without dummy prefix (see tokenizer.c; but see remove_spaces) and
  * with control pieces that no text can make. */
-peridot_status pd_pieces_write_model(struct pd_text_buffer *out, const struct pd_pieces *p);
+peridot_status pd_pieces_write_model(struct pd_buffer *out, const struct pd_pieces *p);
 
 const char *pd_pieces_text(const struct pd_pieces *p, uint32_t id);
 /* The id of a piece by its text, -1 when there is none. A linear search: for opening, not for encoding. */
@@ -334,7 +334,7 @@ peridot_status pd_merge_row_finish(struct pd_ids *out, struct pd_merge_row *row,
 struct pd_merge_reader {
     struct pd_pieces *pieces;
     struct pd_piece_index index;
-    struct pd_text_buffer bytes;       /* of the pair at hand */
+    struct pd_buffer bytes;       /* of the pair at hand */
     size_t capacity;
     uint32_t n_read;
     uint32_t made;                     /* by the pair before, and often by the next one, too; UINT32_MAX: none */
@@ -535,9 +535,9 @@ struct pd_tokenizer {
     struct pd_ids thought_header;  /* of PD_THOUGHT_HEADER, where headers are told apart */
     bool thoughts_named;           /* their first line is a name */
     int32_t infill[PD_N_INFILL];   /* -1: the vocabulary has no tokens for fill-in-the-middle */
-    struct pd_text_buffer jinja;   /* the files' template, terminated; data NULL: none */
+    struct pd_buffer jinja;   /* the files' template, terminated; data NULL: none */
     struct pd_template *program;   /* it, to be run; NULL: there is none, or it is no program that can be run */
-    struct pd_text_buffer tools_jinja;   /* the one that they call tool_use: of conversations with tools, */
+    struct pd_buffer tools_jinja;   /* the one that they call tool_use: of conversations with tools, */
     struct pd_template *tools_program;   /* which needs a program beside it for others; NULL: none that can be run */
     char program_error[256];       /* why it cannot be run; "": it can, or there is none */
     bool published;                /* it is that for which `chat` stands */
@@ -558,7 +558,7 @@ struct pd_image_marks {
 bool pd_tokenizer_image_marks(struct pd_image_marks *out, const struct pd_tokenizer *t);
 /* Puts an image and its crops after `plain`, text that is yet to be encoded, which then has only what comes after
  * them. */
-peridot_status pd_tokenizer_put_image(struct pd_ids *out, struct pd_text_buffer *plain, const struct pd_tokenizer *t,
+peridot_status pd_tokenizer_put_image(struct pd_ids *out, struct pd_buffer *plain, const struct pd_tokenizer *t,
                                       const struct pd_image_marks *marks, const struct pd_chat_image *image,
                                       enum pd_text_place place);
 

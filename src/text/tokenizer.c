@@ -193,7 +193,7 @@ peridot_status pd_tokenizer_encode_infill(int32_t **ids, size_t *n, const struct
 
 static unsigned hex(char c) { return c <= '9' ? (unsigned)(c - '0') : (unsigned)(c - 'A' + 10); }
 
-static peridot_status append_piece(struct pd_text_buffer *out, bool *started, const struct pd_tokenizer *t, int32_t id)
+static peridot_status append_piece(struct pd_buffer *out, bool *started, const struct pd_tokenizer *t, int32_t id)
 {
     if (id < 0 || (uint32_t)id >= t->pieces.n)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "token id %d is out of range (the vocabulary has %u pieces)", id,
@@ -204,17 +204,17 @@ static peridot_status append_piece(struct pd_text_buffer *out, bool *started, co
     if (piece->type == PD_PIECE_CONTROL) return PERIDOT_OK;
     bool prefixed = !*started && t->pieces.strip_prefix && pd_text_begins_with_space(text, size);
     *started = true;
-    if (piece->type == PD_PIECE_UNKNOWN) return pd_text_append(out, " \xe2\x81\x87 ", 5);   /* U+2047 */
+    if (piece->type == PD_PIECE_UNKNOWN) return pd_buffer_add(out, " \xe2\x81\x87 ", 5);   /* U+2047 */
     if (piece->type == PD_PIECE_BYTE) {
         char byte = (char)(hex(text[3]) << 4 | hex(text[4]));   /* "<0x0A>": sentencepiece accepts no other spelling */
-        return pd_text_append(out, &byte, 1);
+        return pd_buffer_add(out, &byte, 1);
     }
-    if (t->pieces.algorithm == PD_ALGORITHM_BYTE_MERGES) return pd_text_append(out, text, size);
+    if (t->pieces.algorithm == PD_ALGORITHM_BYTE_MERGES) return pd_buffer_add(out, text, size);
     return pd_text_append_unescaped(out, text + 3 * prefixed, size - 3 * prefixed);
 }
 
 /* A dummy prefix, which is no text, stands before the first piece and after bos. */
-static peridot_status append_special(struct pd_text_buffer *out, bool *started, const struct pd_tokenizer *t,
+static peridot_status append_special(struct pd_buffer *out, bool *started, const struct pd_tokenizer *t,
                                      int32_t id)
 {
     bool control = id >= 0 && (uint32_t)id < t->pieces.n && t->pieces.piece[id].type == PD_PIECE_CONTROL;
@@ -222,22 +222,22 @@ static peridot_status append_special(struct pd_text_buffer *out, bool *started, 
     const char *text = pd_pieces_text(&t->pieces, (uint32_t)id);
     size_t size = t->pieces.piece[id].size;
     *started = *started || id != t->pieces.bos;
-    if (t->pieces.algorithm == PD_ALGORITHM_BYTE_MERGES) return pd_text_append(out, text, size);
+    if (t->pieces.algorithm == PD_ALGORITHM_BYTE_MERGES) return pd_buffer_add(out, text, size);
     return pd_text_append_unescaped(out, text, size);
 }
 
-typedef peridot_status append_fn(struct pd_text_buffer *out, bool *started, const struct pd_tokenizer *t, int32_t id);
+typedef peridot_status append_fn(struct pd_buffer *out, bool *started, const struct pd_tokenizer *t, int32_t id);
 
 static peridot_status decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids, size_t n,
                              append_fn *append)
 {
-    struct pd_text_buffer text = {0};
+    struct pd_buffer text = {0};
     bool started = false;
     peridot_status status = PERIDOT_OK;
     *out = NULL;
     *size = 0;
     for (size_t i = 0; i < n && status == PERIDOT_OK; i++) status = append(&text, &started, t, ids[i]);
-    if (status == PERIDOT_OK) status = pd_text_terminate(&text);
+    if (status == PERIDOT_OK) status = pd_buffer_end(&text);
     if (status != PERIDOT_OK) {
         free(text.data);
         return status;
@@ -258,7 +258,7 @@ peridot_status pd_tokenizer_decode_special(char **out, size_t *size, const struc
     return decode(out, size, t, ids, n, append_special);
 }
 
-peridot_status pd_tokenizer_spell(struct pd_text_buffer *out, const struct pd_tokenizer *t, int32_t id)
+peridot_status pd_tokenizer_spell(struct pd_buffer *out, const struct pd_tokenizer *t, int32_t id)
 {
     bool started = true, unused = id >= 0 && (uint32_t)id < t->pieces.n &&
                                   (t->pieces.piece[id].type == PD_PIECE_UNKNOWN ||
@@ -269,7 +269,7 @@ peridot_status pd_tokenizer_spell(struct pd_text_buffer *out, const struct pd_to
 /* ---- streaming ---- */
 
 /* Appends the whole characters of the first n bytes of b, and holds the start of an incomplete one. */
-static peridot_status append_characters(struct pd_text_buffer *b, struct pd_stream *s, size_t n)
+static peridot_status append_characters(struct pd_buffer *b, struct pd_stream *s, size_t n)
 {
     uint32_t code;
     size_t length;
@@ -277,12 +277,12 @@ static peridot_status append_characters(struct pd_text_buffer *b, struct pd_stre
         char bytes[4];
         enum pd_utf8_state state = pd_utf8_next(&code, &length, b->data + i, n - i);
         if (state == PD_UTF8_INVALID) {
-            PD_TRY(pd_text_append(b, "\xef\xbf\xbd", 3));
+            PD_TRY(pd_buffer_add(b, "\xef\xbf\xbd", 3));
             continue;
         }
         memcpy(bytes, b->data + i, length);   /* b may move */
         if (state == PD_UTF8_CHARACTER) {
-            PD_TRY(pd_text_append(b, bytes, length));
+            PD_TRY(pd_buffer_add(b, bytes, length));
         } else {
             memcpy(s->held, bytes, length);
             s->n_held = length;
@@ -292,7 +292,7 @@ static peridot_status append_characters(struct pd_text_buffer *b, struct pd_stre
 }
 
 /* First the raw bytes are in the buffer; what comes out is behind them, and moves to the front at the end. */
-static peridot_status convert(struct pd_stream *s, struct pd_text_buffer *buffer)
+static peridot_status convert(struct pd_stream *s, struct pd_buffer *buffer)
 {
     size_t raw = buffer->size;
     s->n_held = 0;
@@ -302,35 +302,35 @@ static peridot_status convert(struct pd_stream *s, struct pd_text_buffer *buffer
     return PERIDOT_OK;
 }
 
-static peridot_status flush(struct pd_stream *s, struct pd_text_buffer *buffer)
+static peridot_status flush(struct pd_stream *s, struct pd_buffer *buffer)
 {
     size_t held = s->n_held;
     s->n_held = 0;
-    return held ? pd_text_append(buffer, "\xef\xbf\xbd", 3) : PERIDOT_OK;
+    return held ? pd_buffer_add(buffer, "\xef\xbf\xbd", 3) : PERIDOT_OK;
 }
 
-peridot_status pd_stream_next(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_tokenizer *t,
+peridot_status pd_stream_next(struct pd_stream *s, struct pd_buffer *buffer, const struct pd_tokenizer *t,
                               int32_t id)
 {
     buffer->size = 0;
     if (id == -1) return flush(s, buffer);
-    PD_TRY(pd_text_append(buffer, s->held, s->n_held));
+    PD_TRY(pd_buffer_add(buffer, s->held, s->n_held));
     PD_TRY(append_piece(buffer, &s->started, t, id));
     return convert(s, buffer);
 }
 
-peridot_status pd_stream_spell(struct pd_stream *s, struct pd_text_buffer *bytes, const struct pd_tokenizer *t,
+peridot_status pd_stream_spell(struct pd_stream *s, struct pd_buffer *bytes, const struct pd_tokenizer *t,
                                int32_t id)
 {
     return append_piece(bytes, &s->started, t, id);
 }
 
-peridot_status pd_stream_text(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_text_buffer *bytes,
+peridot_status pd_stream_text(struct pd_stream *s, struct pd_buffer *buffer, const struct pd_buffer *bytes,
                               bool end)
 {
     buffer->size = 0;
-    PD_TRY(pd_text_append(buffer, s->held, s->n_held));
-    if (bytes->size) PD_TRY(pd_text_append(buffer, bytes->data, bytes->size));
+    PD_TRY(pd_buffer_add(buffer, s->held, s->n_held));
+    if (bytes->size) PD_TRY(pd_buffer_add(buffer, bytes->data, bytes->size));
     PD_TRY(convert(s, buffer));
     return end ? flush(s, buffer) : PERIDOT_OK;
 }

@@ -15,7 +15,7 @@ struct render {
     struct pd_ids *out;
     const struct pd_tokenizer *tokenizer;
     const struct pd_chat *chat;
-    struct pd_text_buffer plain, content;
+    struct pd_buffer plain, content;
     enum pd_text_place place;   /* of plain */
     bool continues;        /* the messages come after others, whose ids are known */
     bool thinks;           /* the model is to think */
@@ -70,20 +70,20 @@ static peridot_status put_content(struct render *r, const char *content, size_t 
     while (r->n_images < r->prompt->messages->n_images) {
         size_t at = find_mark(content, size, mark);
         if (at == size) break;
-        PD_TRY(pd_text_append(&r->plain, content, at));
+        PD_TRY(pd_buffer_add(&r->plain, content, at));
         PD_TRY(pd_tokenizer_put_image(r->out, &r->plain, r->tokenizer, &r->images,
                                       &r->prompt->images[r->n_images++], r->place));
         r->place = PD_PLACE_AFTER_CONTROL;
         content += at + strlen(mark);
         size -= at + strlen(mark);
     }
-    return pd_text_append(&r->plain, content, size);
+    return pd_buffer_add(&r->plain, content, size);
 }
 
 static peridot_status put_parts(struct render *r, const struct pd_chat_part *part, const char *content, size_t size)
 {
     for (; part->kind != PD_CHAT_END; part++) {
-        if (part->kind == PD_CHAT_TEXT) PD_TRY(pd_text_append(&r->plain, part->text, strlen(part->text)));
+        if (part->kind == PD_CHAT_TEXT) PD_TRY(pd_buffer_add(&r->plain, part->text, strlen(part->text)));
         else if (part->kind == PD_CHAT_CONTENT) PD_TRY(put_content(r, content, size));
         else PD_TRY(put_id(r, part_id(r->tokenizer, part)));
     }
@@ -109,10 +109,10 @@ static peridot_status put_reply(struct render *r, const char *text)
     do {
         end = strstr(text, marks[1]);
         const char *begin = strstr(text, marks[0]), *rest = end ? end : text + strlen(text);
-        PD_TRY(pd_text_append(&r->content, text, (size_t)((begin && begin < rest ? begin : rest) - text)));
+        PD_TRY(pd_buffer_add(&r->content, text, (size_t)((begin && begin < rest ? begin : rest) - text)));
         text = rest + strlen(marks[1]);
     } while (end);
-    PD_TRY(pd_text_terminate(&r->content));
+    PD_TRY(pd_buffer_end(&r->content));
     return put_turn(r, part, r->content.data);
 }
 
@@ -122,10 +122,10 @@ static peridot_status put_joined(struct render *r, const char *system, const cha
     const struct pd_chat *chat = r->chat;
     size_t size = strlen(user);
     if (!chat->trim_joined) pd_utf8_trim(&user, &size);
-    PD_TRY(pd_text_append(&r->content, chat->system_begin, strlen(chat->system_begin)));
-    PD_TRY(pd_text_append(&r->content, system, strlen(system)));
-    PD_TRY(pd_text_append(&r->content, chat->system_end, strlen(chat->system_end)));
-    PD_TRY(pd_text_append(&r->content, user, size));
+    PD_TRY(pd_buffer_add(&r->content, chat->system_begin, strlen(chat->system_begin)));
+    PD_TRY(pd_buffer_add(&r->content, system, strlen(system)));
+    PD_TRY(pd_buffer_add(&r->content, chat->system_end, strlen(chat->system_end)));
+    PD_TRY(pd_buffer_add(&r->content, user, size));
     const char *content = r->content.data;
     size = r->content.size;
     if (chat->trim_joined) pd_utf8_trim(&content, &size);
@@ -351,7 +351,7 @@ bool pd_tokenizer_image_marks(struct pd_image_marks *out, const struct pd_tokeni
     return false;
 }
 
-peridot_status pd_tokenizer_put_image(struct pd_ids *out, struct pd_text_buffer *plain, const struct pd_tokenizer *t,
+peridot_status pd_tokenizer_put_image(struct pd_ids *out, struct pd_buffer *plain, const struct pd_tokenizer *t,
                                       const struct pd_image_marks *marks, const struct pd_chat_image *image,
                                       enum pd_text_place place)
 {
@@ -360,14 +360,14 @@ peridot_status pd_tokenizer_put_image(struct pd_ids *out, struct pd_text_buffer 
         "Here is the original image ", " and here are some crops to help you see better ", " "};
     for (size_t k = 0; k <= image->n_crops; k++) {
         const char *before = image->n_crops ? of_crops[pd_min(k, 2)] : "";
-        PD_TRY(pd_text_append(plain, before, strlen(before)));
-        PD_TRY(pd_text_append(plain, marks->around, strlen(marks->around)));
+        PD_TRY(pd_buffer_add(plain, before, strlen(before)));
+        PD_TRY(pd_buffer_add(plain, marks->around, strlen(marks->around)));
         PD_TRY(pd_tokenizer_encode_plain(out, t, plain->data, plain->size, k ? PD_PLACE_AFTER_CONTROL : place));
         PD_TRY(pd_ids_append(out, &marks->begin, 1));
         PD_TRY(pd_ids_append(out, image->ids + k * image->n, image->n));
         PD_TRY(pd_ids_append(out, &marks->end, 1));
         plain->size = 0;
-        PD_TRY(pd_text_append(plain, marks->around, strlen(marks->around)));
+        PD_TRY(pd_buffer_add(plain, marks->around, strlen(marks->around)));
     }
     return PERIDOT_OK;
 }
@@ -395,7 +395,7 @@ struct encoding {
     struct pd_ids *out;
     const struct pd_tokenizer *t;
     const struct pd_template_output *text;
-    struct pd_text_buffer plain;   /* text since the last control token */
+    struct pd_buffer plain;   /* text since the last control token */
     enum pd_text_place place;           /* of it */
     const struct pd_chat_prompt *prompt;
     struct pd_image_marks marks;   /* of images, where the messages have some */
@@ -458,7 +458,7 @@ static peridot_status encode_bytes(struct encoding *e, size_t begin)
         size_t length = n_own ? pd_special_match(&id, &e->t->special, &e->t->pieces, text->text + i, n_own)
                               : match_marked(&id, e, i);
         if (length) {
-            PD_TRY(pd_text_append(&e->plain, text->text + begin, i - begin));
+            PD_TRY(pd_buffer_add(&e->plain, text->text + begin, i - begin));
             PD_TRY(put_control(e, id));
             length += pd_special_after(&e->t->pieces, id, text->text + i + length, text->size - i - length, false);
             begin = i + length;
@@ -466,7 +466,7 @@ static peridot_status encode_bytes(struct encoding *e, size_t begin)
         i += length ? length : 1;
         n_own -= pd_min(n_own, length ? length : 1);
     }
-    PD_TRY(pd_text_append(&e->plain, text->text + begin, text->size - begin));
+    PD_TRY(pd_buffer_add(&e->plain, text->text + begin, text->size - begin));
     PD_TRY(pd_tokenizer_encode_plain(e->out, e->t, e->plain.data, e->plain.size, e->place));
     return e->n_images == e->prompt->messages->n_images ? PERIDOT_OK : fail_images(e);
 }
@@ -565,7 +565,7 @@ static peridot_status render(struct pd_template_output *out, const struct pd_tok
 {
     const struct pd_pieces *p = &t->pieces;
     const struct { const char *name; int32_t id; } names[] = {{"bos_token", p->bos}, {"eos_token", p->eos}};
-    struct pd_text_buffer texts[PD_COUNT(names)] = {{0}};
+    struct pd_buffer texts[PD_COUNT(names)] = {{0}};
     struct pd_template_word words[PD_COUNT(names)];
     struct pd_template_input in = {.words = words};
     peridot_status status = PERIDOT_OK;
@@ -574,8 +574,8 @@ static peridot_status render(struct pd_template_output *out, const struct pd_tok
     for (size_t i = 0; i < PD_COUNT(names) && status == PERIDOT_OK; i++) {
         if (names[i].id < 0) continue;
         uint32_t id = (uint32_t)names[i].id;
-        status = pd_text_append(&texts[i], pd_pieces_text(p, id), p->piece[id].size);
-        if (status == PERIDOT_OK) status = pd_text_terminate(&texts[i]);
+        status = pd_buffer_add(&texts[i], pd_pieces_text(p, id), p->piece[id].size);
+        if (status == PERIDOT_OK) status = pd_buffer_end(&texts[i]);
         words[in.n_words++] = (struct pd_template_word){names[i].name, texts[i].data};
     }
     if (status == PERIDOT_OK) status = make_variables(&variables, t, c, opens);

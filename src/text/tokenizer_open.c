@@ -33,7 +33,7 @@ static peridot_status read_pieces(struct pd_tokenizer *t, const char *path, bool
 
 static peridot_status create_sentencepiece(struct pd_tokenizer *t)
 {
-    struct pd_text_buffer model = {0};
+    struct pd_buffer model = {0};
     peridot_status status = pd_pieces_write_model(&model, &t->pieces);
     bool lines_apart = pd_pieces_lines_apart(&t->pieces);
     if (status == PERIDOT_OK) status = pd_sentencepiece_create(&t->sentencepiece, model.data, model.size, lines_apart);
@@ -86,8 +86,8 @@ struct chat_hints {
 /* A template that cannot be run, or does nothing with messages, gives way to its family's. */
 static peridot_status read_program(struct pd_tokenizer *t, const struct chat_hints *h)
 {
-    PD_TRY(pd_text_append(&t->jinja, h->jinja, h->jinja_size));
-    PD_TRY(pd_text_terminate(&t->jinja));
+    PD_TRY(pd_buffer_add(&t->jinja, h->jinja, h->jinja_size));
+    PD_TRY(pd_buffer_end(&t->jinja));
     peridot_status status = pd_template_parse(&t->program, h->jinja, h->jinja_size);
     if (status == PERIDOT_ERROR_MEMORY) return status;
     if (status != PERIDOT_OK) snprintf(t->program_error, sizeof t->program_error, "%s", pd_error());
@@ -105,8 +105,8 @@ static peridot_status read_tools_program(struct pd_tokenizer *t, const struct ch
     if (!t->program || !h->tools_jinja) return PERIDOT_OK;
     peridot_status status = pd_template_parse(&t->tools_program, h->tools_jinja, h->tools_jinja_size);
     if (status != PERIDOT_OK) return status == PERIDOT_ERROR_MEMORY ? status : PERIDOT_OK;
-    PD_TRY(pd_text_append(&t->tools_jinja, h->tools_jinja, h->tools_jinja_size));
-    PD_TRY(pd_text_terminate(&t->tools_jinja));
+    PD_TRY(pd_buffer_add(&t->tools_jinja, h->tools_jinja, h->tools_jinja_size));
+    PD_TRY(pd_buffer_end(&t->tools_jinja));
     if (pd_template_reads(t->tools_program, "messages") && pd_template_reads(t->tools_program, "tools"))
         return PERIDOT_OK;
     pd_template_free(t->tools_program);
@@ -423,7 +423,7 @@ peridot_status pd_tokenizer_open(struct pd_tokenizer **out, const char *path)
 
 /* Strings in one buffer: it moves while it grows, so that pointers into it are made last. */
 struct list {
-    struct pd_text_buffer text;
+    struct pd_buffer text;
     struct pd_string *strings;
     uint32_t n;
 };
@@ -452,7 +452,7 @@ static void add_list(struct pd_gguf_writer *w, const char *key, struct list *l)
 
 /* ---- tokens ---- */
 
-static peridot_status append_piece(struct pd_text_buffer *out, const struct pd_pieces *p, uint32_t id)
+static peridot_status append_piece(struct pd_buffer *out, const struct pd_pieces *p, uint32_t id)
 {
     const char *text = pd_pieces_text(p, id);
     const struct pd_piece *piece = &p->piece[id];
@@ -460,14 +460,14 @@ static peridot_status append_piece(struct pd_text_buffer *out, const struct pd_p
     if (bytes && piece->type == PD_PIECE_NORMAL) return pd_byte_level_write(out, text, piece->size);
     /* User-defined pieces are matched before spaces are escaped, so files hold them with spaces. */
     if (!bytes && piece->type == PD_PIECE_USER) return pd_text_append_unescaped(out, text, piece->size);
-    return pd_text_append(out, text, piece->size);
+    return pd_buffer_add(out, text, piece->size);
 }
 
-static peridot_status append_token(struct pd_text_buffer *out, const struct pd_pieces *p, uint32_t id)
+static peridot_status append_token(struct pd_buffer *out, const struct pd_pieces *p, uint32_t id)
 {
     char pad[24];
     if (id < p->n) return append_piece(out, p, id);
-    return pd_text_append(out, pad, (size_t)snprintf(pad, sizeof pad, "[PAD%u]", (unsigned)id));
+    return pd_buffer_add(out, pad, (size_t)snprintf(pad, sizeof pad, "[PAD%u]", (unsigned)id));
 }
 
 static peridot_status add_tokens(struct pd_gguf_writer *w, const struct pd_pieces *p, uint32_t n)
@@ -506,16 +506,16 @@ static peridot_status add_types(struct pd_gguf_writer *w, const struct pd_pieces
 }
 
 /* Halves keep U+2581: a space parts them. */
-static peridot_status append_half(struct pd_text_buffer *out, const struct pd_pieces *p, uint32_t id)
+static peridot_status append_half(struct pd_buffer *out, const struct pd_pieces *p, uint32_t id)
 {
     if (p->algorithm == PD_ALGORITHM_BYTE_MERGES) return append_piece(out, p, id);
-    return pd_text_append(out, pd_pieces_text(p, id), p->piece[id].size);
+    return pd_buffer_add(out, pd_pieces_text(p, id), p->piece[id].size);
 }
 
-static peridot_status append_merge(struct pd_text_buffer *out, const struct pd_pieces *p, const struct pd_merge *m)
+static peridot_status append_merge(struct pd_buffer *out, const struct pd_pieces *p, const struct pd_merge *m)
 {
     PD_TRY(append_half(out, p, m->left));
-    PD_TRY(pd_text_append(out, " ", 1));
+    PD_TRY(pd_buffer_add(out, " ", 1));
     return append_half(out, p, m->right);
 }
 

@@ -13,7 +13,7 @@
 enum { MAX_REPLY = 2000, MAX_WORK = 20000000, FIRST_MARKS = 0x1ff, LAST_MARKS = 0x9e01 };
 
 struct heard {
-    struct pd_text_buffer all, arguments;
+    struct pd_buffer all, arguments;
     unsigned n_begun, n_ended;
     bool utf8;                     /* the reply is, but for marks */
     bool text_after;               /* text came after a call */
@@ -24,7 +24,7 @@ static peridot_status hear_text(void *user, const char *bytes, size_t size)
     struct heard *h = user;
     FUZZ_CHECK(size > 0);
     h->text_after = h->text_after || h->n_begun;
-    return pd_text_append(&h->all, bytes, size);
+    return pd_buffer_add(&h->all, bytes, size);
 }
 
 static peridot_status hear_begin(void *user, const char *name, size_t size)
@@ -32,16 +32,16 @@ static peridot_status hear_begin(void *user, const char *name, size_t size)
     struct heard *h = user;
     h->n_begun++;
     h->arguments.size = 0;
-    PD_TRY(pd_text_append(&h->all, "\1", 1));
-    return pd_text_append(&h->all, name, size);
+    PD_TRY(pd_buffer_add(&h->all, "\1", 1));
+    return pd_buffer_add(&h->all, name, size);
 }
 
 static peridot_status hear_arguments(void *user, const char *json, size_t size)
 {
     struct heard *h = user;
     FUZZ_CHECK(size > 0 && h->n_begun > h->n_ended);
-    PD_TRY(pd_text_append(&h->arguments, json, size));
-    return pd_text_append(&h->all, json, size);
+    PD_TRY(pd_buffer_add(&h->arguments, json, size));
+    return pd_buffer_add(&h->all, json, size);
 }
 
 static peridot_status hear_end(void *user)
@@ -51,7 +51,7 @@ static peridot_status hear_end(void *user)
     yyjson_doc *doc = yyjson_read(h->arguments.data, h->arguments.size, YYJSON_READ_NUMBER_AS_RAW);
     FUZZ_CHECK(!h->utf8 || yyjson_is_obj(yyjson_doc_get_root(doc)));
     yyjson_doc_free(doc);
-    return pd_text_append(&h->all, "\2", 1);
+    return pd_buffer_add(&h->all, "\2", 1);
 }
 
 static bool is_utf8(const uint8_t *data, size_t size)
@@ -134,7 +134,7 @@ static void write_reply(const struct pd_calls *c, const struct pd_rules *r, cons
 
 static void use_texts(const struct pd_calls *c)
 {
-    struct pd_text_buffer text = {0};
+    struct pd_buffer text = {0};
     const struct pd_call call = {"f", yyjson_arr_get_first(c->tools)};
     FUZZ_CHECK(fuzz_ok(pd_calls_describe(&text, c)));
     fuzz_ok(pd_calls_write(&text, c, &call, 1));

@@ -29,11 +29,11 @@ static void check_json(const char *text, size_t size)
 
 static void check_error(const struct serve_job *job)
 {
-    struct serve_buffer out = {0};
+    struct pd_buffer out = {0};
     FUZZ_CHECK(job->error.status >= 400 && job->error.message[0]);
     job->api->errors->put(&out, &job->error);
     check_json(out.data, out.size);
-    serve_buffer_free(&out);
+    pd_buffer_free(&out);
 }
 
 /* A text and its reply fit the context, whatever was left out for that. */
@@ -54,11 +54,11 @@ static void read_pictures(const struct serve_job *job)
     seeing->asks.document = job->asks.document;
     if (!serve_job_find_pictures(seeing)) check_error(seeing);
     for (size_t i = 0; i < seeing->pictures.n; i++) {
-        struct serve_buffer file = {0};
+        struct pd_buffer file = {0};
         seeing->error = (struct serve_error){0};
         if (!serve_picture_data(&file, seeing, "image 1", seeing->pictures.list[i].part)) check_error(seeing);
         else FUZZ_CHECK(file.size <= SERVE_PICTURE_MAX && !serve_picture_is_remote(seeing->pictures.list[i].part));
-        serve_buffer_free(&file);
+        pd_buffer_free(&file);
     }
     seeing->asks.document = NULL;
     serve_job_drop(seeing);
@@ -87,7 +87,7 @@ static void write_call(struct serve_task *task, char kind, const struct fuzz_par
             last->name[i] = pd_call_is_name_char((char)part->data[i]) ? (char)part->data[i] : '_';
     }
     if (!last || last->complete) return;
-    if (kind == 'a') serve_put(&last->arguments, part->data, part->size);
+    if (kind == 'a') pd_buffer_add(&last->arguments, part->data, part->size);
     if (kind == 'e') end_call(last);
 }
 
@@ -102,13 +102,13 @@ static bool write_piece(struct serve_task *task, struct fuzz_part part)
     task->tokens[task->n_prompt + task->n_reply++] = token;
     if (kind == 'h' && task->job->kind == SERVE_CONVERSATION) {
         task->n_thought++;
-        serve_put(&task->thought, part.data, part.size);
+        pd_buffer_add(&task->thought, part.data, part.size);
     } else if (kind == 't' && !task->n_calls) {
         if (task->job->asks.logprobs) {
             FUZZ_CHECK(serve_take_logits(task, NULL, 0, row, 300));
             serve_take_token(task, token);
         }
-        serve_put(&task->text, part.data, part.size);
+        pd_buffer_add(&task->text, part.data, part.size);
     } else write_call(task, kind, &part);
     serve_write_piece(task);
     return true;
@@ -177,9 +177,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     server.models->runs_template = runs;
     struct fuzz_part input = {data + 1, size - 1}, body;
     struct serve_job *job = serve_job_new(&server, serve_interface_get(api));
-    struct serve_buffer out = {0};
+    struct pd_buffer out = {0};
     FUZZ_CHECK(job && fuzz_next_part(&body, &input));
-    serve_put(&job->body.text, body.data, body.size);
+    pd_buffer_add(&job->body.text, body.data, body.size);
     const peridot_vocab *vocab = fuzz_vocab(runs ? FUZZ_VOCAB_PROGRAM : FUZZ_VOCAB_LLAMA3);
     job->work.vocab = peridot_vocab_ref(vocab);
     bool good = serve_read_body(&out, job, vocab) && serve_job_compile(job, vocab, 0) == PERIDOT_OK;
@@ -190,7 +190,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_tasks(job);
         answer(job, input);
     }
-    serve_buffer_free(&out);
+    pd_buffer_free(&out);
     serve_job_drop(job);
     return 0;
 }

@@ -30,7 +30,7 @@ static bool is_utf8(const char *text, size_t size)
 /* What is in form C stays as it is; ASCII parts texts that know nothing of each other. */
 static void check_nfc(const char *text, size_t size)
 {
-    struct pd_text_buffer once = {0}, twice = {0};
+    struct pd_buffer once = {0}, twice = {0};
     size_t cut = 0;
     if (!size || !is_utf8(text, size)) return;
     while (cut < size && (unsigned char)text[cut] >= 0x80) cut++;

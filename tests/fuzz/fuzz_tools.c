@@ -10,7 +10,7 @@
 
 enum { MOST = 4096 };
 
-static void check_text(const struct toolbox_bytes *b)
+static void check_text(const struct pd_buffer *b)
 {
     for (size_t i = 0, n; i < b->size; i += n) {
         n = peridot_utf8_size(b->data + i, b->size - i);
@@ -32,13 +32,13 @@ static void read_config(const uint8_t *data, size_t size)
 static peridot_status take_event(void *user, const char *text, size_t size)
 {
     FUZZ_CHECK(size <= MOST);
-    return toolbox_bytes_add(user, text, size);
+    return pd_buffer_add(user, text, size);
 }
 
 /* However a stream is cut, it says the same. */
 static void read_events(const char *text, size_t size)
 {
-    struct toolbox_bytes all[2] = {{0}, {0}};
+    struct pd_buffer all[2] = {{0}, {0}};
     peridot_status status[2] = {PERIDOT_OK, PERIDOT_OK};
     for (size_t way = 0; way < 2; way++) {
         struct events events = {0};
@@ -50,7 +50,7 @@ static void read_events(const char *text, size_t size)
     if (status[0] == PERIDOT_OK && status[1] == PERIDOT_OK)
         FUZZ_CHECK(all[0].size == all[1].size
                    && (!all[0].size || memcmp(all[0].data, all[1].data, all[0].size) == 0));
-    for (size_t way = 0; way < 2; way++) toolbox_bytes_free(&all[way]);
+    for (size_t way = 0; way < 2; way++) pd_buffer_free(&all[way]);
 }
 
 static yyjson_doc *read_part(struct fuzz_part *input)
@@ -75,16 +75,16 @@ static void make_headers(yyjson_val *tool, yyjson_val *arguments)
 
 static void add_content(yyjson_val *result)
 {
-    struct toolbox_bytes out = {0};
+    struct pd_buffer out = {0};
     struct toolbox_texts images = {0};
-    FUZZ_CHECK(toolbox_bytes_add(&out, "", 0) == PERIDOT_OK);
+    FUZZ_CHECK(pd_buffer_add(&out, "", 0) == PERIDOT_OK);
     if (fuzz_ok(mcp_add_content(&out, &images, result))) {
         check_text(&out);
         FUZZ_CHECK(result_cut(&out, 64, 0) == PERIDOT_OK && out.size <= 128);
         check_text(&out);
     }
     toolbox_texts_free(&images);
-    toolbox_bytes_free(&out);
+    pd_buffer_free(&out);
 }
 
 static void read_call(struct fuzz_part input)

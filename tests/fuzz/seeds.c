@@ -73,12 +73,12 @@ static const struct { const char *hf, *gguf; uint32_t rows; } tensors[] = {
 
 enum { WIDTH = 4 };
 
-static void make_safetensors(struct pd_text_buffer *out)
+static void make_safetensors(struct pd_buffer *out)
 {
     static const float zeros[6 * WIDTH];
     char line[256];
     uint64_t offset = 0, size;
-    struct pd_text_buffer json = {0};
+    struct pd_buffer json = {0};
     put_text(&json, "{\"__metadata__\":{\"format\":\"pt\"}");
     for (size_t i = 0; i < PD_COUNT(tensors); i++) {
         char rows[16] = "";
@@ -92,10 +92,10 @@ static void make_safetensors(struct pd_text_buffer *out)
     }
     put_text(&json, "}");
     size = json.size;
-    pd_text_append(out, &size, sizeof size);
-    pd_text_append(out, json.data, json.size);
+    pd_buffer_add(out, &size, sizeof size);
+    pd_buffer_add(out, json.data, json.size);
     for (size_t i = 0; i < PD_COUNT(tensors); i++)
-        pd_text_append(out, zeros, pd_max(tensors[i].rows, 1) * WIDTH * sizeof(float));
+        pd_buffer_add(out, zeros, pd_max(tensors[i].rows, 1) * WIDTH * sizeof(float));
     free(json.data);
 }
 
@@ -105,21 +105,21 @@ static const char config[] = "config.json\n{\"model_type\":\"gemma\",\"hidden_si
 
 static void seed_folder(void)
 {
-    struct pd_text_buffer folder_seed = {0}, model = {0};
+    struct pd_buffer folder_seed = {0}, model = {0};
     make_safetensors(&model);
     seed("fuzz_safetensors", "layer", model.data, model.size);
     put_text(&folder_seed, config);
     put_text(&folder_seed, "model.safetensors\n");
-    pd_text_append(&folder_seed, model.data, model.size);
+    pd_buffer_add(&folder_seed, model.data, model.size);
     put_text(&folder_seed, "\n===\ntokenizer_config.json\n{\"bos_token\":\"<bos>\",\"add_bos_token\":false,"
                            "\"chat_template\":\"<start_of_turn>\"}"
                     "\n===\ngeneration_config.json\n{\"eos_token_id\":[1,107]}\n===\ntokenizer.model\n");
     struct tiny t;
-    struct pd_text_buffer pieces;
+    struct pd_buffer pieces;
     tiny_make(&t);
     tiny_model(&pieces, &t);
     seed("fuzz_tokenizer_model", "tiny", pieces.data, pieces.size);
-    pd_text_append(&folder_seed, pieces.data, pieces.size);
+    pd_buffer_add(&folder_seed, pieces.data, pieces.size);
     seed("fuzz_checkpoint", "folder", folder_seed.data, folder_seed.size);
     free(pieces.data);
     free(model.data);
@@ -196,7 +196,7 @@ static void seed_mmproj(const char *name, const char *path)
 }
 
 /* The head of a safetensors file of the tower's tensors alone. */
-static void put_tower_head(struct pd_text_buffer *out, const struct pd_checkpoint *c)
+static void put_tower_head(struct pd_buffer *out, const struct pd_checkpoint *c)
 {
     char line[512];
     uint64_t offset = 0;
@@ -219,11 +219,11 @@ static void put_tower_head(struct pd_text_buffer *out, const struct pd_checkpoin
     put_text(out, "}");
 }
 
-static void put_file(struct pd_text_buffer *out, const char *path)
+static void put_file(struct pd_buffer *out, const char *path)
 {
     struct pd_map map;
     if (pd_map_open(&map, path) != PERIDOT_OK) return;
-    pd_text_append(out, map.data, (size_t)map.size);
+    pd_buffer_add(out, map.data, (size_t)map.size);
     pd_map_close(&map);
 }
 
@@ -232,7 +232,7 @@ static void seed_towers(void)
     static const char *const names[] = {"gemma3-vision", "gemma4-vision", "gemma4-dense-vision",
         "gemma4-unified-vision"}, *const others[] = {"processor_config.json", "preprocessor_config.json"};
     for (size_t i = 0; i < PD_COUNT(names); i++) {
-        struct pd_text_buffer text = {0};
+        struct pd_buffer text = {0};
         struct pd_checkpoint *c;
         char path[512], name[64];
         snprintf(path, sizeof path, "%s/%s/config.json", PERIDOT_GOLDEN, names[i]);
@@ -260,7 +260,7 @@ static void seed_towers(void)
 static void seed_adapters(void)
 {
     static const char *const names[] = {"adapter_config.json", "adapter_model.safetensors"};
-    struct pd_text_buffer b = {0};
+    struct pd_buffer b = {0};
     seed_golden("fuzz_adapter", "lora/llama/*.gguf");
     for (size_t i = 0; i < PD_COUNT(names); i++) {
         size_t size;
@@ -268,7 +268,7 @@ static void seed_adapters(void)
         put_text(&b, i ? "\n===\n" : "");
         put_text(&b, names[i]);
         put_text(&b, "\n");
-        pd_text_append(&b, data, size);
+        pd_buffer_add(&b, data, size);
         free(data);
     }
     seed("fuzz_adapter", "peft", b.data, b.size);
@@ -280,7 +280,7 @@ static void seed_adapters(void)
 static void seed_vocabularies(void)
 {
     struct tiny t;
-    struct pd_text_buffer b = json_make(&byte_parts);
+    struct pd_buffer b = json_make(&byte_parts);
     seed("fuzz_tokenizer_json", "bytes", b.data, b.size);
     free(b.data);
     b = json_make(&char_parts);
@@ -328,7 +328,7 @@ static void seed_templates(void)
     size_t i, n;
     FUZZ_CHECK(yyjson_arr_size(conversations) > 0);
     yyjson_arr_foreach(yyjson_obj_get(root, "templates"), i, n, template) {
-        struct pd_text_buffer seed_of = {0};
+        struct pd_buffer seed_of = {0};
         char name[24];
         char *json = yyjson_val_write(yyjson_arr_get(conversations, i % yyjson_arr_size(conversations)), 0, NULL);
         FUZZ_CHECK(json);
@@ -626,9 +626,9 @@ static void seed_hub(void)
 
 /* ---- ranks, weights ---- */
 
-static void put_words(struct pd_text_buffer *out, const uint32_t *words, size_t n)
+static void put_words(struct pd_buffer *out, const uint32_t *words, size_t n)
 {
-    pd_text_append(out, (const char *)words, n * sizeof *words);
+    pd_buffer_add(out, (const char *)words, n * sizeof *words);
 }
 
 /* A step of one sequence, a prompt's three rows and its logits, then pages, of which one is kept and restored; and what
@@ -647,10 +647,10 @@ static void seed_ranks(void)
         PD_OP_FREE_SESSION, 0, 0, 0, 0, 0, 0, 0,   PD_OP_CLOSE, 0, 0, 0, 0, 0, 0, 0};
     static const uint32_t reply[HEADER] = {PD_OP_REPLY, PD_TOPK * sizeof(struct pd_candidate)};
     static const char kinds[] = "lm";
-    struct pd_text_buffer b = {0};
+    struct pd_buffer b = {0};
     for (size_t i = 0; i < strlen(kinds); i++) {
         b.size = 0;
-        pd_text_append(&b, &kinds[i], 1);
+        pd_buffer_add(&b, &kinds[i], 1);
         put_words(&b, messages, PD_COUNT(messages));
         seed("fuzz_ranks", i ? "middle" : "last", b.data, b.size);
     }
@@ -659,8 +659,8 @@ static void seed_ranks(void)
     for (uint32_t k = 0; k < 3; k++) {
         put_words(&b, reply, HEADER);
         for (uint32_t i = 0; i < PD_TOPK; i++)
-            pd_text_append(&b, (const char *)&(struct pd_candidate){9 - (float)i / 8, 3 + i},
-                           sizeof(struct pd_candidate));
+            pd_buffer_add(&b, (const char *)&(struct pd_candidate){9 - (float)i / 8, 3 + i},
+                          sizeof(struct pd_candidate));
     }
     seed("fuzz_ranks", "first", b.data, b.size);
     b.size = 0;

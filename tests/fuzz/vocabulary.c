@@ -15,7 +15,7 @@ struct pd_tokenizer *fuzz_tokenizer(fuzz_pieces_reader *read, const uint8_t *dat
 
 static struct pd_tokenizer *from_json(const struct json_parts *parts)
 {
-    struct pd_text_buffer b = json_make(parts);
+    struct pd_buffer b = json_make(parts);
     struct pd_tokenizer *t = fuzz_tokenizer(pd_pieces_read_json, (const uint8_t *)b.data, b.size);
     free(b.data);
     return t;
@@ -23,7 +23,7 @@ static struct pd_tokenizer *from_json(const struct json_parts *parts)
 
 static struct pd_tokenizer *from_model(int prefix)
 {
-    struct pd_text_buffer b;
+    struct pd_buffer b;
     struct tiny tiny;
     tiny_make(&tiny);
     tiny.prefix = prefix;
@@ -47,7 +47,7 @@ static struct pd_tokenizer *with_program(struct pd_tokenizer *t)
         "{% for m in messages %}<|start_header_id|>{{ m.role }}<|end_header_id|>{{ m.content }}{{ m.tool_call_id }}"
         "{% for c in m.tool_calls %}{{ c.id ~ c.function.name ~ c.function.arguments.items() | list }}{% endfor %}"
         "<|eot_id|>{% endfor %}";
-    FUZZ_CHECK(t && pd_text_append(&t->jinja, jinja, sizeof jinja) == PERIDOT_OK);
+    FUZZ_CHECK(t && pd_buffer_add(&t->jinja, jinja, sizeof jinja) == PERIDOT_OK);
     FUZZ_CHECK(pd_template_parse(&t->program, jinja, sizeof jinja - 1) == PERIDOT_OK);
     return t;
 }
@@ -86,7 +86,7 @@ static void decode(const struct pd_tokenizer *t, const int32_t *ids, size_t n)
     char *text;
     size_t size;
     struct pd_stream stream = {0};
-    struct pd_text_buffer buffer = {0};
+    struct pd_buffer buffer = {0};
     if (fuzz_ok(pd_tokenizer_decode(&text, &size, t, ids, n))) {
         FUZZ_CHECK(text[size] == 0);
         free(text);

@@ -57,7 +57,7 @@ struct pd_calls {
     uint32_t effort;    /* of the budget (pd_work_of_effort) */
     /* Where it is, schemas that are not supported are made looser, unless their tools are strict, and the names of
      * these go there, ", " between them. NULL: they are refused. */
-    struct pd_text_buffer *loosened;
+    struct pd_buffer *loosened;
 };
 
 /* Whether the list is well-formed: what compiling checks first. Sentences name the tool. */
@@ -71,18 +71,18 @@ peridot_status pd_calls_compile_within(struct pd_rules *out, uint64_t max_work, 
 /* ---- texts for the model ---- */
 
 /* What tells a model of the tools and how to call them: for its system's message. */
-peridot_status pd_calls_describe(struct pd_text_buffer *out, const struct pd_calls *c);
+peridot_status pd_calls_describe(struct pd_buffer *out, const struct pd_calls *c);
 /* The tools as a list in JSON. */
-peridot_status pd_calls_list(struct pd_text_buffer *out, const struct pd_calls *c);
+peridot_status pd_calls_list(struct pd_buffer *out, const struct pd_calls *c);
 /* Call number i of a message that the model wrote, and the result of one, of format and marks. `arguments` is an
  * object, NULL for an empty one. The calls of a message, one after another, are a text that the grammar allows. */
 struct pd_call {
     const char *name;
     yyjson_val *arguments;
 };
-peridot_status pd_calls_write(struct pd_text_buffer *out, const struct pd_calls *c, const struct pd_call *calls,
+peridot_status pd_calls_write(struct pd_buffer *out, const struct pd_calls *c, const struct pd_call *calls,
                               size_t n);
-peridot_status pd_calls_write_result(struct pd_text_buffer *out, const struct pd_calls *c, const char *name,
+peridot_status pd_calls_write_result(struct pd_buffer *out, const struct pd_calls *c, const char *name,
                                      const char *content, size_t size);
 
 /* ---- format ---- */

@@ -239,10 +239,10 @@ static bool may_loosen(const struct pd_calls *c, const struct pd_tool *tool, per
         && (status != PERIDOT_ERROR_UNSUPPORTED || !c->effort);
 }
 
-static peridot_status name_loosened(struct pd_text_buffer *out, const struct pd_tool *tool)
+static peridot_status name_loosened(struct pd_buffer *out, const struct pd_tool *tool)
 {
-    if (out->size) PD_TRY(pd_text_append(out, ", ", 2));
-    return pd_text_append(out, tool->name, tool->name_size);
+    if (out->size) PD_TRY(pd_buffer_add(out, ", ", 2));
+    return pd_buffer_add(out, tool->name, tool->name_size);
 }
 
 static peridot_status add_arguments(struct reply *reply, struct tool_rule *tool)

@@ -5,30 +5,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-static peridot_status put(struct pd_text_buffer *out, const char *text)
+static peridot_status put(struct pd_buffer *out, const char *text)
 {
-    return pd_text_append(out, text, strlen(text));
+    return pd_buffer_add(out, text, strlen(text));
 }
 
 /* A literal as it is written: a tab is white space that is not, and neither are ids. */
-static peridot_status put_literal(struct pd_text_buffer *out, const struct pd_calls *c, const char *literal)
+static peridot_status put_literal(struct pd_buffer *out, const struct pd_calls *c, const char *literal)
 {
     char bytes[PD_CALL_LITERAL];
     size_t n = pd_call_literal(bytes, literal, c->marks);
     for (size_t i = 0; i < n; i++)
         if (bytes[i] != '\t' && bytes[i] != *PD_CALL_ID)
-            PD_TRY(pd_text_append(out, &(char){pd_call_byte(bytes[i])}, 1));
+            PD_TRY(pd_buffer_add(out, &(char){pd_call_byte(bytes[i])}, 1));
     return PERIDOT_OK;
 }
 
 /* ---- values ---- */
 
-static peridot_status put_json(struct pd_text_buffer *out, yyjson_val *value)
+static peridot_status put_json(struct pd_buffer *out, yyjson_val *value)
 {
     size_t size;
     char *text = yyjson_val_write(value, 0, &size);
     if (!text) return pd_fail_alloc(yyjson_get_len(value), "arguments of a call");
-    peridot_status status = pd_text_append(out, text, size);
+    peridot_status status = pd_buffer_add(out, text, size);
     free(text);
     return status;
 }
@@ -44,15 +44,15 @@ static int compare_members(const void *a, const void *b)
                            yyjson_get_len(y->name));
 }
 
-static peridot_status put_value(struct pd_text_buffer *out, const char *delimiter, yyjson_val *value, uint32_t depth);
+static peridot_status put_value(struct pd_buffer *out, const char *delimiter, yyjson_val *value, uint32_t depth);
 
-static peridot_status put_members(struct pd_text_buffer *out, const char *delimiter, const struct member *members,
+static peridot_status put_members(struct pd_buffer *out, const char *delimiter, const struct member *members,
                                   size_t n, uint32_t depth)
 {
     for (size_t i = 0; i < n; i++) {
         if (i) PD_TRY(put(out, delimiter ? "," : ", "));
         if (!delimiter) PD_TRY(put_json(out, members[i].name));
-        else PD_TRY(pd_text_append(out, yyjson_get_str(members[i].name), yyjson_get_len(members[i].name)));
+        else PD_TRY(pd_buffer_add(out, yyjson_get_str(members[i].name), yyjson_get_len(members[i].name)));
         PD_TRY(put(out, delimiter ? ":" : ": "));
         PD_TRY(put_value(out, delimiter, members[i].value, depth));
     }
@@ -60,7 +60,7 @@ static peridot_status put_members(struct pd_text_buffer *out, const char *delimi
 }
 
 /* In the order of their names in the dialect. */
-static peridot_status put_object(struct pd_text_buffer *out, const char *delimiter, yyjson_val *value, uint32_t depth)
+static peridot_status put_object(struct pd_buffer *out, const char *delimiter, yyjson_val *value, uint32_t depth)
 {
     size_t i, n = yyjson_obj_size(value);
     yyjson_val *key, *member;
@@ -74,13 +74,13 @@ static peridot_status put_object(struct pd_text_buffer *out, const char *delimit
     return status == PERIDOT_OK ? put(out, "}") : status;
 }
 
-static peridot_status put_value(struct pd_text_buffer *out, const char *delimiter, yyjson_val *value, uint32_t depth)
+static peridot_status put_value(struct pd_buffer *out, const char *delimiter, yyjson_val *value, uint32_t depth)
 {
     size_t i, n;
     yyjson_val *member;
     if (delimiter && yyjson_is_str(value)) {
         PD_TRY(put(out, delimiter));
-        PD_TRY(pd_text_append(out, yyjson_get_str(value), yyjson_get_len(value)));
+        PD_TRY(pd_buffer_add(out, yyjson_get_str(value), yyjson_get_len(value)));
         return put(out, delimiter);
     }
     if (!yyjson_is_ctn(value)) return put_json(out, value);
@@ -95,29 +95,29 @@ static peridot_status put_value(struct pd_text_buffer *out, const char *delimite
     return put(out, "]");
 }
 
-static peridot_status put_keywords(struct pd_text_buffer *out, yyjson_val *arguments)
+static peridot_status put_keywords(struct pd_buffer *out, yyjson_val *arguments)
 {
     size_t i, n;
     yyjson_val *key, *value;
     PD_TRY(put(out, "("));
     yyjson_obj_foreach(arguments, i, n, key, value) {
         if (i) PD_TRY(put(out, ", "));
-        PD_TRY(pd_text_append(out, yyjson_get_str(key), yyjson_get_len(key)));
+        PD_TRY(pd_buffer_add(out, yyjson_get_str(key), yyjson_get_len(key)));
         PD_TRY(put(out, "="));
         PD_TRY(put_value(out, NULL, value, 1));
     }
     return put(out, ")");
 }
 
-static peridot_status put_tags(struct pd_text_buffer *out, const struct pd_tags *tags, yyjson_val *arguments)
+static peridot_status put_tags(struct pd_buffer *out, const struct pd_tags *tags, yyjson_val *arguments)
 {
     size_t i, n;
     yyjson_val *key, *value;
     yyjson_obj_foreach(arguments, i, n, key, value) {
         PD_TRY(put(out, tags->name));
-        PD_TRY(pd_text_append(out, yyjson_get_str(key), yyjson_get_len(key)));
+        PD_TRY(pd_buffer_add(out, yyjson_get_str(key), yyjson_get_len(key)));
         PD_TRY(put(out, tags->value));
-        if (yyjson_is_str(value)) PD_TRY(pd_text_append(out, yyjson_get_str(value), yyjson_get_len(value)));
+        if (yyjson_is_str(value)) PD_TRY(pd_buffer_add(out, yyjson_get_str(value), yyjson_get_len(value)));
         else PD_TRY(put_value(out, NULL, value, 1));
         PD_TRY(put(out, tags->after));
         PD_TRY(put(out, "\n"));
@@ -125,7 +125,7 @@ static peridot_status put_tags(struct pd_text_buffer *out, const struct pd_tags 
     return put(out, tags->end);
 }
 
-static peridot_status put_middle(struct pd_text_buffer *out, const struct pd_calls *c, const char *name)
+static peridot_status put_middle(struct pd_buffer *out, const struct pd_calls *c, const char *name)
 {
     char part[PD_CALL_LITERAL];
     const char *middle = c->format->middle, *again = strstr(middle, PD_CALL_NAME);
@@ -139,7 +139,7 @@ static peridot_status put_middle(struct pd_text_buffer *out, const struct pd_cal
 
 /* ---- calls and results ---- */
 
-peridot_status pd_calls_write(struct pd_text_buffer *out, const struct pd_calls *c, const struct pd_call *calls,
+peridot_status pd_calls_write(struct pd_buffer *out, const struct pd_calls *c, const struct pd_call *calls,
                               size_t n)
 {
     const struct pd_call_format *f = c->format;
@@ -161,20 +161,20 @@ peridot_status pd_calls_write(struct pd_text_buffer *out, const struct pd_calls 
     return PERIDOT_OK;
 }
 
-peridot_status pd_calls_write_result(struct pd_text_buffer *out, const struct pd_calls *c, const char *name,
+peridot_status pd_calls_write_result(struct pd_buffer *out, const struct pd_calls *c, const char *name,
                                      const char *content, size_t size)
 {
     for (const char *at = c->format->result; *at; at++) {
         if (*at == '\1') PD_TRY(put(out, name));
-        else if (*at == '\2') PD_TRY(pd_text_append(out, content, size));
-        else PD_TRY(pd_text_append(out, at, 1));
+        else if (*at == '\2') PD_TRY(pd_buffer_add(out, content, size));
+        else PD_TRY(pd_buffer_add(out, at, 1));
     }
     return PERIDOT_OK;
 }
 
 /* ---- the tools ---- */
 
-static peridot_status put_tool(struct pd_text_buffer *out, const struct pd_tool *tool)
+static peridot_status put_tool(struct pd_buffer *out, const struct pd_tool *tool)
 {
     PD_TRY(put(out, "{\"name\": \""));
     PD_TRY(put(out, tool->name));
@@ -186,7 +186,7 @@ static peridot_status put_tool(struct pd_text_buffer *out, const struct pd_tool 
     return put(out, "}");
 }
 
-peridot_status pd_calls_list(struct pd_text_buffer *out, const struct pd_calls *c)
+peridot_status pd_calls_list(struct pd_buffer *out, const struct pd_calls *c)
 {
     size_t i, n;
     yyjson_val *value;
@@ -200,7 +200,7 @@ peridot_status pd_calls_list(struct pd_text_buffer *out, const struct pd_calls *
     return put(out, "]");
 }
 
-static peridot_status put_example(struct pd_text_buffer *out, const struct pd_calls *c)
+static peridot_status put_example(struct pd_buffer *out, const struct pd_calls *c)
 {
     static const char arguments[] = "{\"argument\": \"value\"}";
     yyjson_doc *doc = yyjson_read(arguments, sizeof arguments - 1, 0);
@@ -211,7 +211,7 @@ static peridot_status put_example(struct pd_text_buffer *out, const struct pd_ca
     return status;
 }
 
-peridot_status pd_calls_describe(struct pd_text_buffer *out, const struct pd_calls *c)
+peridot_status pd_calls_describe(struct pd_buffer *out, const struct pd_calls *c)
 {
     size_t i, n;
     yyjson_val *value;

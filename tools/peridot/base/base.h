@@ -169,6 +169,8 @@ const char *cmd_nearest(const char *text, const char *(*at)(size_t i));
 /* Everything up to the end of a stream, NUL-terminated, *size without it; freed by the caller. A failure where that is
  * more than CMD_TEXT_MAX bytes, as no text that is encoded may be. */
 enum { CMD_TEXT_MAX = 1 << 29 };
+/* Another limit, for what is no text of the model's. */
+peridot_status cmd_read_most(char **out, size_t *size, FILE *file, const char *name, size_t most);
 peridot_status cmd_read_all(char **out, size_t *size, FILE *file, const char *name);
 peridot_status cmd_read_file(char **out, size_t *size, const char *path);
 

@@ -141,30 +141,28 @@ static peridot_status fail_read(const char *name)
     return pd_fail(errno == EINTR ? PERIDOT_CANCELLED : PERIDOT_ERROR_IO, "%s: %s", name, strerror(errno));
 }
 
+peridot_status cmd_read_most(char **out, size_t *size, FILE *file, const char *name, size_t most)
+{
+    enum { STEP = 4096 };   /* with the zero at the end */
+    struct pd_buffer b = {0};
+    peridot_status status;
+    *out = NULL, *size = 0;
+    do {
+        status = pd_array_reserve(&b.data, &b.capacity, b.size, STEP, 1, name);
+        if (status == PERIDOT_OK) b.size += fread(b.data + b.size, 1, b.capacity - b.size - 1, file);
+    } while (status == PERIDOT_OK && b.size + 1 == b.capacity && b.size <= most);
+    if (status == PERIDOT_OK && ferror(file)) status = fail_read(name);
+    if (status == PERIDOT_OK && b.size > most)
+        status = pd_fail(PERIDOT_ERROR_IO, "%s: more than the %zu MiB that are read", name, most >> 20);
+    if (status == PERIDOT_OK) status = pd_buffer_end(&b);
+    if (status == PERIDOT_OK) *out = b.data, *size = b.size;
+    else pd_buffer_free(&b);
+    return status;
+}
+
 peridot_status cmd_read_all(char **out, size_t *size, FILE *file, const char *name)
 {
-    size_t n = 0, capacity = 4096;
-    char *text = malloc(capacity);
-    *out = NULL, *size = 0;
-    while (text) {
-        n += fread(text + n, 1, capacity - n - 1, file);
-        if (n + 1 < capacity || n > CMD_TEXT_MAX) break;
-        char *longer = realloc(text, capacity *= 2);
-        if (!longer) free(text);
-        text = longer;
-    }
-    if (!text) return pd_fail_alloc(capacity, name);
-    peridot_status status = ferror(file) ? fail_read(name)
-        : n > CMD_TEXT_MAX ? pd_fail(PERIDOT_ERROR_IO, "%s: more than the %d MiB that are read", name,
-                                     CMD_TEXT_MAX >> 20)
-                           : PERIDOT_OK;
-    if (status != PERIDOT_OK) {
-        free(text);
-        return status;
-    }
-    text[n] = 0;
-    *out = text, *size = n;
-    return PERIDOT_OK;
+    return cmd_read_most(out, size, file, name, CMD_TEXT_MAX);
 }
 
 peridot_status cmd_read_file(char **out, size_t *size, const char *path)

@@ -9,8 +9,8 @@ enum { CMD_CALLS_MAX = 32 };
 /* Of a reply. {0} is the beginning. */
 struct cmd_calls {
     struct cmd_call {
-        char *name, *arguments;
-        size_t size, capacity;     /* of the arguments */
+        char *name;
+        struct pd_buffer arguments;
         bool complete;
     } at[CMD_CALLS_MAX];
     size_t n;                      /* those that are not complete come last */

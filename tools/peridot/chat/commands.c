@@ -254,7 +254,7 @@ static peridot_status run_stats(struct cmd_chat *chat, const char *value)
 static peridot_status run_thought(struct cmd_chat *chat, const char *value)
 {
     (void)value;
-    if (chat->thought.size == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "the last reply had no thought");
+    if (chat->thought.text.size == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "the last reply had no thought");
     cmd_thought_show(&chat->thought);
     return PERIDOT_OK;
 }

@@ -25,9 +25,7 @@ peridot_status cmd_calls_take(struct cmd_calls *calls, const peridot_call_piece 
     if (piece->name) PD_TRY(begin_call(calls, piece->name));
     if (!calls->n) return PERIDOT_OK;
     struct cmd_call *call = &calls->at[calls->n - 1];
-    PD_TRY(pd_array_reserve(&call->arguments, &call->capacity, call->size, piece->size + 1, 1, "arguments"));
-    if (piece->size) memcpy(call->arguments + call->size, piece->arguments, piece->size);
-    call->arguments[call->size += piece->size] = 0;
+    PD_TRY(pd_buffer_add(&call->arguments, piece->arguments, piece->size));
     call->complete = piece->complete;
     return PERIDOT_OK;
 }
@@ -35,7 +33,7 @@ peridot_status cmd_calls_take(struct cmd_calls *calls, const peridot_call_piece 
 static void free_call(struct cmd_call *call)
 {
     free(call->name);
-    free(call->arguments);
+    pd_buffer_free(&call->arguments);
 }
 
 void cmd_calls_end(struct cmd_calls *calls)
@@ -100,7 +98,7 @@ peridot_status cmd_chat_add_calls(struct cmd_chat *chat, const char *text, size_
         yyjson_mut_obj_add_str(doc, call, "type", "function");
         yyjson_mut_val *function = yyjson_mut_obj_add_obj(doc, call, "function");
         yyjson_mut_obj_add_str(doc, function, "name", calls->at[i].name);
-        yyjson_mut_obj_add_str(doc, function, "arguments", calls->at[i].arguments);
+        yyjson_mut_obj_add_str(doc, function, "arguments", calls->at[i].arguments.data);
     }
     return add_message(chat, doc, "assistant", text, size, NULL);
 }
@@ -179,7 +177,7 @@ peridot_status cmd_chat_answer_calls(struct cmd_chat *chat, const struct cmd_cal
     size_t reply = chat->conversation.n - 1;
     bool sees = peridot_model_get_info(chat->model)->image_rows > 0;
     for (size_t i = 0; i < calls->n; i++)
-        list[i] = (struct cmd_tool_call){calls->at[i].name, calls->at[i].arguments, sees};
+        list[i] = (struct cmd_tool_call){calls->at[i].name, calls->at[i].arguments.data, sees};
     peridot_status status = cmd_toolbox_answer(results, chat->toolbox, list, calls->n, chat->editor);
     bool keeps = status == PERIDOT_OK || status == PERIDOT_CANCELLED;
     for (size_t i = 0; i < calls->n; i++) {

@@ -18,22 +18,13 @@ enum { PLAIN_LENGTH = 256, NEXT_TURN = 64, MAX_ROUNDS = 25 };
 struct reply {
     struct cmd_progress progress;   /* of the prompt */
     struct cmd_conversation *conversation;
-    char *text;
-    size_t size, capacity;
+    struct pd_buffer text;
     struct cmd_thought *thought;
     struct cmd_calls calls;
     struct cmd_flow flow;    /* of standard output */
     int error;               /* errno of a write that failed; 0: none */
     peridot_status status;
 };
-
-static peridot_status append_reply(struct reply *r, const char *text, size_t size)
-{
-    PD_TRY(pd_array_reserve(&r->text, &r->capacity, r->size, size, 1, "reply"));
-    if (size) memcpy(r->text + r->size, text, size);
-    r->size += size;
-    return PERIDOT_OK;
-}
 
 static bool take_piece(void *user, int32_t token, const char *text, size_t size)
 {
@@ -42,7 +33,7 @@ static bool take_piece(void *user, int32_t token, const char *text, size_t size)
     cmd_progress_end(&r->progress);
     cmd_thought_end(r->thought, true, " (/thought shows it)");
     if (token >= 0) r->status = cmd_conversation_add_id(r->conversation, token);
-    if (r->status == PERIDOT_OK) r->status = append_reply(r, text, size);
+    if (r->status == PERIDOT_OK) r->status = pd_buffer_add(&r->text, text, size);
     cmd_flow_text(&r->flow, text, size);
     if (fflush(stdout) != 0 || ferror(stdout)) r->error = errno;
     return r->status == PERIDOT_OK && !r->error && !cmd_interrupted();
@@ -55,7 +46,7 @@ static bool take_thought(void *user, int32_t token, const char *text, size_t siz
     cmd_interrupt_cancels(NULL);
     cmd_progress_end(&r->progress);
     if (token >= 0) r->status = cmd_conversation_add_id(r->conversation, token);
-    if (r->status == PERIDOT_OK) r->status = cmd_thought_take(r->thought, token, text, size, r->size > 0);
+    if (r->status == PERIDOT_OK) r->status = cmd_thought_take(r->thought, token, text, size, r->text.size > 0);
     return r->status == PERIDOT_OK && !cmd_interrupted();
 }
 
@@ -73,7 +64,7 @@ static void end_reply(struct reply *r)
     cmd_flow_end(&r->flow);
     cmd_calls_end(&r->calls);
     if (cmd_interrupted()) cmd_calls_free(&r->calls);
-    if (r->size == 0 ? r->calls.n == 0 : r->text[r->size - 1] != '\n') fputc('\n', stdout);
+    if (r->text.size == 0 ? r->calls.n == 0 : r->text.data[r->text.size - 1] != '\n') fputc('\n', stdout);
     if (fflush(stdout) != 0 && !r->error) r->error = errno;
 }
 
@@ -172,9 +163,9 @@ static peridot_status generate(struct cmd_chat *chat, struct reply *r)
     end_reply(r);
     if (r->error) return pd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(r->error));
     PD_TRY(r->status);
-    const char *text = r->text ? r->text : "";
-    return r->calls.n ? cmd_chat_add_calls(chat, text, r->size, &r->calls)
-                      : cmd_conversation_add(c, "assistant", text, r->size);
+    const char *text = r->text.data ? r->text.data : "";
+    return r->calls.n ? cmd_chat_add_calls(chat, text, r->text.size, &r->calls)
+                      : cmd_conversation_add(c, "assistant", text, r->text.size);
 }
 
 /* What a reply that ends early owes to the reader. */
@@ -201,7 +192,7 @@ static peridot_status reply(struct cmd_calls *calls, struct cmd_chat *chat)
     if (chat->editor) cmd_editor_echo(chat->editor, false);
     peridot_status status = generate(chat, &r);
     if (chat->editor) cmd_editor_echo(chat->editor, true);
-    free(r.text);
+    pd_buffer_free(&r.text);
     *calls = r.calls;
     if (r.error) chat->leaves = true;
     if (status != PERIDOT_OK) return status;

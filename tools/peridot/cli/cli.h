@@ -366,8 +366,7 @@ void cmd_stats_print(FILE *file, const peridot_stats *s, const peridot_sampling 
 
 /* {0} is the beginning. */
 struct cmd_thought {
-    char *text;                /* [size] */
-    size_t size, capacity;
+    struct pd_buffer text;
     uint32_t n;                /* tokens after the mark that begins it */
     bool open, drawn;          /* it is being written; its line is on the terminal */
     double drawn_s;

@@ -30,9 +30,7 @@ static void draw(struct cmd_thought *t)
 
 peridot_status cmd_thought_take(struct cmd_thought *t, int32_t token, const char *text, size_t size, bool quiet)
 {
-    PD_TRY(pd_array_reserve(&t->text, &t->capacity, t->size, size, 1, "thought"));
-    if (size) memcpy(t->text + t->size, text, size);
-    t->size += size;
+    PD_TRY(pd_buffer_add(&t->text, text, size));
     t->n += token >= 0 && t->open;
     t->open = true;
     if (!quiet) draw(t);
@@ -58,9 +56,9 @@ void cmd_thought_end(struct cmd_thought *t, bool closed, const char *hint)
 void cmd_thought_show(const struct cmd_thought *t)
 {
     struct cmd_notice m;
-    if (t->size == 0 || !cmd_notice_begin(&m)) return;
-    cmd_write_text(m.file, t->text, t->size);
-    if (t->text[t->size - 1] != '\n') fputc('\n', m.file);
+    if (t->text.size == 0 || !cmd_notice_begin(&m)) return;
+    cmd_write_text(m.file, t->text.data, t->text.size);
+    if (t->text.data[t->text.size - 1] != '\n') fputc('\n', m.file);
     dim(true);
     cmd_notice_end(&m);
     dim(false);
@@ -68,7 +66,7 @@ void cmd_thought_show(const struct cmd_thought *t)
 
 void cmd_thought_free(struct cmd_thought *t)
 {
-    free(t->text);
+    pd_buffer_free(&t->text);
     *t = (struct cmd_thought){0};
 }
 

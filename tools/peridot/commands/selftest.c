@@ -32,19 +32,9 @@ struct report {
     bool begun;                      /* the heading, or the object of the device */
     yyjson_mut_doc *doc;             /* NULL: a table on stdout */
     yyjson_mut_val *list, *object, *kernels;
-    char *failures;                  /* a line each */
-    size_t size;
+    struct pd_buffer failures;       /* a line each */
     peridot_selftest_result result;  /* device: known when the first kernel is done */
 };
-
-static void keep_failure(struct report *r, const peridot_kernel_check *check)
-{
-    size_t size = strlen(check->kernel) + strlen(check->failure) + 8;
-    char *longer = realloc(r->failures, r->size + size);
-    if (!longer) return;
-    r->failures = longer;
-    r->size += (size_t)snprintf(longer + r->size, size, "   %s: %s\n", check->kernel, check->failure);
-}
 
 static void begin_table(const peridot_device_info *d)
 {
@@ -94,7 +84,7 @@ static bool take_check(void *user, const peridot_kernel_check *check)
     cmd_progress_end(&r->progress);
     if (!r->begun) r->doc ? begin_object(r, &r->result.device) : begin_table(&r->result.device);
     r->begun = true;
-    if (!check->passed) keep_failure(r, check);
+    if (!check->passed) pd_buffer_print(&r->failures, "   %s: %s\n", check->kernel, check->failure);
     if (r->doc) add_check(r, check);
     else print_check(check);
     return !cmd_interrupted();
@@ -105,7 +95,7 @@ static bool is_right(const peridot_verdict *v) { return !v->disabled[0] && !v->b
 static void end_table(const struct report *r)
 {
     const peridot_verdict *v = &r->result.verdict;
-    if (r->failures) fputs(r->failures, stdout);
+    if (r->failures.data) fputs(r->failures.data, stdout);
     if (v->disabled[0]) printf("   Switched off on this device and driver, as others do the same: %s.\n", v->disabled);
     if (v->broken[0])
         printf("   With these kernels the device gives wrong answers, and no others do the same: %s.\n", v->broken);
@@ -139,7 +129,7 @@ static void test_device(struct total *t, const char *device)
     peridot_status status = peridot_selftest(&r.result, &params);
     cmd_progress_end(&r.progress);
     if (r.begun) r.doc ? end_object(&r, status) : end_table(&r);
-    free(r.failures);
+    pd_buffer_free(&r.failures);
     t->n_devices++;
     t->n_right += status == PERIDOT_OK && is_right(&r.result.verdict);
     t->n_cases += r.result.n_cases;

@@ -33,8 +33,7 @@ struct cmd_editor {
     bool escapes;                      /* the terminal knows escape sequences */
     bool stopped;                      /* a signal ended the line */
     bool was_empty;                    /* and nothing was on it */
-    char *message;
-    size_t size;
+    struct pd_buffer message;
     struct sigaction before[CHANGED_SIGNALS];
 };
 
@@ -268,8 +267,8 @@ static bool append_to_file(char *path, const char *message)
 static void keep_message(struct cmd_editor *e)
 {
     HistEvent event;
-    history(e->history, &event, H_ENTER, e->message);
-    if (!e->history_path[0] || append_to_file(e->history_path, e->message)) return;
+    history(e->history, &event, H_ENTER, e->message.data);
+    if (!e->history_path[0] || append_to_file(e->history_path, e->message.data)) return;
     fprintf(stderr, "%s: %s: what is typed is not kept for later\n", e->history_path, strerror(errno));
     e->history_path[0] = 0;
 }
@@ -281,16 +280,6 @@ static char *get_prompt(EditLine *edit)
     struct cmd_editor *e = NULL;
     el_get(edit, EL_CLIENTDATA, &e);
     return (char *)(uintptr_t)e->prompt;
-}
-
-static bool append_message(struct cmd_editor *e, const char *text, size_t size)
-{
-    char *longer = realloc(e->message, e->size + size + 1);
-    if (!longer) return false;
-    e->message = longer;
-    memcpy(longer + e->size, text, size);
-    longer[e->size += size] = 0;
-    return true;
 }
 
 /* Adds a line to the message. */
@@ -307,11 +296,11 @@ static enum cmd_editor_state read_line(struct cmd_editor *e, const char *prompt)
     if (e->escapes) fputs(paste_off, e->out);
     if (!line || size <= 0) fputc('\n', e->out);
     fflush(e->out);
-    if (e->stopped) return e->was_empty && e->size == 0 ? CMD_EDITOR_INTERRUPTED : CMD_EDITOR_CLEARED;
+    if (e->stopped) return e->was_empty && e->message.size == 0 ? CMD_EDITOR_INTERRUPTED : CMD_EDITOR_CLEARED;
     if (!line || size <= 0) return CMD_EDITOR_END;
     size_t n = strlen(line);
     if (n && line[n - 1] == '\n') n--;
-    return append_message(e, line, n) ? CMD_EDITOR_MESSAGE : CMD_EDITOR_END;
+    return pd_buffer_add(&e->message, line, n) == PERIDOT_OK ? CMD_EDITOR_MESSAGE : CMD_EDITOR_END;
 }
 
 static bool ends_with(const char *text, size_t size, const char *end)
@@ -327,27 +316,27 @@ enum cmd_editor_state cmd_editor_read(const char **text, struct cmd_editor *e, c
     enum cmd_editor_state state;
     const char *prompt = ">>> ";
     bool quoted = false, goes_on;
-    e->size = 0;
+    e->message.size = 0;
     e->initial = initial;
     do {
         state = read_line(e, prompt);
         if (state != CMD_EDITOR_MESSAGE) return state;
-        if (prompt[0] == '>') quoted = strncmp(e->message, quotes, QUOTES) == 0;
+        if (prompt[0] == '>') quoted = strncmp(e->message.data, quotes, QUOTES) == 0;
         if (quoted) {
-            goes_on = e->size < 2 * QUOTES || !ends_with(e->message, e->size, quotes);
+            goes_on = e->message.size < 2 * QUOTES || !ends_with(e->message.data, e->message.size, quotes);
         } else {
-            goes_on = ends_with(e->message, e->size, "\\");
-            if (goes_on) e->size--;
+            goes_on = ends_with(e->message.data, e->message.size, "\\");
+            if (goes_on) e->message.size--;
         }
-        if (goes_on && !append_message(e, "\n", 1)) return CMD_EDITOR_END;
+        if (goes_on && pd_buffer_add(&e->message, "\n", 1) != PERIDOT_OK) return CMD_EDITOR_END;
         prompt = "... ";
     } while (goes_on);
-    if (e->message[strspn(e->message, " \t\n")]) keep_message(e);
-    *text = e->message;
+    if (e->message.data[strspn(e->message.data, " \t\n")]) keep_message(e);
+    *text = e->message.data;
     if (!quoted) return state;
-    e->size -= QUOTES;
-    if (e->message[e->size - 1] == '\n') e->size--;
-    e->message[e->size] = 0;
+    e->message.size -= QUOTES;
+    if (e->message.data[e->message.size - 1] == '\n') e->message.size--;
+    e->message.data[e->message.size] = 0;
     *text += QUOTES;
     *text += **text == '\n';
     return state;
@@ -382,10 +371,10 @@ enum cmd_editor_state cmd_editor_ask(const char **answer, struct cmd_editor *e, 
 {
     restore_echo();
     tcflush(STDIN_FILENO, TCIFLUSH);
-    e->size = 0;
+    e->message.size = 0;
     e->initial = NULL;
     enum cmd_editor_state state = read_line(e, question);
-    *answer = e->message;
+    *answer = e->message.data;
     return state;
 }
 
@@ -447,7 +436,7 @@ void cmd_editor_close(struct cmd_editor *e)
     restore_echo();
     if (e->edit) el_end(e->edit);
     if (e->history) history_end(e->history);
-    free(e->message);
+    pd_buffer_free(&e->message);
     free(e);
 }
 

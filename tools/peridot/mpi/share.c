@@ -27,25 +27,6 @@ static FILE *file_of(struct mpi_text text)
     return NULL;
 }
 
-/* Texts of any length, which are no text of the model's: cmd_read_all has a limit. */
-static peridot_status read_whole(char **out, size_t *size, FILE *from, const char *name)
-{
-    size_t capacity = 0, n;
-    peridot_status status;
-    *out = NULL;
-    *size = 0;
-    do {
-        status = pd_array_reserve(out, &capacity, *size, 1 << 16, 1, name);
-        n = status == PERIDOT_OK ? fread(*out + *size, 1, capacity - *size, from) : 0;
-        *size += n;
-    } while (n);
-    if (status == PERIDOT_OK && ferror(from)) status = pd_fail(PERIDOT_ERROR_IO, "%s cannot be read", name);
-    if (status == PERIDOT_OK) return PERIDOT_OK;
-    free(*out);
-    *out = NULL;
-    return status;
-}
-
 /* stdin and stdout are this process's no more afterwards. */
 static peridot_status run_in_memory(char **out, size_t *size, int *status, struct mpi_text input,
                                     const struct mpi_job *job)
@@ -57,7 +38,7 @@ static peridot_status run_in_memory(char **out, size_t *size, int *status, struc
     clearerr(stdin);   /* it was read to its end before */
     *status = job->command(job->argc, job->argv);
     rewind(to);
-    peridot_status result = read_whole(out, size, to, "the output");
+    peridot_status result = cmd_read_most(out, size, to, "the output", SIZE_MAX);
     fclose(from);
     fclose(to);
     return result;
@@ -172,7 +153,8 @@ int mpi_share_run(const struct mpi_job *job, int n_ranks)
     int status = CMD_OK;
     FILE *to = fdopen(dup(STDOUT_FILENO), "w");
     peridot_status result = to ? PERIDOT_OK : fail_file();
-    if (result == PERIDOT_OK && job->reads_lines) result = read_whole(&input, &size, stdin, "standard input");
+    if (result == PERIDOT_OK && job->reads_lines)
+        result = cmd_read_most(&input, &size, stdin, "standard input", SIZE_MAX);
     if (result == PERIDOT_OK) result = run_all(to, &status, (struct mpi_text){input ? input : "", size}, job, n_ranks);
     if (to && fclose(to) != 0 && result == PERIDOT_OK) result = fail_output();
     free(input);

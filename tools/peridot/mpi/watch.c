@@ -34,19 +34,6 @@ static int write_all(int fd, const char *data, size_t size)
     return 0;
 }
 
-/* Standard error until it may be written. */
-struct held {
-    char *data;
-    size_t size, capacity;
-};
-
-static void hold(struct held *h, const char *data, size_t size)
-{
-    if (pd_array_reserve(&h->data, &h->capacity, h->size, size, 1, "messages") != PERIDOT_OK) return;
-    memcpy(h->data + h->size, data, size);
-    h->size += size;
-}
-
 /* False at the end. */
 static bool read_some(int *fd, char *data, size_t *size, size_t capacity)
 {
@@ -62,7 +49,7 @@ static bool read_some(int *fd, char *data, size_t *size, size_t capacity)
  * goes on writing. Standard error that cannot be written is lost. */
 static int hand_on(int out, int err)
 {
-    struct held held = {0};
+    struct pd_buffer held = {0};   /* of standard error, until it may be written */
     char data[65536];
     size_t size;
     int failed = 0;
@@ -80,7 +67,7 @@ static int hand_on(int out, int err)
                 out = -1;
             }
         } else if (fds[1].revents && read_some(&err, data, &size, sizeof data)) {
-            hold(&held, data, size);
+            pd_buffer_add(&held, data, size);
         }
         if (!held.size || (in_line && out >= 0)) continue;
         double wait = written + DRAIN_SECONDS - pd_now();
@@ -88,7 +75,7 @@ static int hand_on(int out, int err)
         write_all(STDERR_FILENO, held.data, held.size);
         held.size = 0;
     }
-    free(held.data);
+    pd_buffer_free(&held);
     return failed;
 }
 

@@ -277,7 +277,7 @@ void toolbox_config_free(struct toolbox_config *c)
 /* ---- expand ---- */
 
 /* Of what stands between the braces. */
-static peridot_status add_variable(struct toolbox_bytes *to, const char *inner, size_t size, char *why, size_t why_size)
+static peridot_status add_variable(struct pd_buffer *to, const char *inner, size_t size, char *why, size_t why_size)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
     enum { PREFIX = sizeof "env:" - 1 };
@@ -292,20 +292,20 @@ static peridot_status add_variable(struct toolbox_bytes *to, const char *inner, 
     memcpy(name, inner, n);
     name[n] = 0;
     const char *value = getenv(name);
-    if (value) return toolbox_bytes_add(to, value, strlen(value));
-    if (has_default) return toolbox_bytes_add(to, inner + n + 2, size - n - 2);
+    if (value) return pd_buffer_add(to, value, strlen(value));
+    if (has_default) return pd_buffer_add(to, inner + n + 2, size - n - 2);
     snprintf(why, why_size, "has ${%s}, which is not set in the environment", name);
     return PERIDOT_ERROR_FORMAT;
 }
 
 peridot_status toolbox_expand(char **out, const char *text, char *why, size_t why_size)
 {
-    struct toolbox_bytes to = {0};
-    peridot_status status = toolbox_bytes_add(&to, "", 0);
+    struct pd_buffer to = {0};
+    peridot_status status = pd_buffer_add(&to, "", 0);
     while (status == PERIDOT_OK && *text) {
         const char *begin = strstr(text, "${"), *end = begin ? strchr(begin, '}') : NULL;
         if (!end) begin = text + strlen(text);
-        status = toolbox_bytes_add(&to, text, (size_t)(begin - text));
+        status = pd_buffer_add(&to, text, (size_t)(begin - text));
         if (status == PERIDOT_OK && end)
             status = add_variable(&to, begin + 2, (size_t)(end - begin - 2), why, why_size);
         text = end ? end + 1 : begin;

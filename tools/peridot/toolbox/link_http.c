@@ -26,7 +26,7 @@ struct transfer {
     struct link_receiver *receiver;   /* NULL: the answer does not matter */
     bool begun, streams;
     struct events events;
-    struct toolbox_bytes body;
+    struct pd_buffer body;
     char why[CURL_ERROR_SIZE];
     peridot_status status;            /* of what was taken */
 };
@@ -41,7 +41,7 @@ static peridot_status take_body(struct transfer *t, const char *data, size_t siz
 {
     if (size > LINK_MAX_MESSAGE - t->body.size)
         return pd_fail(PERIDOT_ERROR_IO, "sent a message of more than %d bytes", LINK_MAX_MESSAGE);
-    return toolbox_bytes_add(&t->body, data, size);
+    return pd_buffer_add(&t->body, data, size);
 }
 
 static long status_of(CURL *curl)
@@ -187,7 +187,7 @@ static void end_transfer(struct transfer *t)
 {
     curl_easy_cleanup(t->curl);
     events_free(&t->events);
-    toolbox_bytes_free(&t->body);
+    pd_buffer_free(&t->body);
 }
 
 /* ---- answers ---- */
@@ -325,15 +325,15 @@ static peridot_status end_line(struct events *e, events_take take, void *user)
 {
     static const char field[] = "data:";
     enum { FIELD = sizeof field - 1 };
-    const struct toolbox_bytes *line = &e->line;
+    const struct pd_buffer *line = &e->line;
     peridot_status status = PERIDOT_OK;
     if (line->size == 0 && e->data.size) {
         status = take(user, e->data.data, e->data.size - 1);   /* less the last newline */
         e->data.size = 0;
     } else if (line->size >= FIELD && memcmp(line->data, field, FIELD) == 0) {
         size_t begin = FIELD + (line->data[FIELD] == ' ');
-        status = toolbox_bytes_add(&e->data, line->data + begin, line->size - begin);
-        if (status == PERIDOT_OK) status = toolbox_bytes_add(&e->data, "\n", 1);
+        status = pd_buffer_add(&e->data, line->data + begin, line->size - begin);
+        if (status == PERIDOT_OK) status = pd_buffer_add(&e->data, "\n", 1);
     }
     e->line.size = 0;
     return status;
@@ -348,7 +348,7 @@ peridot_status events_feed(struct events *e, const char *text, size_t size, size
         while (i < size && text[i] != '\n' && text[i] != '\r') i++;
         if (i - begin + e->line.size + e->data.size > most)
             return pd_fail(PERIDOT_ERROR_IO, "sent an event of more than %zu bytes", most);
-        PD_TRY(toolbox_bytes_add(&e->line, text + begin, i - begin));
+        PD_TRY(pd_buffer_add(&e->line, text + begin, i - begin));
         if (i == size) break;
         e->after_return = text[i++] == '\r';
         PD_TRY(end_line(e, take, user));
@@ -358,6 +358,6 @@ peridot_status events_feed(struct events *e, const char *text, size_t size, size
 
 void events_free(struct events *e)
 {
-    toolbox_bytes_free(&e->line);
-    toolbox_bytes_free(&e->data);
+    pd_buffer_free(&e->line);
+    pd_buffer_free(&e->data);
 }

@@ -33,7 +33,7 @@ static void close_link(struct link *link)
 {
     struct stdio_link *l = (struct stdio_link *)link;
     process_close(&l->process, CLOSE_SECONDS, NULL);
-    toolbox_bytes_free(&l->process.output);
+    pd_buffer_free(&l->process.output);
     free(l);
 }
 
@@ -46,7 +46,7 @@ static peridot_status write_line(struct process *p, const char *text, size_t siz
 /* Messages are lines. What is no message is passed over by who takes it: servers print greetings. */
 static peridot_status take_lines(struct stdio_link *l, struct link_receiver *r)
 {
-    struct toolbox_bytes *output = &l->process.output;
+    struct pd_buffer *output = &l->process.output;
     size_t begin = 0;
     peridot_status status = PERIDOT_OK;
     for (char *end; status == PERIDOT_OK && l->n_seen < output->size && !r->done;) {
@@ -59,7 +59,7 @@ static peridot_status take_lines(struct stdio_link *l, struct link_receiver *r)
             status = process_write(&l->process, r->replies.data, r->replies.size);
         r->replies.size = 0;
     }
-    toolbox_bytes_drop(output, begin);
+    pd_buffer_drop(output, begin);
     l->n_seen -= begin;
     return status;
 }

@@ -50,9 +50,9 @@ static peridot_status answer_request(struct mcp *m, yyjson_val *id, const char *
     if (!text) return pd_fail_alloc(0, "message");
     const char *rest = strcmp(method, "ping") == 0 ? "\"result\":{}"
                        : "\"error\":{\"code\":-32601,\"message\":\"not supported by this client\"}";
-    struct toolbox_bytes *to = &m->receiver.replies;
+    struct pd_buffer *to = &m->receiver.replies;
     peridot_status status = strlen(text) <= MAX_ID && to->size < MAX_REPLIES
-        ? toolbox_bytes_print(to, "{\"jsonrpc\":\"2.0\",\"id\":%s,%s}\n", text, rest) : PERIDOT_OK;
+        ? pd_buffer_print(to, "{\"jsonrpc\":\"2.0\",\"id\":%s,%s}\n", text, rest) : PERIDOT_OK;
     free(text);
     return status;
 }
@@ -103,7 +103,7 @@ static void drop_answer(struct mcp *m)
     yyjson_doc_free(m->answer);
     m->answer = NULL, m->message = NULL;
     m->receiver.done = false;
-    toolbox_bytes_free(&m->receiver.replies);
+    pd_buffer_free(&m->receiver.replies);
 }
 
 /* ---- requests ---- */

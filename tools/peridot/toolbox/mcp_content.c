@@ -14,22 +14,22 @@ static const char *text_of(yyjson_val *object, const char *key)
     return text ? text : "";
 }
 
-static peridot_status add_text(struct toolbox_bytes *out, yyjson_val *text)
+static peridot_status add_text(struct pd_buffer *out, yyjson_val *text)
 {
     return result_add_text(out, yyjson_get_str(text), yyjson_get_len(text));
 }
 
 /* "[image, image/png]" */
-static peridot_status add_note(struct toolbox_bytes *out, const char *type, const char *about)
+static peridot_status add_note(struct pd_buffer *out, const char *type, const char *about)
 {
-    PD_TRY(toolbox_bytes_add(out, "[", 1));
+    PD_TRY(pd_buffer_add(out, "[", 1));
     PD_TRY(result_add_text(out, type, pd_min(strlen(type), 64)));
-    PD_TRY(toolbox_bytes_print(out, "%s", *about ? ", " : ""));
+    PD_TRY(pd_buffer_print(out, "%s", *about ? ", " : ""));
     PD_TRY(result_add_text(out, about, pd_min(strlen(about), 1024)));
-    return toolbox_bytes_add(out, "]", 1);
+    return pd_buffer_add(out, "]", 1);
 }
 
-static peridot_status add_block(struct toolbox_bytes *out, yyjson_val *block)
+static peridot_status add_block(struct pd_buffer *out, yyjson_val *block)
 {
     const char *type = text_of(block, "type");
     yyjson_val *resource = yyjson_obj_get(block, "resource");
@@ -64,7 +64,7 @@ static peridot_status add_image(struct toolbox_texts *images, yyjson_val *block)
     return status;
 }
 
-static peridot_status add_structured(struct toolbox_bytes *out, yyjson_val *value)
+static peridot_status add_structured(struct pd_buffer *out, yyjson_val *value)
 {
     size_t size;
     char *text = yyjson_val_write(value, 0, &size);
@@ -74,18 +74,18 @@ static peridot_status add_structured(struct toolbox_bytes *out, yyjson_val *valu
     return status;
 }
 
-peridot_status mcp_add_content(struct toolbox_bytes *out, struct toolbox_texts *images, yyjson_val *result)
+peridot_status mcp_add_content(struct pd_buffer *out, struct toolbox_texts *images, yyjson_val *result)
 {
     yyjson_val *content = yyjson_obj_get(result, "content"), *block;
     yyjson_val *structured = yyjson_obj_get(result, "structuredContent");
     const char *type = text_of(result, "resultType");
     size_t i, n;
     if (*type && strcmp(type, "complete") != 0)
-        return toolbox_bytes_print(out, "error: the tool asks for more than its arguments, which cannot be given");
-    if (yyjson_is_true(yyjson_obj_get(result, "isError"))) PD_TRY(toolbox_bytes_print(out, "error: "));
+        return pd_buffer_print(out, "error: the tool asks for more than its arguments, which cannot be given");
+    if (yyjson_is_true(yyjson_obj_get(result, "isError"))) PD_TRY(pd_buffer_print(out, "error: "));
     if (yyjson_arr_size(content) == 0 && structured) return add_structured(out, structured);
     yyjson_arr_foreach(content, i, n, block) {
-        if (i) PD_TRY(toolbox_bytes_add(out, "\n", 1));
+        if (i) PD_TRY(pd_buffer_add(out, "\n", 1));
         PD_TRY(add_block(out, block));
         PD_TRY(add_image(images, block));
     }

@@ -190,7 +190,7 @@ peridot_status process_start(struct process *p, const struct process_params *par
 
 peridot_status process_write(struct process *p, const void *data, size_t size)
 {
-    return toolbox_bytes_add(&p->input, data, size);
+    return pd_buffer_add(&p->input, data, size);
 }
 
 void process_end_input(struct process *p)
@@ -222,7 +222,7 @@ static void write_some(struct process *p)
 {
     ssize_t n = write_quietly(p->in, p->input.data, p->input.size);
     if (n < 0 && is_for_later(errno)) return;
-    toolbox_bytes_drop(&p->input, n < 0 ? p->input.size : (size_t)n);
+    pd_buffer_drop(&p->input, n < 0 ? p->input.size : (size_t)n);
     if (n < 0 || (p->ends_input && p->input.size == 0)) close_stream(&p->in);
 }
 
@@ -361,7 +361,7 @@ void process_close(struct process *p, double seconds, char how[64])
         else if (WEXITSTATUS(status)) snprintf(how, 64, "ended with status %d", WEXITSTATUS(status));
     }
     p->pid = 0;
-    toolbox_bytes_free(&p->input);
+    pd_buffer_free(&p->input);
 }
 
 /* ---- process keep ---- */
@@ -372,7 +372,7 @@ peridot_status process_keep_output(struct process *p, const char *data, size_t s
 {
     size_t kept = pd_min(size, p->max_output - p->output.size);
     p->n_dropped += size - kept;
-    return toolbox_bytes_add(&p->output, data, kept);
+    return pd_buffer_add(&p->output, data, kept);
 }
 
 peridot_status process_keep_errors(struct process *p, const char *data, size_t size)

@@ -165,7 +165,7 @@ peridot_status process_start(struct process *p, const struct process_params *par
 
 peridot_status process_write(struct process *p, const void *data, size_t size)
 {
-    return toolbox_bytes_add(&p->input, data, size);
+    return pd_buffer_add(&p->input, data, size);
 }
 
 void process_end_input(struct process *p)
@@ -181,7 +181,7 @@ static bool write_some(struct process *p)
     if (!p->streams[TO_IT] || !p->input.size) return false;
     bool ok = WriteFile(p->streams[TO_IT], p->input.data, (DWORD)pd_min(p->input.size, PIECE), &n, NULL);
     if (ok && n == 0) return false;
-    toolbox_bytes_drop(&p->input, ok ? n : p->input.size);
+    pd_buffer_drop(&p->input, ok ? n : p->input.size);
     if (!ok || (p->ends_input && p->input.size == 0)) close_handle(&p->streams[TO_IT]);
     return true;
 }
@@ -252,5 +252,5 @@ void process_close(struct process *p, double seconds, char how[64])
     }
     close_handle(&p->job), close_handle(&p->program);
     p->pid = 0;
-    toolbox_bytes_free(&p->input);
+    pd_buffer_free(&p->input);
 }

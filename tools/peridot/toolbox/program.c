@@ -42,18 +42,18 @@ static peridot_status run(struct process *p, bool *in_time, double deadline, con
     return read_rest(p, deadline);
 }
 
-static peridot_status add_output(struct toolbox_bytes *result, const struct process *p)
+static peridot_status add_output(struct pd_buffer *result, const struct process *p)
 {
     return result_add_text(result, p->output.data ? p->output.data : "", p->output.size);
 }
 
 /* Why it failed, and what it wrote: errors first, as the end may be cut. */
-static peridot_status explain(struct toolbox_bytes *result, const struct process *p, const struct toolbox_entry *e,
+static peridot_status explain(struct pd_buffer *result, const struct process *p, const struct toolbox_entry *e,
                               const char *why)
 {
-    PD_TRY(toolbox_bytes_print(result, "error: %s %s%s", e->name, why, p->n_errors ? "\n" : ""));
+    PD_TRY(pd_buffer_print(result, "error: %s %s%s", e->name, why, p->n_errors ? "\n" : ""));
     PD_TRY(result_add_text(result, p->errors, p->n_errors));
-    if (p->output.size) PD_TRY(toolbox_bytes_add(result, "\n", 1));
+    if (p->output.size) PD_TRY(pd_buffer_add(result, "\n", 1));
     return add_output(result, p);
 }
 
@@ -67,7 +67,7 @@ static void show_errors(const struct process *p, const struct toolbox_entry *e)
     cmd_notice_end(&m);
 }
 
-peridot_status program_call(struct toolbox_bytes *result, const struct toolbox_entry *e, const char *arguments,
+peridot_status program_call(struct pd_buffer *result, const struct toolbox_entry *e, const char *arguments,
                             const struct toolbox_stop *stop)
 {
     struct process p;
@@ -81,6 +81,6 @@ peridot_status program_call(struct toolbox_bytes *result, const struct toolbox_e
     else if (status == PERIDOT_OK) status = add_output(result, &p);
     if (status == PERIDOT_OK) status = result_cut(result, e->max_output, p.n_dropped);
     if (status == PERIDOT_OK && !how[0]) show_errors(&p, e);
-    toolbox_bytes_free(&p.output);
+    pd_buffer_free(&p.output);
     return status;
 }

@@ -2,24 +2,23 @@
 #include "toolbox.h"
 #include "toolbox_.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-peridot_status result_add_text(struct toolbox_bytes *out, const char *text, size_t size)
+peridot_status result_add_text(struct pd_buffer *out, const char *text, size_t size)
 {
     while (size && strchr(" \t\r\n", text[size - 1]) && text[size - 1]) size--;
     for (size_t i = 0, n; i < size; i += n) {
         size_t begin = i;
         while (i < size && text[i] && (n = peridot_utf8_size(text + i, size - i)) > 0) i += n;
-        PD_TRY(toolbox_bytes_add(out, text + begin, i - begin));
+        PD_TRY(pd_buffer_add(out, text + begin, i - begin));
         n = i < size;
-        if (n) PD_TRY(toolbox_bytes_add(out, "\xef\xbf\xbd", 3));
+        if (n) PD_TRY(pd_buffer_add(out, "\xef\xbf\xbd", 3));
     }
     return PERIDOT_OK;
 }
 
-peridot_status result_cut(struct toolbox_bytes *out, size_t most, size_t n_more)
+peridot_status result_cut(struct pd_buffer *out, size_t most, size_t n_more)
 {
     size_t size = out->size;
     if (size <= most && n_more == 0) return PERIDOT_OK;
@@ -27,7 +26,7 @@ peridot_status result_cut(struct toolbox_bytes *out, size_t most, size_t n_more)
         for (size = most; size > 0 && ((unsigned char)out->data[size] & 0xc0) == 0x80;) size--;
     n_more += out->size - size;
     out->size = size;
-    return toolbox_bytes_print(out, "\n[cut here: %zu more bytes are left out]", n_more);
+    return pd_buffer_print(out, "\n[cut here: %zu more bytes are left out]", n_more);
 }
 
 /* ---- answer ---- */
@@ -111,38 +110,6 @@ peridot_status cmd_toolbox_answer(struct cmd_tool_result *results, struct cmd_to
     for (size_t i = 0; i < n; i++) results[i] = (struct cmd_tool_result){0};
     for (size_t i = 0; i < n; i++) PD_TRY(answer(&results[i], t, &calls[i], editor));
     return PERIDOT_OK;
-}
-
-/* ---- bytes ---- */
-
-peridot_status toolbox_bytes_add(struct toolbox_bytes *b, const void *data, size_t size)
-{
-    PD_TRY(pd_array_reserve(&b->data, &b->capacity, b->size, size + 1, 1, "text of a tool"));
-    if (size) memcpy(b->data + b->size, data, size);
-    b->data[b->size += size] = 0;
-    return PERIDOT_OK;
-}
-
-peridot_status toolbox_bytes_print(struct toolbox_bytes *b, const char *format, ...)
-{
-    char text[2048];
-    va_list args;
-    va_start(args, format);
-    int size = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return toolbox_bytes_add(b, text, size < 0 ? 0 : (size_t)pd_min((uint64_t)size, sizeof text - 1));
-}
-
-void toolbox_bytes_drop(struct toolbox_bytes *b, size_t size)
-{
-    b->size -= size;
-    if (b->data) memmove(b->data, b->data + size, b->size + 1);
-}
-
-void toolbox_bytes_free(struct toolbox_bytes *b)
-{
-    free(b->data);
-    *b = (struct toolbox_bytes){0};
 }
 
 /* ---- names ---- */

@@ -302,13 +302,13 @@ static peridot_status call(struct toolbox_result *result, const struct tool *too
 {
     const struct mcp_tool own = {.name = tool->own_name, .description = tool->description,
                                  .parameters = tool->parameters};
-    struct toolbox_bytes *out = &result->text;
-    if (!yyjson_is_obj(value)) return toolbox_bytes_print(out, "error: the arguments are not a JSON object");
+    struct pd_buffer *out = &result->text;
+    if (!yyjson_is_obj(value)) return pd_buffer_print(out, "error: the arguments are not a JSON object");
     peridot_status status = tool->server ? mcp_call(result, tool->server, &own, value, stop)
                                          : program_call(out, tool->entry, arguments, stop);
     if (status == PERIDOT_OK || status == PERIDOT_CANCELLED || status == PERIDOT_ERROR_MEMORY) return status;
     out->size = 0;
-    PD_TRY(toolbox_bytes_print(out, "error: "));
+    PD_TRY(pd_buffer_print(out, "error: "));
     return result_add_text(out, peridot_last_error(), strlen(peridot_last_error()));
 }
 
@@ -329,13 +329,13 @@ peridot_status cmd_toolbox_call(struct cmd_tool_result *result, struct cmd_toolb
     size_t size = strlen(made->arguments);
     yyjson_read_err error;
     yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)made->arguments, size, 0, NULL, &error);
-    peridot_status status = toolbox_bytes_add(&out.text, "", 0);
+    peridot_status status = pd_buffer_add(&out.text, "", 0);
     *result = (struct cmd_tool_result){0};
     if (!doc && error.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
         status = pd_fail_alloc(size, "arguments");
     if (status == PERIDOT_OK && tool) status = call(&out, tool, made->arguments, yyjson_doc_get_root(doc), stop);
     else if (status == PERIDOT_OK)
-        status = toolbox_bytes_print(&out.text, "error: there is no tool %s", cmd_shown(made->name));
+        status = pd_buffer_print(&out.text, "error: there is no tool %s", cmd_shown(made->name));
     yyjson_doc_free(doc);
     *result = (struct cmd_tool_result){out.text.data, images.at, images.n};
     if (status != PERIDOT_OK) cmd_tool_result_free(result);

@@ -7,22 +7,6 @@
 
 #include <yyjson.h>
 
-/* ---- bytes ---- */
-
-/* Bytes that grow at their end, with a zero byte behind them. */
-
-/* {0} is the beginning; data is NULL until something was added, if only nothing. */
-struct toolbox_bytes {
-    char *data;
-    size_t size, capacity;
-};
-
-peridot_status toolbox_bytes_add(struct toolbox_bytes *b, const void *data, size_t size);
-peridot_status toolbox_bytes_print(struct toolbox_bytes *b, const char *format, ...) PD_PRINTF(2, 3);
-/* Takes away the first bytes. */
-void toolbox_bytes_drop(struct toolbox_bytes *b, size_t size);
-void toolbox_bytes_free(struct toolbox_bytes *b);
-
 /* ---- config ---- */
 
 /* The programs and servers that a toolbox is made of, as JSON files name them:
@@ -79,7 +63,7 @@ void toolbox_texts_free(struct toolbox_texts *t);
 
 /* Adds the texts of a CallToolResult; without any its structuredContent. What is not text is named in brackets;
  * images are also added to `images`, as "data:TYPE;base64,...", unless that is NULL. */
-peridot_status mcp_add_content(struct toolbox_bytes *out, struct toolbox_texts *images, yyjson_val *result);
+peridot_status mcp_add_content(struct pd_buffer *out, struct toolbox_texts *images, yyjson_val *result);
 
 /* ---- mcp ---- */
 
@@ -110,7 +94,7 @@ peridot_status mcp_has_changed(bool *changed, struct mcp *m);
  * wrong at the server is a failure; what the tool itself reports a result that begins with "error: ".
  * PERIDOT_CANCELLED: it was stopped (stop may be NULL). */
 struct toolbox_result {
-    struct toolbox_bytes text;
+    struct pd_buffer text;
     struct toolbox_texts *images;   /* as URLs; NULL: they are not wanted */
 };
 peridot_status mcp_call(struct toolbox_result *result, struct mcp *m, const struct mcp_tool *tool,
@@ -148,9 +132,9 @@ bool toolbox_is_url(const char *text);
  * out. */
 
 /* Adds a text of a tool, without white space at its end. Bytes that are no UTF-8, and zero bytes, become U+FFFD. */
-peridot_status result_add_text(struct toolbox_bytes *out, const char *text, size_t size);
+peridot_status result_add_text(struct pd_buffer *out, const char *text, size_t size);
 /* Cuts a result that is longer than `most` bytes; n_more bytes were left out already. A note at its end says so. */
-peridot_status result_cut(struct toolbox_bytes *out, size_t most, size_t n_more);
+peridot_status result_cut(struct pd_buffer *out, size_t most, size_t n_more);
 
 /* ---- expand ---- */
 
@@ -165,7 +149,7 @@ peridot_status toolbox_expand(char **out, const char *text, char *why, size_t wh
 /* Tools that are programs: the arguments are one JSON object on standard input, the result is standard output. */
 
 /* Adds the result, or why there is none after "error: ". PERIDOT_CANCELLED: it was stopped (stop may be NULL). */
-peridot_status program_call(struct toolbox_bytes *result, const struct toolbox_entry *entry, const char *arguments,
+peridot_status program_call(struct pd_buffer *result, const struct toolbox_entry *entry, const char *arguments,
                             const struct toolbox_stop *stop);
 
 /* ---- process ---- */
@@ -185,14 +169,14 @@ enum { PROCESS_ERRORS = 4096 };
 
 /* {0}: none. */
 struct process {
-    struct toolbox_bytes output;  /* of standard output */
+    struct pd_buffer output;  /* of standard output */
     size_t n_dropped;
     char errors[PROCESS_ERRORS];  /* [n_errors]: how standard error ended */
     size_t n_errors;
     size_t n_read;                /* bytes of both, as they came */
     bool output_has_ended, has_ended;   /* standard output is closed; standard error as well */
 
-    struct toolbox_bytes input;   /* of standard input, yet to be read by it */
+    struct pd_buffer input;   /* of standard input, yet to be read by it */
 
     /* private */
     int pid, in, out, err;        /* pid 0: none; streams -1: closed */
@@ -246,7 +230,7 @@ struct link_receiver {
     peridot_status (*take)(struct link_receiver *r, const char *text, size_t size);
     bool done;
     const struct toolbox_stop *stop;   /* may be NULL */
-    struct toolbox_bytes replies;   /* lines: messages that `take` wants to be sent back; the link empties it */
+    struct pd_buffer replies;   /* lines: messages that `take` wants to be sent back; the link empties it */
 };
 
 struct link {
@@ -276,8 +260,8 @@ extern const struct link_kind link_stdio, link_http;
 
 /* {0} is the beginning. */
 struct events {
-    struct toolbox_bytes line;   /* whose end is yet to come */
-    struct toolbox_bytes data;   /* of the event, so far */
+    struct pd_buffer line;   /* whose end is yet to come */
+    struct pd_buffer data;   /* of the event, so far */
     bool after_return;           /* a \n that follows is no line of its own */
 };
 

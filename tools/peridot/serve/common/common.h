@@ -86,26 +86,15 @@ void serve_fair_take(struct serve_fair *fair, const struct serve_client *client)
 
 /* ---- buffer ---- */
 
-/* Bytes that grow at their end: bodies, events and texts of peridot serve. */
-
-struct serve_buffer {
-    char *data;                /* NULL while there is nothing */
-    size_t size, capacity;
-    bool failed;               /* memory was short, and something is missing */
-};
-
-void serve_put(struct serve_buffer *buffer, const void *data, size_t size);
-void serve_print(struct serve_buffer *buffer, const char *format, ...) PD_PRINTF(2, 3);
 /* The document as text; frees it. */
-void serve_put_json(struct serve_buffer *buffer, yyjson_mut_doc *doc);
-void serve_buffer_free(struct serve_buffer *buffer);
+void serve_put_json(struct pd_buffer *buffer, yyjson_mut_doc *doc);
 
 /* A JSON string of any bytes: those that are no UTF-8 become U+FFFD. */
 yyjson_mut_val *serve_text(yyjson_mut_doc *doc, const char *text, size_t size);
 /* The same of what a buffer holds, which is freed. */
-yyjson_mut_val *serve_buffer_text(yyjson_mut_doc *doc, struct serve_buffer *buffer);
+yyjson_mut_val *serve_buffer_text(yyjson_mut_doc *doc, struct pd_buffer *buffer);
 /* {NAME: TEXT} */
-void serve_put_text(struct serve_buffer *buffer, const char *name, const char *text, size_t size);
+void serve_put_text(struct pd_buffer *buffer, const char *name, const char *text, size_t size);
 
 /* ---- error ---- */
 
@@ -138,7 +127,7 @@ bool serve_refuse_element(struct serve_error *error, const char *name, size_t i)
 
 /* How clients are told. */
 struct serve_error_form {
-    void (*put)(struct serve_buffer *buffer, const struct serve_error *error);   /* a JSON object */
+    void (*put)(struct pd_buffer *buffer, const struct serve_error *error);   /* a JSON object */
     const char *before, *after;   /* of it within a stream */
     /* The sentence for a prompt that is too long: clients know such by the words of the server that they are made for,
      * and make it shorter. */
@@ -189,6 +178,6 @@ void serve_count(struct serve_metrics *m, enum serve_counter counter, uint64_t n
 void serve_gauge_add(struct serve_metrics *m, enum serve_gauge gauge, double change);
 double serve_gauge_get(struct serve_metrics *m, enum serve_gauge gauge);
 void serve_observe(struct serve_metrics *m, enum serve_histogram histogram, double seconds);
-void serve_put_metrics(struct serve_buffer *out, struct serve_metrics *m);
+void serve_put_metrics(struct pd_buffer *out, struct serve_metrics *m);
 
 #endif

@@ -72,34 +72,34 @@ void serve_observe(struct serve_metrics *m, enum serve_histogram histogram, doub
     pthread_mutex_unlock(&m->lock);
 }
 
-static void put_head(struct serve_buffer *out, const struct name *n, const char *type)
+static void put_head(struct pd_buffer *out, const struct name *n, const char *type)
 {
-    if (n->help) serve_print(out, "# HELP %s %s\n# TYPE %s %s\n", n->name, n->help, n->name, type);
+    if (n->help) pd_buffer_print(out, "# HELP %s %s\n# TYPE %s %s\n", n->name, n->help, n->name, type);
 }
 
-static void put_histogram(struct serve_buffer *out, const struct name *name, const struct serve_buckets *b)
+static void put_histogram(struct pd_buffer *out, const struct name *name, const struct serve_buckets *b)
 {
     uint64_t n = 0;
     put_head(out, name, "histogram");
     for (size_t i = 0; i < SERVE_N_BUCKETS; i++)
-        serve_print(out, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name->name, bounds[i], n += b->n[i]);
+        pd_buffer_print(out, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name->name, bounds[i], n += b->n[i]);
     n += b->n[SERVE_N_BUCKETS];
-    serve_print(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name->name, n);
-    serve_print(out, "%s_sum %.9g\n%s_count %" PRIu64 "\n", name->name, b->sum, name->name, n);
+    pd_buffer_print(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name->name, n);
+    pd_buffer_print(out, "%s_sum %.9g\n%s_count %" PRIu64 "\n", name->name, b->sum, name->name, n);
 }
 
-void serve_put_metrics(struct serve_buffer *out, struct serve_metrics *m)
+void serve_put_metrics(struct pd_buffer *out, struct serve_metrics *m)
 {
     pthread_mutex_lock(&m->lock);
     const struct serve_metrics now = *m;
     pthread_mutex_unlock(&m->lock);
     for (size_t i = 0; i < SERVE_N_COUNTERS; i++) {
         put_head(out, &counters[i], "counter");
-        serve_print(out, "%s%s %" PRIu64 "\n", counters[i].name, counters[i].labels, now.counters[i]);
+        pd_buffer_print(out, "%s%s %" PRIu64 "\n", counters[i].name, counters[i].labels, now.counters[i]);
     }
     for (size_t i = 0; i < SERVE_N_GAUGES; i++) {
         put_head(out, &gauges[i], "gauge");
-        serve_print(out, "%s %.9g\n", gauges[i].name, now.gauges[i]);
+        pd_buffer_print(out, "%s %.9g\n", gauges[i].name, now.gauges[i]);
     }
     for (size_t i = 0; i < SERVE_N_HISTOGRAMS; i++) put_histogram(out, &histograms[i], &now.histograms[i]);
 }

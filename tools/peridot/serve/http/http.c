@@ -54,7 +54,7 @@ static const struct page {
     bool any;                  /* method, not only GET */
     int fixed;                 /* 1 + its place among serve_http.fixed; 0: it has none */
     const char *type;
-    int (*get)(struct serve_buffer *out, struct serve_server *server, const char *path);   /* gives the status */
+    int (*get)(struct pd_buffer *out, struct serve_server *server, const char *path);   /* gives the status */
 } pages[] = {
     {"/", true, false, 1, "text/html; charset=utf-8", serve_get_page},
     {"/v1/health", true, false, 0, "application/json", serve_get_health},
@@ -268,22 +268,22 @@ static enum MHD_Result send_out_of_memory(struct MHD_Connection *c, struct serve
 }
 
 static enum MHD_Result send_buffer(struct MHD_Connection *c, struct serve_server *server, struct exchange *x,
-                                   int status, struct serve_buffer *b, const char *type)
+                                   int status, struct pd_buffer *b, const char *type)
 {
     if (b->failed) {
-        serve_buffer_free(b);
+        pd_buffer_free(b);
         return send_out_of_memory(c, server, x);
     }
     struct MHD_Response *response = MHD_create_response_from_buffer(b->size, b->data, MHD_RESPMEM_MUST_FREE);
-    if (!response) serve_buffer_free(b);
-    *b = (struct serve_buffer){0};
+    if (!response) pd_buffer_free(b);
+    *b = (struct pd_buffer){0};
     if (response) MHD_add_response_header(response, "Content-Type", type);
     return respond(c, server, x, status, response);
 }
 
 static enum MHD_Result send_error(struct MHD_Connection *c, struct serve_server *server, struct exchange *x)
 {
-    struct serve_buffer b = {0};
+    struct pd_buffer b = {0};
     x->errors->put(&b, &x->error);
     return send_buffer(c, server, x, x->error.status, &b, "application/json");
 }
@@ -317,8 +317,8 @@ static enum MHD_Result send_job(struct MHD_Connection *c, struct serve_server *s
     struct serve_job *job = x->job;
     bool streams = job->asks.stream && job->answer.status == 200;
     if (!streams) {
-        struct serve_buffer body = job->answer.out;   /* complete: nobody else touches it any more */
-        job->answer.out = (struct serve_buffer){0};
+        struct pd_buffer body = job->answer.out;   /* complete: nobody else touches it any more */
+        job->answer.out = (struct pd_buffer){0};
         return send_buffer(c, server, x, job->answer.status, &body, "application/json");
     }
     serve_job_own(job);
@@ -360,7 +360,7 @@ static enum MHD_Result take_body(struct exchange *x, const char *data, size_t si
     if (!x->error.status && x->job && x->job->body.text.size + size > SERVE_BODY_MAX)
         serve_refuse(&x->error, 413, NULL, NULL, "the body has more than %d bytes", SERVE_BODY_MAX);
     if (!x->error.status && x->job) {
-        serve_put(&x->job->body.text, data, size);
+        pd_buffer_add(&x->job->body.text, data, size);
         if (x->job->body.text.failed) serve_refuse(&x->error, 500, NULL, NULL, "out of memory");
         return MHD_YES;
     }
@@ -404,13 +404,13 @@ static void submit(struct serve_http *http, struct exchange *x, struct MHD_Conne
 static struct MHD_Response *find_fixed(struct serve_http *http, const struct page *page, bool to_cors)
 {
     struct MHD_Response **found = &http->fixed[page->fixed - 1][to_cors];
-    struct serve_buffer b = {0};
+    struct pd_buffer b = {0};
     char policy[SERVE_POLICY_SIZE];
     if (*found) return *found;
     page->get(&b, http->server, page->path);
     if (!b.failed) *found = MHD_create_response_from_buffer(b.size, b.data, MHD_RESPMEM_MUST_FREE);
     if (!*found) {
-        serve_buffer_free(&b);
+        pd_buffer_free(&b);
         return NULL;
     }
     add_headers(*found, http->server->args->cors, to_cors);
@@ -431,7 +431,7 @@ static enum MHD_Result answer_ask(struct serve_http *http, struct exchange *x, s
     const struct serve_ask ask = {.method = x->line.method, .path = url, .key = get_client(http->server, c).key,
         .limit = argument(c, "limit"), .order = argument(c, "order"), .after = argument(c, "after"),
         .stream = argument(c, "stream")};
-    struct serve_buffer b = {0};
+    struct pd_buffer b = {0};
     int status = serve_ask_stored(&b, http->server, &ask);
     return send_buffer(c, http->server, x, status, &b, "application/json");
 }
@@ -439,7 +439,7 @@ static enum MHD_Result answer_ask(struct serve_http *http, struct exchange *x, s
 static enum MHD_Result get(struct serve_http *http, struct exchange *x, struct MHD_Connection *c, const char *url)
 {
     struct serve_server *server = http->server;
-    struct serve_buffer b = {0};
+    struct pd_buffer b = {0};
     if (x->page->fixed) {
         struct MHD_Response *fixed = find_fixed(http, x->page, is_cors(c, server));
         if (!fixed) return send_out_of_memory(c, server, x);

@@ -55,11 +55,11 @@ enum { SERVE_POLICY_SIZE = 512 };
 const char *serve_page_policy(char out[SERVE_POLICY_SIZE]);
 
 /* Each writes the body and gives the status. None waits for the engine. */
-int serve_get_page(struct serve_buffer *out, struct serve_server *server, const char *path);
-int serve_get_health(struct serve_buffer *out, struct serve_server *server, const char *path);
-int serve_get_openapi(struct serve_buffer *out, struct serve_server *server, const char *path);
-int serve_get_metrics(struct serve_buffer *out, struct serve_server *server, const char *path);
-int serve_get_models(struct serve_buffer *out, struct serve_server *server, const char *path);
-int serve_get_model(struct serve_buffer *out, struct serve_server *server, const char *path);
+int serve_get_page(struct pd_buffer *out, struct serve_server *server, const char *path);
+int serve_get_health(struct pd_buffer *out, struct serve_server *server, const char *path);
+int serve_get_openapi(struct pd_buffer *out, struct serve_server *server, const char *path);
+int serve_get_metrics(struct pd_buffer *out, struct serve_server *server, const char *path);
+int serve_get_models(struct pd_buffer *out, struct serve_server *server, const char *path);
+int serve_get_model(struct pd_buffer *out, struct serve_server *server, const char *path);
 
 #endif

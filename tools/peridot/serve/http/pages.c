@@ -17,32 +17,32 @@ const char *serve_page_policy(char out[SERVE_POLICY_SIZE])
     return out;
 }
 
-int serve_get_page(struct serve_buffer *out, struct serve_server *server, const char *path)
+int serve_get_page(struct pd_buffer *out, struct serve_server *server, const char *path)
 {
     (void)server, (void)path;
-    serve_put(out, serve_page, serve_page_size);
+    pd_buffer_add(out, serve_page, serve_page_size);
     return 200;
 }
 
-int serve_get_openapi(struct serve_buffer *out, struct serve_server *server, const char *path)
+int serve_get_openapi(struct pd_buffer *out, struct serve_server *server, const char *path)
 {
     (void)server, (void)path;
-    serve_put(out, serve_openapi, serve_openapi_size);
+    pd_buffer_add(out, serve_openapi, serve_openapi_size);
     return 200;
 }
 
-int serve_get_metrics(struct serve_buffer *out, struct serve_server *server, const char *path)
+int serve_get_metrics(struct pd_buffer *out, struct serve_server *server, const char *path)
 {
     (void)path;
     serve_put_metrics(out, &server->metrics);
     return 200;
 }
 
-int serve_get_health(struct serve_buffer *out, struct serve_server *server, const char *path)
+int serve_get_health(struct pd_buffer *out, struct serve_server *server, const char *path)
 {
     bool ready = server->ready && !server->draining;
     (void)path;
-    if (ready) serve_print(out, "{\"status\": \"ok\"%s}", server->args->tools.n ? ", \"tools\": true" : "");
+    if (ready) pd_buffer_print(out, "{\"status\": \"ok\"%s}", server->args->tools.n ? ", \"tools\": true" : "");
     else {
         struct serve_error error = {0};
         if (server->draining) serve_refuse(&error, 503, "ending", NULL, "the server is shutting down");
@@ -87,7 +87,7 @@ static yyjson_mut_val *model(yyjson_mut_doc *doc, const struct serve_server *ser
     return o;
 }
 
-int serve_get_models(struct serve_buffer *out, struct serve_server *server, const char *path)
+int serve_get_models(struct pd_buffer *out, struct serve_server *server, const char *path)
 {
     yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc), *data = yyjson_mut_arr(doc);
@@ -104,7 +104,7 @@ int serve_get_models(struct serve_buffer *out, struct serve_server *server, cons
     return 200;
 }
 
-int serve_get_model(struct serve_buffer *out, struct serve_server *server, const char *path)
+int serve_get_model(struct pd_buffer *out, struct serve_server *server, const char *path)
 {
     const char *id = strstr(path, "/models/") + strlen("/models/");
     const struct serve_model *m = serve_models_get(server, id);

@@ -37,9 +37,9 @@ void serve_job_own(struct serve_job *job) { job->n_owners++; }
 static void free_task(struct serve_task *task)
 {
     free(task->tokens);
-    serve_buffer_free(&task->text);
-    serve_buffer_free(&task->thought);
-    for (size_t i = 0; i < task->n_calls; i++) serve_buffer_free(&task->calls[i].arguments);
+    pd_buffer_free(&task->text);
+    pd_buffer_free(&task->thought);
+    for (size_t i = 0; i < task->n_calls; i++) pd_buffer_free(&task->calls[i].arguments);
     free(task->calls);
     free(task->logprobs);
     free(task->row);
@@ -116,8 +116,8 @@ void serve_job_drop(struct serve_job *job)
     peridot_tools_free(job->work.compiled);
     peridot_vocab_close(job->work.vocab);
     yyjson_doc_free(job->asks.document);
-    serve_buffer_free(&job->body.text);
-    serve_buffer_free(&job->answer.out);
+    pd_buffer_free(&job->body.text);
+    pd_buffer_free(&job->answer.out);
     pthread_mutex_destroy(&job->answer.lock);
     free(job);
 }
@@ -158,12 +158,12 @@ void serve_job_begin(struct serve_job *job, int status)
     pthread_mutex_unlock(&job->answer.lock);
 }
 
-void serve_job_write(struct serve_job *job, const struct serve_buffer *more, bool end)
+void serve_job_write(struct serve_job *job, const struct pd_buffer *more, bool end)
 {
     struct serve_answer *a = &job->answer;
     if (end) free_pictures(job);   /* the client may take its time to read the answer */
     pthread_mutex_lock(&a->lock);
-    if (more) serve_put(&a->out, more->data, more->size);
+    if (more) pd_buffer_add(&a->out, more->data, more->size);
     a->written_s = pd_now();
     a->out.failed = a->out.failed || (more && more->failed);
     a->done = a->done || end;
@@ -177,7 +177,7 @@ void serve_job_ping(struct serve_job *job, double now)
     const char *text = job->api->ping;
     pthread_mutex_lock(&a->lock);
     if (!a->done && a->out.size == a->n_taken && now - a->written_s > (double)job->asks.ping_s) {
-        serve_put(&a->out, text, strlen(text));
+        pd_buffer_add(&a->out, text, strlen(text));
         a->written_s = now;
         wake(job);
     }
@@ -186,17 +186,17 @@ void serve_job_ping(struct serve_job *job, double now)
 
 void serve_job_fail(struct serve_job *job)
 {
-    struct serve_buffer text = {0};
+    struct pd_buffer text = {0};
     bool begun = job->answer.status != 0;
-    if (begun) serve_print(&text, "%s", job->api->errors->before);
+    if (begun) pd_buffer_print(&text, "%s", job->api->errors->before);
     job->api->errors->put(&text, &job->error);
-    if (begun) serve_print(&text, "%s", job->api->errors->after);
+    if (begun) pd_buffer_print(&text, "%s", job->api->errors->after);
     serve_job_begin(job, job->error.status);
     serve_job_write(job, &text, true);
-    serve_buffer_free(&text);
+    pd_buffer_free(&text);
 }
 
-void serve_job_answer(struct serve_job *job, const struct serve_buffer *body)
+void serve_job_answer(struct serve_job *job, const struct pd_buffer *body)
 {
     serve_job_begin(job, 200);
     serve_job_write(job, body, true);

@@ -124,7 +124,7 @@ struct serve_logprob {
 struct serve_call {
     char id[32];
     char name[72];
-    struct serve_buffer arguments;
+    struct pd_buffer arguments;
     bool complete;
     bool begun, ended;         /* there was an event of its begin, and of its end */
     size_t n_sent;             /* bytes of the arguments in events */
@@ -150,7 +150,7 @@ struct serve_task {
     bool limited;              /* its time is up, or a line is indented too little */
     double prompt_s, reply_s;  /* that both took */
     /* what came out */
-    struct serve_buffer text, thought;
+    struct pd_buffer text, thought;
     size_t n_thought;          /* tokens of it, with its marks */
     struct serve_call *calls;  /* [n_calls] */
     size_t n_calls, calls_capacity;
@@ -239,7 +239,7 @@ struct serve_work {
 
 /* The body: the connection's until it is complete, the reader's then. */
 struct serve_body {
-    struct serve_buffer text;  /* freed once it is parsed */
+    struct pd_buffer text;  /* freed once it is parsed */
     size_t size;
     bool is_long;              /* it is counted in the server's n_long */
     bool bare;                 /* its path lacks the /v1 that it could have */
@@ -281,7 +281,7 @@ struct serve_answer {
     bool suspended;            /* the connection waits to be woken */
     int status;                /* of HTTP; 0: not known yet */
     bool done;                 /* `out` is complete */
-    struct serve_buffer out;
+    struct pd_buffer out;
     size_t n_taken;            /* bytes of it that were sent */
     double written_s;          /* when something was written last */
 };
@@ -346,9 +346,9 @@ bool serve_job_is_ready(const struct serve_job *job);
 /* Where a stream has been silent for long, now. */
 void serve_job_ping(struct serve_job *job, double now);
 /* More of the body; `end`: it is complete. */
-void serve_job_write(struct serve_job *job, const struct serve_buffer *more, bool end);
+void serve_job_write(struct serve_job *job, const struct pd_buffer *more, bool end);
 /* All of it, with status 200. */
-void serve_job_answer(struct serve_job *job, const struct serve_buffer *body);
+void serve_job_answer(struct serve_job *job, const struct pd_buffer *body);
 
 /* ---- model ---- */
 
@@ -446,7 +446,7 @@ struct serve_ask {
     const char *limit, *order, *after, *stream;
 };
 /* /v1/responses/ID and /v1/responses/ID/input_items: writes the body and gives the status. */
-int serve_ask_stored(struct serve_buffer *out, struct serve_server *server, const struct serve_ask *ask);
+int serve_ask_stored(struct pd_buffer *out, struct serve_server *server, const struct serve_ask *ask);
 
 /* ---- server ---- */
 
@@ -582,7 +582,7 @@ struct serve_interface {
 
     /* Makes the tasks, or puts the answer into `out` where no device is needed for it. False: the job's error says
      * why. */
-    bool (*read)(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root);
+    bool (*read)(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root);
     /* of a conversation, called by serve_read_conversation: adds its messages */
     bool (*read_messages)(struct serve_conversation *c, struct serve_job *job, yyjson_val *root);
 

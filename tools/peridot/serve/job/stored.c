@@ -281,13 +281,13 @@ void serve_stored_add(struct serve_job *job, yyjson_mut_val *response)
 
 /* ---- what is asked about them ---- */
 
-static int answer_error(struct serve_buffer *out, const struct serve_error *e)
+static int answer_error(struct pd_buffer *out, const struct serve_error *e)
 {
     serve_errors_openai.put(out, e);
     return e->status;
 }
 
-static void answer_deleted(struct serve_buffer *out, const char *id)
+static void answer_deleted(struct pd_buffer *out, const char *id)
 {
     doc_t *doc = cmd_json_new();
     val_t *o = yyjson_mut_obj(doc);
@@ -314,7 +314,7 @@ static yyjson_val **sort(yyjson_val *all, const struct serve_ask *ask)
     return sorted;
 }
 
-static void answer_items(struct serve_buffer *out, const struct serve_response *r, const struct serve_ask *ask,
+static void answer_items(struct pd_buffer *out, const struct serve_response *r, const struct serve_ask *ask,
                          size_t most)
 {
     yyjson_doc *from = yyjson_read(r->input, r->input_size, 0);
@@ -354,7 +354,7 @@ static bool check_ask(struct serve_error *e, const struct serve_ask *ask, const 
                         "it is complete");
 }
 
-int serve_ask_stored(struct serve_buffer *out, struct serve_server *server, const struct serve_ask *ask)
+int serve_ask_stored(struct pd_buffer *out, struct serve_server *server, const struct serve_ask *ask)
 {
     struct serve_stored *s = &server->stored;
     struct serve_error e = {0};
@@ -372,7 +372,7 @@ int serve_ask_stored(struct serve_buffer *out, struct serve_server *server, cons
     }
     if (*part) answer_items(out, r, ask, most);
     else if (strcmp(ask->method, "DELETE") == 0) answer_deleted(out, id);
-    else serve_put(out, r->text, r->text_size);
+    else pd_buffer_add(out, r->text, r->text_size);
     pthread_mutex_lock(&s->lock);
     if (strcmp(ask->method, "DELETE") == 0 && r->listed) forget(s, r);
     release(s, r);

@@ -13,7 +13,7 @@ static void put_echo(struct serve_job *job)
         char *text;
         size_t size;
         if (peridot_decode(&text, &size, job->work.vocab, task->tokens, task->n_prompt) != PERIDOT_OK) continue;
-        serve_put(&task->text, text, size);
+        pd_buffer_add(&task->text, text, size);
         peridot_free(text);
     }
 }
@@ -78,12 +78,12 @@ void serve_write_task_end(struct serve_task *task)
 
 void serve_write_end(struct serve_job *job)
 {
-    struct serve_buffer b = {0};
+    struct pd_buffer b = {0};
     if (job->asks.stream) job->api->end(job);
     else serve_put_json(&b, job->api->body(job));
     serve_job_begin(job, 200);
     serve_job_write(job, &b, true);
-    serve_buffer_free(&b);
+    pd_buffer_free(&b);
 }
 
 /* ---- what interfaces have in common ---- */
@@ -104,22 +104,22 @@ struct serve_usage serve_usage_of(const struct serve_job *job)
 
 void serve_send_event(struct serve_job *job, const char *name, yyjson_mut_doc *doc)
 {
-    struct serve_buffer b = {0};
-    if (name) serve_print(&b, "event: %s\n", name);
-    serve_print(&b, "data: ");
+    struct pd_buffer b = {0};
+    if (name) pd_buffer_print(&b, "event: %s\n", name);
+    pd_buffer_print(&b, "data: ");
     serve_put_json(&b, doc);
-    serve_print(&b, "\n\n");
+    pd_buffer_print(&b, "\n\n");
     serve_job_write(job, &b, false);
-    serve_buffer_free(&b);
+    pd_buffer_free(&b);
 }
 
 void serve_send_line(struct serve_job *job, yyjson_mut_doc *doc)
 {
-    struct serve_buffer b = {0};
+    struct pd_buffer b = {0};
     serve_put_json(&b, doc);
-    serve_put(&b, "\n", 1);
+    pd_buffer_add(&b, "\n", 1);
     serve_job_write(job, &b, false);
-    serve_buffer_free(&b);
+    pd_buffer_free(&b);
 }
 
 /* ---- pings ---- */

@@ -16,7 +16,7 @@
 
 struct transfer {
     struct serve_job *job;
-    struct serve_buffer *out;
+    struct pd_buffer *out;
     size_t max;
     bool too_large, is_private;
     double looked_s;
@@ -58,7 +58,7 @@ static size_t on_body(char *data, size_t unused, size_t n, void *user)
     (void)unused;   /* 1 */
     t->too_large = t->out->size + n > t->max;
     if (t->too_large) return 0;
-    serve_put(t->out, data, n);
+    pd_buffer_add(t->out, data, n);
     return t->out->failed ? 0 : n;
 }
 
@@ -125,7 +125,7 @@ static bool perform(struct transfer *t, CURL *c, const char *name)
     return t->out->size || serve_job_refuse_picture(job, name, "the file at its URL is empty");
 }
 
-bool serve_fetch(struct serve_buffer *out, struct serve_job *job, const char *name, const char *url, size_t max)
+bool serve_fetch(struct pd_buffer *out, struct serve_job *job, const char *name, const char *url, size_t max)
 {
     struct transfer t = {.job = job, .out = out, .max = max};
     CURLU *parts = curl_url();

@@ -48,7 +48,7 @@ bool serve_picture_is_remote(yyjson_val *part)
 
 /* ---- base64 ---- */
 
-static bool put_base64(struct serve_buffer *out, struct serve_job *job, const char *name, const char *text, size_t size)
+static bool put_base64(struct pd_buffer *out, struct serve_job *job, const char *name, const char *text, size_t size)
 {
     out->capacity = size / 4 * 3 + 4;   /* line breaks take of it what no byte needs */
     out->data = malloc(out->capacity);
@@ -60,7 +60,7 @@ static bool put_base64(struct serve_buffer *out, struct serve_job *job, const ch
 }
 
 /* "data:image/png;base64,..." */
-static bool put_data_url(struct serve_buffer *out, struct serve_job *job, const char *name, struct source s)
+static bool put_data_url(struct pd_buffer *out, struct serve_job *job, const char *name, struct source s)
 {
     static const char marker[] = ";base64";
     const char *comma = memchr(s.text, ',', s.size);
@@ -70,7 +70,7 @@ static bool put_data_url(struct serve_buffer *out, struct serve_job *job, const 
     return put_base64(out, job, name, comma + 1, s.size - n - 1);
 }
 
-bool serve_picture_data(struct serve_buffer *out, struct serve_job *job, const char *name, yyjson_val *part)
+bool serve_picture_data(struct pd_buffer *out, struct serve_job *job, const char *name, yyjson_val *part)
 {
     struct source s = source_of(part);
     if (!s.text || strlen(s.text) != s.size)

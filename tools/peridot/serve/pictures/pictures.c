@@ -57,18 +57,18 @@ static bool is_cropped(const struct serve_job *job)
 static bool read_image(struct serve_job *job, size_t i, const peridot_model *model)
 {
     struct serve_picture *p = &job->pictures.list[i];
-    struct serve_buffer decoded = {0};
-    const struct serve_buffer *data = p->fetched.size ? &p->fetched : &decoded;
+    struct pd_buffer decoded = {0};
+    const struct pd_buffer *data = p->fetched.size ? &p->fetched : &decoded;
     char name[32];
     snprintf(name, sizeof name, "image %zu", i + 1);
     if (job->model->sees && data == &decoded && !serve_picture_data(&decoded, job, name, p->part)) {
-        serve_buffer_free(&decoded);
+        pd_buffer_free(&decoded);
         return false;
     }
     const peridot_image_params params = {.size = sizeof params, .pan_and_scan = is_cropped(job)};
     peridot_status status = peridot_image_read(&p->image, model, data->data ? data->data : "", data->size, name,
                                                &params);
-    serve_buffer_free(&decoded);
+    pd_buffer_free(&decoded);
     return status == PERIDOT_OK
         || serve_refuse(&job->error, status == PERIDOT_ERROR_MEMORY ? 500 : 400,
                         status == PERIDOT_ERROR_MEMORY ? NULL : "invalid_value", job->api->input, "%s",
@@ -157,7 +157,7 @@ static void free_pictures(struct serve_job *job)
         drop_images(job);
         pthread_mutex_unlock(&job->model->images->lock);
     }
-    for (size_t i = 0; i < job->pictures.n; i++) serve_buffer_free(&job->pictures.list[i].fetched);
+    for (size_t i = 0; i < job->pictures.n; i++) pd_buffer_free(&job->pictures.list[i].fetched);
     free(job->pictures.list);
     job->pictures.list = NULL;
     job->pictures.n = 0;

@@ -27,7 +27,7 @@ enum { SERVE_MAX_PICTURES = 32 };   /* of a request */
 
 struct serve_picture {
     yyjson_val *part;          /* where it is in the job's document */
-    struct serve_buffer fetched;   /* the file, where it is elsewhere */
+    struct pd_buffer fetched;   /* the file, where it is elsewhere */
     peridot_image *image;      /* NULL: not read yet, or let go, */
     bool lost;                 /* as its model was closed: it is read again once that is open */
 };

@@ -16,12 +16,12 @@ bool serve_is_picture(yyjson_val *part);
 /* Whether it has to be fetched. */
 bool serve_picture_is_remote(yyjson_val *part);
 /* The bytes of the file; false: the job's error says why, beginning with `name`. */
-bool serve_picture_data(struct serve_buffer *out, struct serve_job *job, const char *name, yyjson_val *part);
+bool serve_picture_data(struct pd_buffer *out, struct serve_job *job, const char *name, yyjson_val *part);
 
 /* ---- fetch ---- */
 
 /* The file at the URL, of `max` bytes at most; false: the job's error says why not, beginning with `name`. It ends when
  * nobody waits for the job any more. */
-bool serve_fetch(struct serve_buffer *out, struct serve_job *job, const char *name, const char *url, size_t max);
+bool serve_fetch(struct pd_buffer *out, struct serve_job *job, const char *name, const char *url, size_t max);
 
 #endif

@@ -78,7 +78,7 @@ static bool parse(struct serve_job *job)
     return serve_stored_continue(job);
 }
 
-bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab)
+bool serve_read_body(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab)
 {
     if (!parse(job)) return false;
     yyjson_val *root = yyjson_doc_get_root(job->asks.document);
@@ -113,7 +113,7 @@ void serve_reader_read(struct serve_job *job)
 {
     serve_log_prompt(job);
     bool good = is_worth_it(job) && parse(job) && serve_job_find_pictures(job);
-    serve_buffer_free(&job->body.text);
+    pd_buffer_free(&job->body.text);
     if (!good) serve_job_to(job, SERVE_DONE);
     else if (!serve_engine_set_vocab(job)) serve_job_to(job, SERVE_LOADING);
     else serve_job_to(job, job->pictures.n ? SERVE_PICTURES : SERVE_ENCODING);
@@ -127,11 +127,11 @@ void serve_reader_go_on(struct serve_job *job)
 
 void serve_reader_encode(struct serve_job *job)
 {
-    struct serve_buffer out = {0};
+    struct pd_buffer out = {0};
     bool good = serve_read_body(&out, job, job->work.vocab);
     bool whole = good && out.size;   /* no device is needed for it */
     if (whole) serve_job_answer(job, &out);
-    serve_buffer_free(&out);
+    pd_buffer_free(&out);
     if (!good || whole) serve_job_to(job, SERVE_DONE);
     else if (serve_grammars_find(job)) serve_reader_pass_on(job);
     else serve_job_to(job, SERVE_TRYING);

@@ -56,7 +56,7 @@ static void see_token(struct serve_task *task, int32_t token)
 /* What of the text is a line that is indented less than the request wants is left out. */
 static bool is_indented_less(struct serve_task *task)
 {
-    struct serve_buffer *b = &task->text;
+    struct pd_buffer *b = &task->text;
     for (;;) {
         size_t at = task->line;
         while (at < b->size && (b->data[at] == ' ' || b->data[at] == '\t')) at++;
@@ -79,9 +79,9 @@ static bool is_limited(struct serve_task *task, const char *text, size_t size)
 }
 
 /* More of what the task has written; `what` it is: false, and the job's error, where memory is short. */
-static bool put(struct serve_task *task, struct serve_buffer *out, const char *text, size_t size, const char *what)
+static bool put(struct serve_task *task, struct pd_buffer *out, const char *text, size_t size, const char *what)
 {
-    serve_put(out, text, size);
+    pd_buffer_add(out, text, size);
     return !out->failed || serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory for the %s", what);
 }
 

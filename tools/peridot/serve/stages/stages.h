@@ -62,7 +62,7 @@ bool serve_reader_add(struct serve_reader *reader, struct serve_job *job);
 
 /* Makes the tasks of a job from its body, or puts the answer into `out` where no device is needed for it. False: the
  * job's error says why. */
-bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab);
+bool serve_read_body(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab);
 
 /* ---- stages ---- */
 

@@ -65,12 +65,12 @@ static bool take(struct worker *w)
 
 void serve_tools_step(struct serve_job *job)
 {
-    struct serve_buffer out = {0};
+    struct pd_buffer out = {0};
     if (!serve_tools_ends(job->server->tools, job))
         job->api->read(&out, job, NULL, yyjson_doc_get_root(job->asks.document));
     else serve_refuse(&job->error, 503, NULL, NULL, "nobody waits for the answer, or the server is shutting down");
     if (!job->error.status) serve_job_answer(job, &out);
-    serve_buffer_free(&out);
+    pd_buffer_free(&out);
     serve_job_to(job, SERVE_DONE);
 }
 
@@ -176,7 +176,7 @@ struct serve_queue *serve_tools_queue(const struct serve_job *job) { return &job
 /* What the page asks about tools, and nobody else (access.c): POST /tools/list is which there are, and POST /tools/call
  * carries a call out. Both answer on the threads above. */
 
-static bool list(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
+static bool list(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
 {
     const struct cmd_toolbox *toolbox = job->server->toolbox;
     char *text = NULL;
@@ -188,7 +188,7 @@ static bool list(struct serve_buffer *out, struct serve_job *job, const peridot_
         cmd_toolbox_write_about(file, toolbox);
         fputc('}', file);
     }
-    if (file && cmd_memory_close(file, &text, &size)) serve_put(out, text, size);
+    if (file && cmd_memory_close(file, &text, &size)) pd_buffer_add(out, text, size);
     else out->failed = true;
     free(text);
     return true;
@@ -205,7 +205,7 @@ static bool is_text(yyjson_val *value)
     return yyjson_is_str(value) && yyjson_get_len(value) == strlen(yyjson_get_str(value));
 }
 
-static bool call(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
+static bool call(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
 {
     const struct toolbox_stop stop = {is_stopped, job};
     yyjson_val *name = yyjson_obj_get(root, "name"), *arguments = yyjson_obj_get(root, "arguments");

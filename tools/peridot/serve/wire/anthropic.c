@@ -38,7 +38,7 @@ static bool read_messages(struct serve_conversation *c, struct serve_job *job, y
                         "user's: to continue a message of the assistant's is not supported");
 }
 
-static bool count_tokens(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
+static bool count_tokens(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
 {
     int32_t *ids;
     size_t n;
@@ -55,7 +55,7 @@ static bool count_tokens(struct serve_buffer *out, struct serve_job *job, const 
 
 /* ---- errors ---- */
 
-static void put_error(struct serve_buffer *b, const struct serve_error *e)
+static void put_error(struct pd_buffer *b, const struct serve_error *e)
 {
     static const struct {
         int status;
@@ -90,8 +90,8 @@ const struct serve_error_form serve_errors_anthropic = {put_error, "event: error
 static val_t *signature(doc_t *doc, const struct serve_task *task)
 {
     const struct serve_job *job = task->job;
-    struct serve_buffer b = {0};
-    serve_put(&b, job->id, strlen(job->id));
+    struct pd_buffer b = {0};
+    pd_buffer_add(&b, job->id, strlen(job->id));
     serve_thought_seal(&b, job->server->thoughts, serve_text(doc, task->thought.data, task->thought.size),
                        job->asks.hides_thoughts);
     return serve_buffer_text(doc, &b);
@@ -100,7 +100,7 @@ static val_t *signature(doc_t *doc, const struct serve_task *task)
 static val_t *block(doc_t *doc, const struct serve_task *task, enum serve_item item, bool whole)
 {
     bool thought = item == SERVE_ITEM_THOUGHT, shown = whole && !(thought && task->job->asks.hides_thoughts);
-    const struct serve_buffer *text = thought ? &task->thought : &task->text;
+    const struct pd_buffer *text = thought ? &task->thought : &task->text;
     const char *type = thought ? "thinking" : "text";
     val_t *o = yyjson_mut_obj(doc);
     yyjson_mut_obj_add_str(doc, o, "type", type);

@@ -109,7 +109,7 @@ static void add_calls(doc_t *doc, val_t *message, const struct serve_task *task)
 {
     val_t *calls = yyjson_mut_arr(doc);
     for (size_t i = 0; i < task->n_calls; i++) {
-        const struct serve_buffer *text = &task->calls[i].arguments;
+        const struct pd_buffer *text = &task->calls[i].arguments;
         val_t *o = yyjson_mut_arr_add_obj(doc, calls);
         add_call(doc, o, &task->calls[i], true, serve_text(doc, text->data, text->size));
     }

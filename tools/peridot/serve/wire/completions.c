@@ -112,7 +112,7 @@ static bool read_document(struct serve_job *job, yyjson_val *document)
     return good;
 }
 
-static bool read_documents(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
+static bool read_documents(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
                            yyjson_val *root)
 {
     const char *name = job->api->input, *query = yyjson_get_str(yyjson_obj_get(root, "query"));

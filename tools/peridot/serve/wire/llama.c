@@ -15,7 +15,7 @@ typedef yyjson_mut_val val_t;
 
 /* ---- errors ---- */
 
-static void put_error(struct serve_buffer *b, const struct serve_error *e)
+static void put_error(struct pd_buffer *b, const struct serve_error *e)
 {
     static const struct {
         int status;
@@ -221,7 +221,7 @@ static doc_t *body(struct serve_job *job)
 }
 
 /* Control tokens count in a prompt, which may be one that /apply-template made. */
-static bool read_completion(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
+static bool read_completion(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
                             yyjson_val *root)
 {
     job->asks.special = true;
@@ -258,7 +258,7 @@ static size_t count_bos(const peridot_vocab *vocab, const int32_t *ids, size_t n
 }
 
 /* {"prompt": ...} */
-static bool apply_template(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
+static bool apply_template(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
                            yyjson_val *root)
 {
     int32_t *ids;
@@ -285,7 +285,7 @@ const struct serve_interface serve_wire_apply_template = {
 
 /* ---- what GET answers: of the first model ---- */
 
-static int refuse_loading(struct serve_buffer *out)
+static int refuse_loading(struct pd_buffer *out)
 {
     struct serve_error error = {0};
     serve_refuse(&error, 503, NULL, NULL, "Loading model");
@@ -301,7 +301,7 @@ static void add_slot(doc_t *doc, val_t *o, const struct serve_server *server, ui
     yyjson_mut_obj_add_bool(doc, o, "is_processing", at_work);
 }
 
-int serve_get_props(struct serve_buffer *out, struct serve_server *server, const char *path)
+int serve_get_props(struct pd_buffer *out, struct serve_server *server, const char *path)
 {
     const struct serve_model *m = server->models;
     (void)path;
@@ -327,7 +327,7 @@ int serve_get_props(struct serve_buffer *out, struct serve_server *server, const
     return 200;
 }
 
-int serve_get_slots(struct serve_buffer *out, struct serve_server *server, const char *path)
+int serve_get_slots(struct pd_buffer *out, struct serve_server *server, const char *path)
 {
     double n_running = serve_gauge_get(&server->metrics, SERVE_RUNNING);
     (void)path;
@@ -541,9 +541,9 @@ static bool compose(struct ids *out, struct serve_job *job, const peridot_vocab 
         && put(out, job, mark + 1, 1) && put(out, job, p->suffix.at + n_bos + 2, after) && put(out, job, mark + 2, 1);
 }
 
-bool serve_read_infill(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
+bool serve_read_infill(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
 {
-    struct serve_buffer before = {0};
+    struct pd_buffer before = {0};
     struct ids all = {0};
     yyjson_val *files = yyjson_obj_get(root, "input_extra");
     const struct text prefix = text_of(yyjson_obj_get(root, "input_prefix")),
@@ -554,12 +554,12 @@ bool serve_read_infill(struct serve_buffer *out, struct serve_job *job, const pe
         return serve_refuse(&job->error, 501, "unsupported_model", NULL, "infill is not supported: %s's vocabulary has "
                             "no tokens for fill-in-the-middle", job->model->id);
     if (!check_files(job, files)) return false;
-    serve_put(&before, prefix.data, prefix.size);
-    serve_put(&before, prompt.data, prompt.size);   /* what was typed at the place */
+    pd_buffer_add(&before, prefix.data, prefix.size);
+    pd_buffer_add(&before, prompt.data, prompt.size);   /* what was typed at the place */
     struct parts p = {.given = {{before.size ? before.data : "", before.size}, suffix}};
     bool good = (!before.failed || serve_refuse_memory(job)) && encode_parts(&p, job, vocab)
              && compose(&all, job, vocab, &p, files) && serve_tasks_make(job, 1) && serve_tasks_add(job, all.at, all.n);
-    serve_buffer_free(&before);
+    pd_buffer_free(&before);
     free(all.at);
     peridot_free(p.frame.at);
     peridot_free(p.prefix.at);

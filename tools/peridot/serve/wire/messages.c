@@ -18,7 +18,7 @@ enum { MAX_TOLD = 100, MAX_TOLD_SIZE = 65536, MAX_LOOKED_AT = 512 };   /* tools 
 /* Gives the message the thought before it, whether or not the template shows it to the model. */
 static bool put_thought(struct serve_conversation *c, struct serve_job *job, yyjson_mut_val *message)
 {
-    struct serve_buffer *t = &c->thought;
+    struct pd_buffer *t = &c->thought;
     bool good = !t->failed;
     if (t->size && !yyjson_mut_obj_get(message, "reasoning_content"))
         good = good && yyjson_mut_obj_add_strncpy(c->doc, message, "reasoning_content", t->data, t->size);
@@ -62,7 +62,7 @@ struct content {
     struct serve_job *job;
     const char *name;              /* of the parameter */
     yyjson_mut_val *message;       /* which they are of */
-    struct serve_buffer text;      /* the part of text that grows */
+    struct pd_buffer text;      /* the part of text that grows */
     yyjson_mut_val *parts;         /* before it; NULL: there are none, and the content is a text */
     bool has_results;
 };
@@ -82,12 +82,12 @@ static bool is_volatile(const char *line)
     return false;
 }
 
-static void put_system(struct serve_buffer *out, const char *text)
+static void put_system(struct pd_buffer *out, const char *text)
 {
     for (size_t n; *text; text += n) {
         n = strcspn(text, "\n");
         n += text[n] == '\n';
-        if (!is_volatile(text)) serve_put(out, text, n);
+        if (!is_volatile(text)) pd_buffer_add(out, text, n);
     }
 }
 
@@ -95,7 +95,7 @@ static bool put(struct content *to, const char *text)
 {
     if (!text) return false;
     if (yyjson_mut_equals_str(yyjson_mut_obj_get(to->message, "role"), "system")) put_system(&to->text, text);
-    else serve_put(&to->text, text, strlen(text));
+    else pd_buffer_add(&to->text, text, strlen(text));
     return true;
 }
 
@@ -116,8 +116,8 @@ static bool put_value(struct content *to, yyjson_val *value)
     for (size_t n; size > 0; text += n, size -= n) {
         const char *nul = memchr(text, 0, size);
         n = nul ? (size_t)(nul - text) : size;
-        serve_put(&to->text, text, n);
-        if (nul) serve_put(&to->text, "\xef\xbf\xbd", 3);
+        pd_buffer_add(&to->text, text, n);
+        if (nul) pd_buffer_add(&to->text, "\xef\xbf\xbd", 3);
         n += nul != NULL;
     }
     return true;
@@ -127,7 +127,7 @@ static bool put_text(struct content *to, yyjson_val *part) { return put_value(to
 
 /* Adds the text so far to a list of parts. */
 static bool end_text(struct serve_conversation *c, struct serve_job *job, yyjson_mut_val *parts,
-                     struct serve_buffer *text)
+                     struct pd_buffer *text)
 {
     if (!text->size) return !text->failed || serve_refuse_memory(job);
     yyjson_mut_val *part = text->failed ? NULL : yyjson_mut_arr_add_obj(c->doc, parts);
@@ -204,9 +204,9 @@ static bool put_reference(struct content *to, yyjson_val *part)
     size_t size = 0;
     char *text = tool && serve_add_anthropic_tool(doc, list, tool)
         ? yyjson_mut_val_write(yyjson_mut_arr_get_first(list), 0, &size) : NULL;
-    if (text && size <= MAX_TOLD_SIZE) serve_put(&to->text, text, size);
+    if (text && size <= MAX_TOLD_SIZE) pd_buffer_add(&to->text, text, size);
     else put(to, name);
-    serve_put(&to->text, "\n", 1);
+    pd_buffer_add(&to->text, "\n", 1);
     free(text);
     yyjson_mut_doc_free(doc);
     return true;
@@ -326,7 +326,7 @@ bool serve_conversation_add_seen(struct serve_conversation *c, struct serve_job 
     bool empty = to.has_results && !to.text.size && !to.parts;   /* all of it was results */
     if (good && !empty)
         good = add_content(&to) && (yyjson_mut_arr_append(c->list, to.message) || serve_refuse_memory(job));
-    serve_buffer_free(&to.text);
+    pd_buffer_free(&to.text);
     return good;
 }
 
@@ -359,7 +359,7 @@ bool serve_conversation_add_result(struct serve_conversation *c, struct serve_jo
         good = (yyjson_mut_obj_add_strcpy(c->doc, to.message, "tool_call_id", id) &&
                 yyjson_mut_arr_append(c->list, to.message)) || serve_refuse_memory(job);
     good = good && add_content(&to);
-    serve_buffer_free(&to.text);
+    pd_buffer_free(&to.text);
     return good;
 }
 
@@ -379,7 +379,7 @@ static bool goes_on(yyjson_mut_val *before, yyjson_mut_val *message)
 /* Messages that become one: the first, and what of its text is not in it yet. */
 struct run {
     yyjson_mut_val *first;
-    struct serve_buffer text;
+    struct pd_buffer text;
     bool goes_on;              /* there was a second */
 };
 
@@ -404,7 +404,7 @@ static void begin_run(struct run *run)
     yyjson_mut_val *last = yyjson_mut_arr_get_last(parts);
     const char *text = yyjson_mut_is_arr(parts) ? member(last, "text") : member(run->first, "content");
     if (yyjson_mut_is_arr(parts) && *text) yyjson_mut_arr_remove_last(parts);
-    serve_put(&run->text, text, strlen(text));
+    pd_buffer_add(&run->text, text, strlen(text));
 }
 
 /* Takes over the parts of a message; texts go to the run's. */
@@ -419,7 +419,7 @@ static bool put_parts(struct serve_conversation *c, struct serve_job *job, struc
     for (size_t n = yyjson_mut_arr_size(list); n > 0; n--) {
         yyjson_mut_val *part = yyjson_mut_arr_remove_first(list);
         const char *text = member(part, "text");
-        if (*text) serve_put(&run->text, text, strlen(text));
+        if (*text) pd_buffer_add(&run->text, text, strlen(text));
         else if (!end_text(c, job, parts, &run->text) || !yyjson_mut_arr_append(parts, part))
             return serve_refuse_memory(job);
     }
@@ -437,9 +437,9 @@ static bool go_on(struct serve_conversation *c, struct serve_job *job, struct ru
     }
     if (!run->goes_on) begin_run(run);
     run->goes_on = true;
-    if (run->text.size && yyjson_mut_get_len(content)) serve_put(&run->text, "\n\n", 2);
+    if (run->text.size && yyjson_mut_get_len(content)) pd_buffer_add(&run->text, "\n\n", 2);
     if (yyjson_mut_is_arr(content)) return put_parts(c, job, run, content);
-    serve_put(&run->text, member(message, "content"), strlen(member(message, "content")));
+    pd_buffer_add(&run->text, member(message, "content"), strlen(member(message, "content")));
     return true;
 }
 
@@ -458,7 +458,7 @@ bool serve_conversation_join(struct serve_conversation *c, struct serve_job *job
         yyjson_mut_arr_append(c->list, message);
     }
     good = good && end_run(c, job, &run);
-    serve_buffer_free(&run.text);
+    pd_buffer_free(&run.text);
     return good;
 }
 

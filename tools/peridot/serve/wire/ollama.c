@@ -13,7 +13,7 @@
 typedef yyjson_mut_doc doc_t;
 typedef yyjson_mut_val val_t;
 
-static void put_error(struct serve_buffer *b, const struct serve_error *e)
+static void put_error(struct pd_buffer *b, const struct serve_error *e)
 {
     doc_t *doc = cmd_json_new();
     val_t *root = yyjson_mut_obj(doc);
@@ -145,7 +145,7 @@ static val_t *new_list(doc_t **doc)
 }
 
 /* {"models": [{...}]}; none while the first one is loaded. */
-int serve_get_tags(struct serve_buffer *out, struct serve_server *server, const char *path)
+int serve_get_tags(struct pd_buffer *out, struct serve_server *server, const char *path)
 {
     doc_t *doc;
     val_t *list = new_list(&doc);
@@ -160,7 +160,7 @@ int serve_get_tags(struct serve_buffer *out, struct serve_server *server, const 
 }
 
 /* Those that are loaded. When they are unloaded depends on what comes. */
-int serve_get_ps(struct serve_buffer *out, struct serve_server *server, const char *path)
+int serve_get_ps(struct pd_buffer *out, struct serve_server *server, const char *path)
 {
     doc_t *doc;
     val_t *list = new_list(&doc);
@@ -178,14 +178,14 @@ int serve_get_ps(struct serve_buffer *out, struct serve_server *server, const ch
     return 200;
 }
 
-int serve_get_version(struct serve_buffer *out, struct serve_server *server, const char *path)
+int serve_get_version(struct pd_buffer *out, struct serve_server *server, const char *path)
 {
     (void)server, (void)path;
-    serve_print(out, "{\"version\":\"%s\"}", FOLLOWED_VERSION);
+    pd_buffer_print(out, "{\"version\":\"%s\"}", FOLLOWED_VERSION);
     return 200;
 }
 
-int serve_refuse_models(struct serve_buffer *out, struct serve_server *server, const char *path)
+int serve_refuse_models(struct pd_buffer *out, struct serve_server *server, const char *path)
 {
     struct serve_error error = {0};
     serve_refuse(&error, 400, NULL, NULL,
@@ -216,7 +216,7 @@ static void add_info(doc_t *doc, val_t *info, const struct serve_model *m, const
     yyjson_mut_obj_add(info, yyjson_mut_strcpy(doc, key), yyjson_mut_uint(doc, value));
 }
 
-static bool show(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *body)
+static bool show(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *body)
 {
     const struct serve_model *m = job->model;
     val_t *root, *info;

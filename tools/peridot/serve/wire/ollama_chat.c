@@ -119,7 +119,7 @@ static doc_t *body(struct serve_job *job)
 /* ---- requests ---- */
 
 /* To load the model: it is there. */
-static bool answer_load(struct serve_buffer *out, struct serve_job *job)
+static bool answer_load(struct pd_buffer *out, struct serve_job *job)
 {
     val_t *root;
     doc_t *doc = serve_ollama_new(&root, job);
@@ -136,7 +136,7 @@ static bool read_messages(struct serve_conversation *c, struct serve_job *job, y
 }
 
 /* As Ollama does, the oldest turns are left out where all do not fit, unless truncate is false. */
-static bool read_chat(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
+static bool read_chat(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
 {
     yyjson_val *messages = yyjson_obj_get(root, "messages");
     bool none = !messages || yyjson_is_null(messages) || (yyjson_is_arr(messages) && yyjson_arr_size(messages) == 0);
@@ -153,7 +153,7 @@ static bool read_prompt(struct serve_conversation *c, struct serve_job *job, yyj
 }
 
 /* Where it is raw, or has a suffix, the prompt is a text without a template. */
-static bool read_generate(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
+static bool read_generate(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
                           yyjson_val *root)
 {
     yyjson_val *prompt = yyjson_obj_get(root, "prompt");
@@ -209,7 +209,7 @@ static doc_t *one_body(struct serve_job *job)
     return doc;
 }
 
-static bool read_one(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
+static bool read_one(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
 {
     if (!yyjson_is_str(yyjson_obj_get(root, "prompt")))
         return serve_refuse_type(&job->error, "prompt", "must be a string");

@@ -68,16 +68,16 @@ doc_t *serve_completion_whole(val_t **root, struct serve_job *job, const char *o
 void serve_completion_end(struct serve_job *job, const char *object)
 {
     static const char end[] = "data: [DONE]\n\n";
-    struct serve_buffer b = {0};
+    struct pd_buffer b = {0};
     if (job->asks.include_usage) {
         val_t *root, *choices;
         doc_t *doc = serve_completion_new(&root, &choices, job, object);
         yyjson_mut_obj_add_val(doc, root, "usage", serve_openai_usage(doc, job));
         serve_send_event(job, NULL, doc);
     }
-    serve_put(&b, end, sizeof end - 1);
+    pd_buffer_add(&b, end, sizeof end - 1);
     serve_job_write(job, &b, false);
-    serve_buffer_free(&b);
+    pd_buffer_free(&b);
 }
 
 void serve_add_ids(doc_t *doc, val_t *choice, struct serve_task *task)

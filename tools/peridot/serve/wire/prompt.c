@@ -51,15 +51,15 @@ static bool encode_infill(int32_t **ids, size_t *n, struct serve_job *job, const
 static bool encode_text(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
                         yyjson_val *value)
 {
-    struct serve_buffer text = {0};
+    struct pd_buffer text = {0};
     peridot_encode_limit limit = serve_limit(job);
-    if (job->asks.prefix) serve_put(&text, job->asks.prefix, strlen(job->asks.prefix));
-    serve_put(&text, yyjson_get_str(value), yyjson_get_len(value));
+    if (job->asks.prefix) pd_buffer_add(&text, job->asks.prefix, strlen(job->asks.prefix));
+    pd_buffer_add(&text, yyjson_get_str(value), yyjson_get_len(value));
     const peridot_plain plain = {.size = sizeof plain, .text = text.data, .text_size = text.size, .limit = &limit,
                                  .flags = PERIDOT_ENCODE_BOS | (job->kind == SERVE_VECTORS ? PERIDOT_ENCODE_EOS : 0u)
                                      | (job->asks.special ? PERIDOT_ENCODE_SPECIAL : 0u)};
     peridot_status status = text.failed ? PERIDOT_ERROR_MEMORY : peridot_encode_plain(ids, n, vocab, &plain);
-    serve_buffer_free(&text);
+    pd_buffer_free(&text);
     return status == PERIDOT_OK || serve_refuse_encoding(job, &limit, status);
 }
 
@@ -75,7 +75,7 @@ static bool read_text(struct serve_job *job, const peridot_vocab *vocab, const c
     return good;
 }
 
-bool serve_read_texts(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
+bool serve_read_texts(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
 {
     const char *name = job->api->input;
     yyjson_val *value = yyjson_obj_get(root, name), *each;
@@ -198,11 +198,11 @@ bool serve_conversation_encode(int32_t **ids, size_t *n, struct serve_job *job, 
         if (!good && is_of_messages(&job->error)) job->error = first;
     }
     yyjson_mut_doc_free(c.doc);
-    serve_buffer_free(&c.thought);
+    pd_buffer_free(&c.thought);
     return good;
 }
 
-bool serve_read_conversation(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
+bool serve_read_conversation(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
                              yyjson_val *root)
 {
     int32_t *ids;

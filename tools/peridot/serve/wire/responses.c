@@ -194,7 +194,7 @@ static val_t *thought_item(doc_t *doc, const struct serve_job *job, bool whole)
 {
     val_t *item = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc);
     val_t *part = thought_part(doc, &job->work.tasks[0], whole);
-    struct serve_buffer seal = {0};
+    struct pd_buffer seal = {0};
     yyjson_mut_obj_add_val(doc, item, "id", item_id(doc, job, SERVE_ITEM_THOUGHT));
     yyjson_mut_obj_add_str(doc, item, "type", "reasoning");
     yyjson_mut_obj_add_str(doc, item, "status", !whole ? "in_progress" : serve_thought_is_cut(&job->work.tasks[0])
@@ -345,7 +345,7 @@ static void begin_item(struct serve_job *job, enum serve_item item)
 static void end_item(struct serve_job *job)
 {
     bool thought = job->events.item == SERVE_ITEM_THOUGHT;
-    const struct serve_buffer *text = thought ? &job->work.tasks[0].thought : &job->work.tasks[0].text;
+    const struct pd_buffer *text = thought ? &job->work.tasks[0].thought : &job->work.tasks[0].text;
     if (job->events.item == SERVE_ITEM_NONE) return;
     doc_t *doc = cmd_json_new();
     send_response(job, thought ? "response.reasoning_text.done" : "response.output_text.done", doc, "text",

@@ -12,7 +12,7 @@
 struct folding {
     struct serve_conversation *c;
     yyjson_mut_val *list;          /* what is made */
-    struct serve_buffer late;      /* what systems said since the last turn that had room for it */
+    struct pd_buffer late;      /* what systems said since the last turn that had room for it */
     bool failed;                   /* memory was short, or what is said late is no text */
 };
 
@@ -27,9 +27,9 @@ static bool is_answered(yyjson_mut_val *message) { return is(message, "user") ||
 
 /* ---- contents ---- */
 
-static void put_text(struct serve_buffer *out, yyjson_mut_val *text)
+static void put_text(struct pd_buffer *out, yyjson_mut_val *text)
 {
-    serve_put(out, yyjson_mut_get_str(text), yyjson_mut_get_len(text));
+    pd_buffer_add(out, yyjson_mut_get_str(text), yyjson_mut_get_len(text));
 }
 
 static void set_content(struct folding *f, yyjson_mut_val *message, yyjson_mut_val *content)
@@ -79,7 +79,7 @@ static void join(struct folding *f, yyjson_mut_val *message, yyjson_mut_val *con
 static void flatten(struct folding *f, yyjson_mut_val *message)
 {
     yyjson_mut_val *part, *parts = yyjson_mut_obj_get(message, "content");
-    struct serve_buffer text = {0};
+    struct pd_buffer text = {0};
     size_t i, n;
     bool plain = yyjson_mut_is_arr(parts);
     yyjson_mut_arr_foreach(parts, i, n, part) plain = plain && yyjson_mut_obj_get(part, "text");
@@ -87,7 +87,7 @@ static void flatten(struct folding *f, yyjson_mut_val *message)
     yyjson_mut_arr_foreach(parts, i, n, part) put_text(&text, yyjson_mut_obj_get(part, "text"));
     set_content(f, message, text.failed ? NULL
                                         : yyjson_mut_strncpy(f->c->doc, text.size ? text.data : "", text.size));
-    serve_buffer_free(&text);
+    pd_buffer_free(&text);
 }
 
 /* ---- turns ---- */
@@ -102,7 +102,7 @@ static void append(struct folding *f, const char *role, const char *text, size_t
 /* Calls that have no results are told. */
 static void tell_calls(struct folding *f, yyjson_mut_val *message)
 {
-    struct serve_buffer text = {0};
+    struct pd_buffer text = {0};
     size_t i, n;
     yyjson_mut_val *each, *calls = yyjson_mut_obj_get(message, "tool_calls");
     if (!calls) return;
@@ -110,18 +110,18 @@ static void tell_calls(struct folding *f, yyjson_mut_val *message)
         yyjson_mut_val *function = yyjson_mut_obj_get(each, "function"),
                        *arguments = yyjson_mut_obj_get(function, "arguments");
         char *json = yyjson_mut_is_str(arguments) ? NULL : yyjson_mut_val_write(arguments, 0, NULL);
-        serve_put(&text, i ? "\n[called " : "[called ", strlen(i ? "\n[called " : "[called "));
+        pd_buffer_add(&text, i ? "\n[called " : "[called ", strlen(i ? "\n[called " : "[called "));
         put_text(&text, yyjson_mut_obj_get(function, "name"));
-        serve_put(&text, " ", 1);
-        if (json) serve_put(&text, json, strlen(json));
+        pd_buffer_add(&text, " ", 1);
+        if (json) pd_buffer_add(&text, json, strlen(json));
         else put_text(&text, arguments);
-        serve_put(&text, "]", 1);
+        pd_buffer_add(&text, "]", 1);
         free(json);
     }
     yyjson_mut_obj_remove_key(message, "tool_calls");
     if (text.failed) f->failed = true;
     else join(f, message, yyjson_mut_strncpy(f->c->doc, text.size ? text.data : "", text.size));
-    serve_buffer_free(&text);
+    pd_buffer_free(&text);
 }
 
 /* What a system says late, where there is no room yet. */
@@ -129,12 +129,12 @@ static void hold(struct folding *f, yyjson_mut_val *content)
 {
     size_t i, n;
     yyjson_mut_val *part, *parts = parts_of(f, content);
-    serve_put(&f->late, "<system>\n", 9);
+    pd_buffer_add(&f->late, "<system>\n", 9);
     yyjson_mut_arr_foreach(parts, i, n, part) {
         put_text(&f->late, yyjson_mut_obj_get(part, "text"));
         if (!yyjson_mut_obj_get(part, "text")) f->failed = true;   /* an image */
     }
-    serve_put(&f->late, "\n</system>\n\n", 12);
+    pd_buffer_add(&f->late, "\n</system>\n\n", 12);
 }
 
 static yyjson_mut_val *held(struct folding *f)
@@ -208,7 +208,7 @@ bool serve_conversation_fold(struct serve_conversation *c, struct serve_job *job
     yyjson_mut_val *message;
     yyjson_mut_arr_foreach(f.list, i, n, message) flatten(&f, message);
     bool good = !f.failed && !f.late.failed;
-    serve_buffer_free(&f.late);
+    pd_buffer_free(&f.late);
     c->list = f.list;
     return good || serve_refuse(&job->error, 400, NULL, NULL, "the messages cannot be put in another order");
 }

@@ -48,15 +48,15 @@ static bool make_mark(char out[MARK + 1], const struct serve_thoughts *t, const 
     return true;
 }
 
-void serve_thought_seal(struct serve_buffer *out, const struct serve_thoughts *t, yyjson_mut_val *text, bool whole)
+void serve_thought_seal(struct pd_buffer *out, const struct serve_thoughts *t, yyjson_mut_val *text, bool whole)
 {
     const char *data = yyjson_mut_get_str(text);
     size_t size = yyjson_mut_get_len(text);
     char mark[MARK + 1];
     if (!data || !make_mark(mark, t, data, size)) return;
-    serve_put(out, mark, MARK);
+    pd_buffer_add(out, mark, MARK);
     char *digits = whole ? malloc((size + 2) / 3 * 4 + 1) : NULL;
-    if (digits) serve_put(out, digits, (size_t)(cmd_base64_encode(digits, data, size) - digits));
+    if (digits) pd_buffer_add(out, digits, (size_t)(cmd_base64_encode(digits, data, size) - digits));
     free(digits);
 }
 
@@ -79,14 +79,14 @@ bool serve_thought_is_cut(const struct serve_task *task)
 
 /* ---- what is given back ---- */
 
-static void put(struct serve_buffer *out, const char *text, size_t size)
+static void put(struct pd_buffer *out, const char *text, size_t size)
 {
-    if (out->size && size) serve_put(out, "\n\n", 2);
-    serve_put(out, text, size);
+    if (out->size && size) pd_buffer_add(out, "\n\n", 2);
+    pd_buffer_add(out, text, size);
 }
 
 /* Puts the text that a seal has; false: it has none that is known again. */
-static bool put_sealed(struct serve_buffer *out, struct serve_job *job, const char *seal, size_t size)
+static bool put_sealed(struct pd_buffer *out, struct serve_job *job, const char *seal, size_t size)
 {
     size_t n = 0;
     if (size <= MARK) return false;
@@ -98,14 +98,14 @@ static bool put_sealed(struct serve_buffer *out, struct serve_job *job, const ch
     return known;
 }
 
-static bool put_seal(struct serve_buffer *out, struct serve_job *job, const char *name, yyjson_val *seal)
+static bool put_seal(struct pd_buffer *out, struct serve_job *job, const char *name, yyjson_val *seal)
 {
     bool known = yyjson_is_str(seal) && put_sealed(out, job, yyjson_get_str(seal), yyjson_get_len(seal));
     if (!known) serve_param_ignore(job, name);
     return known;
 }
 
-bool serve_thought_read_block(struct serve_buffer *out, struct serve_job *job, yyjson_val *block)
+bool serve_thought_read_block(struct pd_buffer *out, struct serve_job *job, yyjson_val *block)
 {
     yyjson_val *signature = yyjson_obj_get(block, "signature"), *value = yyjson_obj_get(block, "thinking");
     bool given = value && !yyjson_is_null(value);
@@ -122,7 +122,7 @@ bool serve_thought_read_block(struct serve_buffer *out, struct serve_job *job, y
 }
 
 /* Texts of a list of {"text": ...}; false: there are none. */
-static bool put_texts(struct serve_buffer *out, yyjson_val *list)
+static bool put_texts(struct pd_buffer *out, yyjson_val *list)
 {
     size_t i, n, before = out->size;
     yyjson_val *each;
@@ -134,7 +134,7 @@ static bool put_texts(struct serve_buffer *out, yyjson_val *list)
 }
 
 /* The seal first: some clients show what is beside it, and change it for that. */
-bool serve_thought_read_item(struct serve_buffer *out, struct serve_job *job, yyjson_val *item)
+bool serve_thought_read_item(struct pd_buffer *out, struct serve_job *job, yyjson_val *item)
 {
     yyjson_val *seal = yyjson_obj_get(item, "encrypted_content");
     if (yyjson_is_str(seal) && put_seal(out, job, "encrypted_content", seal)) return true;
@@ -142,7 +142,7 @@ bool serve_thought_read_item(struct serve_buffer *out, struct serve_job *job, yy
     return true;
 }
 
-bool serve_thought_read_details(struct serve_buffer *out, struct serve_job *job, yyjson_val *list)
+bool serve_thought_read_details(struct pd_buffer *out, struct serve_job *job, yyjson_val *list)
 {
     size_t i, n;
     yyjson_val *each;

@@ -10,7 +10,7 @@ typedef yyjson_mut_doc doc_t;
 typedef yyjson_mut_val val_t;
 
 /* A piece that begins a text loses its space: it is decoded after another. */
-void serve_put_piece(struct serve_buffer *out, const peridot_vocab *vocab, int32_t token)
+void serve_put_piece(struct pd_buffer *out, const peridot_vocab *vocab, int32_t token)
 {
     int32_t *before = NULL, both[2];
     size_t n, size_before = 0, size = 0;
@@ -23,7 +23,7 @@ void serve_put_piece(struct serve_buffer *out, const peridot_vocab *vocab, int32
         if (status == PERIDOT_OK) status = peridot_decode(&text, &size, vocab, both, 2);
     }
     if (status != PERIDOT_OK) out->failed = true;
-    else if (size > size_before) serve_put(out, text + size_before, size - size_before);
+    else if (size > size_before) pd_buffer_add(out, text + size_before, size - size_before);
     peridot_free(before);
     peridot_free(text_before);
     peridot_free(text);
@@ -34,7 +34,7 @@ static double finite(float value) { return value > -9999 ? (double)value : -9999
 
 static val_t *chat_token(doc_t *doc, const peridot_vocab *vocab, int32_t token, float value)
 {
-    struct serve_buffer piece = {0};
+    struct pd_buffer piece = {0};
     val_t *o = yyjson_mut_obj(doc), *bytes = yyjson_mut_arr(doc);
     serve_put_piece(&piece, vocab, token);
     for (size_t i = 0; i < piece.size; i++) yyjson_mut_arr_add_uint(doc, bytes, (unsigned char)piece.data[i]);
@@ -63,7 +63,7 @@ val_t *serve_chat_logprobs(doc_t *doc, const struct serve_task *task, size_t fir
 
 static val_t *piece_value(doc_t *doc, const peridot_vocab *vocab, int32_t token, size_t *offset)
 {
-    struct serve_buffer piece = {0};
+    struct pd_buffer piece = {0};
     serve_put_piece(&piece, vocab, token);
     if (offset) *offset += piece.size;
     return serve_buffer_text(doc, &piece);
@@ -114,7 +114,7 @@ val_t *serve_token_ids(doc_t *doc, const int32_t *ids, size_t n)
 
 /* What llama.cpp's server has beside OpenAI's interfaces: POST /tokenize and /detokenize. They need no device. */
 
-static bool tokenize(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
+static bool tokenize(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
 {
     int32_t *ids;
     size_t n;
@@ -134,7 +134,7 @@ static bool tokenize(struct serve_buffer *out, struct serve_job *job, const peri
     for (size_t i = 0; i < n; i++) {
         yyjson_mut_val *id = yyjson_mut_sint(doc, ids[i]), *both = job->asks.wants_pieces ? yyjson_mut_obj(doc) : NULL;
         if (both) {
-            struct serve_buffer piece = {0};
+            struct pd_buffer piece = {0};
             serve_put_piece(&piece, vocab, ids[i]);
             yyjson_mut_obj_add_val(doc, both, "id", id);
             yyjson_mut_obj_add_val(doc, both, "piece", serve_buffer_text(doc, &piece));
@@ -146,7 +146,7 @@ static bool tokenize(struct serve_buffer *out, struct serve_job *job, const peri
     return true;
 }
 
-static bool detokenize(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
+static bool detokenize(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
 {
     yyjson_val *tokens = yyjson_obj_get(root, "tokens");
     char *text = NULL;
@@ -184,7 +184,7 @@ val_t *serve_vector_base64(doc_t *doc, const struct serve_task *task)
 {
     size_t n = task->vector_size * sizeof(float);
     unsigned char *bytes = malloc(n + 1);
-    struct serve_buffer b = {.data = malloc((n + 2) / 3 * 4 + 1)};
+    struct pd_buffer b = {.data = malloc((n + 2) / 3 * 4 + 1)};
     for (size_t i = 0; bytes && i < task->vector_size; i++) {
         const float value = (float)task->vector[i];
         uint32_t bits;

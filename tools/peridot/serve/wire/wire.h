@@ -9,19 +9,19 @@
 
 /* The pages of Ollama's interface: what GET answers, as http.c calls them. */
 
-int serve_get_tags(struct serve_buffer *out, struct serve_server *server, const char *path);
-int serve_get_ps(struct serve_buffer *out, struct serve_server *server, const char *path);
-int serve_get_version(struct serve_buffer *out, struct serve_server *server, const char *path);
+int serve_get_tags(struct pd_buffer *out, struct serve_server *server, const char *path);
+int serve_get_ps(struct pd_buffer *out, struct serve_server *server, const char *path);
+int serve_get_version(struct pd_buffer *out, struct serve_server *server, const char *path);
 /* Whatever would change which models there are. */
-int serve_refuse_models(struct serve_buffer *out, struct serve_server *server, const char *path);
+int serve_refuse_models(struct pd_buffer *out, struct serve_server *server, const char *path);
 
 /* ---- wire llama ---- */
 
 /* What GET answers as llama.cpp's server does. */
 
 /* As pages.c calls them. */
-int serve_get_props(struct serve_buffer *out, struct serve_server *server, const char *path);
-int serve_get_slots(struct serve_buffer *out, struct serve_server *server, const char *path);
+int serve_get_props(struct pd_buffer *out, struct serve_server *server, const char *path);
+int serve_get_slots(struct pd_buffer *out, struct serve_server *server, const char *path);
 
 /* ---- params ---- */
 
@@ -44,7 +44,7 @@ struct serve_thoughts {
 void serve_thoughts_init(struct serve_thoughts *thoughts);
 
 /* Puts the seal of a text: its mark, and where `whole` the text: all of it is base64. Nothing where memory is short. */
-void serve_thought_seal(struct serve_buffer *out, const struct serve_thoughts *thoughts, yyjson_mut_val *text,
+void serve_thought_seal(struct pd_buffer *out, const struct serve_thoughts *thoughts, yyjson_mut_val *text,
                         bool whole);
 
 /* The reply ended, for its length, before there was more than a thought. */
@@ -54,10 +54,10 @@ bool serve_thought_is_cut(const struct serve_task *task);
  * job's error says what is wrong with it. */
 
 /* Anthropic's: {"type": "thinking", "thinking": ..., "signature": ...}, whose text may be empty. */
-bool serve_thought_read_block(struct serve_buffer *out, struct serve_job *job, yyjson_val *block);
+bool serve_thought_read_block(struct pd_buffer *out, struct serve_job *job, yyjson_val *block);
 /* Responses': {"type": "reasoning", "summary": [...], "content": [...], "encrypted_content": ...}. */
-bool serve_thought_read_item(struct serve_buffer *out, struct serve_job *job, yyjson_val *item);
+bool serve_thought_read_item(struct pd_buffer *out, struct serve_job *job, yyjson_val *item);
 /* OpenRouter's: a list of {"type": "reasoning.text", "text": ...}, summaries, and seals as "data". */
-bool serve_thought_read_details(struct serve_buffer *out, struct serve_job *job, yyjson_val *list);
+bool serve_thought_read_details(struct pd_buffer *out, struct serve_job *job, yyjson_val *list);
 
 #endif

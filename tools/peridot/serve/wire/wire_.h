@@ -15,7 +15,7 @@ struct serve_conversation {
     yyjson_mut_doc *doc;
     yyjson_mut_val *list;
     size_t n_told;             /* tools that results referred to */
-    struct serve_buffer thought;   /* of the assistant's message that comes next */
+    struct pd_buffer thought;   /* of the assistant's message that comes next */
 };
 
 /* All: false, or NULL: the job's error says why. `name`: the parameter that is read. */
@@ -56,7 +56,7 @@ bool serve_conversation_read(struct serve_conversation *c, struct serve_job *job
  * without the oldest turns where all do not fit and the request allows it. */
 
 /* Tasks of the interface's input: a text, its ids, texts, or lists of ids. A `read` of an interface. */
-bool serve_read_texts(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root);
+bool serve_read_texts(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root);
 /* A task of a list of ids. */
 bool serve_read_ids(struct serve_job *job, const peridot_vocab *vocab, const char *name, yyjson_val *list);
 
@@ -65,7 +65,7 @@ bool serve_read_ids(struct serve_job *job, const peridot_vocab *vocab, const cha
 bool serve_conversation_encode(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
                                yyjson_val *root);
 /* The task of a conversation: a `read` of an interface. */
-bool serve_read_conversation(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
+bool serve_read_conversation(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
                              yyjson_val *root);
 
 /* ---- infill ---- */
@@ -74,7 +74,7 @@ bool serve_read_conversation(struct serve_buffer *out, struct serve_job *job, co
  * stands after it. What of them does not fit the context is left out, as editors send what they have. */
 
 /* The task of a body with input_prefix, input_suffix, prompt and input_extra. A `read` of an interface. */
-bool serve_read_infill(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root);
+bool serve_read_infill(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root);
 
 /* ---- param ---- */
 
@@ -131,7 +131,7 @@ bool serve_check_tools(struct serve_job *job);
 /* ---- tokens ---- */
 
 /* The bytes that a token stands for within a text. */
-void serve_put_piece(struct serve_buffer *out, const peridot_vocab *vocab, int32_t token);
+void serve_put_piece(struct pd_buffer *out, const peridot_vocab *vocab, int32_t token);
 /* Probabilities first .. end - 1 as chat completions have them; null where they were not asked for. */
 yyjson_mut_val *serve_chat_logprobs(yyjson_mut_doc *doc, const struct serve_task *task, size_t first, size_t end);
 /* The same as completions have them: lists side by side. With echo the first token of the prompt has none. */
