@@ -172,6 +172,7 @@ struct pd_tensor {
     uint32_t n_dims;          /* 1..4; 0: a scalar (safetensors only) */
     uint64_t shape[4];        /* outermost first; unused ones are 1 */
     const uint8_t *data;      /* in the mapping; may be unaligned in safetensors */
+    const uint8_t *const *experts;   /* [shape[0]]: where each matrix is, where they are apart (data: the first) */
     uint64_t size;            /* bytes; 0 only when a dimension is 0 (safetensors only) */
     const uint8_t *scales;    /* [n_scales] f32, maybe unaligned: what its weights are multiplied by */
     uint64_t n_scales;        /* 1, or one for each expert; 0: none (only NVFP4 in GGUF has them) */
@@ -199,8 +200,13 @@ peridot_status pd_tensor_set_size(struct pd_tensor *t);
 uint64_t pd_tensor_n_rows(const struct pd_tensor *t);
 /* What the weights of a row are multiplied by. */
 float pd_tensor_scale(const struct pd_tensor *t, uint64_t row);
-/* n weights from number `first` on, whole blocks, with their scales. */
+/* Where a row of its matrices is, in the mapping. */
+const uint8_t *pd_tensor_row(const struct pd_tensor *t, uint64_t row);
+/* n weights from number `first` on, whole blocks, with their scales; or these as they are in the file. */
 void pd_tensor_dequantize(float *dst, const struct pd_tensor *t, uint64_t first, uint64_t n);
+void pd_tensor_copy(uint8_t *dst, const struct pd_tensor *t, uint64_t first, uint64_t n);
+/* It was read: see pd_map_forget. */
+void pd_tensor_forget(const struct pd_tensor *t);
 /* By its name in a Hugging Face directory: a part of a multimodal model that text does not need, or of a drafter that
  * only spares it logits. */
 bool pd_tensor_is_unread(const char *name);

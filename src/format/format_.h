@@ -15,6 +15,11 @@
 peridot_status pd_safetensors_parse(struct pd_tensor_list *out, struct pd_arena *arena, const uint8_t *data,
                                     uint64_t size, const char *path);
 
+/* ---- experts ---- */
+
+/* Makes one tensor of those of experts that are apart; names live in `arena`. */
+peridot_status pd_experts_join(struct pd_tensor_list *list, struct pd_arena *arena);
+
 /* ---- dtype private ---- */
 
 /* Private to dtype*.c: what the rows of types.def name, and the reading and writing of bytes. The block coders follow

@@ -149,6 +149,7 @@ peridot_status pd_gguf_parts_open(struct pd_gguf_parts *out, const char *path)
     PD_TRY(open_next(out, path));
     out->tensors = out->parts[0].tensors;
     if (number_of(&out->parts[0], "split.count", 1) > 1) PD_TRY(open_others(out));
+    PD_TRY(pd_experts_join(&out->tensors, &out->arena));
     return find_scales(out);
 }
 

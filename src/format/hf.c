@@ -296,7 +296,8 @@ static peridot_status open_all(struct pd_hf *h, const char *directory, enum pd_h
         return check_types(h);
     }
     PD_TRY(open_modules(h, directory));
-    return open_tensors(h, directory);
+    PD_TRY(open_tensors(h, directory));
+    return pd_experts_join(&h->tensors, &h->arena);
 }
 
 peridot_status pd_hf_open(struct pd_hf *out, const char *directory, enum pd_hf_part part)

@@ -83,9 +83,44 @@ float pd_tensor_scale(const struct pd_tensor *t, uint64_t row)
     return scale;
 }
 
+const uint8_t *pd_tensor_row(const struct pd_tensor *t, uint64_t row)
+{
+    uint64_t size = t->size / pd_tensor_n_rows(t);
+    if (!t->experts) return t->data + row * size;
+    return t->experts[row / t->shape[1]] + row % t->shape[1] * size;
+}
+
+/* Of *n weights from `first` on, those that are in one piece. */
+static const uint8_t *piece_of(const struct pd_tensor *t, uint64_t first, uint64_t *n)
+{
+    if (!t->experts) return t->data + pd_row_size(t->dtype, first);
+    uint64_t each = t->shape[1] * t->shape[2], from = first % each;
+    *n = pd_min(*n, each - from);
+    return t->experts[first / each] + pd_row_size(t->dtype, from);
+}
+
+void pd_tensor_copy(uint8_t *dst, const struct pd_tensor *t, uint64_t first, uint64_t n)
+{
+    for (uint64_t done = 0, here; done < n; done += here) {
+        here = n - done;
+        const uint8_t *from = piece_of(t, first + done, &here);
+        memcpy(dst + pd_row_size(t->dtype, done), from, pd_row_size(t->dtype, here));
+    }
+}
+
+void pd_tensor_forget(const struct pd_tensor *t)
+{
+    if (!t->experts) pd_map_forget(t->data, t->size);
+    for (uint64_t i = 0; t->experts && i < t->shape[0]; i++) pd_map_forget(t->experts[i], t->size / t->shape[0]);
+}
+
 void pd_tensor_dequantize(float *dst, const struct pd_tensor *t, uint64_t first, uint64_t n)
 {
-    pd_dequantize(t->dtype, dst, t->data + pd_row_size(t->dtype, first), n);
+    for (uint64_t done = 0, here; done < n; done += here) {
+        here = n - done;
+        const uint8_t *from = piece_of(t, first + done, &here);
+        pd_dequantize(t->dtype, dst + done, from, here);
+    }
     uint64_t n_cols = t->n_dims ? t->shape[t->n_dims - 1] : 1;
     for (uint64_t done = 0, here; t->n_scales && done < n; done += here) {
         uint64_t row = (first + done) / n_cols, column = (first + done) % n_cols;

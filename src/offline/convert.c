@@ -34,7 +34,6 @@ struct piece {
     const struct pd_convert_item *item;
     const struct pd_merge_matrix *merged;
     uint64_t first, n, share;
-    const uint8_t *source;
     bool copied;         /* the weights are checked, and stay as they are */
     atomic_bool bad;     /* some weight is not finite, or has no place in the new type */
 };
@@ -95,7 +94,7 @@ static void convert_share(void *user, size_t i)
     pd_merge_add(weights, p->merged, p->first + at, n);
     uint8_t *blocks = p->job->blocks + pd_row_size(p->item->dtype, at);
     if (!fits(weights, n, p->item->dtype)) atomic_store(&p->bad, true);
-    else if (p->copied) memcpy(blocks, p->source + pd_row_size(p->item->dtype, at), pd_row_size(p->item->dtype, n));
+    else if (p->copied) pd_tensor_copy(blocks, p->item->source, p->first + at, n);
     else quantize(blocks, weights, p->item, p->first + at, n);
 }
 
@@ -136,14 +135,15 @@ static peridot_status write_weights(struct job *j, const struct pd_convert_item 
     uint64_t share = share_of(item), most = PIECE / share * share;
     for (uint64_t first = 0; first < n; first += most) {
         struct piece p = {.job = j, .item = item, .merged = merged, .first = first, .n = pd_min(most, n - first),
-            .share = share, .source = t->data + pd_row_size(t->dtype, first), .copied = copied};
+            .share = share, .copied = copied};
         atomic_init(&p.bad, false);
         pd_parallel((size_t)pd_div_up(p.n, share), convert_share, &p);
         if (atomic_load(&p.bad)) return fail_bad(item);
         PD_TRY(write_bytes(j, j->blocks, pd_row_size(item->dtype, p.n)));
-        if (!item->interleaves) pd_map_forget(p.source, pd_row_size(t->dtype, p.n));
+        if (!item->interleaves && !t->experts)
+            pd_map_forget(t->data + pd_row_size(t->dtype, first), pd_row_size(t->dtype, p.n));
     }
-    pd_map_forget(t->data, t->size);
+    pd_tensor_forget(t);
     return PERIDOT_OK;
 }
 

@@ -50,7 +50,7 @@ static struct file_row part_row(const struct pd_load_rows *parts, uint32_t row)
     }
     while (row >= pd_tensor_n_rows(parts->at[i])) row -= (uint32_t)pd_tensor_n_rows(parts->at[i++]);
     const struct pd_tensor *t = parts->at[i];
-    return (struct file_row){t->data + row * (t->size / pd_tensor_n_rows(t)), pd_tensor_scale(t, row)};
+    return (struct file_row){pd_tensor_row(t, row), pd_tensor_scale(t, row)};
 }
 
 static uint64_t slice_size(const struct pd_slice *s)
@@ -126,7 +126,7 @@ static const uint8_t *rows_in_place(const struct pd_loader *l, const struct pd_s
 {
     enum { WORTH = 64 << 10 };
     const uint8_t *rows = part_row(parts, slice->first_row).data;
-    bool in_order = slice->first_row >= parts->n_reordered && !pd_load_splits_experts(parts);
+    bool in_order = slice->first_row >= parts->n_reordered && !pd_load_splits_experts(parts) && !parts->at[0]->experts;
     bool fits = may_stay(l, slice->dtype) && in_order && !parts->copied
         && pd_row_size(slice->dtype, n_cols) == slice->row_size && (uintptr_t)rows % 16 == 0
         && (uint64_t)slice->n_rows * slice->row_size >= WORTH;
@@ -205,7 +205,7 @@ static void count_part(struct pd_loader *l, const struct pd_tensor *t)
 /* What was copied need not be in memory twice. */
 static void forget_parts(const struct pd_load_rows *parts)
 {
-    for (uint32_t i = 0; i < parts->n; i++) pd_map_forget(parts->at[i]->data, parts->at[i]->size);
+    for (uint32_t i = 0; i < parts->n; i++) pd_tensor_forget(parts->at[i]);
 }
 
 peridot_status pd_load_matrix(struct pd_loader *l, struct pd_matrix *m, const struct pd_load_rows *parts,
