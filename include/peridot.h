@@ -479,6 +479,7 @@ typedef struct peridot_model_info {
     /* floats in a row of logits: vocab_size, or the number of labels; 0 without a head */
     uint32_t n_outputs;
     uint64_t n_params;
+    uint64_t n_idle_params;        /* of these, those of experts that a token does not take */
     uint64_t weights_size;         /* bytes of weights allocated on the device */
     uint64_t in_place_size;        /* bytes of weights that a GPU with unified memory reads from the mapped file */
     uint64_t host_resident_size;   /* bytes of weights in the host's memory that the GPU reads across the bus */

@@ -280,7 +280,7 @@ struct pd_lora_push {
 /* See route.comp. Grid: [n_tokens]. */
 struct pd_route_push {
     PD_PTR(pd_floats) logits;     /* [n_tokens][stride] */
-    PD_PTR(pd_floats) scale;      /* [n_experts] */
+    PD_PTR(pd_floats) scale;      /* [n_experts], if SCALED */
     PD_PTR(pd_choices) choices;   /* [n_tokens][n_used] */
     uint32_t n_experts, n_used, stride;
 };

@@ -1,13 +1,15 @@
 #version 460
 /* The experts of a token: those with the largest logits, the lower index first of equals, and the softmax of these
- * logits, times what the expert's results are scaled by. That is the softmax of all, made to sum to 1. A workgroup
- * takes a token. Grid: [n_tokens]. */
+ * logits, which is the softmax of all, made to sum to 1; or with RAW that as it is. With SCALED times what the expert's
+ * results are scaled by. A workgroup takes a token. Grid: [n_tokens]. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
 #define LANES 64
 layout(local_size_x = LANES) in;
 layout(push_constant) uniform Push { pd_route_push p; };
+layout(constant_id = 0) const bool SCALED = true;
+layout(constant_id = 1) const bool RAW = false;
 
 shared float logit[PD_MAX_EXPERTS];
 shared uint best[LANES];
@@ -53,9 +55,14 @@ void main()
         if (me == 0) logit[chosen[j]] = NOT_A_NUMBER;
         barrier();
     }
+    if (RAW) {
+        total = 0.0;
+        for (uint e = 0; e < p.n_experts; e++) total += softmax_weight(p.logits.at[m * p.stride + e], top);
+    }
     for (uint j = me; j < p.n_used; j += LANES) {
         uint e = chosen[j];
-        float w = softmax_weight(p.logits.at[m * p.stride + e], top) / total * p.scale.at[e];
+        float w = softmax_weight(p.logits.at[m * p.stride + e], top) / total;
+        if (SCALED) w *= p.scale.at[e];
         p.choices.at[m * p.n_used + j] = pd_choice(e, damaged != 0 ? NOT_A_NUMBER : w);
     }
 }

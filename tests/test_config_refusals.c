@@ -9,6 +9,16 @@ static void test_json_refusals(void **state)
         {"\"model_type\": \"qwen3\", \"attention_bias\": true", "attention_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"qwen2\", \"num_hidden_layers\": 1, \"layer_types\": [\"sliding_attention\"]",
          "layer_types[0]", "unless use_sliding_window is true", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"qwen3_moe\", \"use_sliding_window\": true", "use_sliding_window", "not false",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"qwen3_moe\", \"mlp_only_layers\": 3", "mlp_only_layers", "a list", PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"qwen3_moe\", \"norm_topk_prob\": 1", "norm_topk_prob", "true or false",
+         PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"qwen3_moe\", \"num_experts\": 4", "num_experts_per_tok is 8", "4 experts",
+         PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"mixtral\", \"num_local_experts\": 100000", "num_local_experts", "100000",
+         PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"olmoe\", \"clip_qkv\": 8.0", "clip_qkv", "not null", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"qwen2\", \"use_sliding_window\": 1", "use_sliding_window", "true or false",
          PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"ministral\", \"num_hidden_layers\": 1, \"sliding_window\": null, \"layer_types\": "
@@ -464,7 +474,7 @@ static void test_obstacles(void **state)
         {"t5gemma2", "an encoder"}, {"diffusion_gemma", "denoising"}, {"diffusion_gemma_text", "denoising"},
         {"llama4", "attention in chunks"}, {"llama4_text", "attention in chunks"}, {"mllama", "cross-attention"},
         {"mllama_text_model", "cross-attention"}, {"falcon_h1", "state-space blocks"},
-        {"qwen3_5_text", "gated delta rule"}, {"gpt_oss", "attention sinks"}, {"mixtral", "experts"},
+        {"qwen3_5_text", "gated delta rule"}, {"gpt_oss", "attention sinks"}, {"qwen2_moe", "experts"},
         {"deepseek_v3", "MLA"}, {"starcoder2", "LayerNorm"}, {"bert", "an encoder"},
     };
     struct pd_config c;

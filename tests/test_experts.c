@@ -1,5 +1,6 @@
 /* Models with experts, of quantised weights: every kernel variant gives the same logits, up to rounding; and so, bit by
- * bit, do GGUF files whose experts have their gates in a tensor of its own, as llama.cpp's converter once wrote them.
+ * bit, do GGUF files whose experts have their gates in a tensor of its own, as llama.cpp's converter once wrote them,
+ * or are tensors one by one, as it wrote Mixtral's at first.
  * Experts in NVFP4 have scales there. */
 #include "format_fixture.h"
 #include "sequence_fixture.h"
@@ -194,6 +195,66 @@ static void test_two_types(void **state)
         fail_msg("%s", error);
 }
 
+/* z.gguf: x.gguf with a tensor for each expert, without one of them if that is asked for. */
+static void part_experts(bool incomplete)
+{
+    struct pd_checkpoint *c;
+    struct pd_gguf_writer *w;
+    char name[96];
+    EXPECT_OK(pd_checkpoint_open(&c, in_folder("x.gguf"), true));
+    EXPECT_OK(pd_gguf_writer_open(&w, in_folder("z.gguf")));
+    for (size_t i = 0; i < pd_checkpoint_n_meta(c); i++) pd_gguf_writer_add_meta(w, pd_checkpoint_meta(c, i));
+    for (int write = 0; write < 2; write++) {
+        for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) {
+            const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
+            const char *end = strstr(t->name, "_exps.weight");
+            uint64_t n = end ? t->shape[0] : 1, size = t->size / n;
+            for (uint64_t e = incomplete && end && strstr(t->name, "blk.1.ffn_up") ? 1 : 0; e < n; e++) {
+                snprintf(name, sizeof name, "%.*s.%u.weight", end ? (int)(end - t->name) : 0, t->name, (unsigned)e);
+                if (write) EXPECT_OK(pd_gguf_writer_write(w, t->data + e * size, size));
+                else if (end) pd_gguf_writer_add_tensor(w, name, t->dtype, 2, t->shape + 1);
+                else pd_gguf_writer_add_tensor(w, t->name, t->dtype, t->n_dims, t->shape);
+            }
+        }
+        if (!write) EXPECT_OK(pd_gguf_writer_begin(w));
+    }
+    EXPECT_OK(pd_gguf_writer_commit(w));
+    pd_checkpoint_close(c);
+}
+
+/* As they are, and converted: with other types of blocks, and without a change. */
+static void test_one_by_one(void **state)
+{
+    (void)state;
+    static float want[N_TOKENS * VOCAB], got[N_TOKENS * VOCAB];
+    const peridot_convert_params params = {.type = "q8_0"};
+    peridot_model *model;
+    EXPECT_OK(peridot_make(in_folder("x.gguf"), &(peridot_make_params){.shape = "tiny-qwen3-moe", .type = "q8_0"}));
+    part_experts(false);
+    evaluate(want, "x.gguf", NULL);
+    evaluate(got, "z.gguf", NULL);
+    assert_memory_equal(want, got, sizeof got);
+    EXPECT_OK(peridot_convert(in_folder("y.gguf"), in_folder("z.gguf"), &params, NULL));
+    memset(got, 0, sizeof got);
+    evaluate(got, "y.gguf", NULL);
+    assert_memory_equal(want, got, sizeof got);
+    part_experts(true);
+    assert_int_equal(peridot_model_open(&model, in_folder("z.gguf"), NULL), PERIDOT_ERROR_FORMAT);
+    const char *error = peridot_last_error();
+    if (!strstr(error, "blk.1.ffn_up.1.weight is there, but not that of expert 0")) fail_msg("%s", error);
+}
+
+static void test_idle(void **state)
+{
+    (void)state;
+    peridot_model *model;
+    EXPECT_OK(peridot_make(in_folder("x.gguf"), &(peridot_make_params){.shape = "tiny-qwen3-moe", .type = "q4_0"}));
+    EXPECT_OK(peridot_model_open(&model, in_folder("x.gguf"), NULL));
+    /* 2 layers, 6 of 8 experts in each */
+    assert_int_equal(peridot_model_get_info(model)->n_idle_params, 2 * 6 * 3 * 256 * 256);
+    peridot_model_close(model);
+}
+
 static int remove_folder(void **state)
 {
     (void)state;
@@ -205,6 +266,7 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_split),
-        cmocka_unit_test(test_scales), cmocka_unit_test(test_two_types)};
+        cmocka_unit_test(test_scales), cmocka_unit_test(test_two_types), cmocka_unit_test(test_one_by_one),
+        cmocka_unit_test(test_idle)};
     return cmocka_run_group_tests_name("experts", tests, make_folder, remove_folder);
 }

@@ -21,6 +21,7 @@ void pd_model_info_begin(peridot_model_info *out, const struct pd_config *c)
         .head = c->head, .problem = c->problem, .cache_size = pd_session_cache_size(c, 0, PERIDOT_KV_F16),
         .whole_texts = c->bidirectional, .pool = c->embedding.pool,
         .embedding_size = pd_embedding_dim(&c->embedding, c->d_model), .is_drafter = c->target_dim != 0,
+        .n_idle_params = pd_layers_n_idle(c),
         .last_division = pd_layers_last_division(c),
         .is_reranker = c->head == PERIDOT_HEAD_SEQUENCE && c->n_labels == 2 && has_label(c, "no")
             && has_label(c, "yes"),

@@ -17,8 +17,9 @@
 
 enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
-    PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO3, PD_OLMO2, PD_GRANITE, PD_GRANITE4, PD_QWEN2, PD_QWEN3,
-    PD_SMOLLM3, PD_MINISTRAL3, PD_MUSE_GLIMMER, PD_TEST_FAMILY, PD_N_FAMILIES
+    PD_GEMMA_EMBEDDING2, PD_MIXTRAL, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO3, PD_OLMO2, PD_OLMOE, PD_GRANITE,
+    PD_GRANITE4, PD_GRANITE_MOE, PD_QWEN2, PD_QWEN3, PD_QWEN3_MOE, PD_SMOLLM3, PD_MINISTRAL3, PD_MUSE_GLIMMER,
+    PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
 /* Which keys of config.json name the gate's activation. */
@@ -33,6 +34,14 @@ enum pd_hf_activation {
 /* Defaults of the family's configuration class in transformers; 0: derived from other numbers. */
 struct pd_hf_defaults {
     uint32_t d_model, ffn_dim, n_layers, n_heads, n_kv_heads, ctx_max, head_dim;
+};
+
+/* What config.json's files call the router and its experts, and which key says how many there are. */
+enum pd_hf_experts {
+    PD_HF_EXPERTS_GEMMA,      /* router.proj, experts.gate_up_proj; num_experts, top_k_experts */
+    PD_HF_EXPERTS_QWEN,       /* mlp.gate, mlp.experts.7.up_proj; num_experts, num_experts_per_tok */
+    PD_HF_EXPERTS_MIXTRAL,    /* block_sparse_moe.gate, .experts.7.w3; num_local_experts, num_experts_per_tok */
+    PD_HF_EXPERTS_GRANITE     /* block_sparse_moe.router.layer, .input_linear; keys as Mixtral's */
 };
 
 struct pd_family_traits {
@@ -70,7 +79,15 @@ struct pd_family_traits {
     bool fused;                      /* files have q, k and v as one tensor, and gate and up */
     /* config.json knows the gated unit as what experts share: gate and up are one tensor there */
     bool hf_shared_unit;
-    bool experts;                    /* layers may have experts beside their gated unit */
+    bool experts;                    /* layers may have experts, */
+    bool experts_beside;             /* beside their gated unit, with their own norms and scales; else in its place */
+    enum pd_hf_experts hf_experts;
+    bool ffn_is_experts;             /* files say the width of experts as that of a gated unit */
+    bool gguf_by_experts;            /* GGUF files of that name are of this family if they say how many there are */
+    /* The weights of a token's experts are those of the softmax over all, which do not sum to 1: in GGUF files, and in
+     * config.json unless that may say norm_topk_prob, and does. */
+    bool raw_routes;
+    bool hf_says_routes;             /* config.json may say norm_topk_prob, and is taken to say false */
     bool per_layer_inputs;           /* layers may get inputs of their own from the token, */
     bool per_layer_projected;        /* made of its embedding alone: there is no table of them */
     /* The model makes a vector of a text: there is no head, attention sees later keys as well, and windows go to both
@@ -208,7 +225,8 @@ enum { PD_MAX_ROPE_TABLES = 4 };
 #define PD_TARGET_LAYER UINT32_MAX   /* a drafter's: of the model that it drafts for, the last of that kind */
 
 struct pd_layer {
-    uint32_t n_heads, n_kv_heads, head_dim, ffn_dim;
+    uint32_t n_heads, n_kv_heads, head_dim;
+    uint32_t ffn_dim;                /* 0: there is no gated unit */
     uint32_t window;                 /* keys that a query sees, itself included; 0: all. To each side, where it sees
                                         later ones. A drafter's: one more than the file says (engine/rounds/rounds.h) */
     float query_scale;               /* (query divisor)^-0.5 */
@@ -231,7 +249,9 @@ struct pd_layer {
     bool post_norms;                 /* branches are normed before they are added */
     bool output_scale;               /* a number multiplies what comes out of the layer */
     uint32_t activation;             /* of the gate: PD_GELU or PD_SILU */
-    uint32_t n_experts, n_experts_used, expert_dim;   /* beside the gated unit, of which a token takes some; 0: none */
+    uint32_t n_experts, n_experts_used, expert_dim;   /* of which a token takes some; 0: none */
+    bool experts_beside;             /* they have norms and scales of their own, beside the gated unit's */
+    bool raw_routes;                 /* the weights of a token's experts are not made to sum to 1 */
     bool fused_qkv, fused_qkv_bias;  /* files have q, k and v as one tensor, and their biases */
     bool experts_split;              /* their gates and what these multiply are two tensors of the file */
 };
@@ -554,8 +574,9 @@ peridot_status pd_layers_complete(struct pd_config *config);
 /* The query scale of a layer in a GGUF file that does not say it (attention.scale; few do). */
 float pd_layer_usual_scale(const struct pd_config *config, const struct pd_layer *layer);
 
-/* A token cannot take more experts than there are; `key` names their number in a sentence. */
-peridot_status pd_layer_check_experts(const struct pd_layer *layer, const char *key);
+/* A token cannot take more experts than there are, which are beside a gated unit or in its place; `key` names their
+ * number in a sentence. */
+peridot_status pd_layer_set_experts(struct pd_layer *layer, const struct pd_family_traits *family, const char *key);
 /* Whether the layer has keys and values of its own. */
 bool pd_layer_owns_kv(const struct pd_config *config, uint32_t layer);
 /* Ranks may begin with a layer up to this one, as later ones read its keys, which must be on the same rank. */
@@ -572,6 +593,8 @@ struct pd_layer_sizes {
     uint32_t n_experts, n_experts_used, expert_dim;
 };
 struct pd_layer_sizes pd_layers_largest(const struct pd_config *config);
+/* Numbers in the matrices of experts that a token does not take. */
+uint64_t pd_layers_n_idle(const struct pd_config *config);
 
 /* ---- recommended ---- */
 

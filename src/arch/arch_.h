@@ -30,6 +30,8 @@ enum pd_number {
     PD_NUMBER_QUERY_SCALE, PD_NUMBER_WINDOW, PD_NUMBER_PATTERN,
     PD_NUMBER_FULL_LAYERS,                                  /* without a window, before those with one */
     PD_NUMBER_EXPERTS, PD_NUMBER_EXPERTS_USED, PD_NUMBER_EXPERT_DIM,
+    PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN,   /* other names of the first two */
+    PD_NUMBER_SPARSE_STEP,                                  /* every so many layers one has experts */
     /* Of rotation: */
     PD_NUMBER_ROPE_BASE, PD_NUMBER_ROPE_BASE_LOCAL, PD_NUMBER_ROPE_PART, PD_NUMBER_ROPE_FACTOR, PD_NUMBER_LOW_FREQ,
     PD_NUMBER_HIGH_FREQ, PD_NUMBER_OLD_CTX, PD_NUMBER_BETA_FAST, PD_NUMBER_BETA_SLOW, PD_NUMBER_MSCALE,

@@ -188,6 +188,9 @@ const struct pd_number_row pd_numbers[PD_N_NUMBERS] = {
     [PD_NUMBER_EXPERTS] = {"num_experts", "expert_count", 0, PD_MAX_EXPERTS},   /* 0: none */
     [PD_NUMBER_EXPERTS_USED] = {"top_k_experts", "expert_used_count", 1, PD_MAX_EXPERTS_USED},
     [PD_NUMBER_EXPERT_DIM] = {"moe_intermediate_size", "expert_feed_forward_length", 1, 1 << 20},
+    [PD_NUMBER_LOCAL_EXPERTS] = {"num_local_experts", NULL, 0, PD_MAX_EXPERTS},
+    [PD_NUMBER_EXPERTS_PER_TOKEN] = {"num_experts_per_tok", NULL, 1, PD_MAX_EXPERTS_USED},
+    [PD_NUMBER_SPARSE_STEP] = {"decoder_sparse_step", NULL, 1, 1024},
     [PD_NUMBER_ROPE_BASE] = {"rope_theta", "rope.freq_base", 1, 1e12},
     [PD_NUMBER_ROPE_BASE_LOCAL] = {"rope_local_base_freq", "rope.freq_base_swa", 1, 1e12},
     [PD_NUMBER_ROPE_PART] = {"partial_rotary_factor", NULL, 1e-3, 1},
@@ -244,7 +247,7 @@ static const struct { const char *obstacle, *names; } rows[] = {
      " deepseek_v2 deepseek_v3 deepseek_v32 deepseek2 minicpm3 kimi_k25 glm4_moe_lite mistral4 longcat_flash youtu "
      "plm "},
     {"experts in place of its gated units",
-     " mixtral qwen2_moe qwen2moe qwen3_moe qwen3moe granitemoe granitemoeshared olmoe phimoe dbrx grok deepseek "
+     " qwen2_moe qwen2moe granitemoeshared phimoe dbrx grok deepseek "
      "dots1 ernie4_5_moe ernie4_5-moe bailingmoe bailingmoe2 hunyuan_v1_moe hunyuan-moe glm4_moe glm4moe "
      "minimax-m2 minimax_m2 smallthinker grovemoe afmoe flex_olmo exaone_moe exaone-moe arctic jetmoe "},
     {"norms that centre their vector (LayerNorm)",

@@ -278,6 +278,22 @@ static peridot_status read_n_rotated(struct reader *r, struct pd_layer *l, uint3
     return PERIDOT_OK;
 }
 
+/* Files tell of a layer without experts by having no router. */
+static peridot_status read_experts(struct reader *r, struct pd_layer *l, uint32_t i)
+{
+    char key[KEY_SIZE], router[PD_TENSOR_NAME_SIZE];
+    pd_tensor_name_gguf(router, PD_ROLE_ROUTER, i);
+    l->n_experts = read_uint(r, PD_NUMBER_EXPERTS, 0);
+    if (!r->family->experts_beside && !pd_checkpoint_find(r->checkpoint, router)) l->n_experts = 0;
+    if (!l->n_experts) return r->status;
+    l->n_experts_used = read_uint(r, PD_NUMBER_EXPERTS_USED, -1);
+    l->expert_dim = r->family->ffn_is_experts ? l->ffn_dim : read_uint(r, PD_NUMBER_EXPERT_DIM, -1);
+    l->raw_routes = r->family->raw_routes;
+    PD_TRY(r->status);
+    find_key(r, pd_numbers[PD_NUMBER_EXPERTS_USED].gguf, key);
+    return pd_layer_set_experts(l, r->family, key);
+}
+
 static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32_t i)
 {
     struct pd_layer *l = &out->layers[i];
@@ -297,14 +313,7 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
     PD_TRY(read_n_rotated(r, l, i, local ? "rope.dimension_count_swa" : "rope.dimension_count"));
     PD_TRY(check_head_size(r, local ? "attention.value_length_swa" : "attention.value_length", i, l->head_dim,
                            "are values"));
-    l->n_experts = read_uint(r, PD_NUMBER_EXPERTS, 0);
-    if (l->n_experts) {
-        l->n_experts_used = read_uint(r, PD_NUMBER_EXPERTS_USED, -1);
-        l->expert_dim = read_uint(r, PD_NUMBER_EXPERT_DIM, -1);
-    }
-    PD_TRY(r->status);
-    find_key(r, pd_numbers[PD_NUMBER_EXPERTS_USED].gguf, key);
-    PD_TRY(pd_layer_check_experts(l, key));
+    if (r->family->experts) PD_TRY(read_experts(r, l, i));
     l->query_scale = (float)read_number(r, PD_NUMBER_QUERY_SCALE, (double)pd_layer_usual_scale(out, l));
     return r->status;
 }
@@ -350,11 +359,14 @@ static peridot_status refuse_unknown(struct reader *r)
                    r->family->name);
 }
 
-/* Where that decides. */
-static bool has_window(const struct pd_checkpoint *c, const struct pd_family_traits *family)
+/* Whether files have the keys that are the family's, where names do not decide. */
+static bool has_own_keys(const struct pd_checkpoint *c, const struct pd_family_traits *family)
 {
     const struct reader r = {.checkpoint = c, .family = family};
     char key[KEY_SIZE];
+    uint64_t n_experts = 0;
+    const struct pd_meta *m = find_key(&r, pd_numbers[PD_NUMBER_EXPERTS].gguf, key);
+    if (family->gguf_by_experts && !(m && pd_meta_uint(&n_experts, m, 0) && n_experts)) return false;
     return !family->gguf_by_window || find_key(&r, pd_numbers[PD_NUMBER_WINDOW].gguf, key);
 }
 
@@ -365,7 +377,7 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
     if (!m || !pd_meta_string(&name, m, 0))
         return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key general.architecture is %s", m ? "not a string" : "missing");
     for (int i = 0; i < PD_N_FAMILIES; i++) {
-        if (!equals(name, pd_families[i].name) || !has_window(c, &pd_families[i])) continue;
+        if (!equals(name, pd_families[i].name) || !has_own_keys(c, &pd_families[i])) continue;
         out->family = (enum pd_family)i;
         return PERIDOT_OK;
     }

@@ -187,6 +187,51 @@ static void read_own_sizes(struct pd_hf_reader *r, struct pd_config *out, uint32
     if (shares && yyjson_is_true(pd_hf_member(r->config.at, "use_double_wide_mlp"))) l->ffn_dim *= 2;
 }
 
+/* Whether layer i has experts: in the one family where config.json asks for them, or in all layers, or every n-th of
+ * them but for those that are named. */
+static bool has_experts(struct pd_hf_reader *r, uint32_t i)
+{
+    yyjson_val *dense = pd_hf_member(r->config.at, "mlp_only_layers");
+    if (r->family->experts_beside) return yyjson_is_true(pd_hf_member(r->config.at, "enable_moe_block"));
+    if (r->family->ffn_is_experts) return true;
+    if (dense && !yyjson_is_arr(dense)) pd_hf_fail_type(r, r->config, "mlp_only_layers", "a list");
+    uint32_t step = pd_hf_uint(r, PD_NUMBER_SPARSE_STEP, 1);
+    for (size_t k = 0; yyjson_is_arr(dense) && k < yyjson_arr_size(dense); k++) {
+        yyjson_val *layer = yyjson_arr_get(dense, k);
+        if (!yyjson_is_uint(layer)) pd_hf_fail_type(r, r->config, "mlp_only_layers", "a list of layers");
+        else if (yyjson_get_uint(layer) == i) return false;
+    }
+    return r->status == PERIDOT_OK && (i + 1) % step == 0;
+}
+
+/* Defaults are those of the families' configuration classes, which differ where their keys do. */
+static peridot_status read_experts(struct pd_hf_reader *r, struct pd_layer *l, uint32_t i)
+{
+    static const struct { enum pd_number n_experts, n_used; uint32_t usual, usually_used; } keys[] = {
+        [PD_HF_EXPERTS_GEMMA] = {PD_NUMBER_EXPERTS, PD_NUMBER_EXPERTS_USED, 0, 0},
+        [PD_HF_EXPERTS_QWEN] = {PD_NUMBER_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 128, 8},
+        [PD_HF_EXPERTS_MIXTRAL] = {PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 8, 2},
+        [PD_HF_EXPERTS_GRANITE] = {PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 8, 2}};
+    enum pd_number n_experts = keys[r->family->hf_experts].n_experts, n_used = keys[r->family->hf_experts].n_used;
+    uint32_t usual = r->family == &pd_families[PD_OLMOE] ? 64 : keys[r->family->hf_experts].usual;
+    /* config.json of transformers 5 may have the other name */
+    if (usual && !pd_hf_member(r->config.at, pd_numbers[n_experts].hf))
+        n_experts = n_experts == PD_NUMBER_EXPERTS ? PD_NUMBER_LOCAL_EXPERTS : PD_NUMBER_EXPERTS;
+    yyjson_val *renorms = pd_hf_member(r->config.at, "norm_topk_prob");
+    char key[PD_HF_KEY_SIZE];
+    if (!has_experts(r, i)) return r->status;
+    l->n_experts = pd_hf_uint(r, n_experts, usual);
+    if (r->status != PERIDOT_OK || !l->n_experts) return r->status;
+    l->n_experts_used = pd_hf_uint(r, n_used, keys[r->family->hf_experts].usually_used);
+    l->expert_dim = r->family->ffn_is_experts ? l->ffn_dim : pd_hf_uint(r, PD_NUMBER_EXPERT_DIM, 768);
+    if (renorms && r->family->hf_says_routes && !yyjson_is_bool(renorms))
+        pd_hf_fail_type(r, r->config, "norm_topk_prob", "true or false");
+    l->raw_routes = r->family->hf_says_routes && !yyjson_is_true(renorms);
+    l->experts_split = r->family->hf_experts == PD_HF_EXPERTS_QWEN || r->family->hf_experts == PD_HF_EXPERTS_MIXTRAL;
+    PD_TRY(r->status);
+    return pd_layer_set_experts(l, r->family, pd_hf_key(key, r->config, pd_numbers[n_used].hf));
+}
+
 static peridot_status read_layer(struct pd_hf_reader *r, struct pd_config *out, uint32_t i)
 {
     const struct pd_hf_defaults *d = &r->family->hf;
@@ -208,13 +253,7 @@ static peridot_status read_layer(struct pd_hf_reader *r, struct pd_config *out, 
                        "and there is no head_dim", out->d_model, l->n_heads);
     uint32_t usual = d->head_dim ? d->head_dim : out->d_model / l->n_heads;
     if (!l->head_dim) l->head_dim = pd_hf_layer_uint(r, PD_NUMBER_HEAD_DIM, i, usual);
-    if (r->family->experts && yyjson_is_true(pd_hf_member(r->config.at, "enable_moe_block"))) {
-        l->n_experts = pd_hf_uint(r, PD_NUMBER_EXPERTS, 0);
-        l->n_experts_used = pd_hf_uint(r, PD_NUMBER_EXPERTS_USED, 0);
-        l->expert_dim = pd_hf_uint(r, PD_NUMBER_EXPERT_DIM, 0);
-    }
-    PD_TRY(r->status);
-    PD_TRY(pd_layer_check_experts(l, "config.json: top_k_experts"));
+    if (r->family->experts) PD_TRY(read_experts(r, l, i));
     double divisor = r->family->unscaled_queries ? 1 : l->head_dim;
     if (r->family->query_divisor)
         divisor = pd_hf_number(r, r->config, PD_NUMBER_QUERY_DIVISOR, r->family->query_divisor);
@@ -266,6 +305,14 @@ static peridot_status refuse_unknown(const struct pd_hf_reader *r, yyjson_val *r
         if (pd_hf_member(root, must_be_absent[i]) || pd_hf_member(r->config.at, must_be_absent[i]))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %s: weights that another program quantised are not "
                            "supported", must_be_absent[i]);
+    yyjson_val *windows = pd_hf_member(r->config.at, "use_sliding_window");
+    bool no_windows = r->family->hf_experts == PD_HF_EXPERTS_QWEN;
+    if (no_windows && windows && !yyjson_is_false(windows))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is not false: windows are not supported in a %s model",
+                       pd_hf_key(full, r->config, "use_sliding_window"), r->family->name);
+    if (no_windows && pd_hf_member(r->config.at, "clip_qkv"))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is not null, which is not supported",
+                       pd_hf_key(full, r->config, "clip_qkv"));
     return check_activations(r);
 }
 

@@ -101,23 +101,45 @@ static void add_embedding(const struct keys *k, const struct pd_config *c)
     }
 }
 
+/* Layers with experts in the place of the unit have no width of it; readers want one all the same. */
+static peridot_status add_ffn_dims(const struct keys *k, const struct pd_config *c)
+{
+    const struct pd_layer_sizes most = pd_layers_largest(c);
+    if (!most.n_experts || pd_families[c->family].experts_beside)
+        return add_layers(k, KEY(FFN_DIM), c, offsetof(struct pd_layer, ffn_dim));
+    if (pd_families[c->family].ffn_is_experts) add_u32(k, KEY(FFN_DIM), most.expert_dim);
+    else add_u32(k, KEY(FFN_DIM), most.ffn_dim ? most.ffn_dim : most.expert_dim * most.n_experts_used);
+    return PERIDOT_OK;
+}
+
+static peridot_status add_experts(const struct keys *k, const struct pd_config *c)
+{
+    const struct pd_layer_sizes most = pd_layers_largest(c);
+    if (!most.n_experts) return PERIDOT_OK;
+    for (uint32_t i = 0; i < c->n_layers; i++)
+        if (c->layers[i].n_experts && c->layers[i].raw_routes != pd_families[c->family].raw_routes)
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the weights of a token's experts are %smade to sum to 1 "
+                           "(norm_topk_prob), for which GGUF has no key in a %s model",
+                           c->layers[i].raw_routes ? "not " : "", k->architecture);
+    add_u32(k, KEY(EXPERTS), most.n_experts);
+    add_u32(k, KEY(EXPERTS_USED), most.n_experts_used);
+    add_u32(k, KEY(EXPERT_DIM), most.expert_dim);
+    return PERIDOT_OK;
+}
+
 static peridot_status add_sizes(const struct keys *k, const struct pd_config *c, uint32_t vocab_size)
 {
     add_u32(k, KEY(VOCAB_SIZE), vocab_size);
     add_u32(k, KEY(CTX), c->ctx_max);
     add_u32(k, KEY(D_MODEL), c->d_model);
     add_u32(k, KEY(LAYERS), c->n_layers);
-    PD_TRY(add_layers(k, KEY(FFN_DIM), c, offsetof(struct pd_layer, ffn_dim)));
+    PD_TRY(add_ffn_dims(k, c));
     PD_TRY(add_layers(k, KEY(HEADS), c, offsetof(struct pd_layer, n_heads)));
     PD_TRY(add_layers(k, KEY(KV_HEADS), c, offsetof(struct pd_layer, n_kv_heads)));
     PD_TRY(add_head_dim(k, KEY(HEAD_DIM), c, offsetof(struct pd_layer, head_dim)));
     PD_TRY(add_head_dim(k, "attention.value_length", c, offsetof(struct pd_layer, head_dim)));
     add_f32(k, KEY(EPS), (double)c->eps);
-    if (c->layers[0].n_experts) {
-        add_u32(k, KEY(EXPERTS), c->layers[0].n_experts);
-        add_u32(k, KEY(EXPERTS_USED), c->layers[0].n_experts_used);
-        add_u32(k, KEY(EXPERT_DIM), c->layers[0].expert_dim);
-    }
+    PD_TRY(add_experts(k, c));
     bool per_layer_inputs = pd_families[c->family].per_layer_inputs;
     if (c->n_shared_kv || per_layer_inputs) add_u32(k, KEY(SHARED_KV), c->n_shared_kv);
     if (per_layer_inputs) add_u32(k, KEY(PER_LAYER_DIM), c->per_layer_dim);

@@ -25,8 +25,9 @@ float pd_layer_usual_scale(const struct pd_config *config, const struct pd_layer
     return (float)(1 / sqrt((double)(is_27b ? config->d_model / layer->n_heads : layer->head_dim)));
 }
 
-peridot_status pd_layer_check_experts(const struct pd_layer *layer, const char *key)
+peridot_status pd_layer_set_experts(struct pd_layer *layer, const struct pd_family_traits *family, const char *key)
 {
+    if (layer->n_experts && !family->experts_beside) layer->ffn_dim = 0;
     if (layer->n_experts_used <= layer->n_experts) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_FORMAT, "%s is %u, but there are %u experts", key, layer->n_experts_used,
                    layer->n_experts);
@@ -79,6 +80,17 @@ struct pd_layer_sizes pd_layers_largest(const struct pd_config *config)
     return most;
 }
 
+uint64_t pd_layers_n_idle(const struct pd_config *config)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < config->n_layers; i++) {
+        const struct pd_layer *layer = &config->layers[i];
+        uint64_t each = 3 * (uint64_t)layer->expert_dim * config->d_model;   /* gate, up, down */
+        n += (layer->n_experts - layer->n_experts_used) * each;
+    }
+    return n;
+}
+
 /* ---- kinds ---- */
 
 static bool same_kind(const struct pd_layer *a, const struct pd_layer *b)
@@ -125,6 +137,7 @@ static void set_blocks(const struct pd_family_traits *family, struct pd_layer *l
     layer->whole_qk_norms = family->whole_qk_norms;
     layer->v_norm = family->v_norms;
     layer->attn_gate = family->attn_gate;
+    layer->experts_beside = layer->n_experts && family->experts_beside;
     layer->pre_norms = !family->no_pre_norms;
     layer->post_norms = family->post_norms;
     layer->output_scale = family->output_scales;

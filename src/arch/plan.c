@@ -19,7 +19,7 @@ enum {
     FUSED_GATE_UP = 1 << 11, EXPERTS = 1 << 12, EXPERTS_SPLIT = 1 << 13, PER_LAYER = 1 << 14,
     PER_LAYER_PROJECTED = 1 << 15, OUTPUT_SCALE = 1 << 16, UNTIED = 1 << 17, ROPE_FACTORS = 1 << 18,
     LONG_ROPE = 1 << 19, CLASSIFIES = 1 << 20, DENSE_2 = 1 << 21, DENSE_3 = 1 << 22, PROJECTS = 1 << 23,
-    DRAFTS = 1 << 24
+    DRAFTS = 1 << 24, FFN = 1 << 25, EXPERTS_BESIDE = 1 << 26
 };
 
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
@@ -84,32 +84,33 @@ static const struct row {
     [PD_ROLE_FFN_NORM] = {"blk.%u.ffn_norm.weight", "layers.%u.post_attention_layernorm.weight",
         "layers.%u.pre_feedforward_layernorm.weight", ONE, D_MODEL, PRE_NORMS},
     [PD_ROLE_GATE_UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.gate_up_proj.weight", NULL, TWO_FFN_DIMS, D_MODEL,
-        FUSED_GATE_UP, 0, PD_MATRIX_GATE_UP},
-    [PD_ROLE_GATE] = {"blk.%u.ffn_gate.weight", "layers.%u.mlp.gate_proj.weight", NULL, FFN_DIM, D_MODEL, 0,
+        FUSED_GATE_UP | FFN, 0, PD_MATRIX_GATE_UP},
+    [PD_ROLE_GATE] = {"blk.%u.ffn_gate.weight", "layers.%u.mlp.gate_proj.weight", NULL, FFN_DIM, D_MODEL, FFN,
         FUSED_GATE_UP, PD_MATRIX_GATE_UP},
-    [PD_ROLE_UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.up_proj.weight", NULL, FFN_DIM, D_MODEL, 0, FUSED_GATE_UP,
+    [PD_ROLE_UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.up_proj.weight", NULL, FFN_DIM, D_MODEL, FFN, FUSED_GATE_UP,
         PD_MATRIX_GATE_UP},
-    [PD_ROLE_GATE_BIAS] = {"blk.%u.ffn_gate.bias", "layers.%u.mlp.gate_proj.bias", NULL, ONE, FFN_DIM, FFN_BIASES, 0,
+    [PD_ROLE_GATE_BIAS] = {"blk.%u.ffn_gate.bias", "layers.%u.mlp.gate_proj.bias", NULL, ONE, FFN_DIM,
+        FFN | FFN_BIASES, 0, PD_MATRIX_GATE_UP},
+    [PD_ROLE_UP_BIAS] = {"blk.%u.ffn_up.bias", "layers.%u.mlp.up_proj.bias", NULL, ONE, FFN_DIM, FFN | FFN_BIASES, 0,
         PD_MATRIX_GATE_UP},
-    [PD_ROLE_UP_BIAS] = {"blk.%u.ffn_up.bias", "layers.%u.mlp.up_proj.bias", NULL, ONE, FFN_DIM, FFN_BIASES, 0,
-        PD_MATRIX_GATE_UP},
-    [PD_ROLE_DOWN] = {"blk.%u.ffn_down.weight", "layers.%u.mlp.down_proj.weight", NULL, D_MODEL, FFN_DIM, 0, 0,
+    [PD_ROLE_DOWN] = {"blk.%u.ffn_down.weight", "layers.%u.mlp.down_proj.weight", NULL, D_MODEL, FFN_DIM, FFN, 0,
         PD_MATRIX_DOWN},
-    [PD_ROLE_DOWN_BIAS] = {"blk.%u.ffn_down.bias", "layers.%u.mlp.down_proj.bias", NULL, ONE, D_MODEL, FFN_BIASES, 0,
-        PD_MATRIX_DOWN},
+    [PD_ROLE_DOWN_BIAS] = {"blk.%u.ffn_down.bias", "layers.%u.mlp.down_proj.bias", NULL, ONE, D_MODEL,
+        FFN | FFN_BIASES, 0, PD_MATRIX_DOWN},
     [PD_ROLE_POST_FFN_NORM] = {"blk.%u.post_ffw_norm.weight", "layers.%u.post_feedforward_layernorm.weight", NULL, ONE,
         D_MODEL, POST_NORMS},
     [PD_ROLE_POST_DENSE_NORM] = {"blk.%u.post_ffw_norm_1.weight", "layers.%u.post_feedforward_layernorm_1.weight", NULL,
-        ONE, D_MODEL, EXPERTS},
+        ONE, D_MODEL, EXPERTS_BESIDE},
     [PD_ROLE_EXPERTS_NORM] = {"blk.%u.pre_ffw_norm_2.weight", "layers.%u.pre_feedforward_layernorm_2.weight", NULL, ONE,
-        D_MODEL, EXPERTS},
+        D_MODEL, EXPERTS_BESIDE},
     [PD_ROLE_POST_EXPERTS_NORM] = {"blk.%u.post_ffw_norm_2.weight", "layers.%u.post_feedforward_layernorm_2.weight",
-        NULL, ONE, D_MODEL, EXPERTS},
+        NULL, ONE, D_MODEL, EXPERTS_BESIDE},
     [PD_ROLE_ROUTER] = {"blk.%u.ffn_gate_inp.weight", "layers.%u.router.proj.weight", NULL, N_EXPERTS, D_MODEL, EXPERTS,
         0, PD_MATRIX_ROUTER},
-    [PD_ROLE_ROUTER_SCALE] = {"blk.%u.ffn_gate_inp.scale", "layers.%u.router.scale", NULL, ONE, D_MODEL, EXPERTS},
+    [PD_ROLE_ROUTER_SCALE] = {"blk.%u.ffn_gate_inp.scale", "layers.%u.router.scale", NULL, ONE, D_MODEL,
+        EXPERTS_BESIDE},
     [PD_ROLE_EXPERT_SCALES] = {"blk.%u.ffn_down_exps.scale", "layers.%u.router.per_expert_scale", NULL, ONE, N_EXPERTS,
-        EXPERTS},
+        EXPERTS_BESIDE},
     [PD_ROLE_EXPERTS_GATE_UP] = {"blk.%u.ffn_gate_up_exps.weight", "layers.%u.experts.gate_up_proj", NULL,
         TWO_EXPERT_DIMS, D_MODEL, EXPERTS, EXPERTS_SPLIT, PD_MATRIX_EXPERTS_GATE_UP, true},
     [PD_ROLE_EXPERTS_GATE] = {"blk.%u.ffn_gate_exps.weight", "", NULL, EXPERT_DIM, D_MODEL, EXPERTS | EXPERTS_SPLIT, 0,
@@ -137,7 +138,8 @@ static uint32_t properties_of(const struct pd_config *c, uint32_t layer)
         {pd_layer_owns_kv(c, layer), KV}, {l->has_v, V}, {l->qk_norms || l->whole_qk_norms, QK_NORMS},
         {l->attn_gate, ATTN_GATE}, {l->qkv_biases, QKV_BIASES}, {l->fused_qkv_bias, FUSED_QKV_BIAS},
         {l->o_bias, O_BIAS}, {l->ffn_biases, FFN_BIASES}, {c->fused_gate_up, FUSED_GATE_UP},
-        {l->n_experts != 0, EXPERTS}, {l->experts_split, EXPERTS_SPLIT}, {c->per_layer_dim != 0, PER_LAYER},
+        {l->ffn_dim != 0, FFN}, {l->n_experts != 0, EXPERTS}, {l->experts_beside, EXPERTS_BESIDE},
+        {l->experts_split, EXPERTS_SPLIT}, {c->per_layer_dim != 0, PER_LAYER},
         {pd_families[c->family].per_layer_projected, PER_LAYER_PROJECTED}, {l->output_scale, OUTPUT_SCALE},
         {!c->tied && c->head == PERIDOT_HEAD_LANGUAGE, UNTIED}, {pd_rope_needs_factors(c), ROPE_FACTORS},
         {c->ropes[PD_ROPE_GLOBAL].is_long, LONG_ROPE},
@@ -249,6 +251,32 @@ static const char *shared_format(enum pd_role role, const char *format)
                                    : format;
 }
 
+/* Of experts and what chooses them; Gemma's are in the table. */
+static const struct {
+    enum pd_hf_experts names;
+    enum pd_role role;
+    const char *format;
+} expert_names[] = {
+    {PD_HF_EXPERTS_QWEN, PD_ROLE_ROUTER, "layers.%u.mlp.gate.weight"},
+    {PD_HF_EXPERTS_QWEN, PD_ROLE_EXPERTS_GATE, "layers.%u.mlp.experts.gate_proj.weight"},
+    {PD_HF_EXPERTS_QWEN, PD_ROLE_EXPERTS_UP, "layers.%u.mlp.experts.up_proj.weight"},
+    {PD_HF_EXPERTS_QWEN, PD_ROLE_EXPERTS_DOWN, "layers.%u.mlp.experts.down_proj.weight"},
+    {PD_HF_EXPERTS_MIXTRAL, PD_ROLE_ROUTER, "layers.%u.block_sparse_moe.gate.weight"},
+    {PD_HF_EXPERTS_MIXTRAL, PD_ROLE_EXPERTS_GATE, "layers.%u.block_sparse_moe.experts.w1.weight"},
+    {PD_HF_EXPERTS_MIXTRAL, PD_ROLE_EXPERTS_UP, "layers.%u.block_sparse_moe.experts.w3.weight"},
+    {PD_HF_EXPERTS_MIXTRAL, PD_ROLE_EXPERTS_DOWN, "layers.%u.block_sparse_moe.experts.w2.weight"},
+    {PD_HF_EXPERTS_GRANITE, PD_ROLE_ROUTER, "layers.%u.block_sparse_moe.router.layer.weight"},
+    {PD_HF_EXPERTS_GRANITE, PD_ROLE_EXPERTS_GATE_UP, "layers.%u.block_sparse_moe.input_linear.weight"},
+    {PD_HF_EXPERTS_GRANITE, PD_ROLE_EXPERTS_DOWN, "layers.%u.block_sparse_moe.output_linear.weight"},
+};
+
+static const char *expert_format(enum pd_hf_experts names, enum pd_role role, const char *format)
+{
+    for (size_t i = 0; i < PD_COUNT(expert_names); i++)
+        if (expert_names[i].names == names && expert_names[i].role == role) return expert_names[i].format;
+    return format;
+}
+
 void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer, enum pd_family family,
                        const char *prefix)
 {
@@ -256,6 +284,7 @@ void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_
     const char *format = pre_ffn_norm && table[role].hf_post_norms ? table[role].hf_post_norms : table[role].hf;
     char nested[PD_TENSOR_NAME_SIZE] = "";
     if (pd_families[family].hf_shared_unit) format = shared_format(role, format);
+    format = expert_format(pd_families[family].hf_experts, role, format);
     /* Output matrices lie outside "model.". */
     bool outside = role == PD_ROLE_SCORE || role == PD_ROLE_SCORE_BIAS || role == PD_ROLE_DENSE_2
         || role == PD_ROLE_DENSE_3 || role == PD_ROLE_PRE_PROJ || role == PD_ROLE_POST_PROJ;

@@ -79,6 +79,8 @@ static const struct pd_shape shapes[] = {
      QWEN},
     {.name = "qwen3-32b",   PD_QWEN3,   64, 5120, 25600, 64,  8, 128,    0,  40960,  0, 151936, 151936, 151669, true,
      QWEN},
+    {.name = "qwen3-30b-a3b", PD_QWEN3_MOE, 48, 2048, 0, 32,  4, 128,    0,  40960,  0, 151936, 151936, 151669, true,
+     QWEN, .n_experts = 128, .n_experts_used = 8, .expert_dim = 768},
     {.name = "granite3.3-2b", PD_GRANITE, 40, 2048, 8192, 32,  8,  64,    0, 131072,  0,  49159,  49159,  49159, false,
      GRANITE3, .query_scale = 0.015625f, .logit_divisor = 8},
     {.name = "granite3.3-8b", PD_GRANITE, 40, 4096, 12800, 32, 8, 128,    0, 131072,  0,  49159,  49159,  49159, false,
@@ -126,6 +128,8 @@ static const struct pd_shape shapes[] = {
      QWEN},
     {.name = "tiny-qwen3",  PD_QWEN3,    2,  256,   512,  4,  2, 128,    0,    512,  0,   1024,   1024,   1000, false,
      QWEN},
+    {.name = "tiny-qwen3-moe", PD_QWEN3_MOE, 2, 256,   0,  4,  2, 128,    0,    512,  0,   1024,   1024,   1000, true,
+     QWEN, .n_experts = 8, .n_experts_used = 2, .expert_dim = 256},
     {.name = "tiny-wide",   PD_GEMMA2,   2, 1280,   256,  4,  2,  64,   32,    512,  0,   1024,   1024,   1024, false},
     {.name = "tiny-mixed",  PD_TEST_FAMILY, 8, 256, 768,  4,  1, 128,   40,    512,  0,   1024,   1024,   1024, false,
      .layers = mixed_layers, .n_shared_kv = 3},
@@ -177,6 +181,9 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
         if (!local && s->global_kv_heads) l->n_kv_heads = s->global_kv_heads;
         if (s->double_wide && i >= c->n_layers - c->n_shared_kv) l->ffn_dim *= 2;
         if (s->layers) *l = s->layers[i];
+        l->raw_routes = pd_families[s->family].raw_routes;
+        l->experts_split = s->n_experts && !pd_families[s->family].experts_beside;
+        PD_TRY(pd_layer_set_experts(l, &pd_families[s->family], s->name));
         l->kv_layer = i;
         l->no_rope = pd_rope_is_usually_absent(c, i);
         l->query_scale = s->query_scale != 0 ? s->query_scale : pd_layer_usual_scale(c, l);

@@ -93,19 +93,37 @@ static peridot_status add_tensor(struct planner *l, const struct pd_tensor *t, c
     return add_item(l->plan, name, item);
 }
 
-/* The halves of a tensor's rows, which GGUF has as two. */
+/* Half of the rows of each expert. */
+static peridot_status halve_experts(struct pd_tensor *half, struct pd_arena *arena, uint32_t i)
+{
+    uint64_t n = half->shape[0], n_rows = half->shape[1];
+    const uint8_t **experts = pd_arena_array(arena, (size_t)n, sizeof *experts);
+    if (!experts) return pd_fail_alloc((size_t)n * sizeof *experts, "experts");
+    for (uint64_t e = 0; e < n; e++) experts[e] = pd_tensor_row(half, e * n_rows + i * (n_rows / 2));
+    half->experts = experts;
+    half->data = experts[0];
+    half->shape[1] /= 2;
+    half->size /= 2;
+    return PERIDOT_OK;
+}
+
+/* The halves of a tensor's rows, or of those of each expert, which GGUF has as two. */
 static peridot_status add_halves(struct planner *l, const struct pd_tensor *t, const struct pd_plan *plan)
 {
-    static const enum pd_role roles[] = {PD_ROLE_GATE, PD_ROLE_UP};
+    static const enum pd_role all_roles[][2] = {{PD_ROLE_GATE, PD_ROLE_UP}, {PD_ROLE_EXPERTS_GATE, PD_ROLE_EXPERTS_UP}};
+    const enum pd_role *roles = all_roles[plan->n_dims == 3];
     struct pd_tensor *halves = pd_arena_array(&l->plan->arena, 2, sizeof *halves);
     if (!halves) return pd_fail_alloc(2 * sizeof *halves, "tensors");
     for (uint32_t i = 0; i < 2; i++) {
         struct pd_plan half = *plan;
         half.role = roles[i];
         halves[i] = *t;
-        halves[i].shape[0] /= 2;
-        halves[i].size /= 2;
-        halves[i].data += i * halves[i].size;
+        if (plan->n_dims == 3) PD_TRY(halve_experts(&halves[i], &l->plan->arena, i));
+        else {
+            halves[i].shape[0] /= 2;
+            halves[i].size /= 2;
+            halves[i].data += i * halves[i].size;
+        }
         PD_TRY(add_tensor(l, &halves[i], &half));
     }
     return PERIDOT_OK;
@@ -136,7 +154,9 @@ static peridot_status add_role(struct planner *l, enum pd_role role, uint32_t la
     if (plan.constant != 0) return add_constant(l, &plan);
     if (role == PD_ROLE_PER_LAYER_EMBEDDING) plan.n_rows = l->plan->vocab_size;
     PD_TRY(pd_source_get(&t, &l->source, &plan));
-    if (role == PD_ROLE_GATE_UP && !pd_families[l->source.config->family].fused) return add_halves(l, t, &plan);
+    const struct pd_family_traits *family = &pd_families[l->source.config->family];
+    bool halves = role == PD_ROLE_GATE_UP ? !family->fused : role == PD_ROLE_EXPERTS_GATE_UP && !family->experts_beside;
+    if (halves) return add_halves(l, t, &plan);
     return add_tensor(l, t, &plan);
 }
 

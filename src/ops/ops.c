@@ -220,7 +220,8 @@ void pd_op_route(struct pd_recorder *r, const struct pd_routes *e, struct pd_row
         .n_experts = e->n_experts, .n_used = e->n_used, .stride = logits.stride};
     struct pd_route_group_push group = {.choices = e->choices, .slots = e->slots, .n_experts = e->n_experts,
         .n_pairs = n_pairs, .n_slots = (uint32_t)pd_min(e->n_experts, n_pairs)};
-    dispatch(r, kernel(r, PD_KERNEL_route, NULL, 0), &route, e->n_tokens, 1, 1);
+    uint32_t spec[] = {scale != 0, e->raw};
+    dispatch(r, kernel(r, PD_KERNEL_route, spec, 2), &route, e->n_tokens, 1, 1);
     barrier(r);
     dispatch(r, kernel(r, PD_KERNEL_route_group, NULL, 0), &group, 1, 1, 1);
     barrier(r);

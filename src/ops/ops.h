@@ -244,8 +244,10 @@ struct pd_routes {
     uint64_t choices;          /* [n_tokens][n_used] struct pd_choice */
     uint64_t slots;            /* [n_experts] struct pd_expert_slot, then [n_tokens][n_used] words */
     uint32_t n_experts, n_used, n_tokens;
+    bool raw;                  /* weights are those of the softmax over all experts; else they sum to 1 */
 };
-/* Fills both from logits [n_tokens][n_experts], which are not changed; scale [n_experts]: of what each expert finds. */
+/* Fills both from logits [n_tokens][n_experts], which are not changed; scale [n_experts]: of what each expert finds; 0:
+ * nothing is scaled. */
 void pd_op_route(struct pd_recorder *r, const struct pd_routes *routes, struct pd_rows logits, uint64_t scale);
 /* y[pair] = the pair's expert(x[pair / x_share]): x_share is 1, or n_used where a token's experts read the same.
  * linear is of n_experts matrices in one slice, without bias. */

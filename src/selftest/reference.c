@@ -208,10 +208,11 @@ void pd_reference_topk(struct pd_candidate best[PD_TOPK], const float *logits, u
     }
 }
 
-void pd_reference_route(struct pd_choice *choices, const float *logits, const float *scale, uint32_t n_experts,
-                        uint32_t n_used)
+void pd_reference_route(struct pd_choice *choices, const float *logits, const float *scale,
+                        const struct pd_routes *routes)
 {
     double total = 0;
+    uint32_t n_experts = routes->n_experts, n_used = routes->n_used;
     bool damaged = false, taken[PD_MAX_EXPERTS] = {false};
     for (uint32_t e = 0; e < n_experts; e++) damaged = damaged || !isfinite(logits[e]);
     for (uint32_t j = 0; j < n_used; j++) {
@@ -222,9 +223,12 @@ void pd_reference_route(struct pd_choice *choices, const float *logits, const fl
         choices[j].expert = best;
         total += exp((double)logits[best] - (double)logits[choices[0].expert]);
     }
+    if (routes->raw) total = 0;
+    for (uint32_t e = 0; routes->raw && e < n_experts; e++)
+        total += exp((double)logits[e] - (double)logits[choices[0].expert]);
     for (uint32_t j = 0; j < n_used; j++) {
         uint32_t e = choices[j].expert;
         double w = exp((double)logits[e] - (double)logits[choices[0].expert]) / total;
-        choices[j].weight = damaged ? NAN : (float)(w * (double)scale[e]);
+        choices[j].weight = damaged ? NAN : (float)(w * (scale ? (double)scale[e] : 1));
     }
 }

@@ -87,8 +87,8 @@ void pd_reference_lora(float *y, float *magnitudes, const struct pd_reference_lo
 
 /* The n_used experts of a token, the best first and the lower number first of equals, with the softmax of their logits
  * times their scales; weights are NaN where any logit is no number. */
-void pd_reference_route(struct pd_choice *choices, const float *logits, const float *scale, uint32_t n_experts,
-                        uint32_t n_used);
+void pd_reference_route(struct pd_choice *choices, const float *logits, const float *scale,
+                        const struct pd_routes *routes);
 
 /* The PD_TOPK best of n logits, best first and the lower id first of equals. NaN comes before all
  * numbers; what is too low for a number is the lowest (-3.4e38). Places beyond n get that and id 0xffffffff. */

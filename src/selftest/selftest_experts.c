@@ -15,11 +15,11 @@ struct routing {
 };
 
 /* Of every fourth token all logits are one of two numbers; of the last one, if that is asked for, one is no number. */
-static void make_routing(struct pd_trial *t, struct routing *c, uint32_t n_experts, uint32_t n_used, uint32_t n_tokens,
-                         bool damaged)
+static void make_routing(struct pd_trial *t, struct routing *c, struct pd_routes shape, bool damaged)
 {
-    *c = (struct routing){.n_pairs = n_tokens * n_used, .logits = pd_trial_random(t, (size_t)n_tokens * n_experts, 8),
-        .scale = pd_trial_random(t, n_experts, 2)};
+    uint32_t n_experts = shape.n_experts, n_tokens = shape.n_tokens;
+    *c = (struct routing){.routes = shape, .n_pairs = n_tokens * shape.n_used,
+        .logits = pd_trial_random(t, (size_t)n_tokens * n_experts, 8)};
     c->n_slots = (uint32_t)pd_min(n_experts, c->n_pairs);
     for (uint32_t m = 0; m < n_tokens; m += 4)
         for (uint32_t e = 0; e < n_experts; e++) c->logits[m * n_experts + e] = (float)((e + m) % 3 == 0);
@@ -28,8 +28,8 @@ static void make_routing(struct pd_trial *t, struct routing *c, uint32_t n_exper
     uint32_t n_words = 4 * c->n_slots + c->n_pairs;
     c->slots = pd_trial_words(t, NULL, 1, n_words, n_words);
     c->choices->written = c->slots->written = true;
-    c->routes = (struct pd_routes){.choices = c->choices->address, .slots = c->slots->address, .n_experts = n_experts,
-        .n_used = n_used, .n_tokens = n_tokens};
+    c->routes.choices = c->choices->address;
+    c->routes.slots = c->slots->address;
 }
 
 static void check_choices(struct pd_trial *t, const struct routing *c)
@@ -40,7 +40,7 @@ static void check_choices(struct pd_trial *t, const struct routing *c)
     for (uint32_t i = 0; i < c->n_pairs; i++) {
         const float *logits = c->logits + (size_t)(i / n_used) * n_experts;
         float weight = pd_f32_from_bits(got[2 * i + 1]);
-        if (i % n_used == 0) pd_reference_route(want, logits, c->scale, n_experts, n_used);
+        if (i % n_used == 0) pd_reference_route(want, logits, c->scale, &c->routes);
         const struct pd_choice *w = &want[i % n_used];
         if (isnan(w->weight)) {
             if (!isnan(weight)) pd_trial_fail(t, "pair %u: weight %g where a logit is no number", i, (double)weight);
@@ -74,13 +74,19 @@ static void check_slots(struct pd_trial *t, const struct routing *c)
         pd_trial_check(t, "pairs of slot", slot, slots[4 * slot + 1], 0, (struct pd_bound){0, 0});
 }
 
-static void try_route(struct pd_trial *t, uint32_t n_experts, uint32_t n_used, uint32_t n_tokens, bool damaged)
+static void try_route(struct pd_trial *t, struct pd_routes shape, bool scaled, bool damaged)
 {
     struct routing c;
-    pd_trial_begin(t, "%u of %u experts, %u tokens%s", n_used, n_experts, n_tokens, damaged ? ", damaged" : "");
-    make_routing(t, &c, n_experts, n_used, n_tokens, damaged);
-    struct pd_rows logits = pd_trial_rows_of(pd_trial_rows(t, c.logits, n_tokens, n_experts));
-    pd_op_route(&t->r, &c.routes, logits, pd_trial_rows(t, c.scale, 1, n_experts)->address);
+    uint64_t scale = 0;
+    pd_trial_begin(t, "%u of %u experts, %u tokens%s%s%s", shape.n_used, shape.n_experts, shape.n_tokens,
+                   shape.raw ? ", raw" : "", scaled ? ", scaled" : "", damaged ? ", damaged" : "");
+    make_routing(t, &c, shape, damaged);
+    struct pd_rows logits = pd_trial_rows_of(pd_trial_rows(t, c.logits, shape.n_tokens, shape.n_experts));
+    if (scaled) {
+        c.scale = pd_trial_random(t, shape.n_experts, 2);
+        scale = pd_trial_rows(t, c.scale, 1, shape.n_experts)->address;
+    }
+    pd_op_route(&t->r, &c.routes, logits, scale);
     pd_trial_run(t);
     if (t->ran) check_choices(t, &c);
     if (t->ran && !damaged) check_slots(t, &c);
@@ -95,8 +101,12 @@ void pd_try_route(struct pd_trial *t, uint32_t type)
     static const uint32_t n_tokens[] = {1, 2, 33};
     for (size_t s = 0; s < PD_COUNT(shapes); s++)
         for (size_t m = 0; m < PD_COUNT(n_tokens); m++)
-            if (t->thorough || m == s % 3) try_route(t, shapes[s][0], shapes[s][1], n_tokens[m], false);
-    try_route(t, 128, 8, 3, true);
+            for (uint32_t way = 0; way < 3; way++) {
+                const struct pd_routes shape = {.n_experts = shapes[s][0], .n_used = shapes[s][1],
+                    .n_tokens = n_tokens[m], .raw = way == 1};
+                if (t->thorough || (m == s % 3 && way == s / 2)) try_route(t, shape, way == 0, false);
+            }
+    try_route(t, (struct pd_routes){.n_experts = 128, .n_used = 8, .n_tokens = 3}, true, true);
 }
 
 /* ---- combine ---- */

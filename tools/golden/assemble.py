@@ -86,7 +86,12 @@ BLOCK = {
     "post_ffw_norm": "post_feedforward_layernorm", "pre_ffw_norm_2": "pre_feedforward_layernorm_2",
     "post_ffw_norm_1": "post_feedforward_layernorm_1", "post_ffw_norm_2": "post_feedforward_layernorm_2",
     "ffn_gate_inp.scale": "router.scale", "ffn_down_exps.scale": "router.per_expert_scale",
-    "ffn_gate_inp": "router.proj", "ffn_gate_up_exps": "experts.gate_up_proj", "ffn_down_exps": "experts.down_proj",
+    "ffn_gate_inp": ("router.proj", "mlp.gate", "block_sparse_moe.gate", "block_sparse_moe.router.layer"),
+    "ffn_gate_up_exps": "experts.gate_up_proj",
+    "ffn_gate_exps": ("mlp.experts.gate_proj", "block_sparse_moe.experts.w1"),
+    "ffn_up_exps": ("mlp.experts.up_proj", "block_sparse_moe.experts.w3"),
+    "ffn_down_exps": ("experts.down_proj", "mlp.experts.down_proj", "block_sparse_moe.experts.w2",
+                      "block_sparse_moe.output_linear"),
     "layer_output_scale": "layer_scalar", "inp_gate": "per_layer_input_gate", "proj": "per_layer_projection",
     "post_norm": "post_per_layer_input_norm"}
 WHOLE = {
@@ -108,7 +113,7 @@ TOWER_WHOLE = {
     "v.std_bias": "std_bias", "v.std_scale": "std_scale", "mm.soft_emb_norm": "mm_soft_emb_norm",
     "mm.input_projection": ("mm_input_projection_weight", "embedding_projection")}
 PLUS_ONE = ("gemma", "gemma2", "gemma3", "gemma-embedding")     # GGUF holds the factor itself
-NEIGHBOURS = ("granite", "llama", "mistral3", "muse-glimmer", "smollm3")    # llama.cpp rotates 2i, 2i + 1 of these
+NEIGHBOURS = ("granite", "granitemoe", "llama", "mistral3", "muse-glimmer", "smollm3")   # rotated: 2i, 2i + 1
 END = r"\.weight|\.bias|\.(?:in|out)put_m(?:in|ax)|\.weight\.lora_[ab]"
 
 
@@ -176,6 +181,18 @@ def gguf_tower_array(folder, name, array):
     return array
 
 
+def expert_array(tensors, key):
+    """Of experts that safetensors have apart, or of whose gates and what these multiply they have one tensor."""
+    before, experts, after = key.partition(".experts.")
+    apart = []
+    while experts and (False, f"{before}.experts.{len(apart)}.{after}") in tensors:
+        apart.append(tensors[False, f"{before}.experts.{len(apart)}.{after}"])
+    both = tensors.get((False, f"{before}.input_linear.weight"))
+    if both is not None and after in ("w1.weight", "w3.weight"):
+        return np.split(both, 2, axis=1)[after == "w3.weight"]
+    return np.stack(apart) if apart else None
+
+
 class Files:
     """Makes files from what is stored of each: what is before its tensors, and those tensors that are not drawn."""
 
@@ -203,6 +220,7 @@ class Files:
         tensors = self.tensors_of(folder)
         for key in hf_names(name):
             array = tensors.get((is_gguf_tower(name), key))
+            array = expert_array(tensors, key) if array is None else array
             if array is not None:
                 return gguf_tower_array(folder, name, array) if is_gguf_tower(name) else \
                     gguf_text_array(folder, keys, name, array)

@@ -21,7 +21,8 @@ def last_word(name):
 
 # Standard deviations, and those of matrices whose columns' root is divided by: an fp16 cache must stay below 1e-3.
 DENSE_SPREAD = {"embed_tokens": 2.0, "lm_head": 0.5}
-DENSE_GAIN = {"q_proj": 1.4, "k_proj": 1.4, "qkv_proj": 1.2, "v_proj": 0.8, "o_proj": 0.8}
+DENSE_GAIN = {"q_proj": 1.4, "k_proj": 1.4, "qkv_proj": 1.2, "v_proj": 0.8, "o_proj": 0.8,
+              "gate": 2.0, "layer": 2.0}     # the latter two: routers
 # Muse Glimmer's branches are so small that the eps of their norms counts.
 OWN_GAIN = {"muse-glimmer": {"o_proj": 8e-5, "down_proj": 2e-4}}
 
@@ -38,7 +39,7 @@ def dense(model, name, shape):
     if len(shape) == 1:
         return (not is_centred(model, name)) + 0.3 * values
     gain = DENSE_GAIN | OWN_GAIN.get(model, {})
-    return values * (DENSE_SPREAD[word] if word in DENSE_SPREAD else gain.get(word, 1.0) / np.sqrt(shape[1]))
+    return values * (DENSE_SPREAD[word] if word in DENSE_SPREAD else gain.get(word, 1.0) / np.sqrt(shape[-1]))
 
 
 # ---- embedding.py: EmbeddingGemma of 300M, whose norms multiply by one more than their weight, and 2 ----

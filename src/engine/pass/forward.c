@@ -1,7 +1,7 @@
 /* The forward pass, in the order of the papers. Of rows in any mix, those of decode steps first, it computes
  *   x = embed(tokens), in some families normed, or rows that stand for images
  *   in each layer   x += post(o(attention(rope(qkv(norm(x)))))), in some with attention's output gated
- *                   x = (x + post(down(act(gate(norm(x))) up(norm(x))))) scale
+ *                   x = (x + post(down(act(gate(norm(x))) up(norm(x))))) scale, or so of experts
  *                   and in models whose layers have inputs of their own, before that scale, one more branch
  *   logits = softcap(output(norm(x)))
  * where norm and post are norms or, in some families, nothing, and scale is 1 but in those that have one. What a layer
@@ -143,33 +143,53 @@ static void norm_whole(const struct pd_forward_args *p, uint32_t i)
     pd_op_rmsnorm(p->recorder, &norm, p->n_tokens);
 }
 
+/* Which experts each row takes, by what the router finds in `in`. */
+static struct pd_routes route(const struct pd_forward_args *p, uint32_t i, struct pd_rows in)
+{
+    const struct pd_layer_weights *w = &p->weights->layers[i];
+    const struct pd_layer *layer = &p->config->layers[i];
+    const struct pd_scratch *s = p->scratch;
+    struct pd_routes routes = s->routes;
+    routes.n_experts = layer->n_experts;
+    routes.n_used = layer->n_experts_used;
+    routes.n_tokens = p->n_tokens;
+    routes.raw = layer->raw_routes;
+    pd_op_linear(p->recorder, s->router, &w->linears[PD_MATRIX_ROUTER], in, p->n_tokens);   /* [n][n_experts] */
+    pd_op_route(p->recorder, &routes, s->router, w->norms[PD_ROLE_EXPERT_SCALES]);
+    return routes;
+}
+
+/* out = the weighted sum of what a row's experts find in `in` */
+static void sum_experts(const struct pd_forward_args *p, uint32_t i, const struct pd_routes *routes, struct pd_rows in,
+                        struct pd_rows out)
+{
+    const struct pd_layer_weights *w = &p->weights->layers[i];
+    const struct pd_scratch *s = p->scratch;
+    struct pd_recorder *r = p->recorder;
+    const struct pd_gated gated = {s->expert_act, in, s->expert_both, p->config->layers[i].activation};
+    /* [n n_experts_used][expert_dim] */
+    pd_op_experts_gated(r, &w->linears[PD_MATRIX_EXPERTS_GATE_UP], &gated, routes);
+    pd_op_experts(r, s->expert_out, &w->linears[PD_MATRIX_EXPERTS_DOWN], s->expert_act, routes, 1);
+    pd_op_combine(r, out, s->expert_out, routes, p->config->d_model);                 /* [n][d_model] */
+}
+
 /* expert_x = post_dense(branch) + post_experts(the weighted sum of the token's experts, of norm(x)). The router reads x
  * by a norm of its own. x has nothing pending. */
 static void add_experts(const struct pd_forward_args *p, const struct pd_residual *x, uint32_t i)
 {
     const struct pd_layer_weights *w = &p->weights->layers[i];
-    const struct pd_layer *layer = &p->config->layers[i];
     const struct pd_scratch *s = p->scratch;
     struct pd_recorder *r = p->recorder;
     uint32_t n = p->n_tokens;
     struct pd_norm norm = {.x = x->x, .normed = s->expert_x, .n = x->n, .eps = x->eps, .x_scale = 1};
-    struct pd_routes routes = s->routes;
-    routes.n_experts = layer->n_experts;
-    routes.n_used = layer->n_experts_used;
-    routes.n_tokens = n;
 
     norm.w = w->norms[PD_ROLE_ROUTER_SCALE];
     pd_op_rmsnorm(r, &norm, n);
-    pd_op_linear(r, s->router, &w->linears[PD_MATRIX_ROUTER], s->expert_x, n);         /* [n][n_experts] */
-    pd_op_route(r, &routes, s->router, w->norms[PD_ROLE_EXPERT_SCALES]);
+    const struct pd_routes routes = route(p, i, s->expert_x);
 
     norm.w = w->norms[PD_ROLE_EXPERTS_NORM];
     pd_op_rmsnorm(r, &norm, n);
-    const struct pd_gated gated = {s->expert_act, s->expert_x, s->expert_both, layer->activation};
-    /* [n n_experts_used][expert_dim] */
-    pd_op_experts_gated(r, &w->linears[PD_MATRIX_EXPERTS_GATE_UP], &gated, &routes);
-    pd_op_experts(r, s->expert_out, &w->linears[PD_MATRIX_EXPERTS_DOWN], s->expert_act, &routes, 1);
-    pd_op_combine(r, s->experts, s->expert_out, &routes, x->n);                       /* [n][d_model] */
+    sum_experts(p, i, &routes, s->expert_x, s->experts);
 
     norm.x = s->experts;
     norm.w = w->norms[PD_ROLE_POST_EXPERTS_NORM];
@@ -177,6 +197,23 @@ static void add_experts(const struct pd_forward_args *p, const struct pd_residua
     const struct pd_norm sum = {.x = s->expert_x, .y = s->branch, .w_post = w->norms[PD_ROLE_POST_DENSE_NORM],
         .n = x->n, .eps = x->eps, .x_scale = 1};
     pd_op_rmsnorm(r, &sum, n);
+}
+
+/* branch = down(act(gate(norm(x))) up(norm(x))), or the same of the experts in its place */
+static void feed_forward(const struct pd_forward_args *p, struct pd_residual *x, uint32_t i)
+{
+    const struct pd_layer_weights *w = &p->weights->layers[i];
+    const struct pd_layer *layer = &p->config->layers[i];
+    const struct pd_scratch *s = p->scratch;
+    struct pd_recorder *r = p->recorder;
+    if (layer->ffn_dim) {
+        pd_op_gated_stream(r, s->act, &w->linears[PD_MATRIX_GATE_UP], x, layer->activation, s->gate_up);
+        pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_DOWN], s->act, p->n_tokens);      /* act [n][ffn_dim] */
+        return;
+    }
+    pd_op_stream_norm(r, x);
+    const struct pd_routes routes = route(p, i, x->normed);
+    sum_experts(p, i, &routes, x->normed, s->branch);
 }
 
 /* x = (x + post(proj(act(gate(x)) * inputs))) scale */
@@ -201,8 +238,8 @@ static void layer(const struct pd_forward_args *p, struct pd_residual *x, uint32
     const struct pd_layer_weights *w = &p->weights->layers[i];
     const struct pd_scratch *s = p->scratch;
     struct pd_recorder *r = p->recorder;
-    uint32_t n = p->n_tokens, activation = p->config->layers[i].activation;
-    bool has_experts = p->config->layers[i].n_experts != 0;
+    uint32_t n = p->n_tokens;
+    bool beside = p->config->layers[i].experts_beside;
 
     pd_residual_norm(x, w->norms[PD_ROLE_ATTN_NORM]);                                   /* x [n][d_model] */
     pd_op_linear_stream(r, s->qkv, &w->linears[PD_MATRIX_QKV], x);                    /* [n][heads of q, k, v, gate] */
@@ -211,14 +248,13 @@ static void layer(const struct pd_forward_args *p, struct pd_residual *x, uint32
     if (p->config->layers[i].attn_gate) gate_attention(p, i);
     pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_O], s->att, n);                  /* [n][d_model] */
     pd_residual_add(x, s->branch, w->norms[PD_ROLE_POST_ATTN_NORM], 1);
-    if (has_experts) pd_op_stream_add(r, x);
+    if (beside) pd_op_stream_add(r, x);
 
     pd_residual_norm(x, w->norms[PD_ROLE_FFN_NORM]);
-    pd_op_gated_stream(r, s->act, &w->linears[PD_MATRIX_GATE_UP], x, activation, s->gate_up);   /* act [n][ffn_dim] */
-    pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_DOWN], s->act, n);               /* [n][d_model] */
-    if (has_experts) add_experts(p, x, i);
+    feed_forward(p, x, i);                                                            /* [n][d_model] */
+    if (beside) add_experts(p, x, i);
     float scale = p->config->per_layer_dim ? 1 : w->output_scale;   /* which comes last */
-    pd_residual_add(x, has_experts ? s->expert_x : s->branch, w->norms[PD_ROLE_POST_FFN_NORM], scale);
+    pd_residual_add(x, beside ? s->expert_x : s->branch, w->norms[PD_ROLE_POST_FFN_NORM], scale);
     if (p->config->per_layer_dim) add_per_layer_input(p, x, i);
 }
 
