@@ -167,6 +167,9 @@ print(o["model"]["family"], o["model"]["head"], o["metadata"]["general.architect
     check "inspect --json has all tensors" [ "$n" = "$(grep -c '^  {"name": .*"shape": \[' "$folder/out")" ]
     run inspect --kv q8_0 "$model"
     check "inspect --kv q8_0 counts its blocks" matches out '^  cache: 576 bytes per token in q8_0, at most '
+    run inspect "$goldens/dense/qwen3-moe"
+    check "inspect tells what a token takes of experts" matches out \
+        '^  weights: 162 kB, 0.08096 million parameters, of which a token takes 0.0464 million$'
 }
 
 # Sizes are the library's own, whatever the tensors are called, and are of models that run.

@@ -34,6 +34,7 @@ struct totals {
     } types[MAX_TYPES];
     size_t n_types;
     uint64_t n_params, size;
+    uint64_t n_idle_params;  /* of experts that a token does not take */
     const char *unsupported; /* why it does not run; NULL: it does, or is a vision tower */
     uint64_t ctx;
     uint64_t cache_size, token_size;   /* of ctx positions, and of one, in all layers; 0: not supported, or a tower */
@@ -119,7 +120,10 @@ static void print_totals(const struct totals *t)
     for (size_t i = 0; i < t->n_types; i++)
         printf("  %-7s %5" PRIu64 " tensor%-1s %9s\n", t->types[i].type, t->types[i].n_tensors,
                PD_S(t->types[i].n_tensors), cmd_size_text(t->types[i].size));
-    printf("  weights: %s, %.4g million parameters\n", cmd_size_text(t->size), 1e-6 * (double)t->n_params);
+    printf("  weights: %s, %.4g million parameters", cmd_size_text(t->size), 1e-6 * (double)t->n_params);
+    if (t->n_idle_params)
+        printf(", of which a token takes %.4g million", 1e-6 * (double)(t->n_params - t->n_idle_params));
+    putchar('\n');
     if (t->type_size) printf("  type: %.*s\n", (int)t->type_size, t->type);
     printf("  in place: %s of them need no copy on a device with unified memory\n", cmd_size_text(plain_size(t)));
     if (t->lacks) printf("  warning: %s\n", t->lacks);
@@ -331,6 +335,7 @@ static void write_totals(const struct totals *t)
         fputc('}', stdout);
     }
     write_number("},\n ", "n_params", t->n_params);
+    if (t->n_idle_params) write_number(", ", "n_active_params", t->n_params - t->n_idle_params);
     write_number(", ", "size", t->size);
     write_number(", ", "in_place_size", plain_size(t));
     write_number(",\n ", "cache_tokens", t->ctx);
@@ -439,6 +444,7 @@ static peridot_status inspect(const char *path, bool json, peridot_kv_type kv)
     const peridot_model_info *model = peridot_file_model(file);
     if (peridot_file_check(file) == PERIDOT_OK) {
         totals.ctx = pd_min(CTX, model->ctx_max);
+        totals.n_idle_params = model->n_idle_params;
         totals.cache_size = peridot_file_cache_size(file, (uint32_t)totals.ctx, kv);
         totals.token_size = peridot_file_cache_size(file, PAGE, kv) / PAGE;
         totals.type = cmd_type_name(&totals.type_size, model);
