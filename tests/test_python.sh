@@ -21,10 +21,13 @@ check "a library that is not there is named" \
     matches err "^ImportError: libperidot.so cannot be loaded .*$folder/none.so"
 cp -rL "$source"/tools/python/peridot{,_command.py} "$folder"
 mkdir "$folder"/peridot/{lib,bin}
-cp "$library" "$folder/peridot/lib"
+cp "$library" "$folder/peridot"
 python() { env -u PERIDOT_LIBRARY PYTHONPATH="$folder" python3 "$@" >"$folder/out" 2>"$folder/err"; }
 python -c 'import peridot; print("peridot", peridot.version())'
-check "a library in the package is found" [ "$(cat "$folder/out")" = "$("$peridot" --version)" ]
+check "a library beside the package is found" [ "$(cat "$folder/out")" = "$("$peridot" --version)" ]
+mv "$folder/peridot/libperidot.so" "$folder/peridot/lib"
+python -c 'import peridot; print("peridot", peridot.version())'
+check "so is one in its lib" [ "$(cat "$folder/out")" = "$("$peridot" --version)" ]
 python -m peridot --version
 check "a package without a command says so" contains err "peridot: this package has the library alone"
 ln -s "$peridot" "$folder/peridot/bin"
