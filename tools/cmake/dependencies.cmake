@@ -11,7 +11,7 @@ macro(need prefix module)
 endmacro()
 
 pkg_check_modules(YYJSON QUIET IMPORTED_TARGET yyjson)
-if(NOT YYJSON_FOUND)   # the copy becomes a part of the library, and one of the command
+if(NOT YYJSON_FOUND)   # the copy becomes a part of what library and command stand on
   set(yyjson ${CMAKE_CURRENT_SOURCE_DIR}/tools/third_party/yyjson)
   set(yyjson_source ${yyjson}/yyjson.c)
   set_source_files_properties(${yyjson_source} PROPERTIES COMPILE_OPTIONS -w)
