@@ -184,6 +184,8 @@ def fill(b, url, shots):
     need(not b.errors(), "the browser's console: " + str(b.errors()))
 
 
+CODE = ('<div class="code"><div class="bar"><span>%s</span><button type="button" class="plain">Copy</button></div>'
+        '<pre tabindex="0" aria-label="Code"><code><span>%s</span></code></pre></div>')
 MARKDOWN = {   # a reply, and what is drawn of it
     "a **b *c* `d`** _e_ ~~f~~ g": "<p>a <strong>b <em>c</em> <code>d</code></strong> <em>e</em> <del>f</del> g</p>",
     "2 * 3 * 4, a_b_c, ** x **, *y": "<p>2 * 3 * 4, a_b_c, ** x **, *y</p>",
@@ -193,7 +195,22 @@ MARKDOWN = {   # a reply, and what is drawn of it
         '<p>see <a href="https://c.d/e(f)" rel="noopener noreferrer" target="_blank">b</a>, [g] (h) or '
         '<a href="https://i.j/k" rel="noopener noreferrer" target="_blank">https://i.j/k</a>.</p>',
     "# a # b ##\n|c|d|\n|:-:|--|\n|*e*|f|\n": '<h2>a # b</h2><div class="table" tabindex="0"><table><thead><tr>'
-        "<th>c</th><th>d</th></tr></thead><tbody><tr><td><em>e</em></td><td>f</td></tr></tbody></table></div>",
+        '<th class="center">c</th><th>d</th></tr></thead><tbody><tr><td class="center"><em>e</em></td><td>f</td></tr>'
+        "</tbody></table></div>",
+    "***a*** \\*b\\* &auml;&#33; **c*d***  \ne\\\nf": "<p><em><strong>a</strong></em> *b* \u00e4! "
+        "<strong>c<em>d</em></strong><br>e<br>f</p>",
+    "a\n===\nb\n- - -\n---": "<h2>a</h2><p>b</p><hr><hr>",
+    "1. a\n   - b\n\n     c\n2. d\n- [x] e\n- [ ] f": '<ol class="tight"><li><p>a</p><ul><li><p>b</p>'
+        '<p>c</p></li></ul></li><li><p>d</p></li></ol><ul class="tight">'
+        '<li><p><input type="checkbox" disabled="" aria-label="Done" checked=""> e</p></li>'
+        '<li><p><input type="checkbox" disabled="" aria-label="Done"> f</p></li></ul>',
+    "[a][b] ![c](https://d.e) [f](javascript:g)\n\n[B]: https://h.i 'j'": '<p><a href="https://h.i/" title="j" '
+        'rel="noopener noreferrer" target="_blank">a</a> <a href="https://d.e/" rel="noopener noreferrer" '
+        'target="_blank">c</a> f</p>',
+    "(www.a.b) c@d.e <script>": '<p>(<a href="http://www.a.b/" rel="noopener noreferrer" target="_blank">www.a.b</a>) '
+        '<a href="mailto:c@d.e" rel="noopener noreferrer" target="_blank">c@d.e</a> &lt;script&gt;</p>',
+    "> a\nb\n\n    c\n": "<blockquote><p>a\nb</p></blockquote>" + CODE % ("", "c"),
+    "~~~py\nif x: # y\n": CODE % ("py", '<span class="code-word">if</span> x: <span class="code-comment"># y</span>'),
 }
 SLOW = ["`x` [", "[", "](", "[a](", "**a ", "*a ", "_a ", "~~a ", "**a *b _c ~~d ", "http://.", "# ", "x\n", "x\n\n",
         "> ", "- a\n", "|", "` `` ``` ", "a|b\n|" + " " * 1000]
@@ -202,10 +219,31 @@ SLOW = ["`x` [", "[", "](", "[a](", "**a ", "*a ", "_a ", "~~a ", "**a *b _c ~~d
 def mark_up(b, url):
     """Replies are drawn as Markdown, in time that is linear in their length: of these, any other takes minutes."""
     b.open(url)
-    draw = "return element('div', {}, blocks(arguments[0].split('\\n'))).innerHTML"
+    draw = "return marked_up(arguments[0]).innerHTML"
+    stream = """const body = element("div"), text = markdown(body);
+        for (const c of arguments[0]) { text.write(c); text.draw(); }
+        return text.end().innerHTML;"""
     for text, html in MARKDOWN.items():
         drawn = b.js(draw, text)
         need(drawn == html, f"{text!r} is drawn as {drawn}")
+        drawn = b.js(stream, text)
+        need(drawn == html, f"{text!r} that comes in pieces is drawn as {drawn}")
+    b.js("""const body = element("div"), text = markdown(body);
+        text.write("*a*\\n\\n- b\\n- c"); text.draw();
+        const there = [...body.querySelectorAll("em, li:first-child")];
+        text.write("d\\n- e\\n\\nf"); text.draw(); text.end();
+        window.stays = there.length === 2 && there.every(e => body.contains(e));""")
+    need(b.js("return window.stays"), "what is finished of a reply is drawn anew")
+    slowest = b.js("""const body = element("div"), text = markdown(body);
+        let slowest = 0;
+        for (let i = 0; i < 2000; i++) {
+            text.write("Some *words* of `code`,\\n- an item and [a link](https://a.b)\\n\\n```c\\nint x = 1;\\n```\\n");
+            const begin = performance.now();
+            text.draw();
+            if (i > 1900) slowest = Math.max(slowest, performance.now() - begin);
+        }
+        return slowest;""")
+    print(f"a frame at the end of a reply of 170 kB: {slowest:.1f} ms")
     for piece in SLOW:
         begin = time.monotonic()
         b.js(draw, piece * (200000 // len(piece)) + "x")

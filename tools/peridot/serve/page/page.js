@@ -62,14 +62,26 @@ function thought_of(m) {
         element("summary", {}, thinking ? "Thinking …" : "Thought"), element("div", {}, m.thought ?? ""));
 }
 
+/* Those that are as they were stay, and so does what is selected in them. */
+const drawn_messages = new WeakMap();
 function message(i) {
+    const m = current.messages[i], last = i === current.messages.length - 1, was = drawn_messages.get(m);
+    const busy = last && running?.conversation === current;
+    const key = JSON.stringify([m.content, m.thought, m.note, m.error, m.n_lost, i, last, busy]);
+    if (was?.key === key && !m.tool_calls && !current.messages[i - 1]?.tool_calls) return was.article;
+    const article = new_message(i);
+    drawn_messages.set(m, { key, article });
+    return article;
+}
+
+function new_message(i) {
     const m = current.messages[i], user = m.role === "user", goes_on = current.messages[i - 1]?.tool_calls;
     return element("article", { class: m.role },
         ...(goes_on ? [] : [element("h2", { class: "who" }, user ? "You" : "Model")]),
         ...(user ? [] : [thought_of(m)]),
         ...images_of(m),
         element("div", { class: "body", ...(user && !m.content ? { hidden: "" } : {}) },
-            user ? [m.content] : blocks(m.content.split("\n"))),
+            user ? [m.content] : [...marked_up(m.content).childNodes]),
         ...(m.tool_calls ?? []).map(call_of),
         foot_of(i));
 }
@@ -85,11 +97,15 @@ function count_dropped(c) {
 function show() {
     const busy = running?.conversation === current, n = count_dropped(current);
     const articles = current.messages.map((_, i) => message(i));
-    for (const article of articles.slice(0, n)) article.classList.add("dropped");
+    articles.forEach((article, i) => article.classList.toggle("dropped", i < n));
     if (n) articles.splice(n, 0, element("p", { class: "cut" },
         "The context is full: the model no longer reads the messages above this line."));
-    $("log").replaceChildren(...articles);
-    if (!current.messages.length) $("log").append(element("p", { id: "empty" }, "Ask the model something."));
+    if (!current.messages.length) articles.push(element("p", { id: "empty" }, "Ask the model something."));
+    const kept = new Set(articles);
+    for (const there of [...$("log").childNodes]) if (!kept.has(there)) there.remove();
+    articles.forEach((article, i) => {
+        if ($("log").childNodes[i] !== article) $("log").insertBefore(article, $("log").childNodes[i] ?? null);
+    });
     $("log").setAttribute("aria-busy", busy);
     $("send").hidden = Boolean(running);
     $("stop").hidden = !running;
@@ -222,11 +238,19 @@ async function read_reply(c, reply, signal) {
     if (finish === "tool_calls") reply.tool_calls = calls;   /* else they were cut */
 }
 
+let live = null;   /* { body, text, n }: where a reply is drawn as it comes, and how much of it is */
+
 /* The reply as far as it has come. */
 function draw(c, reply) {
     const body = $("log").lastElementChild?.querySelector(".body"), follow = at_end();
     if (c !== current || !body || running?.conversation !== c) return;
-    body.replaceChildren(together(blocks(reply.content.split("\n"))));
+    if (live?.body !== body) {
+        body.replaceChildren();
+        live = { body, text: markdown(body), n: 0 };
+    }
+    live.text.write(reply.content.slice(live.n));
+    live.n = reply.content.length;
+    live.text.draw();
     const thought = $("log").lastElementChild.querySelector(".thought");   /* which stays as open as it is */
     thought.hidden = !reply.thought;
     thought.firstElementChild.textContent = reply.content ? "Thought" : "Thinking …";
