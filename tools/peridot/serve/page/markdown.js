@@ -51,6 +51,7 @@ const block = (type, more = {}) => ({
     type, parent: null, kids: [], open: true, text: "", n_done: 0, view: {}, ...more,
 });
 const tip = d => d.path.at(-1);
+const is_deep = d => d.path.filter(b => b.type === "quote" || b.type === "item").length >= MAX_DEPTH;
 
 function close(d) {
     const b = d.path.pop();
@@ -157,7 +158,7 @@ function cells(row) {
 
 const BEGINS = [
     function quote(d, n, line, a) {
-        if (a.indent > 3 || line.text[a.i] !== ">" || d.path.length > 2 * MAX_DEPTH) return 0;
+        if (a.indent > 3 || line.text[a.i] !== ">" || is_deep(d)) return 0;
         GOES_ON.quote(line);
         return open(d, n, block("quote"));
     },
@@ -202,9 +203,8 @@ const BEGINS = [
         return leaf(d, n, block("hr"));
     },
     function item(d, n, line, a) {
-        const above = d.path[n - 1], found = d.path.length <= 2 * MAX_DEPTH && (a.indent <= 3 || above.type === "list")
-            && at(ITEM, line.text, a.i);
-        if (!found || a.indent > 3) return 0;
+        const above = d.path[n - 1], found = a.indent <= 3 && !is_deep(d) && at(ITEM, line.text, a.i);
+        if (!found) return 0;
         const [text, number, kind = text] = found;
         const empty = !line.text.slice(a.i + text.length).trim();
         if (above.type === "p" && (empty || number !== undefined && Number(number) !== 1)) return 0;
