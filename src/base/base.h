@@ -16,9 +16,6 @@
 
 /* ---- siphash ---- */
 
-/* SipHash-1-3 (Aumasson and Bernstein), for hash tables of what comes from files: who does not know the key cannot make
- * entries that collide. */
-
 struct pd_hash_key {
     uint64_t k[2];
 };
@@ -28,11 +25,6 @@ struct pd_hash_key pd_hash_key_make(void);
 uint64_t pd_siphash(const struct pd_hash_key *key, const void *data, size_t size);
 
 /* ---- status ---- */
-
-/* Errors inside the library: a peridot_status to return and, for the person, one sentence made where the failure is
- * known and carried per thread. pd_fail sets the sentence and gives back the status, so a failure is one line:
- *     return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s ends past the file (offset %llu)", path, name, offset);
- * Whatever the arguments are, the sentence is one line of UTF-8 that is fit for a terminal (pd_utf8_escape). */
 
 #if defined(__MINGW32__)   /* whose printf is otherwise taken for Microsoft's */
 #define PD_PRINTF(fmt, args) __attribute__((format(gnu_printf, fmt, args)))
@@ -61,9 +53,6 @@ static inline const char *pd_error(void) { return peridot_last_error(); }
     } while (0)
 
 /* ---- json ---- */
-
-/* JSON files and headers: yyjson, with sentences that have line and column. A key that is there twice must say the same
- * both times, as two readers would take different ones. */
 
 /* Any JSON, whatever its keys; sentences name no file. The document is the caller's (yyjson_doc_free). */
 peridot_status pd_json_read(yyjson_doc **out, const uint8_t *data, uint64_t size);
@@ -104,8 +93,6 @@ size_t pd_names_find(const struct pd_name_index *x, const char *name);
 
 /* ---- foreign ---- */
 
-/* What a file is that is no model: most often what a download left in the model's place. */
-
 /* Fails, saying what the file is and what helps, where its bytes are known to be something else than `wanted`
  * ("a GGUF file"): empty, a web page, a Git LFS pointer, a server's answer, an archive. What is not known is no
  * failure. */
@@ -118,8 +105,6 @@ peridot_status pd_foreign_check_text(const uint8_t *data, uint64_t size, const c
 #define PD_FOREIGN_CUT "it has %llu bytes and needs %llu: it was cut short, or is damaged; download it again"
 
 /* ---- utf8 ---- */
-
-/* UTF-8: characters in bytes that come from files, users and models, so that anything may be malformed. */
 
 enum pd_utf8_state { PD_UTF8_CHARACTER, PD_UTF8_INCOMPLETE, PD_UTF8_INVALID };
 
@@ -153,8 +138,6 @@ bool pd_utf8_is_space(uint32_t code);
 void pd_utf8_trim(const char **text, size_t *size);
 
 /* ---- num ---- */
-
-/* Numbers: checked arithmetic for sizes that come from files, rounding, and the 16-bit float formats. */
 
 #define PD_COUNT(array) (sizeof(array) / sizeof(array)[0])
 

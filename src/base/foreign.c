@@ -1,3 +1,4 @@
+/* What a file is that is no model: most often what a download left in the model's place. */
 #include "base/base.h"
 
 #include <ctype.h>

@@ -1,3 +1,5 @@
+/* JSON files and headers: yyjson, with sentences that have line and column. A key that is there twice must say the same
+ * both times, as two readers would take different ones. */
 #include "base/base.h"
 
 

@@ -1,3 +1,4 @@
+/* Numbers: checked arithmetic for sizes that come from files, rounding, and the 16-bit float formats. */
 #include "base/base.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* SipHash-1-3 (Aumasson and Bernstein), for hash tables of what comes from files: who does not know the key cannot make
+ * entries that collide. */
 #include "base/base.h"
 
 

@@ -1,3 +1,7 @@
+/* Errors inside the library: a peridot_status to return and, for the person, one sentence made where the failure is
+ * known and carried per thread. pd_fail sets the sentence and gives back the status, so a failure is one line:
+ *     return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s ends past the file (offset %llu)", path, name, offset);
+ * Whatever the arguments are, the sentence is one line of UTF-8 that is fit for a terminal (pd_utf8_escape). */
 #include "base/base.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* UTF-8: characters in bytes that come from files, users and models, so that anything may be malformed. */
 #include "base/base.h"
 
 #include <string.h>

@@ -8,8 +8,6 @@
 
 /* ---- json ---- */
 
-/* JSON: strings for results that are written line by line, and whole documents. */
-
 /* A string with its quotes. Bytes that are no UTF-8, as of a token that is part of a character, become U+FFFD. */
 void cmd_json_string(FILE *file, const char *text, size_t size);
 
@@ -25,8 +23,6 @@ char *cmd_json_end(yyjson_mut_doc *doc, yyjson_write_flag flags, size_t *size);
 peridot_status cmd_json_print(yyjson_mut_doc *doc, const char *what);
 
 /* ---- os ---- */
-
-/* The operating system under the command, where systems differ: os.c for POSIX, windows.c for Windows. */
 
 /* ---- the process ---- */
 
@@ -108,9 +104,6 @@ char *cmd_base64_encode(char *out, const void *data, size_t size);
 
 /* ---- digest ---- */
 
-/* Hashes as files and seals have them: digest.c by GnuTLS, digest_openssl.c where there is OpenSSL and no GnuTLS,
- * windows.c by what Windows has. */
-
 struct cmd_hash;
 /* SHA-256, or SHA-1; NULL: there is no memory. */
 struct cmd_hash *cmd_hash_begin(bool sha256);
@@ -125,8 +118,6 @@ void cmd_hash_end(struct cmd_hash *hash, unsigned char out[32]);
 void *cmd_curl_open(void);
 
 /* ---- text ---- */
-
-/* Text for people and from them: wrapping, sizes, near misses, and reading a whole stream. */
 
 /* Words written one after another, in lines of at most 80 columns. */
 struct cmd_wrap {

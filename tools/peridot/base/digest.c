@@ -1,3 +1,5 @@
+/* Hashes as files and seals have them: digest.c by GnuTLS, digest_openssl.c where there is OpenSSL and no GnuTLS,
+ * windows.c by what Windows has. */
 #include "base.h"
 
 #include <gnutls/crypto.h>

@@ -1,3 +1,4 @@
+/* JSON: strings for results that are written line by line, and whole documents. */
 #include "base.h"
 
 #include "peridot_tools.h"

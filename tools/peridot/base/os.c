@@ -1,3 +1,4 @@
+/* The operating system under the command, where systems differ: os.c for POSIX, windows.c for Windows. */
 #define _GNU_SOURCE   /* POLLRDHUP */
 #include "base.h"
 

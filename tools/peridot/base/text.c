@@ -1,3 +1,4 @@
+/* Text for people and from them: wrapping, sizes, near misses, and reading a whole stream. */
 #include "base.h"
 
 #include <errno.h>

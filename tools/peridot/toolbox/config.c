@@ -1,3 +1,11 @@
+/* The programs and servers that a toolbox is made of, as JSON files name them:
+ *     {"mcpServers": {NAME: {"command": "PROGRAM", "args": [...], "env": {...}, "cwd": "FOLDER"},
+ *                     NAME: {"url": "http://...", "headers": {...}}},
+ *      "tools": [{"name": NAME, "description": "...", "parameters": SCHEMA, "command": ["PROGRAM", "ARG", ...]}]}
+ * "mcpServers" is what other programs keep on disk ("servers" in some): comments, commas at the end of lists, keys that
+ * are not known and ${NAME} for variables of the environment are allowed there. Each may also have "timeout" (seconds
+ * for a call), "max_output" (bytes of a result) and "allow" (true, or names of a server's tools): what may be called
+ * without a question. */
 #define _POSIX_C_SOURCE 200809L
 #include "../base/base.h"
 #include "toolbox_.h"

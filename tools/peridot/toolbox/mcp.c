@@ -1,3 +1,6 @@
+/* A client of the Model Context Protocol, as far as tools go (modelcontextprotocol.io/specification): a server is asked
+ * for its tools, and to carry out calls. Revisions to 2025-11-25 begin with a handshake, 2026-07-28 says all in each
+ * request; a server that knows the former is spoken to in that. */
 #define _POSIX_C_SOURCE 200809L
 #include "toolbox_.h"
 #include "../console/console.h"

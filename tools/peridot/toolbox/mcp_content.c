@@ -1,3 +1,4 @@
+/* What a call of a tool gave, as text and images. */
 #define _POSIX_C_SOURCE 200809L
 #include "../base/base.h"
 #include "toolbox_.h"

@@ -1,3 +1,6 @@
+/* A program that runs beside this one, with its three standard streams: those of tools, and servers that speak on them.
+ * It is never started by a shell, leads a process group of its own, and is ended with that and all else that it
+ * started. process.c is for POSIX, process_windows.c for Windows. */
 #define _GNU_SOURCE   /* pipe2, posix_spawn_file_actions_addchdir_np and addclosefrom_np */
 #include "../base/base.h"
 #include "toolbox_.h"

@@ -1,3 +1,4 @@
+/* Tools that are programs: the arguments are one JSON object on standard input, the result is standard output. */
 #include "toolbox_.h"
 #include "../console/console.h"
 

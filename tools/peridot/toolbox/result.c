@@ -1,3 +1,5 @@
+/* Results of tools, as a model gets them: valid UTF-8, no longer than allowed, with a note where something is left
+ * out. */
 #include "../console/console.h"
 #include "toolbox.h"
 #include "toolbox_.h"

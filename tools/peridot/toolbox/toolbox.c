@@ -1,3 +1,8 @@
+/* Tools that a conversation lets a model call: programs, and servers of the Model Context Protocol (MCP). Here is which
+ * functions there are, which of them may be called without a question, and how a call is carried out; toolbox_.h reads
+ * the files that name them. What models, servers and programs write is untrusted input.
+ * A toolbox is used by one thread at a time; but while nothing else is done with it than asking what there is, calls
+ * may run on threads of their own, if no two of them are at the same server. */
 #define _POSIX_C_SOURCE 200809L
 #include "toolbox.h"
 #include "toolbox_.h"

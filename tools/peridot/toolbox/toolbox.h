@@ -24,12 +24,6 @@ static inline bool toolbox_is_stopped(const struct toolbox_stop *stop)
 
 /* ---- toolbox ---- */
 
-/* Tools that a conversation lets a model call: programs, and servers of the Model Context Protocol (MCP). Here is which
- * functions there are, which of them may be called without a question, and how a call is carried out; toolbox_.h reads
- * the files that name them. What models, servers and programs write is untrusted input.
- * A toolbox is used by one thread at a time; but while nothing else is done with it than asking what there is, calls
- * may run on threads of their own, if no two of them are at the same server. */
-
 struct cmd_editor;
 struct cmd_toolbox;
 

@@ -9,15 +9,6 @@
 
 /* ---- config ---- */
 
-/* The programs and servers that a toolbox is made of, as JSON files name them:
- *     {"mcpServers": {NAME: {"command": "PROGRAM", "args": [...], "env": {...}, "cwd": "FOLDER"},
- *                     NAME: {"url": "http://...", "headers": {...}}},
- *      "tools": [{"name": NAME, "description": "...", "parameters": SCHEMA, "command": ["PROGRAM", "ARG", ...]}]}
- * "mcpServers" is what other programs keep on disk ("servers" in some): comments, commas at the end of lists, keys that
- * are not known and ${NAME} for variables of the environment are allowed there. Each may also have "timeout" (seconds
- * for a call), "max_output" (bytes of a result) and "allow" (true, or names of a server's tools): what may be called
- * without a question. */
-
 #define TOOLBOX_TIMEOUT 30.0
 enum { TOOLBOX_MAX_OUTPUT = 64 << 10 };
 
@@ -59,17 +50,11 @@ void toolbox_texts_free(struct toolbox_texts *t);
 
 /* ---- mcp content ---- */
 
-/* What a call of a tool gave, as text and images. */
-
 /* Adds the texts of a CallToolResult; without any its structuredContent. What is not text is named in brackets;
  * images are also added to `images`, as "data:TYPE;base64,...", unless that is NULL. */
 peridot_status mcp_add_content(struct pd_buffer *out, struct toolbox_texts *images, yyjson_val *result);
 
 /* ---- mcp ---- */
-
-/* A client of the Model Context Protocol, as far as tools go (modelcontextprotocol.io/specification): a server is asked
- * for its tools, and to carry out calls. Revisions to 2025-11-25 begin with a handshake, 2026-07-28 says all in each
- * request; a server that knows the former is spoken to in that. */
 
 struct mcp;
 
@@ -128,9 +113,6 @@ bool toolbox_is_url(const char *text);
 
 /* ---- result ---- */
 
-/* Results of tools, as a model gets them: valid UTF-8, no longer than allowed, with a note where something is left
- * out. */
-
 /* Adds a text of a tool, without white space at its end. Bytes that are no UTF-8, and zero bytes, become U+FFFD. */
 peridot_status result_add_text(struct pd_buffer *out, const char *text, size_t size);
 /* Cuts a result that is longer than `most` bytes; n_more bytes were left out already. A note at its end says so. */
@@ -146,17 +128,11 @@ peridot_status toolbox_expand(char **out, const char *text, char *why, size_t wh
 
 /* ---- program ---- */
 
-/* Tools that are programs: the arguments are one JSON object on standard input, the result is standard output. */
-
 /* Adds the result, or why there is none after "error: ". PERIDOT_CANCELLED: it was stopped (stop may be NULL). */
 peridot_status program_call(struct pd_buffer *result, const struct toolbox_entry *entry, const char *arguments,
                             const struct toolbox_stop *stop);
 
 /* ---- process ---- */
-
-/* A program that runs beside this one, with its three standard streams: those of tools, and servers that speak on them.
- * It is never started by a shell, leads a process group of its own, and is ended with that and all else that it
- * started. process.c is for POSIX, process_windows.c for Windows. */
 
 struct process_params {
     const char *const *command;   /* the program, sought in PATH, and its arguments; NULL at the end */
