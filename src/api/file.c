@@ -185,7 +185,7 @@ uint32_t peridot_file_recommends(const peridot_file *file, peridot_sampling *sam
 
 /* ---- files ---- */
 
-static peridot_status open_file(peridot_file *f, const char *path)
+static peridot_status file_open_file(peridot_file *f, const char *path)
 {
     PD_TRY(pd_checkpoint_open(&f->checkpoint, path, true));
     PD_TRY(list_tensors(f));
@@ -207,7 +207,7 @@ peridot_status peridot_file_open(peridot_file **out, const char *path)
     if (!path) return pd_fail(PERIDOT_ERROR_ARGUMENT, "peridot_file_open: path is NULL");
     peridot_file *f = calloc(1, sizeof *f);
     if (!f) return pd_fail_alloc(sizeof *f, "file");
-    peridot_status status = open_file(f, path);
+    peridot_status status = file_open_file(f, path);
     if (status == PERIDOT_OK) *out = f;
     else peridot_file_close(f);
     return status;

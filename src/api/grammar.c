@@ -14,7 +14,7 @@ static int32_t find_mark(const struct pd_tokenizer *t, size_t i)
     return pd_tokenizer_is_stop(t, id) ? -1 : id;
 }
 
-static unsigned find_marks(const struct pd_tokenizer *t)
+static unsigned grammar_find_marks(const struct pd_tokenizer *t)
 {
     unsigned marks = 0, n = 0;
     for (size_t i = 0; pd_call_mark(i) && n < PD_MAX_CALL_MARKS; i++) {
@@ -27,7 +27,7 @@ static unsigned find_marks(const struct pd_tokenizer *t)
 
 static peridot_status add_marks(struct pd_spellings *s, const struct pd_tokenizer *t)
 {
-    unsigned marks = find_marks(t);
+    unsigned marks = grammar_find_marks(t);
     for (size_t i = 0; marks >> i; i++) {
         char byte = pd_call_mark_byte(marks, i);
         if (marks >> i & 1) PD_TRY(pd_spellings_add(s, (uint32_t)find_mark(t, i), &byte, 1));
@@ -35,9 +35,9 @@ static peridot_status add_marks(struct pd_spellings *s, const struct pd_tokenize
     return PERIDOT_OK;
 }
 
-unsigned pd_api_call_marks(const peridot_vocab *vocab) { return find_marks(vocab->tokenizer); }
+unsigned pd_api_call_marks(const peridot_vocab *vocab) { return grammar_find_marks(vocab->tokenizer); }
 
-static peridot_status read_pieces(struct pd_spellings *s, const struct pd_tokenizer *t)
+static peridot_status grammar_read_pieces(struct pd_spellings *s, const struct pd_tokenizer *t)
 {
     struct pd_buffer bytes = {0};
     uint32_t n = pd_tokenizer_size(t);
@@ -65,7 +65,8 @@ peridot_status pd_api_find_spellings(struct pd_spellings **out, const peridot_vo
     *out = atomic_load(kept);
     if (*out) return PERIDOT_OK;
     made = calloc(1, sizeof *made);
-    peridot_status status = made ? read_pieces(made, vocab->tokenizer) : pd_fail_alloc(sizeof *made, "spellings");
+    peridot_status status = made ? grammar_read_pieces(made, vocab->tokenizer)
+        : pd_fail_alloc(sizeof *made, "spellings");
     if (status == PERIDOT_OK && atomic_compare_exchange_strong(kept, &none, made)) {
         *out = made;
         return PERIDOT_OK;

@@ -49,8 +49,8 @@ static peridot_status add_crops(peridot_image *image, const peridot_model *model
     return PERIDOT_OK;
 }
 
-static peridot_status create(peridot_image **out, const peridot_model *model, const struct pd_picture *picture,
-                             const peridot_image_params *params)
+static peridot_status image_create(peridot_image **out, const peridot_model *model, const struct pd_picture *picture,
+                                   const peridot_image_params *params)
 {
     peridot_image *image = calloc(1, sizeof *image);
     if (!image) return pd_fail_alloc(sizeof *image, "a picture");
@@ -71,7 +71,7 @@ peridot_status peridot_image_read(peridot_image **out, const peridot_model *mode
     *out = NULL;
     PD_TRY(read_params(&known, model, params));
     PD_TRY(pd_picture_read(&picture, data, size, name ? name : "the picture"));
-    peridot_status status = create(out, model, &picture, &known);
+    peridot_status status = image_create(out, model, &picture, &known);
     pd_picture_free(&picture);
     return status;
 }
@@ -86,7 +86,7 @@ peridot_status peridot_image_pixels(peridot_image **out, const peridot_model *mo
     if (!rgb || width == 0 || height == 0 || width > PD_PICTURE_MAX_SIDE || height > PD_PICTURE_MAX_SIDE
         || (uint64_t)width * height > PD_PICTURE_MAX_PIXELS)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a picture of %u x %u pixels is not supported", width, height);
-    return create(out, model, &picture, &known);
+    return image_create(out, model, &picture, &known);
 }
 
 peridot_image *peridot_image_ref(const peridot_image *image)

@@ -95,7 +95,7 @@ static peridot_status open_vocab(peridot_model *model, const struct pd_checkpoin
     return PERIDOT_OK;
 }
 
-static peridot_status open_link(struct pd_model *m, const peridot_link *link)
+static peridot_status model_open_link(struct pd_model *m, const peridot_link *link)
 {
     peridot_link known;
     PD_TRY(PD_PARAMS_READ(known, link));
@@ -182,7 +182,7 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
 {
     struct pd_model *m = &model->m;
     model->log = (struct pd_logger){p->log, p->user};
-    if (p->link) PD_TRY(open_link(m, p->link));
+    if (p->link) PD_TRY(model_open_link(m, p->link));
     PD_TRY(pd_checkpoint_open(&m->checkpoint, path, true));
     PD_TRY(pd_config_read(&m->config, m->checkpoint));
     PD_TRY(open_tower(model, p));

@@ -84,7 +84,7 @@ static peridot_status write_sums(struct pd_gguf_writer *w, const peridot_model *
 }
 
 /* Of every tensor that is observed, the names or the numbers. */
-static peridot_status walk(struct pd_gguf_writer *w, const peridot_model *model, uint64_t n_rows, bool names)
+static peridot_status offline_walk(struct pd_gguf_writer *w, const peridot_model *model, uint64_t n_rows, bool names)
 {
     const struct pd_config *c = &model->m.config;
     char name[PD_TENSOR_NAME_SIZE];
@@ -110,9 +110,9 @@ peridot_status peridot_imatrix_write(const peridot_model *model, const char *pat
     pd_gguf_writer_add_strings(w, "imatrix.datasets", 1, &name);
     pd_gguf_writer_add_u32(w, "imatrix.chunk_count", text->n_windows);
     pd_gguf_writer_add_u32(w, "imatrix.chunk_size", text->ctx);
-    peridot_status status = walk(w, model, text->n_rows, true);
+    peridot_status status = offline_walk(w, model, text->n_rows, true);
     if (status == PERIDOT_OK) status = pd_gguf_writer_begin(w);
-    if (status == PERIDOT_OK) status = walk(w, model, text->n_rows, false);
+    if (status == PERIDOT_OK) status = offline_walk(w, model, text->n_rows, false);
     if (status == PERIDOT_OK) return pd_gguf_writer_commit(w);
     pd_gguf_writer_abort(w);
     return status;

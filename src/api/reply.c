@@ -91,13 +91,13 @@ static peridot_status write_text(struct parting *p, bool end)
     return write_answer(&p->go_on, r, p->token);
 }
 
-static peridot_status take_text(void *user, const char *bytes, size_t size)
+static peridot_status reply_take_text(void *user, const char *bytes, size_t size)
 {
     struct parting *p = user;
     return pd_buffer_add(&p->r->calling.text, bytes, size);
 }
 
-static peridot_status write_piece(struct parting *p, const peridot_call_piece *piece)
+static peridot_status reply_write_piece(struct parting *p, const peridot_call_piece *piece)
 {
     const struct pd_calling *c = &p->r->calling;
     PD_TRY(write_text(p, true));
@@ -105,26 +105,26 @@ static peridot_status write_piece(struct parting *p, const peridot_call_piece *p
     return PERIDOT_OK;
 }
 
-static peridot_status begin_call(void *user, const char *name, size_t size)
+static peridot_status reply_begin_call(void *user, const char *name, size_t size)
 {
     struct parting *p = user;
     char copy[PD_MAX_CALL_NAME + 1] = "";
     PD_TRY(write_text(p, true));   /* before there is a call */
     const peridot_call_piece piece = {.index = p->r->calling.n++, .name = copy, .arguments = ""};
     for (size_t i = 0; i < size && i < PD_MAX_CALL_NAME; i++) copy[i] = name[i];
-    return write_piece(p, &piece);
+    return reply_write_piece(p, &piece);
 }
 
 static peridot_status take_arguments(void *user, const char *json, size_t size)
 {
     struct parting *p = user;
-    return write_piece(p, &(peridot_call_piece){.index = p->r->calling.n - 1, .arguments = json, .size = size});
+    return reply_write_piece(p, &(peridot_call_piece){.index = p->r->calling.n - 1, .arguments = json, .size = size});
 }
 
 static peridot_status end_call(void *user)
 {
     struct parting *p = user;
-    return write_piece(p, &(peridot_call_piece){.index = p->r->calling.n - 1, .arguments = "", .complete = true});
+    return reply_write_piece(p, &(peridot_call_piece){.index = p->r->calling.n - 1, .arguments = "", .complete = true});
 }
 
 /* The bytes of a token of the answer, as grammar and parser see them. */
@@ -141,7 +141,7 @@ static peridot_status spell(peridot_request *r, int32_t token)
 static peridot_status write_with_calls(bool *go_on, peridot_request *r, int32_t token)
 {
     struct parting p = {.r = r, .token = token, .go_on = true};
-    const struct pd_call_sink sink = {&p, take_text, begin_call, take_arguments, end_call};
+    const struct pd_call_sink sink = {&p, reply_take_text, reply_begin_call, take_arguments, end_call};
     struct pd_calling *c = &r->calling;
     const char *bytes = c->spelled.size ? c->spelled.data : "";
     PD_TRY(pd_call_parser_next(&c->parser, &sink, bytes, c->spelled.size, token < 0));

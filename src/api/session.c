@@ -133,7 +133,7 @@ static peridot_status wrap(peridot_sequence **out, peridot_session *session, str
 }
 
 /* A new one, or a saved one, goes on by its own chain, which lacks the tokens that are never drawn. */
-static peridot_status begin(peridot_sequence **out, peridot_session *session, struct pd_sequence *q)
+static peridot_status session_begin(peridot_sequence **out, peridot_session *session, struct pd_sequence *q)
 {
     const peridot_sampling sampling = q->sampler.p;
     uint64_t rng = q->sampler.rng;
@@ -152,7 +152,7 @@ peridot_status peridot_sequence_create(peridot_sequence **out, peridot_session *
     *out = NULL;
     pd_prefix_make_sequence(&session->schedule.prefixes);
     PD_TRY(pd_session_add(&q, session->s));
-    return begin(out, session, q);
+    return session_begin(out, session, q);
 }
 
 peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_sequence *from, uint32_t n)
@@ -183,7 +183,7 @@ peridot_status peridot_sequence_load(peridot_sequence **out, peridot_session *se
     if (!path) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no file was named");
     pd_prefix_make_sequence(&session->schedule.prefixes);
     PD_TRY(pd_session_load(&q, session->s, path));
-    return begin(out, session, q);
+    return session_begin(out, session, q);
 }
 
 void peridot_sequence_free(peridot_sequence *sequence)

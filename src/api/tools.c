@@ -43,7 +43,7 @@ int pd_tools_find_mark(const struct peridot_tools *t, int32_t token)
     return -1;
 }
 
-static peridot_status create(struct peridot_tools *t, const peridot_vocab *vocab, const peridot_tools_params *p)
+static peridot_status tools_create(struct peridot_tools *t, const peridot_vocab *vocab, const peridot_tools_params *p)
 {
     pd_tools_find_format(&t->calls, vocab, p->template_name);
     for (size_t i = 0; i < PD_N_CALL_MARKS; i++)
@@ -73,7 +73,7 @@ peridot_status peridot_tools_create(peridot_tools **out, const peridot_vocab *vo
     if (!known.json) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no functions were given");
     struct peridot_tools *t = calloc(1, sizeof *t);
     if (!t) return pd_fail_alloc(sizeof *t, "tools");
-    peridot_status status = create(t, vocab, &known);
+    peridot_status status = tools_create(t, vocab, &known);
     if (status == PERIDOT_OK) *out = t;
     else peridot_tools_free(t);
     return status;

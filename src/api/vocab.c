@@ -142,7 +142,7 @@ static peridot_status read_images(struct pd_chat_image **out, const peridot_chat
     return PERIDOT_OK;
 }
 
-static peridot_status read_messages(struct pd_messages *out, const peridot_chat *chat)
+static peridot_status vocab_read_messages(struct pd_messages *out, const peridot_chat *chat)
 {
     if (!chat->messages && chat->n_messages) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no messages were given");
     if (chat->messages && chat->json)
@@ -213,7 +213,7 @@ peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_voca
     PD_TRY(PD_PARAMS_READ(known, chat));
     PD_TRY(PD_PARAMS_READ(limit, known.limit));
     if (!known.ids && known.n_ids) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no token ids were given");
-    PD_TRY(read_messages(&messages, &known));
+    PD_TRY(vocab_read_messages(&messages, &known));
     struct pd_chat_prompt prompt = {.template_name = known.template_name, .ids = known.ids, .n_ids = known.n_ids,
                                     .messages = &messages, .think = known.think, .limit = &limit};
     struct pd_chat_image *images;

@@ -41,8 +41,8 @@ static void module_name(char out[PD_TENSOR_NAME_SIZE], const struct reader *r, e
     if (end) *end = 0;   /* ".weight" */
 }
 
-static const struct pd_tensor *find(const struct reader *r, char name[NAME_SIZE], enum pd_role role, uint32_t layer,
-                                    bool is_b)
+static const struct pd_tensor *adapter_find(const struct reader *r, char name[NAME_SIZE], enum pd_role role,
+                                            uint32_t layer, bool is_b)
 {
     char base[PD_TENSOR_NAME_SIZE];
     if (r->gguf) {
@@ -89,8 +89,8 @@ static void read_scale(struct pd_adapter_part *part, const struct reader *r, enu
 static peridot_status read_part(struct pd_adapter_part *part, const struct reader *r, const struct pd_plan *plan)
 {
     char a[NAME_SIZE], b[NAME_SIZE];
-    *part = (struct pd_adapter_part){.a = find(r, a, plan->role, plan->layer, false),
-                                     .b = find(r, b, plan->role, plan->layer, true)};
+    *part = (struct pd_adapter_part){.a = adapter_find(r, a, plan->role, plan->layer, false),
+                                     .b = adapter_find(r, b, plan->role, plan->layer, true)};
     if (!part->a && !part->b) return PERIDOT_OK;
     if (!part->a || !part->b)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s is missing", pd_checkpoint_path(r->checkpoint),
@@ -114,7 +114,7 @@ static void skip_unread_kv(const struct reader *r)
     char name[NAME_SIZE];
     for (uint32_t i = r->config->n_layers - r->config->n_shared_kv; i < r->config->n_layers; i++)
         for (size_t k = 0; k < PD_COUNT(unread); k++)
-            for (int is_b = 0; is_b < 2; is_b++) find(r, name, unread[k], i, is_b);
+            for (int is_b = 0; is_b < 2; is_b++) adapter_find(r, name, unread[k], i, is_b);
 }
 
 /* What belongs to the model, and adapts nothing: some converters copy it. */
@@ -216,7 +216,7 @@ static peridot_status read_peft(struct reader *r)
 
 /* ---- all of it ---- */
 
-static peridot_status read_all(struct pd_adapter *out, struct reader *r)
+static peridot_status adapter_read_all(struct pd_adapter *out, struct reader *r)
 {
     size_t n = pd_max(pd_checkpoint_n_tensors(r->checkpoint), 1);
     peridot_status status = r->gguf ? read_gguf(r) : read_peft(r);
@@ -232,7 +232,7 @@ peridot_status pd_adapter_open(struct pd_adapter *out, const char *path, const s
     PD_TRY(pd_checkpoint_open_adapter(&out->checkpoint, path));
     struct reader r = {.checkpoint = out->checkpoint, .config = config,
         .gguf = pd_checkpoint_kind(out->checkpoint) == PD_CHECKPOINT_GGUF};
-    peridot_status status = pd_checkpoint_check(read_all(out, &r), out->checkpoint);
+    peridot_status status = pd_checkpoint_check(adapter_read_all(out, &r), out->checkpoint);
     free(r.used);
     if (status != PERIDOT_OK) pd_adapter_close(out);
     return status;

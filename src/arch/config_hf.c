@@ -434,7 +434,7 @@ static size_t last_component(const char *path, size_t n)
 }
 
 /* The folder's name; in Hugging Face's cache that is a commit's hash, and "models--google--gemma-3-1b-it" two above. */
-static void read_name(struct pd_config *out, const char *path)
+static void config_hf_read_name(struct pd_config *out, const char *path)
 {
     static const char snapshots[] = "snapshots/", dashes[] = "--";
     size_t n = strlen(path);
@@ -488,7 +488,7 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
     yyjson_val *root = pd_checkpoint_config(c);
     struct pd_hf_reader r = {.status = PERIDOT_OK};
     PD_TRY(find_text(&r, out, root));
-    read_name(out, pd_checkpoint_path(c));
+    config_hf_read_name(out, pd_checkpoint_path(c));
     const struct pd_family_traits *family = r.family;
     const struct pd_hf_defaults *d = &family->hf;
     PD_TRY(refuse_unknown(&r, root));

@@ -136,7 +136,7 @@ const struct pd_hf_type *pd_hf_type_find(const char *name)
     return NULL;
 }
 
-static void add_name(char out[PD_NAMES_SIZE], const char *name)
+static void family_add_name(char out[PD_NAMES_SIZE], const char *name)
 {
     size_t n = strlen(out);
     snprintf(out + n, PD_NAMES_SIZE - n, "%s%s", n ? ", " : "", name);
@@ -146,14 +146,15 @@ void pd_hf_type_names(char out[PD_NAMES_SIZE])
 {
     *out = 0;
     for (size_t i = 0; i < PD_COUNT(hf_types); i++)
-        if (hf_types[i].family != PD_TEST_FAMILY) add_name(out, hf_types[i].name);
+        if (hf_types[i].family != PD_TEST_FAMILY) family_add_name(out, hf_types[i].name);
 }
 
 void pd_family_names(char out[PD_NAMES_SIZE])
 {
     *out = 0;
     for (size_t i = 0; i < PD_TEST_FAMILY; i++)
-        if (i == 0 || strcmp(pd_families[i].name, pd_families[i - 1].name) != 0) add_name(out, pd_families[i].name);
+        if (i == 0 || strcmp(pd_families[i].name, pd_families[i - 1].name) != 0)
+            family_add_name(out, pd_families[i].name);
 }
 
 bool pd_family_is_nth(const struct pd_family_traits *family, uint32_t n, uint32_t i, uint32_t n_layers)

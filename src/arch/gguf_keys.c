@@ -153,7 +153,7 @@ static peridot_status add_sizes(const struct keys *k, const struct pd_config *c,
 
 /* Which layers have the window, if not those of the family's pattern counted from the first layer on, for which older
  * readers know no key. */
-static peridot_status add_pattern(const struct keys *k, const struct pd_config *c)
+static peridot_status gguf_keys_add_pattern(const struct keys *k, const struct pd_config *c)
 {
     char key[KEY_SIZE];
     const struct pd_family_traits *family = &pd_families[c->family];
@@ -197,7 +197,7 @@ static peridot_status add_windows(const struct keys *k, const struct pd_config *
     if (differ)
         PD_TRY(add_layers(k, KEY(WINDOW), c, offsetof(struct pd_layer, window)));
     else add_u32(k, KEY(WINDOW), window);
-    return add_pattern(k, c);
+    return gguf_keys_add_pattern(k, c);
 }
 
 /* Which layers are rotated, if not those that usually are. */

@@ -41,7 +41,7 @@ static void ignore(struct pd_recommended *r, const char *key, const char *why)
 }
 
 /* The number at `key`. */
-static void take(struct pd_recommended *r, const struct member *m, const char *key, const double *number)
+static void recommended_take(struct pd_recommended *r, const struct member *m, const char *key, const double *number)
 {
     char why[80];
     bool whole = m->bit == PERIDOT_RECOMMENDED_TOP_K;
@@ -64,7 +64,7 @@ static void read_gguf(struct pd_recommended *r, const struct pd_checkpoint *c)
     for (size_t i = 0; i < PD_COUNT(members); i++) {
         const struct pd_meta *m = pd_checkpoint_find_meta(c, members[i].gguf);
         bool number = m && m->type != PD_META_ARRAY && pd_meta_float(&x, m, 0);
-        if (m) take(r, &members[i], members[i].gguf, number ? &x : NULL);
+        if (m) recommended_take(r, &members[i], members[i].gguf, number ? &x : NULL);
     }
     for (size_t i = 0; i < PD_COUNT(fixed); i++) {
         const struct pd_meta *m = pd_checkpoint_find_meta(c, fixed[i].key);
@@ -89,7 +89,7 @@ static peridot_status read_hf(struct pd_recommended *r, const struct pd_checkpoi
         double x = yyjson_get_num(v);
         if (!v || yyjson_is_null(v)) continue;
         snprintf(key, sizeof key, HF_FILE ": %s", members[i].hf);
-        take(r, &members[i], key, yyjson_is_num(v) ? &x : NULL);
+        recommended_take(r, &members[i], key, yyjson_is_num(v) ? &x : NULL);
     }
     if (samples && !yyjson_is_bool(samples) && !yyjson_is_null(samples))
         ignore(r, HF_FILE ": do_sample", "is neither true nor false");

@@ -46,7 +46,7 @@ struct reader {
     peridot_status status;         /* of the first failure */
 };
 
-static void fail(struct reader *r, const char *key, const char *what)
+static void tower_config_fail(struct reader *r, const char *key, const char *what)
 {
     char before[64] = "config.json: vision_config.";
     if (!r->root) snprintf(before, sizeof before, "metadata key %s.vision.", r->owner);
@@ -85,15 +85,15 @@ static uint32_t read_uint(struct reader *r, enum number number)
     if (!key) return (uint32_t)value;
     if (r->root) {
         yyjson_val *v = yyjson_obj_get(r->vision, key);
-        if (v && !yyjson_is_null(v) && !yyjson_is_uint(v)) fail(r, key, "is not a count");
+        if (v && !yyjson_is_null(v) && !yyjson_is_uint(v)) tower_config_fail(r, key, "is not a count");
         if (yyjson_is_uint(v)) value = yyjson_get_uint(v);
     } else {
         const struct pd_meta *m = find_meta(r, key);
-        if (m && (m->type == PD_META_ARRAY || !pd_meta_uint(&value, m, 0))) fail(r, key, "is not a count");
-        if (!m && value == 0) fail(r, key, "is missing");
+        if (m && (m->type == PD_META_ARRAY || !pd_meta_uint(&value, m, 0))) tower_config_fail(r, key, "is not a count");
+        if (!m && value == 0) tower_config_fail(r, key, "is missing");
     }
     snprintf(what, sizeof what, "is not between %u and %u", row->least, row->most);
-    if (value < row->least || value > row->most) fail(r, key, what);
+    if (value < row->least || value > row->most) tower_config_fail(r, key, what);
     return r->status == PERIDOT_OK ? (uint32_t)value : 1;
 }
 
@@ -102,13 +102,14 @@ static double read_float(struct reader *r, const char *hf, const char *gguf, dou
     double value = fallback;
     if (r->root) {
         yyjson_val *v = yyjson_obj_get(r->vision, hf);
-        if (v && !yyjson_is_num(v)) fail(r, hf, "is not a number");
+        if (v && !yyjson_is_num(v)) tower_config_fail(r, hf, "is not a number");
         if (yyjson_is_num(v)) value = yyjson_get_num(v);
     } else {
         const struct pd_meta *m = find_meta(r, gguf);
-        if (m && (m->type == PD_META_ARRAY || !pd_meta_float(&value, m, 0))) fail(r, gguf, "is not a number");
+        if (m && (m->type == PD_META_ARRAY || !pd_meta_float(&value, m, 0)))
+            tower_config_fail(r, gguf, "is not a number");
     }
-    if (!(value > 0) || value > 1) fail(r, r->root ? hf : gguf, "is not between 0 and 1");
+    if (!(value > 0) || value > 1) tower_config_fail(r, r->root ? hf : gguf, "is not between 0 and 1");
     return value;
 }
 
@@ -120,7 +121,8 @@ static void read_channels(struct reader *r, float out[3], const char *key, yyjso
         double value = (double)out[i];
         yyjson_val *v = yyjson_arr_get(list, i);
         if (yyjson_is_num(v)) value = yyjson_get_num(v);
-        if (m && !pd_meta_float(&value, m, m->type == PD_META_ARRAY ? i : 0)) fail(r, key, "is not three numbers");
+        if (m && !pd_meta_float(&value, m, m->type == PD_META_ARRAY ? i : 0))
+            tower_config_fail(r, key, "is not three numbers");
         out[i] = (float)value;
     }
 }
@@ -171,7 +173,7 @@ static int32_t read_id(const struct reader *r, const char *index_key, const char
 }
 
 /* The published ids, or config.json's. */
-static void read_ids(struct pd_tower_config *out, const struct reader *r)
+static void tower_config_read_ids(struct pd_tower_config *out, const struct reader *r)
 {
     bool is_siglip = out->kind == PD_TOWER_SIGLIP;
     out->begin_id = read_id(r, "boi_token_index", "boi_token_id", 255999);
@@ -197,7 +199,8 @@ static void read_pixels(struct pd_tower_config *out, struct reader *r)
     read_channels(r, out->std, "image_std", yyjson_obj_get(root, "image_std"));
     yyjson_doc_free(doc);
     for (uint32_t i = 0; i < 3; i++)
-        if (!isfinite(out->mean[i]) || !(out->std[i] > 0)) fail(r, "image_std", "is not three positive numbers");
+        if (!isfinite(out->mean[i]) || !(out->std[i] > 0))
+            tower_config_fail(r, "image_std", "is not three positive numbers");
 }
 
 /* ---- all of it ---- */
@@ -221,7 +224,7 @@ static void read_positions(struct pd_tower_config *out, struct reader *r)
     if (!t || out->kind == PD_TOWER_SIGLIP) return;
     if (t->n_dims == 3 && t->shape[0] == 2 && t->shape[1] <= numbers[N_POSITIONS].most)
         out->n_positions = (uint32_t)t->shape[1];
-    else fail(r, "position_embedding", "has no table of columns and rows");
+    else tower_config_fail(r, "position_embedding", "has no table of columns and rows");
 }
 
 static void read_sizes(struct pd_tower_config *out, struct reader *r)
@@ -244,9 +247,10 @@ static void read_sizes(struct pd_tower_config *out, struct reader *r)
     bool own_head_dim = r->root && out->kind == PD_TOWER_GEMMA4;
     out->head_dim = own_head_dim ? read_uint(r, HEAD_DIM) : out->d_model / out->n_heads;
     if (r->status == PERIDOT_OK && (out->head_dim % 4 != 0 || (!own_head_dim && out->d_model % out->n_heads != 0)))
-        fail(r, key_of(r, N_HEADS), "does not give heads of a multiple of 4 numbers");
-    if (out->head_dim > numbers[HEAD_DIM].most) fail(r, key_of(r, N_HEADS), "gives heads that are too long");
-    if (out->d_model % 4 != 0) fail(r, key_of(r, D_MODEL), "is not a multiple of 4");
+        tower_config_fail(r, key_of(r, N_HEADS), "does not give heads of a multiple of 4 numbers");
+    if (out->head_dim > numbers[HEAD_DIM].most)
+        tower_config_fail(r, key_of(r, N_HEADS), "gives heads that are too long");
+    if (out->d_model % 4 != 0) tower_config_fail(r, key_of(r, D_MODEL), "is not a multiple of 4");
 }
 
 /* SigLIP's pictures have one size; the rows of each are a square, too. */
@@ -256,7 +260,8 @@ static void read_square(struct pd_tower_config *out, struct reader *r)
     const struct pd_meta *m = r->root ? NULL : pd_checkpoint_find_meta(r->checkpoint, "gemma3.mm.tokens_per_image");
     uint64_t n_rows = yyjson_is_uint(v) ? yyjson_get_uint(v) : 256;
     out->image_size = read_uint(r, IMAGE_SIZE);
-    if (m && !pd_meta_uint(&n_rows, m, 0)) fail(r, "image_size", "is beside mm.tokens_per_image, which is not a count");
+    if (m && !pd_meta_uint(&n_rows, m, 0))
+        tower_config_fail(r, "image_size", "is beside mm.tokens_per_image, which is not a count");
     if (r->status != PERIDOT_OK) return;
     uint32_t side = out->image_size / out->patch;
     if (r->root || m) {
@@ -264,10 +269,10 @@ static void read_square(struct pd_tower_config *out, struct reader *r)
         uint32_t row_side = (uint32_t)(sqrt((double)n_rows) + 0.5);
         out->pool = row_side ? side / row_side : 0;
         if ((uint64_t)row_side * row_side != n_rows || out->pool * row_side != side)
-            fail(r, "image_size", "and mm_tokens_per_image do not divide the patches into squares");
+            tower_config_fail(r, "image_size", "and mm_tokens_per_image do not divide the patches into squares");
     }
     if (out->image_size % out->patch != 0 || out->pool == 0 || side % out->pool != 0) {
-        fail(r, "image_size", "is not a whole number of patches, or they of rows");
+        tower_config_fail(r, "image_size", "is not a whole number of patches, or they of rows");
         return;
     }
     out->n_positions = side * side;
@@ -280,7 +285,7 @@ static void check_picture(const struct pd_tower_config *t, struct reader *r)
     uint64_t n_rows = t->image_size ? t->most_rows : pd_max(t->most_rows, PD_TOWER_MOST_ROWS);
     uint64_t n_patches = n_rows * t->pool * t->pool, n_pixels = n_patches * t->patch * t->patch;
     if (r->status == PERIDOT_OK && (n_pixels > MOST_PIXELS || n_patches > MOST_PATCHES))
-        fail(r, key_of(r, PATCH), "makes pictures too large");
+        tower_config_fail(r, key_of(r, PATCH), "makes pictures too large");
 }
 
 static bool is_true(yyjson_val *object, const char *key) { return yyjson_is_true(yyjson_obj_get(object, key)); }
@@ -334,7 +339,7 @@ peridot_status pd_tower_read(struct pd_tower_config *out, const struct pd_checkp
                                  "attention.layer_norm_epsilon", 1e-6);
     read_pixels(out, &r);
     read_switches(out, &r);
-    read_ids(out, &r);
+    tower_config_read_ids(out, &r);
     out->sight = sight_of(out, &r, config);
     return r.status;
 }

@@ -35,7 +35,7 @@ struct file {
     const char *path, *wanted;
 };
 
-static peridot_status fail(const struct file *f, const char *sentence)
+static peridot_status foreign_fail(const struct file *f, const char *sentence)
 {
     return pd_fail(PERIDOT_ERROR_FORMAT, "%s: not %s: it is %s", f->path, f->wanted, sentence);
 }
@@ -56,8 +56,9 @@ static peridot_status check_page(const struct file *f)
     while (at < f->size && at < TEXT_MAX && isspace(f->data[at])) at++;
     for (size_t i = 0; i < PD_COUNT(tags); i++)
         if (begins(f, at, tags[i]))
-            return fail(f, "a web page, as a site sends for a link to a page, a login or an error: download the file "
-                           "itself (on Hugging Face, the link with /resolve/, not /blob/), or use peridot pull");
+            return foreign_fail(f, "a web page, as a site sends for a link to a page, a login or an error: download "
+                                "the file itself (on Hugging Face, the link with /resolve/, not /blob/), or use "
+                                "peridot pull");
     return PERIDOT_OK;
 }
 
@@ -72,7 +73,7 @@ static peridot_status check_pointer(const struct file *f)
     const char *size = strstr(text, "\nsize ");
     snprintf(sentence, sizeof sentence, "a Git LFS pointer to %llu bytes that were not downloaded: fetch them with "
              "git lfs pull, or download the file itself", size ? strtoull(size + 6, NULL, 10) : 0);
-    return fail(f, sentence);
+    return foreign_fail(f, sentence);
 }
 
 static bool is_text(const struct file *f)
@@ -97,7 +98,7 @@ static peridot_status check_answer(const struct file *f)
     while (n < sizeof line - 1 && at + n < f->size && f->data[at + n] != '\n') line[n] = (char)f->data[at + n], n++;
     snprintf(sentence, sizeof sentence, "a text of %llu bytes, \"%s\": if a server gave it in place of the file, "
              "check the link, and whether the model asks for a login", (ull)f->size, line);
-    return fail(f, sentence);
+    return foreign_fail(f, sentence);
 }
 
 static peridot_status check_zeros(const struct file *f)
@@ -105,15 +106,15 @@ static peridot_status check_zeros(const struct file *f)
     uint64_t i = 0;
     while (i < f->size && i < TEXT_MAX && f->data[i] == 0) i++;
     if (i < ZEROS) return PERIDOT_OK;
-    return fail(f, "zeros at its beginning, as an unfinished download has: download it again");
+    return foreign_fail(f, "zeros at its beginning, as an unfinished download has: download it again");
 }
 
 static peridot_status check_beginning(const struct file *f)
 {
-    if (f->size == 0) return fail(f, "empty (0 bytes): download it again");
+    if (f->size == 0) return foreign_fail(f, "empty (0 bytes): download it again");
     for (size_t i = 0; i < PD_COUNT(magics); i++)
         if (f->size >= magics[i].size && memcmp(f->data, magics[i].magic, magics[i].size) == 0)
-            return fail(f, magics[i].sentence);
+            return foreign_fail(f, magics[i].sentence);
     PD_TRY(check_pointer(f));
     PD_TRY(check_page(f));
     return check_zeros(f);

@@ -33,7 +33,7 @@ static peridot_status read(yyjson_doc **out, const uint8_t *data, uint64_t size,
 peridot_status pd_json_read(yyjson_doc **out, const uint8_t *data, uint64_t size) { return read(out, data, size, 0); }
 
 /* As texts, whose comparison is linear whatever the order of a hostile object's keys. */
-static bool is_same(yyjson_val *a, yyjson_val *b)
+static bool json_is_same(yyjson_val *a, yyjson_val *b)
 {
     char *x = yyjson_val_write(a, YYJSON_WRITE_ALLOW_INF_AND_NAN, NULL);
     char *y = yyjson_val_write(b, YYJSON_WRITE_ALLOW_INF_AND_NAN, NULL);
@@ -58,7 +58,8 @@ static peridot_status check_keys(yyjson_val *object, struct pd_name_index *x, yy
     pd_names_sort(x);
     for (size_t i = 1; i < x->n; i++) {
         const size_t first = x->names[i - 1].index, second = x->names[i].index;
-        if (strcmp(x->names[i - 1].name, x->names[i].name) != 0 || is_same(values[first], values[second])) continue;
+        if (strcmp(x->names[i - 1].name, x->names[i].name) != 0 || json_is_same(values[first], values[second]))
+            continue;
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: key " PD_NAME " is there twice (entries %zu and %zu)", path,
                        x->names[i].name, first, second);
     }

@@ -152,7 +152,7 @@ peridot_status pd_map_open(struct pd_map *out, const char *path)
     return status;
 }
 
-static peridot_status read_all(uint8_t *to, uint64_t size, int fd, const char *path)
+static peridot_status map_read_all(uint8_t *to, uint64_t size, int fd, const char *path)
 {
     for (uint64_t done = 0; done < size;) {
         ssize_t n = read(fd, to + done, (size_t)(size - done));
@@ -176,7 +176,7 @@ peridot_status pd_map_copy(struct pd_map *out, int fd, uint64_t size, const char
     void *p = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return pd_fail_alloc((size_t)size, path);
     *out = (struct pd_map){.data = p, .size = size};
-    peridot_status status = read_all(p, size, fd, path);
+    peridot_status status = map_read_all(p, size, fd, path);
     if (status != PERIDOT_OK) pd_map_close(out);
     return status;
 }

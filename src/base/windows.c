@@ -35,7 +35,7 @@ static wchar_t *wide(const char *path)
     return out;
 }
 
-static HANDLE open_file(const char *path)
+static HANDLE windows_open_file(const char *path)
 {
     wchar_t *name = wide(path);
     HANDLE file = name ? CreateFileW(name, GENERIC_READ, FILE_SHARE_READ, NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL,
@@ -51,7 +51,7 @@ peridot_status pd_map_open(struct pd_map *out, const char *path)
     LARGE_INTEGER size;
     *out = (struct pd_map){0};
     if (pd_is_directory(path)) return pd_fail(PERIDOT_ERROR_IO, "%s: not a regular file", path);
-    HANDLE file = open_file(path), mapping = NULL;
+    HANDLE file = windows_open_file(path), mapping = NULL;
     if (file == INVALID_HANDLE_VALUE || !GetFileSizeEx(file, &size)) return fail_path(path, "cannot be opened");
     if (size.QuadPart) mapping = CreateFileMappingA(file, NULL, PAGE_READONLY, 0, 0, NULL);
     CloseHandle(file);
@@ -154,7 +154,7 @@ void pd_writer_abort(struct pd_writer *w)
 
 static bool get_identity(BY_HANDLE_FILE_INFORMATION *out, const char *path)
 {
-    HANDLE file = open_file(path);
+    HANDLE file = windows_open_file(path);
     bool ok = file != INVALID_HANDLE_VALUE && GetFileInformationByHandle(file, out);
     if (file != INVALID_HANDLE_VALUE) CloseHandle(file);
     return ok;

@@ -82,7 +82,7 @@ static bool follow_one(char path[PATH_MAX])
 
 /* Follows the links that a path ends with, so that what they lead to is replaced, or made, and not they. False:
  * errno. */
-static bool follow(char path[PATH_MAX])
+static bool writer_follow(char path[PATH_MAX])
 {
     for (int i = 0; i < MAX_LINKS; i++) {
         struct stat st;
@@ -218,7 +218,7 @@ peridot_status pd_writer_open(struct pd_writer *out, const char *path)
     *out = (struct pd_writer){.path = pd_string_copy(path), .folder = -1};
     if (!out->path) return pd_fail_alloc(strlen(path) + 1, "file name");
     errno = *path ? ENAMETOOLONG : ENOENT;
-    if (!*path || strlen(path) >= sizeof place || !follow(strcpy(place, path))) return fail_open(out, path, -1);
+    if (!*path || strlen(path) >= sizeof place || !writer_follow(strcpy(place, path))) return fail_open(out, path, -1);
     bool there = stat(place, &st) == 0;
     if (!there && errno != ENOENT) return fail_open(out, path, -1);
     if (there ? S_ISDIR(st.st_mode) : !*file_name(place)) {

@@ -84,7 +84,7 @@ static peridot_status name_member(struct member *m, struct pd_arena *arena, cons
 }
 
 /* Of n experts' tensors, in order. */
-static peridot_status join(struct pd_tensor *out, struct pd_arena *arena, const struct member *m, size_t n)
+static peridot_status experts_join(struct pd_tensor *out, struct pd_arena *arena, const struct member *m, size_t n)
 {
     const struct pd_tensor *first = m[0].tensor;
     const uint8_t **experts = pd_arena_array(arena, n, sizeof *experts);
@@ -130,7 +130,7 @@ static peridot_status join_all(struct pd_tensor_list *list, struct pd_arena *are
     }
     for (size_t i = 0, size; i < n; i += size) {
         size = group_size(members + i, n - i);
-        PD_TRY(join(&joined.items[at++], arena, members + i, size));
+        PD_TRY(experts_join(&joined.items[at++], arena, members + i, size));
     }
     PD_TRY(pd_tensor_list_index(&joined, arena));
     *list = joined;

@@ -88,7 +88,7 @@ static peridot_status read_count(uint64_t *out, struct reader *r, uint64_t min_s
 }
 
 /* A key or a tensor's name; from here on sentences call the thing by it. */
-static peridot_status read_name(const char **out, struct reader *r, const char *kind)
+static peridot_status gguf_read_name(const char **out, struct reader *r, const char *kind)
 {
     struct pd_string s;
     uint64_t start = r->pos;
@@ -162,7 +162,7 @@ static peridot_status check_bools(const struct pd_meta *m, const struct reader *
 
 static peridot_status read_meta(struct pd_meta *m, struct reader *r)
 {
-    PD_TRY(read_name(&m->key, r, "key"));
+    PD_TRY(gguf_read_name(&m->key, r, "key"));
     PD_TRY(read_meta_type(&m->type, r));
     m->element = m->type;
     m->n = 1;
@@ -175,7 +175,7 @@ static peridot_status read_meta(struct pd_meta *m, struct reader *r)
     return m->element == PD_META_BOOL ? check_bools(m, r, start) : PERIDOT_OK;
 }
 
-static bool is_same(const struct pd_meta *a, const struct pd_meta *b)
+static bool gguf_is_same(const struct pd_meta *a, const struct pd_meta *b)
 {
     if (a->type != b->type || a->element != b->element || a->n != b->n || a->size != b->size) return false;
     for (uint64_t i = 0; a->element == PD_META_STRING && i < a->n; i++)
@@ -191,7 +191,7 @@ static peridot_status drop_repeated(struct pd_gguf *g, const char *path)
     for (size_t i = 1; i < g->n_meta; i++) {
         struct pd_meta *a = &g->meta[names[i - 1].index], *b = &g->meta[names[i].index];
         if (strcmp(names[i - 1].name, names[i].name) != 0) continue;
-        if (!is_same(a, b))
+        if (!gguf_is_same(a, b))
             return pd_fail(PERIDOT_ERROR_FORMAT, "%s: key " PD_NAME " is there twice (entries %zu and %zu)", path,
                            names[i].name, names[i - 1].index, names[i].index);
         b->key = NULL;
@@ -266,7 +266,7 @@ static peridot_status read_tensor(struct pd_tensor *t, uint64_t *offset, struct 
 {
     uint32_t type;
     t->file = r->path;
-    PD_TRY(read_name(&t->name, r, "tensor"));
+    PD_TRY(gguf_read_name(&t->name, r, "tensor"));
     PD_TRY(read_shape(t, r));
     uint64_t start = r->pos;
     PD_TRY(read_u32(&type, r));

@@ -17,7 +17,7 @@ static uint64_t number_of(const struct pd_gguf *g, const char *key, uint64_t oth
     return m && m->type != PD_META_ARRAY && pd_meta_uint(&value, m, 0) ? value : otherwise;
 }
 
-static peridot_status alloc(struct pd_gguf_parts *p, size_t n)
+static peridot_status gguf_parts_alloc(struct pd_gguf_parts *p, size_t n)
 {
     p->maps = pd_arena_array(&p->arena, n, sizeof *p->maps);
     p->paths = pd_arena_array(&p->arena, n, sizeof *p->paths);
@@ -86,7 +86,7 @@ static peridot_status open_others(struct pd_gguf_parts *p)
         return pd_fail(PERIDOT_ERROR_FORMAT,
                        "%s: is the first of %llu files (split.count), but its name does not end in %s", path, (ull)n,
                        end);
-    PD_TRY(alloc(p, (size_t)n));
+    PD_TRY(gguf_parts_alloc(p, (size_t)n));
     p->maps[0] = first.maps[0];
     p->paths[0] = first.paths[0];
     p->parts[0] = first.parts[0];
@@ -145,7 +145,7 @@ static peridot_status find_scales(struct pd_gguf_parts *p)
 peridot_status pd_gguf_parts_open(struct pd_gguf_parts *out, const char *path)
 {
     *out = (struct pd_gguf_parts){0};
-    PD_TRY(alloc(out, 1));
+    PD_TRY(gguf_parts_alloc(out, 1));
     PD_TRY(open_next(out, path));
     out->tensors = out->parts[0].tensors;
     if (number_of(&out->parts[0], "split.count", 1) > 1) PD_TRY(open_others(out));

@@ -22,7 +22,7 @@ struct shards {
 };
 
 /* A path in the arena, so that it lives as long as the tensors that point to it. */
-static char *join(struct pd_hf *h, const char *directory, const char *name)
+static char *hf_join(struct pd_hf *h, const char *directory, const char *name)
 {
     size_t size = strlen(directory) + strlen(name) + 2;
     char *path = pd_arena_alloc(&h->arena, size);
@@ -116,7 +116,7 @@ static peridot_status shards_alloc(struct shards *out, struct pd_hf *h, size_t n
 static peridot_status add_shard(struct shards *s, struct pd_hf *h, const char *directory, const char *name)
 {
     s->names[s->n] = pd_arena_string(&h->arena, name, strlen(name));
-    s->paths[s->n] = join(h, directory, name);
+    s->paths[s->n] = hf_join(h, directory, name);
     if (!s->names[s->n] || !s->paths[s->n]) return pd_fail_alloc(strlen(name), "path");
     s->n++;
     return PERIDOT_OK;
@@ -249,7 +249,7 @@ static peridot_status open_single(struct pd_hf *h, const char *directory, const 
 /* One file goes before an index, as in transformers. */
 static peridot_status open_tensors(struct pd_hf *h, const char *directory)
 {
-    char *single = join(h, directory, "model.safetensors"), *index = join(h, directory, index_name);
+    char *single = hf_join(h, directory, "model.safetensors"), *index = hf_join(h, directory, index_name);
     if (!single || !index) return pd_fail_alloc(strlen(directory) + sizeof index_name, "path");
     if (pd_is_file(single)) PD_TRY(open_single(h, directory, "model.safetensors"));
     else if (pd_is_file(index)) PD_TRY(open_index(h, directory, index));
@@ -273,13 +273,13 @@ static peridot_status read_modules(struct pd_hf *h, const char *path)
 
 static peridot_status open_modules(struct pd_hf *h, const char *directory)
 {
-    char *path = join(h, directory, "modules.json");
+    char *path = hf_join(h, directory, "modules.json");
     return path ? read_modules(h, path) : pd_fail_alloc(strlen(directory), "path");
 }
 
 static peridot_status fail_missing(struct pd_hf *h, const char *directory, const char *config)
 {
-    char *adapter = join(h, directory, "adapter_config.json");
+    char *adapter = hf_join(h, directory, "adapter_config.json");
     if (!adapter) return pd_fail_alloc(strlen(directory), "path");
     if (!pd_is_file(adapter)) return pd_fail(PERIDOT_ERROR_IO, "%s: no %s in this folder", directory, config);
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: an adapter, which is given beside its model (--lora)", directory);

@@ -105,7 +105,7 @@ struct text {
     size_t size, limit;   /* limit <= TEXT_SIZE: where the present string is cut */
 };
 
-static void put(struct text *t, const char *s, size_t size)
+static void meta_put(struct text *t, const char *s, size_t size)
 {
     memcpy(t->data + t->size, s, size);
     t->size += size;
@@ -118,7 +118,7 @@ static size_t put_character(struct text *t, const char *p, size_t size)
     char shown[PD_ESCAPED_MAX];
     size_t n, width = pd_utf8_escape_next(shown, &n, p, size);
     if (t->size + width > t->limit) return 0;
-    put(t, shown, width);
+    meta_put(t, shown, width);
     return n;
 }
 
@@ -131,7 +131,7 @@ static void put_string(struct text *t, struct pd_string s, size_t max_size)
         if (n == 0) break;
         i += n;
     }
-    if (i < s.size) put(t, "...", 3);
+    if (i < s.size) meta_put(t, "...", 3);
 }
 
 static void put_element(struct text *t, const struct pd_meta *m, uint64_t i)
@@ -146,27 +146,27 @@ static void put_element(struct text *t, const struct pd_meta *m, uint64_t i)
     else if (pd_meta_int(&s, m, i)) snprintf(number, sizeof number, "%lld", (long long)s);
     else if (pd_meta_float(&f, m, i)) snprintf(number, sizeof number, "%.7g", f);
     else snprintf(number, sizeof number, "[...]");
-    put(t, number, strlen(number));
+    meta_put(t, number, strlen(number));
 }
 
 static void put_array(struct text *t, const struct pd_meta *m)
 {
     char count[64];
-    put(t, "[", 1);
+    meta_put(t, "[", 1);
     for (uint64_t i = 0; i < pd_min(m->n, SHOWN_ELEMENTS); i++) {
         struct pd_string s;
-        if (i) put(t, ", ", 2);
+        if (i) meta_put(t, ", ", 2);
         if (pd_meta_string(&s, m, i)) {
-            put(t, "\"", 1);
+            meta_put(t, "\"", 1);
             put_string(t, s, ELEMENT_SIZE);
-            put(t, "\"", 1);
+            meta_put(t, "\"", 1);
         } else {
             put_element(t, m, i);
         }
     }
     int width = m->n > SHOWN_ELEMENTS ? snprintf(count, sizeof count, ", ... %llu in all]", (unsigned long long)m->n)
                                       : snprintf(count, sizeof count, "]");
-    put(t, count, (size_t)width);
+    meta_put(t, count, (size_t)width);
 }
 
 static struct text text_alloc(void)

@@ -35,7 +35,7 @@ struct file {
     struct pd_arena *arena;
 };
 
-static peridot_status fail(const struct file *f, const struct pd_tensor *t, const char *reason)
+static peridot_status safetensors_fail(const struct file *f, const struct pd_tensor *t, const char *reason)
 {
     return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME ": %s", f->path, t->name, reason);
 }
@@ -44,7 +44,7 @@ static peridot_status set_dtype(struct pd_tensor *t, const struct file *f, yyjso
 {
     const char *name = yyjson_get_str(value);
     if (!name || !pd_name_valid(name, yyjson_get_len(value)) || strlen(name) >= MAX_TYPE_NAME)
-        return fail(f, t, "its dtype is not a string like \"BF16\"");
+        return safetensors_fail(f, t, "its dtype is not a string like \"BF16\"");
     char *type = pd_arena_string(f->arena, name, strlen(name));
     if (!type) return pd_fail_alloc(strlen(name), "dtype");
     if (!pd_dtype_by_safetensors(&t->dtype, name)) t->dtype = PD_DTYPE_OTHER;
@@ -55,7 +55,7 @@ static peridot_status set_dtype(struct pd_tensor *t, const struct file *f, yyjso
 
 static peridot_status set_shape(struct pd_tensor *t, const struct file *f, yyjson_val *value)
 {
-    if (!yyjson_is_arr(value)) return fail(f, t, "its shape is not an array");
+    if (!yyjson_is_arr(value)) return safetensors_fail(f, t, "its shape is not an array");
     if (yyjson_arr_size(value) > 4)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME ": %zu dimensions (4 at most are read)",
                        f->path, t->name, yyjson_arr_size(value));
@@ -63,7 +63,7 @@ static peridot_status set_shape(struct pd_tensor *t, const struct file *f, yyjso
     for (int i = 0; i < 4; i++) t->shape[i] = 1;
     t->n_dims = 0;
     for (yyjson_val *n; (n = yyjson_arr_iter_next(&iter)); t->n_dims++) {
-        if (!yyjson_is_uint(n)) return fail(f, t, "a dimension is not a whole number");
+        if (!yyjson_is_uint(n)) return safetensors_fail(f, t, "a dimension is not a whole number");
         t->shape[t->n_dims] = yyjson_get_uint(n);
     }
     return PERIDOT_OK;
@@ -73,7 +73,7 @@ static peridot_status set_data(struct pd_tensor *t, const struct file *f, yyjson
 {
     yyjson_val *first = yyjson_arr_get(value, 0), *last = yyjson_arr_get(value, 1);
     if (yyjson_arr_size(value) != 2 || !yyjson_is_uint(first) || !yyjson_is_uint(last))
-        return fail(f, t, "its data_offsets are not two whole numbers");
+        return safetensors_fail(f, t, "its data_offsets are not two whole numbers");
     uint64_t begin = yyjson_get_uint(first), end = yyjson_get_uint(last);
     if (begin > end || end > f->data_size)
         return pd_fail(PERIDOT_ERROR_FORMAT,
@@ -98,7 +98,7 @@ static peridot_status check_size(const struct pd_tensor *t, const struct file *f
     uint64_t n, n_bits;
     if (bits == 0) return PERIDOT_OK;
     if (!pd_tensor_n_weights(&n, t) || !pd_mul(&n_bits, n, bits))
-        return fail(f, t, "its shape is more than 64 bits hold");
+        return safetensors_fail(f, t, "its shape is more than 64 bits hold");
     if (n_bits / 8 == t->size && n_bits % 8 == 0) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_FORMAT,
                    "%s: tensor " PD_NAME ": its data_offsets hold %llu bytes, %llu weights of %s need %llu", f->path,
@@ -111,11 +111,12 @@ static peridot_status read_tensor(struct pd_tensor *t, const struct file *f, yyj
     t->file = f->path;
     t->name = pd_arena_string(f->arena, name, strlen(name));
     if (!t->name) return pd_fail_alloc(strlen(name), "tensor name");
-    if (!pd_name_valid(name, strlen(name))) return fail(f, t, "its name is empty or has control characters");
+    if (!pd_name_valid(name, strlen(name)))
+        return safetensors_fail(f, t, "its name is empty or has control characters");
     yyjson_val *dtype = yyjson_obj_get(value, "dtype"), *shape = yyjson_obj_get(value, "shape");
     yyjson_val *offsets = yyjson_obj_get(value, "data_offsets");
     if (!dtype || !shape || !offsets || yyjson_obj_size(value) != 3)
-        return fail(f, t, "the header does not give it dtype, shape and data_offsets and nothing else");
+        return safetensors_fail(f, t, "the header does not give it dtype, shape and data_offsets and nothing else");
     PD_TRY(set_dtype(t, f, dtype));
     PD_TRY(set_shape(t, f, shape));
     PD_TRY(set_data(t, f, offsets));

@@ -170,7 +170,7 @@ struct pd_arena_block {
     max_align_t data[];
 };
 
-static struct pd_arena_block *add_block(struct pd_arena *a, size_t size)
+static struct pd_arena_block *tensor_add_block(struct pd_arena *a, size_t size)
 {
     struct pd_arena_block *b = calloc(1, sizeof *b + size);
     if (!b) return NULL;
@@ -186,7 +186,7 @@ void *pd_arena_alloc(struct pd_arena *a, size_t size)
     if (size > SIZE_MAX / 2) return NULL;
     size = (size + align - 1) / align * align;
     struct pd_arena_block *b = a->last;
-    if (!b || size > b->size - b->used) b = add_block(a, size > block_size ? size : block_size);
+    if (!b || size > b->size - b->used) b = tensor_add_block(a, size > block_size ? size : block_size);
     if (!b) return NULL;
     void *p = (char *)b->data + b->used;
     b->used += size;

@@ -168,7 +168,7 @@ bool pd_commands_has(const struct pd_commands *c, enum pd_kernel_id id) { return
 uint32_t pd_commands_n_dispatches(const struct pd_commands *c) { return c->n_dispatches; }
 
 /* A submit or a wait may find the device lost. */
-static peridot_status fail(struct pd_gpu *gpu, VkResult result, const char *call)
+static peridot_status command_fail(struct pd_gpu *gpu, VkResult result, const char *call)
 {
     gpu->hangs = gpu->hangs || result == VK_TIMEOUT;
     gpu->lost = gpu->lost || gpu->hangs || result == VK_ERROR_DEVICE_LOST;
@@ -205,7 +205,7 @@ peridot_status pd_commands_times(const struct pd_dispatch_time **out, uint32_t *
         c->times[i].seconds = (double)((ticks[i + 1] - ticks[i]) & c->gpu->timestamp_mask) * c->gpu->timestamp_period
         * 1e-9;
     free(ticks);
-    return result == VK_SUCCESS ? PERIDOT_OK : fail(c->gpu, result, "vkGetQueryPoolResults");
+    return result == VK_SUCCESS ? PERIDOT_OK : command_fail(c->gpu, result, "vkGetQueryPoolResults");
 }
 
 /* Created at the first submit, as drivers without hardware, which only compile, have none. */
@@ -230,7 +230,7 @@ static peridot_status submit(struct pd_commands *c, uint32_t first, uint32_t n)
     VkSubmitInfo submit = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .pNext = &timeline, .commandBufferCount = n,
         .pCommandBuffers = c->buffers + first, .signalSemaphoreCount = 1, .pSignalSemaphores = &gpu->timeline};
     VkResult result = gpu->vk.vkQueueSubmit(gpu->queue, 1, &submit, VK_NULL_HANDLE);
-    if (result != VK_SUCCESS) return fail(gpu, result, "vkQueueSubmit");
+    if (result != VK_SUCCESS) return command_fail(gpu, result, "vkQueueSubmit");
     c->value = value;
     return PERIDOT_OK;
 }
@@ -251,7 +251,7 @@ peridot_status pd_commands_wait(struct pd_commands *c)
         .pSemaphores = &gpu->timeline, .pValues = &c->value};
     VkResult result = gpu->vk.vkWaitSemaphores(gpu->device, &wait,
                                                gpu->info.type == PERIDOT_DEVICE_CPU ? UINT64_MAX : PATIENCE_NS);
-    if (result != VK_SUCCESS) return fail(gpu, result, "vkWaitSemaphores");
+    if (result != VK_SUCCESS) return command_fail(gpu, result, "vkWaitSemaphores");
     gpu->timeline_done = c->value;
     return PERIDOT_OK;
 }

@@ -215,7 +215,7 @@ static VkResult import_pages(struct pd_gpu *gpu, struct pd_block *block, void *p
     return result == VK_SUCCESS ? gpu->vk.vkBindBufferMemory(gpu->device, block->buffer, block->memory, 0) : result;
 }
 
-static peridot_status add_block(struct pd_heap *heap, struct pd_block *block)
+static peridot_status heap_add_block(struct pd_heap *heap, struct pd_block *block)
 {
     struct pd_block **blocks = realloc(heap->blocks, sizeof *blocks * (heap->n_blocks + 1));
     if (!blocks) return pd_fail_alloc(sizeof *blocks * (heap->n_blocks + 1), "memory blocks");
@@ -233,7 +233,7 @@ peridot_status pd_heap_import(struct pd_span *out, struct pd_heap *heap, const v
     struct pd_block *block = calloc(1, sizeof *block);
     if (!block) return pd_fail_alloc(sizeof *block, "memory block");
     block->used = block->size = pd_align(address - first + size, gpu->import_alignment);
-    peridot_status status = import_pages(gpu, block, (void *)first) == VK_SUCCESS ? add_block(heap, block)
+    peridot_status status = import_pages(gpu, block, (void *)first) == VK_SUCCESS ? heap_add_block(heap, block)
         : pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not read this mapping in place", gpu->info.name);
     if (status != PERIDOT_OK) {
         block_free(gpu, block);
@@ -263,7 +263,7 @@ peridot_status pd_heap_alloc(struct pd_span *out, struct pd_heap *heap, uint64_t
     struct pd_block *block = find_room(heap, size);
     if (!block) {
         PD_TRY(block_create(&block, heap->gpu, heap->kind, size, pd_max(size, heap->block_size), what));
-        peridot_status status = add_block(heap, block);
+        peridot_status status = heap_add_block(heap, block);
         if (status != PERIDOT_OK) {
             block_free(heap->gpu, block);
             return status;

@@ -59,7 +59,7 @@ static uint32_t subgroup_size(const struct pd_gpu *gpu, const struct pd_kernel *
         : 0;
 }
 
-static void compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
+static void kernel_compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
 {
     VkSpecializationMapEntry entries[PD_MAX_SPEC];
     for (uint32_t i = 0; i < kernel->n_spec; i++)
@@ -103,7 +103,7 @@ static void compile_number(void *user, size_t i)
     struct compiling *c = user;
     struct pd_kernel *kernel = c->gpu->kernels;
     while (i--) kernel = kernel->next;
-    if (!atomic_load(&c->stop)) compile(c->gpu, kernel);
+    if (!atomic_load(&c->stop)) kernel_compile(c->gpu, kernel);
     size_t n_done = atomic_fetch_add(&c->n_done, 1) + 1;
     if (c->progress && pthread_equal(pthread_self(), c->caller) && !c->progress(c->user, n_done, c->n))
         atomic_store(&c->stop, true);

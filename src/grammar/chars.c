@@ -93,7 +93,7 @@ static void sorted_free(struct sorted *s)
 }
 
 /* The edges of c; `reversed`: from each state backwards. */
-static peridot_status sort(struct sorted *out, const struct pd_chars *c, bool reversed)
+static peridot_status chars_sort(struct sorted *out, const struct pd_chars *c, bool reversed)
 {
     size_t n = c->n_edges;
     PD_TRY(pd_work_spend(c->work, c->n_states));
@@ -138,7 +138,7 @@ static peridot_status trim(struct pd_chars *c)
     uint32_t *number = malloc(c->n_states * sizeof *number), *queue = malloc(c->n_states * sizeof *queue);
     size_t kept = 0;
     if (!number || !queue) c->status = pd_fail_alloc(c->n_states * sizeof *number, "pattern");
-    if (c->status == PERIDOT_OK) c->status = sort(&backwards, c, true);
+    if (c->status == PERIDOT_OK) c->status = chars_sort(&backwards, c, true);
     if (c->status == PERIDOT_OK) {
         c->n_states = number_ends(number, queue, &backwards, c->n_states);
         for (size_t i = 0; i < c->n_edges; i++) {
@@ -302,8 +302,8 @@ peridot_status pd_chars_intersect(struct pd_chars *a, const struct pd_chars *b)
     struct product p = {.out = &made};
     pd_chars_begin(&made, a->work);
     made.status = sets_begin(&p.pairs, a->work);
-    if (made.status == PERIDOT_OK) made.status = sort(&p.a, a, false);
-    if (made.status == PERIDOT_OK) made.status = sort(&p.b, b, false);
+    if (made.status == PERIDOT_OK) made.status = chars_sort(&p.a, a, false);
+    if (made.status == PERIDOT_OK) made.status = chars_sort(&p.b, b, false);
     pair(&p, PD_CHARS_START, PD_CHARS_START);
     pair(&p, PD_CHARS_END, PD_CHARS_END);
     for (uint32_t i = 0; i < p.pairs.n && made.status == PERIDOT_OK; i++) expand(&p, i);
@@ -425,7 +425,7 @@ static peridot_status write_sets(struct subsets *s, const struct pd_chars *a)
 {
     uint32_t first;
     PD_TRY(sets_begin(&s->sets, a->work));
-    PD_TRY(sort(&s->of, a, false));
+    PD_TRY(chars_sort(&s->of, a, false));
     s->seen = calloc(a->n_states, sizeof *s->seen);
     if (!s->seen) return pd_fail_alloc(a->n_states * sizeof *s->seen, "pattern");
     s->n_closures = 1;

@@ -211,7 +211,7 @@ static peridot_status look_for_plain(struct pd_mask_job *job, uint64_t *steps)
 /* ---- spellings ---- */
 
 /* Follows the bytes of a spelling from `good` on, as far as they go. */
-static peridot_status follow(struct pd_mask_job *job, const struct pd_spelling *spelling, uint64_t *steps)
+static peridot_status mask_follow(struct pd_mask_job *job, const struct pd_spelling *spelling, uint64_t *steps)
 {
     const uint8_t *bytes = (const uint8_t *)job->g->spellings->bytes + spelling->offset;
     *steps -= *steps > 0;
@@ -231,7 +231,7 @@ static peridot_status forget(struct pd_mask_job *job, const struct pd_spelling *
     known.size = (uint16_t)job->good;
     job->good = 0;
     PD_TRY(begin_nodes(job));
-    return follow(job, &known, steps);
+    return mask_follow(job, &known, steps);
 }
 
 /* Those that are to be followed, once that is known. */
@@ -249,7 +249,7 @@ static bool is_finished(const struct pd_mask_job *job)
 }
 
 /* Where a byte cannot follow, all spellings that begin with it so far are passed over. */
-static peridot_status work(struct pd_mask_job *job, uint64_t *steps)
+static peridot_status mask_work(struct pd_mask_job *job, uint64_t *steps)
 {
     PD_TRY(look_for_plain(job, steps));
     const struct pd_spelling *spellings;
@@ -260,7 +260,7 @@ static peridot_status work(struct pd_mask_job *job, uint64_t *steps)
         if (spelling->shared > job->good) continue;
         job->good = spelling->shared;
         if (job->n_nodes >= MAX_NODES || job->n_calls >= MAX_CALLS) PD_TRY(forget(job, spelling, steps));
-        PD_TRY(follow(job, spelling, steps));
+        PD_TRY(mask_follow(job, spelling, steps));
         if (job->good == spelling->size) allow(job->mask, spelling->id);
     }
     return PERIDOT_OK;
@@ -281,7 +281,7 @@ static uint64_t hash_walk(const struct pd_walk *w)
     return h;
 }
 
-static bool is_same(const struct pd_walk *a, const struct pd_walk *b)
+static bool mask_is_same(const struct pd_walk *a, const struct pd_walk *b)
 {
     if (a->n != b->n) return false;
     for (uint32_t i = 0; i < a->n; i++) {
@@ -291,7 +291,7 @@ static bool is_same(const struct pd_walk *a, const struct pd_walk *b)
     return true;
 }
 
-bool pd_mask_is_of(const struct pd_mask *m, const struct pd_walk *w) { return is_same(&m->walk, w); }
+bool pd_mask_is_of(const struct pd_mask *m, const struct pd_walk *w) { return mask_is_same(&m->walk, w); }
 
 /* The mask of a walk, if it is kept; else *free_slot is where it can be, or NULL. */
 static const struct pd_mask *find_mask(struct pd_mask *_Atomic **free_slot, const peridot_grammar *g, uint64_t key,
@@ -302,12 +302,13 @@ static const struct pd_mask *find_mask(struct pd_mask *_Atomic **free_slot, cons
     for (uint32_t tries = 0; tries < 8 && !*free_slot; tries++, slot = (slot + 1) % PD_N_MASKS) {
         const struct pd_mask *m = atomic_load(&g->masks[slot]);
         if (!m) *free_slot = &g->masks[slot];
-        if (m && m->key == key && is_same(&m->walk, w)) return m;
+        if (m && m->key == key && mask_is_same(&m->walk, w)) return m;
     }
     return NULL;
 }
 
-static peridot_status begin(struct pd_mask_job **out, const peridot_grammar *g, uint64_t key, const struct pd_walk *w)
+static peridot_status mask_begin(struct pd_mask_job **out, const peridot_grammar *g, uint64_t key,
+                                 const struct pd_walk *w)
 {
     const struct pd_spellings *s = g->spellings;
     struct pd_mask_job *job = calloc(1, sizeof *job);
@@ -341,8 +342,8 @@ peridot_status pd_grammar_mask_some(const struct pd_mask **out, struct pd_mask *
         pd_mask_job_free(*job);
         *job = NULL;
     }
-    if (!*out && !*job) status = begin(job, g, key, w);
-    if (!*out && status == PERIDOT_OK) status = work(*job, steps);
+    if (!*out && !*job) status = mask_begin(job, g, key, w);
+    if (!*out && status == PERIDOT_OK) status = mask_work(*job, steps);
     if (!*out && status == PERIDOT_OK && !is_finished(*job)) return PERIDOT_OK;
     if (!*out && status == PERIDOT_OK) {
         struct pd_mask *m = (*job)->mask;

@@ -81,7 +81,7 @@ struct letters {
     size_t n, capacity;
 };
 
-static peridot_status add_name(struct pd_chars *out, struct letters *l, struct pd_key name)
+static peridot_status names_add_name(struct pd_chars *out, struct letters *l, struct pd_key name)
 {
     uint32_t at = 0, code;
     size_t length;
@@ -135,7 +135,7 @@ peridot_status pd_names_but(struct pd_chars *out, struct pd_work *work, const st
     uint32_t other = pd_chars_state(out);
     peridot_status status = pd_array_reserve(&l.of, &l.capacity, 0, 1, sizeof *l.of, "names");
     if (status == PERIDOT_OK) l.of[l.n++] = (struct letter){.state = PD_CHARS_START};
-    for (size_t i = 0; i < n && status == PERIDOT_OK; i++) status = add_name(out, &l, names[i]);
+    for (size_t i = 0; i < n && status == PERIDOT_OK; i++) status = names_add_name(out, &l, names[i]);
     for (uint32_t i = 0; i < l.n && status == PERIDOT_OK; i++) {
         status = write_letters(out, &l, i, other);
         if (!l.of[i].ends) pd_chars_skip(out, l.of[i].state, PD_CHARS_END);
@@ -166,14 +166,14 @@ static yyjson_val *get_member(struct search *s, yyjson_val *object, const char *
     return NULL;
 }
 
-static yyjson_val *get(struct search *s, yyjson_val *object, const char *key)
+static yyjson_val *names_get(struct search *s, yyjson_val *object, const char *key)
 {
     return get_member(s, object, key, strlen(key));
 }
 
-static yyjson_val *follow(struct search *s, yyjson_val *schema)
+static yyjson_val *names_follow(struct search *s, yyjson_val *schema)
 {
-    const char *ref = yyjson_get_str(get(s, schema, "$ref"));
+    const char *ref = yyjson_get_str(names_get(s, schema, "$ref"));
     s->n += ref ? MAX_STEPS / 64 : 0;
     return ref && *ref == '#' ? yyjson_ptr_get(s->root, ref + 1) : NULL;
 }
@@ -190,7 +190,8 @@ static bool has_string(struct search *s, yyjson_val *list, const char *text)
 
 static bool says_string(struct search *s, yyjson_val *schema)
 {
-    yyjson_val *type = get(s, schema, "type"), *constant = get(s, schema, "const"), *list = get(s, schema, "enum");
+    yyjson_val *type = names_get(s, schema, "type"), *constant = names_get(s, schema, "const"),
+               *list = names_get(s, schema, "enum");
     struct pd_node node = {schema, ""};
     if (type && !yyjson_equals_str(type, "string") && !has_string(s, type, "string")) return false;
     if (constant || list) return yyjson_is_str(constant) || has_string(s, list, NULL);
@@ -205,11 +206,11 @@ static bool may_be_string(struct search *s, yyjson_val *schema, int depth)
     yyjson_val *part, *other;
     if (!yyjson_is_obj(schema) || depth == MAX_DEPTH || s->n > MAX_STEPS) return true;
     if (!says_string(s, schema)) return false;
-    other = follow(s, schema);
+    other = names_follow(s, schema);
     if (other && !may_be_string(s, other, depth + 1)) return false;
     for (size_t k = 0; k < PD_COUNT(lists); k++) {
         size_t n_may = 0;
-        yyjson_val *list = get(s, schema, lists[k]);
+        yyjson_val *list = names_get(s, schema, lists[k]);
         yyjson_arr_foreach(list, i, n, part) n_may += may_be_string(s, part, depth + 1);
         if (list && (k == 0 ? n_may < n : n_may == 0)) return false;
     }
@@ -223,11 +224,11 @@ static yyjson_val *find_property(struct search *s, yyjson_val *schema, struct pd
     size_t i, n;
     yyjson_val *part, *found;
     if (!yyjson_is_obj(schema) || depth == MAX_DEPTH || s->n > MAX_STEPS) return NULL;
-    if (name.text) found = get_member(s, get(s, schema, "properties"), name.text, name.size);
-    else found = get(s, schema, "additionalProperties");
-    if (!found) found = find_property(s, follow(s, schema), name, depth + 1);
+    if (name.text) found = get_member(s, names_get(s, schema, "properties"), name.text, name.size);
+    else found = names_get(s, schema, "additionalProperties");
+    if (!found) found = find_property(s, names_follow(s, schema), name, depth + 1);
     for (size_t k = 0; k < PD_COUNT(lists) && !found; k++)
-        yyjson_arr_foreach(get(s, schema, lists[k]), i, n, part)
+        yyjson_arr_foreach(names_get(s, schema, lists[k]), i, n, part)
             if (!found) found = find_property(s, part, name, depth + 1);
     return found;
 }

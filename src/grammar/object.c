@@ -162,7 +162,7 @@ static peridot_status find_rule(struct pd_member_rule *out, struct pd_object *o,
 }
 
 /* The rule of a property's values. */
-static peridot_status find_value(struct pd_object *o, struct pd_property *p)
+static peridot_status object_find_value(struct pd_object *o, struct pd_property *p)
 {
     struct pd_nodes nodes;
     bool allowed = !o->listed || (size_t)(p - o->properties) < o->n_listed;
@@ -224,7 +224,7 @@ static peridot_status split_kinds(struct pd_object *o, uint32_t i, const struct 
     return status;
 }
 
-static peridot_status add_pattern(struct pd_object *o, uint32_t i)
+static peridot_status object_add_pattern(struct pd_object *o, uint32_t i)
 {
     struct pd_chars pattern, rest = {0};
     struct pd_work *work = &o->c->r->work;
@@ -285,7 +285,7 @@ static peridot_status find_kinds(struct pd_object *o)
     o->n_kinds = 1;
     PD_TRY(status);
     if (o->limited) PD_TRY(pd_chars_intersect(&o->kinds[0].names, &o->names));
-    for (uint32_t i = 0; i < o->n_patterns; i++) PD_TRY(add_pattern(o, i));
+    for (uint32_t i = 0; i < o->n_patterns; i++) PD_TRY(object_add_pattern(o, i));
     for (uint32_t k = 0; k < o->n_kinds; k++) {
         bool any;
         PD_TRY(find_kind(&any, o, &o->kinds[k]));
@@ -319,7 +319,7 @@ static peridot_status write_object(struct pd_object *o)
     PD_TRY(pd_nodes_counts(&o->min, &o->max, o->of, "minProperties", "maxProperties"));
     PD_TRY(find_properties(o));
     for (size_t i = 0; i < o->n; i++) {
-        PD_TRY(find_value(o, &o->properties[i]));
+        PD_TRY(object_find_value(o, &o->properties[i]));
         n += o->properties[i].written;
     }
     PD_TRY(find_kinds(o));

@@ -241,7 +241,7 @@ static peridot_status write_rules(struct pd_compiler *c, uint32_t text_rule)
 
 /* A rule within alternatives that cannot be written may be in one that can be left out: all is written again, and who
  * needs that rule fails as it did. */
-static peridot_status compile(struct pd_compiler *c)
+static peridot_status schema_compile(struct pd_compiler *c)
 {
     for (;;) {
         peridot_status status = write_rules(c, pd_rules_add(c->r));
@@ -254,7 +254,7 @@ static peridot_status compile(struct pd_compiler *c)
 static peridot_status compile_schema(struct pd_compiler *c, const char *schema, size_t size)
 {
     peridot_status status = pd_document_open(&c->d, &c->r->work, schema, size);
-    if (status == PERIDOT_OK) status = compile(c);
+    if (status == PERIDOT_OK) status = schema_compile(c);
     pd_document_close(&c->d);
     pd_compiler_free(c);
     return status;

@@ -62,7 +62,7 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* The bytes too come in that order, as masks read them all from the first to the last. */
-static peridot_status sort(struct pd_spellings *s)
+static peridot_status spellings_sort(struct pd_spellings *s)
 {
     struct key *keys = malloc((s->n + 1) * sizeof *keys);
     char *bytes = malloc(s->n_bytes + 1), *at = bytes;
@@ -91,7 +91,7 @@ static peridot_status sort(struct pd_spellings *s)
     return PERIDOT_OK;
 }
 
-static bool is_plain(const char *bytes, size_t size)
+static bool spellings_is_plain(const char *bytes, size_t size)
 {
     uint32_t code, n = 0;
     size_t length;
@@ -113,7 +113,7 @@ static peridot_status find_plain(struct pd_spellings *s)
     for (size_t i = 0; i < s->n; i++) {
         const struct pd_spelling *spelling = &s->sorted[i];
         shared = (uint16_t)pd_min(shared, spelling->shared);
-        if (is_plain(s->bytes + spelling->offset, spelling->size)) {
+        if (spellings_is_plain(s->bytes + spelling->offset, spelling->size)) {
             s->plain[spelling->id / 32] |= 1u << (spelling->id % 32);
         } else {
             s->others[n] = *spelling;
@@ -143,7 +143,7 @@ peridot_status pd_spellings_finish(struct pd_spellings *s, uint32_t n_pieces)
     if (s->n_stops == 0)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the vocabulary has no stop token, with which JSON could end");
     find_lacking(s);
-    PD_TRY(sort(s));
+    PD_TRY(spellings_sort(s));
     s->of_id = malloc((n_pieces + (size_t)1) * sizeof *s->of_id);
     if (!s->of_id) return pd_fail_alloc(n_pieces * sizeof *s->of_id, "spellings");
     for (uint32_t i = 0; i < n_pieces; i++) s->of_id[i] = UINT32_MAX;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* *all becomes the strings that the pattern matches too. */
-static peridot_status add_pattern(struct pd_chars *all, bool *any, struct pd_work *work, const char *pattern,
-                                  size_t size)
+static peridot_status strings_add_pattern(struct pd_chars *all, bool *any, struct pd_work *work, const char *pattern,
+                                          size_t size)
 {
     struct pd_chars one;
     peridot_status status = pd_chars_from_pattern(&one, work, pattern, size);
@@ -30,13 +30,13 @@ static peridot_status add_patterns(struct pd_chars *all, bool *any, struct pd_wo
     PD_TRY(pd_node_get(&pattern, node, "pattern", YYJSON_TYPE_STR));
     PD_TRY(pd_node_get(&format, node, "format", YYJSON_TYPE_STR));
     if (pattern) {
-        peridot_status status = add_pattern(all, any, work, yyjson_get_str(pattern), yyjson_get_len(pattern));
+        peridot_status status = strings_add_pattern(all, any, work, yyjson_get_str(pattern), yyjson_get_len(pattern));
         char place[512];
         snprintf(place, sizeof place, "pattern at " PD_PATH, node->path);
         if (status != PERIDOT_OK) return pd_fail_prefix(status, place);
     }
     const char *known = format ? pd_format_pattern(yyjson_get_str(format)) : NULL;
-    return known ? add_pattern(all, any, work, known, strlen(known)) : PERIDOT_OK;
+    return known ? strings_add_pattern(all, any, work, known, strlen(known)) : PERIDOT_OK;
 }
 
 /* *all becomes those of some length too. */

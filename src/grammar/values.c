@@ -215,7 +215,7 @@ static void keep_failure(struct pd_values *v, peridot_status status)
 /* A delimiter that is text, rather than a control token's mark, must be kept out of strings. */
 static bool is_text(const char *delimiter) { return delimiter && delimiter[1]; }
 
-static bool contains(const char *text, size_t size, const char *what)
+static bool values_contains(const char *text, size_t size, const char *what)
 {
     size_t n = strlen(what);
     for (size_t i = 0; n <= size && i <= size - n; i++)
@@ -226,7 +226,7 @@ static bool contains(const char *text, size_t size, const char *what)
 void pd_write_text(struct pd_values *v, uint32_t from, const char *text, size_t size, uint32_t to)
 {
     uint32_t state = quote(v, from);
-    if (is_text(v->delimiter) && contains(text, size, v->delimiter))
+    if (is_text(v->delimiter) && values_contains(text, size, v->delimiter))
         keep_failure(v, pd_fail(PERIDOT_ERROR_UNSUPPORTED, "calls cannot have a constant with %s in it", v->delimiter));
     for (size_t i = 0; i < size; i++) {
         char escape[8];

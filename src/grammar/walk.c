@@ -85,7 +85,7 @@ static bool find_byte(uint32_t *to, const struct pd_rules *r, const struct pd_st
 }
 
 /* Calls that end where the thread is are left, as far as they do. */
-static void follow(struct step *step, struct pd_trail_thread thread)
+static void walk_follow(struct step *step, struct pd_trail_thread thread)
 {
     const struct pd_rules *r = step->r;
     for (;;) {
@@ -109,7 +109,7 @@ bool pd_level_step(struct pd_trail_level *level, const struct pd_rules *r, struc
     struct step step = {r, calls, level, byte};
     level->n = 0;
     level->n_calls = n_calls;
-    for (uint32_t i = 0; i < from->n && level->n < PD_MAX_THREADS; i++) follow(&step, from->threads[i]);
+    for (uint32_t i = 0; i < from->n && level->n < PD_MAX_THREADS; i++) walk_follow(&step, from->threads[i]);
     return level->n > 0;
 }
 

@@ -40,7 +40,7 @@ struct piece {
 
 /* ---- a share of a piece ---- */
 
-static void decode(float *dst, const struct pd_convert_item *item, uint64_t first, uint64_t n)
+static void convert_decode(float *dst, const struct pd_convert_item *item, uint64_t first, uint64_t n)
 {
     const struct pd_tensor *t = item->source;
     if (!item->interleaves) {
@@ -55,7 +55,7 @@ static void decode(float *dst, const struct pd_convert_item *item, uint64_t firs
 }
 
 /* Scales of blocks are f16, too, but so much smaller than weights that only infinities are at stake. */
-static bool fits(const float *weights, uint64_t n, enum pd_dtype dtype)
+static bool convert_fits(const float *weights, uint64_t n, enum pd_dtype dtype)
 {
     float most = dtype == PD_F16 ? 65504.0f : dtype == PD_BF16 ? 0x1.fep127f : FLT_MAX, largest = 0;
     bool nan = false;
@@ -89,11 +89,11 @@ static void convert_share(void *user, size_t i)
     struct piece *p = user;
     uint64_t at = i * p->share, n = pd_min(p->share, p->n - at);
     float *weights = p->job->weights + at;
-    decode(weights, p->item, p->first + at, n);
+    convert_decode(weights, p->item, p->first + at, n);
     for (uint64_t k = 0; p->item->plus_one && k < n; k++) weights[k] += 1;
     pd_merge_add(weights, p->merged, p->first + at, n);
     uint8_t *blocks = p->job->blocks + pd_row_size(p->item->dtype, at);
-    if (!fits(weights, n, p->item->dtype)) atomic_store(&p->bad, true);
+    if (!convert_fits(weights, n, p->item->dtype)) atomic_store(&p->bad, true);
     else if (p->copied) pd_tensor_copy(blocks, p->item->source, p->first + at, n);
     else quantize(blocks, weights, p->item, p->first + at, n);
 }

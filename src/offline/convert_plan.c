@@ -31,7 +31,7 @@ static enum matrix matrix_kind(const char *name)
 }
 
 /* Few bits hurt most in the matrix that every token's logits come from, and in what every token starts as. */
-static enum pd_dtype choose(struct pd_convert_plan *p, const char *name, uint32_t n_dims, uint64_t n_cols)
+static enum pd_dtype convert_plan_choose(struct pd_convert_plan *p, const char *name, uint32_t n_dims, uint64_t n_cols)
 {
     enum matrix kind = matrix_kind(name);
     if (n_dims < 2 || p->dtype == PD_F32 || strstr(name, ".ffn_gate_inp.")) return PD_F32;   /* routers are, too */
@@ -72,7 +72,7 @@ static peridot_status plan_gguf(struct pd_convert_plan *p, const struct pd_check
         const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
         if (t->is_scale) continue;   /* no matrix stays in NVFP4 */
         struct pd_convert_item item = item_of(t);
-        item.dtype = choose(p, t->name, t->n_dims, t->shape[t->n_dims - 1]);
+        item.dtype = convert_plan_choose(p, t->name, t->n_dims, t->shape[t->n_dims - 1]);
         PD_TRY(add_item(p, t->name, item));
     }
     return PERIDOT_OK;
@@ -86,7 +86,7 @@ static peridot_status add_tensor(struct planner *l, const struct pd_tensor *t, c
     char name[PD_TENSOR_NAME_SIZE];
     struct pd_convert_item item = item_of(t);
     pd_tensor_name_gguf(name, plan->role, plan->layer);
-    item.dtype = choose(l->plan, name, t->n_dims, t->shape[t->n_dims - 1]);
+    item.dtype = convert_plan_choose(l->plan, name, t->n_dims, t->shape[t->n_dims - 1]);
     item.plus_one = plan->plus_one;
     item.interleaves = plan->n_rotated_rows && pd_families[l->source.config->family].gguf_interleaved;
     item.order = pd_head_order_of(l->source.config, plan->layer);

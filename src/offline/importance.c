@@ -113,7 +113,7 @@ struct bytes {
     uint64_t left;
 };
 
-static bool take(void *out, struct bytes *b, uint64_t size)
+static bool importance_take(void *out, struct bytes *b, uint64_t size)
 {
     if (b->left < size) return false;
     memcpy(out, b->at, size);
@@ -127,19 +127,20 @@ static peridot_status read_entry(struct pd_importance *m, struct bytes *b)
     int32_t size, calls, n_cols;
     char name[256];
     struct entry *e;
-    if (!take(&size, b, sizeof size) || size <= 0 || (size_t)size >= sizeof name || !take(name, b, (uint64_t)size)
-        || !take(&calls, b, sizeof calls) || !take(&n_cols, b, sizeof n_cols) || n_cols <= 0
+    if (!importance_take(&size, b, sizeof size) || size <= 0 || (size_t)size >= sizeof name
+        || !importance_take(name, b, (uint64_t)size)
+        || !importance_take(&calls, b, sizeof calls) || !importance_take(&n_cols, b, sizeof n_cols) || n_cols <= 0
         || b->left / sizeof(float) < (uint64_t)n_cols)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: as an imatrix.dat its entry %u is cut or damaged", m->path, m->n);
     PD_TRY(add_entry(m, &e, name, (size_t)size, 1, (uint64_t)n_cols));
-    take(e->means, b, (uint64_t)n_cols * sizeof(float));
+    importance_take(e->means, b, (uint64_t)n_cols * sizeof(float));
     return divide(m, e, 0, calls > 0 ? calls : 1);
 }
 
 static peridot_status read_old(struct pd_importance *m, struct bytes b)
 {
     int32_t n = 0;
-    if (!take(&n, &b, sizeof n) || n <= 0)
+    if (!importance_take(&n, &b, sizeof n) || n <= 0)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: is neither a GGUF file nor an imatrix.dat", m->path);
     for (int32_t i = 0; i < n; i++) PD_TRY(read_entry(m, &b));
     return PERIDOT_OK;   /* what follows says how the file was made */

@@ -133,7 +133,7 @@ static peridot_status report_progress(const struct job *j)
     return pd_fail(PERIDOT_CANCELLED, "%s: cancelled; nothing was written", j->path);
 }
 
-static peridot_status write_piece(struct job *j, const void *data, size_t size)
+static peridot_status make_write_piece(struct job *j, const void *data, size_t size)
 {
     PD_TRY(pd_gguf_writer_write(j->writer, data, size));
     j->done += size;
@@ -149,7 +149,7 @@ static peridot_status write_matrix(struct job *j, const struct item *t, uint64_t
     for (uint64_t done = 0; done < n_blocks;) {
         uint64_t n = pd_min(per_piece, n_blocks - done);
         pd_random_weights_fill(j->weights, j->buffer, n);
-        PD_TRY(write_piece(j, j->buffer, (size_t)n * info->block_size));
+        PD_TRY(make_write_piece(j, j->buffer, (size_t)n * info->block_size));
         done += n;
     }
     return PERIDOT_OK;
@@ -170,7 +170,7 @@ static peridot_status write_item(struct job *j, const struct plan *p, size_t i)
     float *vector = (float *)j->buffer;
     if (t->kind == NORM) fill_norm(vector, t, j->params->seed, i);
     else pd_rope_factors(vector, &p->config, (uint32_t)t->shape[0]);
-    return write_piece(j, vector, t->shape[0] * sizeof *vector);
+    return make_write_piece(j, vector, t->shape[0] * sizeof *vector);
 }
 
 static peridot_status write_items(struct job *j, const struct plan *p)

@@ -70,7 +70,7 @@ bool pd_tuning_fits(struct pd_tuning tuning, enum pd_kernel_id id, enum pd_use u
     return pd_is_tuned(id) && (use != PD_USE_GATED || tuning.rows > 1) && (!is_rows(id) || tuning.width == 1);
 }
 
-static bool is_same(struct pd_tuning a, struct pd_tuning b)
+static bool tuning_is_same(struct pd_tuning a, struct pd_tuning b)
 {
     return a.rows == b.rows && a.workgroup == b.workgroup && a.subgroup == b.subgroup && a.width == b.width;
 }
@@ -90,7 +90,7 @@ struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_d
                                enum pd_kernel_id id, enum pd_use use, uint32_t n_rows)
 {
     struct pd_tuning usual = pd_tuning_default(device, id, use), t = tunings ? tunings->of[id][use] : usual;
-    if (t.rows && !is_same(t, usual)) return t;
+    if (t.rows && !tuning_is_same(t, usual)) return t;
     if (use != PD_USE_GATED) usual.rows = fewer_rows(device, usual.rows, n_rows);
     return usual;
 }
@@ -135,7 +135,7 @@ static bool tuning_of(struct pd_tuning *out, const peridot_device_info *device, 
     return at == 0 || pd_tuning_at(out, device, at - 1);
 }
 
-static bool take(void *user, const struct pd_note *note)
+static bool tuning_take(void *user, const struct pd_note *note)
 {
     const struct reading *r = user;
     struct pd_tuning said = {0}, t;
@@ -147,14 +147,15 @@ static bool take(void *user, const struct pd_note *note)
     if (use == PD_N_USES || !pd_tuning_fits(said, note->id, (enum pd_use)use)
         || strcmp(make_note(note->id, (enum pd_use)use, said).text, note->text) != 0) return false;
     for (uint32_t at = 0; tuning_of(&t, r->device, note->id, (enum pd_use)use, at); at++)
-        if (is_same(t, said)) r->out->of[note->id][use] = t;
-    return is_same(r->out->of[note->id][use], said);
+        if (tuning_is_same(t, said)) r->out->of[note->id][use] = t;
+    return tuning_is_same(r->out->of[note->id][use], said);
 }
 
 void pd_tunings_read(struct pd_tunings *out, const peridot_device_info *device, const char *directory)
 {
     *out = (struct pd_tunings){0};
-    if (!pd_notes_read(&notes, device, directory, take, &(struct reading){out, device})) *out = (struct pd_tunings){0};
+    if (!pd_notes_read(&notes, device, directory, tuning_take, &(struct reading){out, device}))
+        *out = (struct pd_tunings){0};
 }
 
 peridot_status pd_tunings_write(const struct pd_tunings *tunings, const peridot_device_info *device,

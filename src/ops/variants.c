@@ -174,7 +174,7 @@ static const char *all_names(char *out, size_t size)
     return out;
 }
 
-static int find(const char *text)
+static int variants_find(const char *text)
 {
     char name[64], names[256];
     for (int v = 0; v < PD_N_VARIANTS; v++) {
@@ -194,7 +194,7 @@ peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no precision %d", (int)precision);
     *out = best_for(device, precision == PERIDOT_PRECISION_EXACT);
     for (size_t i = 0; i < n; i++) {
-        int v = find(list[i]);
+        int v = variants_find(list[i]);
         if (v < 0) return PERIDOT_ERROR_ARGUMENT;
         if (out->exact && !rows[v].exact)
             return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s contradicts precision exact: it rounds what it multiplies",

@@ -25,7 +25,7 @@ static int read_bytes(GifFileType *gif, GifByteType *out, int size)
     return (int)n;
 }
 
-static peridot_status fail(const struct state *s)
+static peridot_status gif_fail(const struct state *s)
 {
     const char *said = s->gif ? GifErrorString(s->gif->Error) : NULL;
     return s->is_cut ? pd_picture_cut(s->file) : pd_picture_damaged(s->file, said ? said : "its header is wrong");
@@ -38,14 +38,14 @@ static peridot_status find_frame(struct state *s)
     GifByteType *block;
     int code;
     for (;;) {
-        if (DGifGetRecordType(s->gif, &type) != GIF_OK) return fail(s);
-        if (type == IMAGE_DESC_RECORD_TYPE) return DGifGetImageDesc(s->gif) == GIF_OK ? PERIDOT_OK : fail(s);
+        if (DGifGetRecordType(s->gif, &type) != GIF_OK) return gif_fail(s);
+        if (type == IMAGE_DESC_RECORD_TYPE) return DGifGetImageDesc(s->gif) == GIF_OK ? PERIDOT_OK : gif_fail(s);
         if (type != EXTENSION_RECORD_TYPE) return pd_picture_damaged(s->file, "it has no picture");
-        if (DGifGetExtension(s->gif, &code, &block) != GIF_OK) return fail(s);
+        if (DGifGetExtension(s->gif, &code, &block) != GIF_OK) return gif_fail(s);
         if (code == GRAPHICS_EXT_FUNC_CODE && block && block[0] >= 4)
             s->transparent = block[1] & 1 ? block[4] : -1;
         while (block)
-            if (DGifGetExtensionNext(s->gif, &block) != GIF_OK) return fail(s);
+            if (DGifGetExtensionNext(s->gif, &block) != GIF_OK) return gif_fail(s);
     }
 }
 
@@ -53,7 +53,7 @@ static peridot_status read_line(struct state *s, uint8_t *rgb)
 {
     const ColorMapObject *colors = s->gif->Image.ColorMap ? s->gif->Image.ColorMap : s->gif->SColorMap;
     if (!colors) return pd_picture_damaged(s->file, "it has no palette");
-    if (DGifGetLine(s->gif, s->line, s->gif->Image.Width) != GIF_OK) return fail(s);
+    if (DGifGetLine(s->gif, s->line, s->gif->Image.Width) != GIF_OK) return gif_fail(s);
     for (int x = 0; x < s->gif->Image.Width; x++, rgb += 3) {
         if (s->line[x] == s->transparent) continue;
         if (s->line[x] >= colors->ColorCount) return pd_picture_damaged(s->file, "a colour is not in its palette");
@@ -63,12 +63,12 @@ static peridot_status read_line(struct state *s, uint8_t *rgb)
     return PERIDOT_OK;
 }
 
-static peridot_status decode(struct state *s, struct pd_pixels *out)
+static peridot_status gif_decode(struct state *s, struct pd_pixels *out)
 {
     static const struct { int first, step; } passes[2][4] = {{{0, 1}}, {{0, 8}, {4, 8}, {2, 4}, {1, 2}}};
     int error;
     s->gif = DGifOpen(s, read_bytes, &error);
-    if (!s->gif) return fail(s);
+    if (!s->gif) return gif_fail(s);
     PD_TRY(pd_picture_check_size(s->file->name, pd_max(1, (uint64_t)s->gif->SWidth),
                                  pd_max(1, (uint64_t)s->gif->SHeight), s->file->max_pixels));
     PD_TRY(find_frame(s));
@@ -88,7 +88,7 @@ static peridot_status decode(struct state *s, struct pd_pixels *out)
 peridot_status pd_decode_gif(struct pd_pixels *out, const struct pd_picture_file *file)
 {
     struct state s = {.file = file, .transparent = -1};
-    peridot_status status = decode(&s, out);
+    peridot_status status = gif_decode(&s, out);
     free(s.line);
     if (s.gif) DGifCloseFile(s.gif, NULL);
     return status;

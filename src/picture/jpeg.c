@@ -40,14 +40,14 @@ static void on_message(j_common_ptr c, int level)
 
 static void on_output(j_common_ptr c) { (void)c; }
 
-static void on_progress(j_common_ptr c)
+static void jpeg_on_progress(j_common_ptr c)
 {
     if (((j_decompress_ptr)c)->input_scan_number <= MAX_SCANS) return;
     c->err->msg_code = JERR_BAD_PROGRESSION;
     on_error(c);
 }
 
-static peridot_status fail(struct jpeg *j, const struct pd_picture_file *file)
+static peridot_status jpeg_fail(struct jpeg *j, const struct pd_picture_file *file)
 {
     char said[JMSG_LENGTH_MAX];
     switch (j->errors.msg_code) {
@@ -70,10 +70,10 @@ static void from_cmyk(uint8_t *rgb, const uint8_t *cmyk, uint32_t width)
         for (int c = 0; c < 3; c++) rgb[c] = (uint8_t)((cmyk[c] * cmyk[3] + 127) / 255);
 }
 
-static peridot_status decode(struct jpeg *j, struct pd_pixels *out, const struct pd_picture_file *file)
+static peridot_status jpeg_decode(struct jpeg *j, struct pd_pixels *out, const struct pd_picture_file *file)
 {
     struct jpeg_decompress_struct *c = &j->c;
-    if (setjmp(j->jump)) return fail(j, file);
+    if (setjmp(j->jump)) return jpeg_fail(j, file);
     jpeg_create_decompress(c);
     c->client_data = j;
     c->progress = &j->progress;
@@ -102,13 +102,13 @@ static peridot_status decode(struct jpeg *j, struct pd_pixels *out, const struct
 
 peridot_status pd_decode_jpeg(struct pd_pixels *out, const struct pd_picture_file *file)
 {
-    struct jpeg j = {.progress.progress_monitor = on_progress};
+    struct jpeg j = {.progress.progress_monitor = jpeg_on_progress};
     j.c.err = jpeg_std_error(&j.errors);
     j.c.client_data = &j;
     j.errors.error_exit = on_error;
     j.errors.emit_message = on_message;
     j.errors.output_message = on_output;
-    peridot_status status = decode(&j, out, file);
+    peridot_status status = jpeg_decode(&j, out, file);
     jpeg_destroy_decompress(&j.c);
     return status;
 }

@@ -10,7 +10,7 @@ struct tiff {
 };
 
 /* Bytes that are not there are zero. */
-static uint32_t get(const struct tiff *t, uint64_t at, uint32_t n_bytes)
+static uint32_t orientation_get(const struct tiff *t, uint64_t at, uint32_t n_bytes)
 {
     uint32_t value = 0;
     for (uint32_t i = 0; i < n_bytes; i++) {
@@ -26,12 +26,12 @@ uint32_t pd_exif_orientation(const uint8_t *data, size_t size)
     if (size >= 6 && memcmp(data, "Exif\0\0", 6) == 0) data += 6, size -= 6;
     if (size < 8 || (memcmp(data, "II*\0", 4) != 0 && memcmp(data, "MM\0*", 4) != 0)) return 1;
     struct tiff t = {data, size, data[0] == 'M'};
-    uint64_t directory = get(&t, 4, 4);
-    uint32_t n = get(&t, directory, 2);
+    uint64_t directory = orientation_get(&t, 4, 4);
+    uint32_t n = orientation_get(&t, directory, 2);
     for (uint64_t at = directory + 2; n > 0; n--, at += 12) {
-        if (get(&t, at, 2) != TAG_ORIENTATION) continue;
-        uint32_t value = get(&t, at + 8, 2);
-        return get(&t, at + 2, 2) == TYPE_SHORT && value >= 1 && value <= 8 ? value : 1;
+        if (orientation_get(&t, at, 2) != TAG_ORIENTATION) continue;
+        uint32_t value = orientation_get(&t, at + 8, 2);
+        return orientation_get(&t, at + 2, 2) == TYPE_SHORT && value >= 1 && value <= 8 ? value : 1;
     }
     return 1;
 }

@@ -37,7 +37,7 @@ static void read_bytes(png_structp png, png_bytep out, size_t size)
 }
 
 /* To RGB or RGBA of 8 bits. */
-static peridot_status begin(struct state *s, struct pd_pixels *out)
+static peridot_status png_begin(struct state *s, struct pd_pixels *out)
 {
     png_uint_32 width, height;
     int depth, type;
@@ -50,7 +50,7 @@ static peridot_status begin(struct state *s, struct pd_pixels *out)
     return PERIDOT_OK;
 }
 
-static peridot_status decode(struct state *s, struct pd_pixels *out)
+static peridot_status png_decode(struct state *s, struct pd_pixels *out)
 {
     /* Text and profiles, which may be large when they are unpacked, are left out. */
     static const png_byte unread[] = "iCCP\0iTXt\0sPLT\0tEXt\0zTXt";
@@ -62,7 +62,7 @@ static peridot_status decode(struct state *s, struct pd_pixels *out)
     png_set_user_limits(s->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);   /* there is a sentence for them in begin */
     png_set_keep_unknown_chunks(s->png, PNG_HANDLE_CHUNK_NEVER, unread, sizeof unread / 5);
     png_read_info(s->png, s->info);
-    PD_TRY(begin(s, out));
+    PD_TRY(png_begin(s, out));
     int n_passes = png_set_interlace_handling(s->png);
     png_read_update_info(s->png, s->info);
     size_t row_size = (size_t)out->width * out->n_channels;
@@ -79,7 +79,7 @@ static peridot_status decode(struct state *s, struct pd_pixels *out)
 peridot_status pd_decode_png(struct pd_pixels *out, const struct pd_picture_file *file)
 {
     struct state s = {.file = file};
-    peridot_status status = decode(&s, out);
+    peridot_status status = png_decode(&s, out);
     png_destroy_read_struct(&s.png, &s.info, NULL);
     return status;
 }

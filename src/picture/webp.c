@@ -30,7 +30,7 @@ static peridot_status decode_frame(struct pd_pixels *out, const struct pd_pictur
     }
 }
 
-static peridot_status decode(struct pd_pixels *out, const struct pd_picture_file *file, WebPDemuxer *demuxer)
+static peridot_status webp_decode(struct pd_pixels *out, const struct pd_picture_file *file, WebPDemuxer *demuxer)
 {
     WebPIterator frame;
     WebPChunkIterator exif;
@@ -57,7 +57,8 @@ peridot_status pd_decode_webp(struct pd_pixels *out, const struct pd_picture_fil
     WebPDemuxState state;
     WebPDemuxer *demuxer = WebPDemuxPartial(&data, &state);
     peridot_status status = state == WEBP_DEMUX_PARSE_ERROR ? pd_picture_damaged(file, "its chunks are wrong")
-                          : !demuxer || state != WEBP_DEMUX_DONE ? pd_picture_cut(file) : decode(out, file, demuxer);
+                          : !demuxer || state != WEBP_DEMUX_DONE ? pd_picture_cut(file)
+                              : webp_decode(out, file, demuxer);
     WebPDemuxDelete(demuxer);
     return status;
 }

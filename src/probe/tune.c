@@ -137,7 +137,7 @@ static peridot_status time_candidates(struct search *s)
 }
 
 /* Into *s->table; rows 0 where the default is best. */
-static void choose(struct search *s)
+static void tune_choose(struct search *s)
 {
     struct pd_tuning t;
     *s->table = (struct pd_tunings){0};
@@ -250,7 +250,7 @@ static peridot_status find_tunings(struct search *s)
     struct times before[N_PAIRS] = {0}, after[N_PAIRS] = {0};
     PD_TRY(open_search(s));
     PD_TRY(time_candidates(s));
-    choose(s);
+    tune_choose(s);
     PD_TRY(confirm(s, before, after));
     if (s->params->tuned) report_found(s, s->params->tuned, s->params->user);
     take_found(&s->model->tunings, s);

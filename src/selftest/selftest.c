@@ -112,7 +112,7 @@ struct worker {
     pthread_t thread;
 };
 
-static uint32_t cost_of(const struct pd_gpu *gpu, enum pd_kernel_id id)
+static uint32_t selftest_cost_of(const struct pd_gpu *gpu, enum pd_kernel_id id)
 {
     return pd_kernel_lacks(pd_gpu_info(gpu), id) ? 0 : kinds[pd_kernel_kind_of(id)].cost;
 }
@@ -138,7 +138,7 @@ static void put_outcome(struct run *r, uint32_t i, const struct pd_trial *t)
     o->check.failure = o->failure;
     o->done = true;
     r->n_done++;
-    r->cost_done += cost_of(t->gpu, r->ids[i]);
+    r->cost_done += selftest_cost_of(t->gpu, r->ids[i]);
     pthread_cond_signal(&r->changed);
     pthread_mutex_unlock(&r->lock);
 }
@@ -165,7 +165,7 @@ static peridot_status test_kernels(struct run *r, struct pd_gpu *gpu)
     return status;
 }
 
-static void *work(void *argument)
+static void *selftest_work(void *argument)
 {
     struct worker *w = argument;
     struct run *r = w->run;
@@ -235,7 +235,7 @@ static peridot_status run_workers(struct run *r, struct pd_gpu *gpu, bool wrong[
         struct worker *w = &workers[n];
         *w = (struct worker){.run = r, .gpu = n == 0 ? gpu : NULL};
         snprintf(w->index, sizeof w->index, "%" PRIu32, pd_gpu_info(gpu)->index);
-        if (pthread_create(&w->thread, NULL, work, w) != 0) break;
+        if (pthread_create(&w->thread, NULL, selftest_work, w) != 0) break;
     }
     if (n == 0 && wanted > 0) return pd_fail(PERIDOT_ERROR_MEMORY, "no thread can be made for the self-test");
     peridot_status status = listen(r, n, wrong);
@@ -251,7 +251,7 @@ peridot_status pd_selftest_run(bool wrong[PD_N_KERNELS], struct pd_gpu *gpu, con
     size_t only = test->only ? strlen(test->only) : 0;
     for (int id = 0; id < PD_N_KERNELS; id++)
         if (!only || strncmp(pd_kernel_name((enum pd_kernel_id)id), test->only, only) == 0)
-            r.cost += cost_of(gpu, r.ids[r.n++] = (enum pd_kernel_id)id);
+            r.cost += selftest_cost_of(gpu, r.ids[r.n++] = (enum pd_kernel_id)id);
     if (r.n == 0)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no kernel whose name begins with \"%s\"", test->only);
     r.outcomes = calloc(r.n, sizeof *r.outcomes);
@@ -272,7 +272,7 @@ peridot_status pd_selftest(struct pd_gpu *gpu, const char *cache_dir, const stru
 }
 
 /* ", " before all names but the first; a list that is too long ends in "...". */
-static void add_name(char *list, size_t size, const char *name)
+static void selftest_add_name(char *list, size_t size, const char *name)
 {
     size_t at = strlen(list), left = size - at;
     if (strlen(name) + sizeof ", , ..." <= left) snprintf(list + at, left, "%s%s", at ? ", " : "", name);
@@ -285,6 +285,7 @@ void pd_verdict_text(peridot_verdict *out, const bool wrong[PD_N_KERNELS])
     for (int id = 0; id < PD_N_KERNELS; id++) {
         if (!wrong[id]) continue;
         bool off = pd_kernel_has_fallback((enum pd_kernel_id)id);
-        add_name(off ? out->disabled : out->broken, sizeof out->disabled, pd_kernel_name((enum pd_kernel_id)id));
+        selftest_add_name(off ? out->disabled : out->broken, sizeof out->disabled,
+                          pd_kernel_name((enum pd_kernel_id)id));
     }
 }

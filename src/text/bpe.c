@@ -51,7 +51,7 @@ static peridot_status find_bytes(struct pd_bpe *b)
     return PERIDOT_OK;
 }
 
-static peridot_status create(struct pd_bpe *b)
+static peridot_status bpe_create(struct pd_bpe *b)
 {
     const struct pd_pieces *p = b->pieces;
     bool characters = p->algorithm == PD_ALGORITHM_CHAR_MERGES;
@@ -73,7 +73,7 @@ peridot_status pd_bpe_create(struct pd_bpe **out, const struct pd_pieces *p)
     struct pd_bpe *b = calloc(1, sizeof *b);
     if (!b) return pd_fail_alloc(sizeof *b, "tokenizer");
     b->pieces = p;
-    peridot_status status = create(b);
+    peridot_status status = bpe_create(b);
     if (status == PERIDOT_OK) *out = b;
     else pd_bpe_free(b);
     return status;
@@ -214,8 +214,8 @@ static peridot_status encode_stretch(struct work *w, const char *text, size_t si
 
 /* ---- text ---- */
 
-static peridot_status encode_text(struct work *w, const char *text, size_t size, enum pd_text_place place,
-                                  bool escaped);
+static peridot_status bpe_encode_text(struct work *w, const char *text, size_t size, enum pd_text_place place,
+                                      bool escaped);
 
 /* What is between pieces that are matched as they were written is escaped, and the other pieces are looked for. */
 static peridot_status encode_between(struct work *w, const char *text, size_t size, enum pd_text_place place,
@@ -224,11 +224,11 @@ static peridot_status encode_between(struct work *w, const char *text, size_t si
     if (escaped || w->b->pieces->algorithm != PD_ALGORITHM_CHAR_MERGES) return encode_stretch(w, text, size, place);
     w->escaped.size = 0;
     PD_TRY(pd_text_append_escaped(&w->escaped, text, size));
-    return encode_text(w, w->escaped.data, w->escaped.size, place, true);
+    return bpe_encode_text(w, w->escaped.data, w->escaped.size, place, true);
 }
 
-static peridot_status encode_text(struct work *w, const char *text, size_t size, enum pd_text_place place,
-                                  bool escaped)
+static peridot_status bpe_encode_text(struct work *w, const char *text, size_t size, enum pd_text_place place,
+                                      bool escaped)
 {
     const struct pd_pieces *p = w->b->pieces;
     bool as_written = !escaped && p->algorithm == PD_ALGORITHM_CHAR_MERGES;
@@ -258,7 +258,7 @@ peridot_status pd_bpe_encode(struct pd_ids *out, const struct pd_bpe *b, const c
     PD_TRY(pd_text_check_span(size));
     struct work w = {.out = out, .b = b};
     peridot_status status = pd_buffer_add_utf8(&w.clean, text, size);
-    if (status == PERIDOT_OK) status = encode_text(&w, w.clean.data, w.clean.size, place, false);
+    if (status == PERIDOT_OK) status = bpe_encode_text(&w, w.clean.data, w.clean.size, place, false);
     pd_merge_row_free(&w.row);
     free(w.clean.data);
     free(w.escaped.data);

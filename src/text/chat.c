@@ -108,7 +108,7 @@ static const struct pd_chat chats[] = {
 
 const char *pd_chat_name(size_t i) { return i < PD_COUNT(chats) ? chats[i].name : NULL; }
 
-static bool contains(const char *text, size_t size, const char *what)
+static bool chat_contains(const char *text, size_t size, const char *what)
 {
     size_t n = strlen(what);
     for (size_t i = 0; n <= size && i <= size - n; i++)
@@ -169,7 +169,7 @@ static bool has_part(const struct pd_chat *chat, const struct pd_chat_part *part
 }
 
 /* Every row names all its pieces in the user's and the assistant's turn. */
-static bool fits(const struct pd_chat *chat, const struct pd_special *s, const struct pd_pieces *p)
+static bool chat_fits(const struct pd_chat *chat, const struct pd_special *s, const struct pd_pieces *p)
 {
     if (chat->needs && pd_special_find(s, p, chat->needs) < 0) return false;
     if (!has_part(chat, &chat->begin[0], s, p)) return false;
@@ -183,7 +183,7 @@ const struct pd_chat *pd_chat_by_template(const char *jinja, size_t size, const 
                                           const struct pd_pieces *p)
 {
     for (size_t i = 0; i < PD_COUNT(chats); i++)
-        if (chats[i].mark && contains(jinja, size, chats[i].mark) && fits(&chats[i], s, p)) return &chats[i];
+        if (chats[i].mark && chat_contains(jinja, size, chats[i].mark) && chat_fits(&chats[i], s, p)) return &chats[i];
     return NULL;
 }
 
@@ -197,7 +197,7 @@ peridot_status pd_chat_get(const struct pd_chat **out, const char *name, const s
         if (strcmp(chats[i].name, name) == 0) *out = &chats[i];
     }
     if (!*out) return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no chat template \"%.40s\"; there are %s", name, names);
-    if (fits(*out, s, p)) return PERIDOT_OK;
+    if (chat_fits(*out, s, p)) return PERIDOT_OK;
     *out = NULL;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the vocabulary lacks control tokens of the chat template \"%s\"", name);
 }
@@ -223,7 +223,7 @@ const struct pd_chat *pd_chat_by_name(const char *name, size_t size, const struc
 {
     if (!has_word(name, size, "it") && !has_word(name, size, "instruct")) return NULL;
     for (size_t i = 0; i < PD_COUNT(chats); i++)
-        if (chats[i].stops[0] && fits(&chats[i], s, p)) return &chats[i];
+        if (chats[i].stops[0] && chat_fits(&chats[i], s, p)) return &chats[i];
     return NULL;
 }
 
@@ -237,8 +237,8 @@ static const struct {
 };
 
 /* -1: the vocabulary lacks some. */
-static void find_marks(int32_t ids[PD_N_THOUGHT_MARKS], const char *const marks[PD_N_THOUGHT_MARKS],
-                       const struct pd_special *s, const struct pd_pieces *p)
+static void chat_find_marks(int32_t ids[PD_N_THOUGHT_MARKS], const char *const marks[PD_N_THOUGHT_MARKS],
+                            const struct pd_special *s, const struct pd_pieces *p)
 {
     bool all = true;
     for (int k = 0; k < PD_N_THOUGHT_MARKS; k++) {
@@ -252,7 +252,7 @@ void pd_chat_mark_stops(struct pd_pieces *p, const struct pd_special *s)
 {
     int32_t ids[PD_N_THOUGHT_MARKS];
     for (size_t i = 0; i < PD_COUNT(thoughts); i++) {
-        find_marks(ids, thoughts[i].marks, s, p);
+        chat_find_marks(ids, thoughts[i].marks, s, p);
         if (thoughts[i].stop && ids[0] >= 0) pd_pieces_mark_stop(p, pd_special_find(s, p, thoughts[i].stop));
     }
     for (size_t i = 0; i < PD_COUNT(chats); i++)
@@ -262,18 +262,18 @@ void pd_chat_mark_stops(struct pd_pieces *p, const struct pd_special *s)
 
 bool pd_chat_has_no_thought(const struct pd_chat *chat, const char *jinja, size_t size)
 {
-    return chat->no_thought_mark && contains(jinja, size, chat->no_thought_mark);
+    return chat->no_thought_mark && chat_contains(jinja, size, chat->no_thought_mark);
 }
 
 bool pd_chat_find_thoughts(int32_t ids[PD_N_THOUGHT_MARKS], const struct pd_special *s, const struct pd_pieces *p)
 {
     for (int k = 0; k < PD_N_THOUGHT_MARKS; k++) ids[k] = -1;
     for (size_t i = 0; i < PD_COUNT(chats); i++) {
-        if (!chats[i].thinks[0] || !fits(&chats[i], s, p)) continue;
-        find_marks(ids, chats[i].thinks, s, p);
+        if (!chats[i].thinks[0] || !chat_fits(&chats[i], s, p)) continue;
+        chat_find_marks(ids, chats[i].thinks, s, p);
         return true;
     }
-    for (size_t i = 0; i < PD_COUNT(thoughts) && ids[0] < 0; i++) find_marks(ids, thoughts[i].marks, s, p);
+    for (size_t i = 0; i < PD_COUNT(thoughts) && ids[0] < 0; i++) chat_find_marks(ids, thoughts[i].marks, s, p);
     return false;
 }
 

@@ -14,7 +14,7 @@ typedef yyjson_mut_doc doc_t;
 
 static peridot_status fail_memory(void) { return pd_fail_alloc(sizeof(yyjson_mut_val), "messages"); }
 
-static peridot_status begin(struct pd_messages *m)
+static peridot_status messages_begin(struct pd_messages *m)
 {
     uint64_t secret;
     *m = (struct pd_messages){.doc = yyjson_mut_doc_new(NULL)};
@@ -55,7 +55,7 @@ static peridot_status add_message(struct pd_messages *m, const peridot_message *
 
 peridot_status pd_messages_from_array(struct pd_messages *out, const peridot_message *messages, size_t n)
 {
-    peridot_status status = begin(out);
+    peridot_status status = messages_begin(out);
     for (size_t i = 0; i < n && status == PERIDOT_OK; i++) status = add_message(out, &messages[i], i);
     if (status != PERIDOT_OK) pd_messages_free(out);
     return status;
@@ -70,7 +70,7 @@ struct reader {
     yyjson_mut_val *calls;     /* of the last message that has some; NULL: none */
 };
 
-static peridot_status fail(const struct reader *r, const char *what)
+static peridot_status messages_fail(const struct reader *r, const char *what)
 {
     return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu %s", r->i, what);
 }
@@ -78,9 +78,10 @@ static peridot_status fail(const struct reader *r, const char *what)
 static bool has_nul(yyjson_val *text) { return strlen(yyjson_get_str(text)) != yyjson_get_len(text); }
 static bool is_there(yyjson_val *value) { return value && !yyjson_is_null(value); }
 
-static peridot_status put_text(const struct reader *r, yyjson_mut_val *object, const char *name, yyjson_val *text)
+static peridot_status messages_put_text(const struct reader *r, yyjson_mut_val *object, const char *name,
+                                        yyjson_val *text)
 {
-    if (has_nul(text)) return fail(r, "contains a NUL character");
+    if (has_nul(text)) return messages_fail(r, "contains a NUL character");
     bool good = yyjson_mut_obj_add_strncpy(r->m->doc, object, name, yyjson_get_str(text), yyjson_get_len(text));
     return good ? PERIDOT_OK : fail_memory();
 }
@@ -105,8 +106,8 @@ static peridot_status append_part(struct pd_buffer *text, const struct reader *r
     if (!is_one_of(type, types, PD_COUNT(types)))
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu has a part of type %.32s: only text and images are "
                        "supported", r->i, yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
-    if (!yyjson_is_str(content)) return fail(r, "has a part whose text is not a string");
-    if (has_nul(content)) return fail(r, "contains a NUL character");
+    if (!yyjson_is_str(content)) return messages_fail(r, "has a part whose text is not a string");
+    if (has_nul(content)) return messages_fail(r, "contains a NUL character");
     return pd_buffer_add(text, yyjson_get_str(content), yyjson_get_len(content));
 }
 
@@ -158,9 +159,9 @@ static peridot_status put_content(const struct reader *r, yyjson_val *message)
 {
     yyjson_val *content = yyjson_obj_get(message, "content");
     if (yyjson_is_arr(content)) return put_parts(r, content);
-    if (yyjson_is_str(content)) return put_text(r, r->message, "content", content);
-    if (is_there(content)) return fail(r, "has content that is neither a string nor a list of parts");
-    if (!yyjson_equals_str(yyjson_obj_get(message, "role"), "assistant")) return fail(r, "has no content");
+    if (yyjson_is_str(content)) return messages_put_text(r, r->message, "content", content);
+    if (is_there(content)) return messages_fail(r, "has content that is neither a string nor a list of parts");
+    if (!yyjson_equals_str(yyjson_obj_get(message, "role"), "assistant")) return messages_fail(r, "has no content");
     return yyjson_mut_obj_add_str(r->m->doc, r->message, "content", "") ? PERIDOT_OK : fail_memory();
 }
 
@@ -168,7 +169,7 @@ static peridot_status put_optional(const struct reader *r, yyjson_mut_val *objec
 {
     yyjson_val *value = yyjson_obj_get(from, name);
     if (!is_there(value)) return PERIDOT_OK;
-    if (yyjson_is_str(value)) return put_text(r, object, name, value);
+    if (yyjson_is_str(value)) return messages_put_text(r, object, name, value);
     return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu has a %s that is not a string", r->i, name);
 }
 
@@ -190,7 +191,7 @@ static peridot_status read_arguments(yyjson_mut_val **out, const struct reader *
                : yyjson_is_obj(object) ? yyjson_val_mut_copy(r->m->doc, object) : NULL;
     bool wrong = !*out && !yyjson_is_obj(object);
     yyjson_doc_free(doc);
-    if (wrong) return fail(r, "has a tool call whose arguments are not a JSON object");
+    if (wrong) return messages_fail(r, "has a tool call whose arguments are not a JSON object");
     return *out ? PERIDOT_OK : fail_memory();
 }
 
@@ -199,9 +200,9 @@ static peridot_status add_call(const struct reader *r, yyjson_val *call)
     doc_t *doc = r->m->doc;
     yyjson_val *from = yyjson_obj_get(call, "function"), *name = yyjson_obj_get(from, "name");
     yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, r->calls), *function = yyjson_mut_obj(doc), *arguments;
-    if (!yyjson_is_str(name)) return fail(r, "has a tool call that has no name");
+    if (!yyjson_is_str(name)) return messages_fail(r, "has a tool call that has no name");
     PD_TRY(put_optional(r, o, call, "id"));
-    PD_TRY(put_text(r, function, "name", name));
+    PD_TRY(messages_put_text(r, function, "name", name));
     PD_TRY(read_arguments(&arguments, r, yyjson_obj_get(from, "arguments")));
     bool good = yyjson_mut_obj_add_str(doc, o, "type", "function") &&
                 yyjson_mut_obj_add_val(doc, function, "arguments", arguments) &&
@@ -215,10 +216,10 @@ static peridot_status put_calls(struct reader *r, yyjson_val *message)
     size_t i, n;
     if (!is_there(from) || (yyjson_is_arr(from) && yyjson_arr_size(from) == 0)) return PERIDOT_OK;
     if (!yyjson_is_arr(from) || !yyjson_equals_str(yyjson_obj_get(message, "role"), "assistant"))
-        return fail(r, "has tool_calls that are not a list, or not the assistant's");
-    if (yyjson_arr_size(from) > MAX_CALLS) return fail(r, "has more than 256 tool calls");
+        return messages_fail(r, "has tool_calls that are not a list, or not the assistant's");
+    if (yyjson_arr_size(from) > MAX_CALLS) return messages_fail(r, "has more than 256 tool calls");
     if (yyjson_mut_is_arr(yyjson_mut_obj_get(r->message, "content")))   /* templates write results before or after it */
-        return fail(r, "has an image beside its tool calls, which is not supported");
+        return messages_fail(r, "has an image beside its tool calls, which is not supported");
     r->calls = yyjson_mut_obj_add_arr(r->m->doc, r->message, "tool_calls");
     if (!r->calls) return fail_memory();
     yyjson_arr_foreach(from, i, n, call) PD_TRY(add_call(r, call));
@@ -250,9 +251,9 @@ static peridot_status name_result(const struct reader *r)
 static peridot_status read_message(struct reader *r, yyjson_val *message)
 {
     yyjson_val *role = yyjson_obj_get(message, "role");
-    if (!yyjson_is_str(role)) return fail(r, "is not an object with a role");
+    if (!yyjson_is_str(role)) return messages_fail(r, "is not an object with a role");
     PD_TRY(check_role(yyjson_get_str(role), r->i, true));
-    PD_TRY(put_text(r, r->message, "role", role));
+    PD_TRY(messages_put_text(r, r->message, "role", role));
     PD_TRY(put_content(r, message));
     PD_TRY(put_optional(r, r->message, message, "reasoning_content"));
     PD_TRY(put_optional(r, r->message, message, "name"));
@@ -282,7 +283,7 @@ peridot_status pd_messages_from_json(struct pd_messages *out, const char *json, 
     yyjson_doc *doc;
     *out = (struct pd_messages){0};
     PD_TRY(pd_json_read(&doc, (const uint8_t *)json, size));
-    peridot_status status = begin(out);
+    peridot_status status = messages_begin(out);
     if (status == PERIDOT_OK) status = read_list(out, yyjson_doc_get_root(doc));
     yyjson_doc_free(doc);
     if (status != PERIDOT_OK) pd_messages_free(out);
@@ -435,8 +436,8 @@ static bool split_calls(struct pd_messages *m)
     return good;
 }
 
-static bool add_block(yyjson_mut_doc *doc, yyjson_mut_val *blocks, const char *type, const char *key,
-                      yyjson_mut_val *text)
+static bool messages_add_block(yyjson_mut_doc *doc, yyjson_mut_val *blocks, const char *type, const char *key,
+                               yyjson_mut_val *text)
 {
     yyjson_mut_val *block = yyjson_mut_arr_add_obj(doc, blocks);
     return block && yyjson_mut_obj_add_str(doc, block, "type", type) &&
@@ -453,8 +454,8 @@ static bool put_thoughts(struct pd_messages *m)
         yyjson_mut_val *thought = yyjson_mut_obj_remove_key(message, "reasoning_content");
         yyjson_mut_val *content = yyjson_mut_obj_get(message, "content"), *blocks = yyjson_mut_arr(m->doc);
         if (!thought || !yyjson_mut_is_str(content)) continue;
-        good = good && add_block(m->doc, blocks, "thinking", "thinking", thought) &&
-               (!yyjson_mut_get_len(content) || add_block(m->doc, blocks, "text", "text", content)) &&
+        good = good && messages_add_block(m->doc, blocks, "thinking", "thinking", thought) &&
+               (!yyjson_mut_get_len(content) || messages_add_block(m->doc, blocks, "text", "text", content)) &&
                yyjson_mut_obj_put(message, yyjson_mut_str(m->doc, "content"), blocks);
     }
     return good;

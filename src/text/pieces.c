@@ -300,7 +300,7 @@ static int byte_of(uint32_t code)
     return code == 323 ? 173 : -1;
 }
 
-static uint32_t code_of(unsigned char byte)
+static uint32_t pieces_code_of(unsigned char byte)
 {
     if (byte <= 32) return 256u + byte;
     if (byte >= 127 && byte <= 160) return 289u + byte - 127;
@@ -327,7 +327,7 @@ peridot_status pd_byte_level_read(struct pd_buffer *out, bool *spelt, const char
 peridot_status pd_byte_level_write(struct pd_buffer *out, const char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
-        uint32_t code = code_of((unsigned char)bytes[i]);
+        uint32_t code = pieces_code_of((unsigned char)bytes[i]);
         char two[2] = {(char)(0xc0 | code >> 6), (char)(0x80 | (code & 0x3f))};   /* all codes are below U+0800 */
         if (code < 0x80) PD_TRY(pd_buffer_add(out, &bytes[i], 1));
         else PD_TRY(pd_buffer_add(out, two, 2));

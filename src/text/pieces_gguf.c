@@ -33,7 +33,7 @@ static peridot_status find_array(const struct pd_meta **out, const struct pd_che
     return PERIDOT_OK;
 }
 
-static peridot_status read_pieces(struct pd_pieces *out, const struct pd_checkpoint *c)
+static peridot_status pieces_gguf_read_pieces(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
     const struct pd_meta *tokens, *scores = NULL, *types;
     PD_TRY(find_array(&tokens, c, KEY("tokens"), 0));
@@ -213,7 +213,7 @@ static peridot_status read_flag(bool *out, const struct pd_checkpoint *c, const 
     return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a flag", key);
 }
 
-static peridot_status read_ids(struct pd_pieces *out, const struct pd_checkpoint *c)
+static peridot_status pieces_gguf_read_ids(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
     int32_t id;
     bool ends;
@@ -327,8 +327,8 @@ peridot_status pd_pieces_read_gguf(struct pd_pieces *out, const struct pd_checkp
 {
     *out = (struct pd_pieces){.bos = -1, .eos = -1, .end = -1};
     PD_TRY(read_kind(out, c));
-    PD_TRY(read_pieces(out, c));
-    PD_TRY(read_ids(out, c));
+    PD_TRY(pieces_gguf_read_pieces(out, c));
+    PD_TRY(pieces_gguf_read_ids(out, c));
     bool bytes = out->algorithm == PD_ALGORITHM_BYTE_MERGES;
     PD_TRY(bytes ? read_pattern(out, c) : read_prefix(out, c));
     PD_TRY(read_bos(out, c));

@@ -146,7 +146,7 @@ static peridot_status add_entries(struct pd_pieces *out, const struct json *j)
     return PERIDOT_OK;
 }
 
-static peridot_status read_pieces(struct pd_pieces *out, struct json *j)
+static peridot_status pieces_json_read_pieces(struct pd_pieces *out, struct json *j)
 {
     yyjson_val *token;
     size_t i, n;
@@ -220,7 +220,7 @@ static peridot_status read_root(struct pd_pieces *out, struct json *j, yyjson_va
     PD_TRY(pd_json_steps_read(&j->steps, root));
     out->algorithm = j->steps.byte_level ? PD_ALGORITHM_BYTE_MERGES : PD_ALGORITHM_CHAR_MERGES;
     out->whole_words = yyjson_is_true(yyjson_obj_get(j->model, "ignore_merges"));
-    PD_TRY(read_pieces(out, j));
+    PD_TRY(pieces_json_read_pieces(out, j));
     PD_TRY(read_merges(out, yyjson_obj_get(j->model, "merges")));
     PD_TRY(use_steps(out, &j->steps));
     return pd_pieces_check(out);
@@ -284,7 +284,7 @@ static const struct step normalizers[] = {
 
 /* ---- pre_tokenizer ---- */
 
-static bool add_pattern(struct pd_json_steps *out, const char *pattern)
+static bool pieces_json_add_pattern(struct pd_json_steps *out, const char *pattern)
 {
     if (out->byte_level || out->drops_between || out->n_patterns == PD_MAX_PATTERNS) return false;
     out->patterns[out->n_patterns++] = pattern;
@@ -299,20 +299,20 @@ static bool read_split(struct pd_json_steps *out, yyjson_val *step)
     bool drops = is_str(step, "behavior", "Removed") && flag(step, "invert", false) && out->n_patterns == 0;
     if (!drops && !is_str(step, "behavior", "Isolated")) return false;
     if (!yyjson_is_str(regex) || strlen(yyjson_get_str(regex)) != yyjson_get_len(regex)) return false;
-    if (!add_pattern(out, yyjson_get_str(regex))) return false;
+    if (!pieces_json_add_pattern(out, yyjson_get_str(regex))) return false;
     out->drops_between = drops;
     return true;
 }
 
 static bool read_digits(struct pd_json_steps *out, yyjson_val *step)
 {
-    return flag(step, "individual_digits", false) && add_pattern(out, pd_split_digit);
+    return flag(step, "individual_digits", false) && pieces_json_add_pattern(out, pd_split_digit);
 }
 
 static bool read_byte_level(struct pd_json_steps *out, yyjson_val *step)
 {
     if (flag(step, "add_prefix_space", true)) return false;
-    if (flag(step, "use_regex", true) && !add_pattern(out, pd_split_gpt2)) return false;
+    if (flag(step, "use_regex", true) && !pieces_json_add_pattern(out, pd_split_gpt2)) return false;
     return out->byte_level = true;
 }
 

@@ -145,8 +145,8 @@ static peridot_status write_hidden(struct pd_buffer *out, struct pd_buffer *scra
     return write_field(out, scratch, name, size, (struct pd_piece){.type = type});
 }
 
-static peridot_status write_piece(struct pd_buffer *out, struct pd_buffer *scratch, const struct pd_pieces *p,
-                                  uint32_t id)
+static peridot_status pieces_model_write_piece(struct pd_buffer *out, struct pd_buffer *scratch,
+                                               const struct pd_pieces *p, uint32_t id)
 {
     struct pd_piece piece = p->piece[id];
     if (piece.type == PD_PIECE_CONTROL) return write_hidden(out, scratch, id, PD_PIECE_CONTROL);
@@ -180,7 +180,7 @@ peridot_status pd_pieces_write_model(struct pd_buffer *out, const struct pd_piec
 {
     struct pd_buffer scratch = {0};
     peridot_status status = PERIDOT_OK;
-    for (uint32_t i = 0; i < p->n && status == PERIDOT_OK; i++) status = write_piece(out, &scratch, p, i);
+    for (uint32_t i = 0; i < p->n && status == PERIDOT_OK; i++) status = pieces_model_write_piece(out, &scratch, p, i);
     if (status == PERIDOT_OK) status = write_unknown(out, &scratch, p);
     if (status == PERIDOT_OK) status = write_specs(out, &scratch, p);
     free(scratch.data);

@@ -104,7 +104,7 @@ static const char *find_foreign(const char *p)
 }
 
 /* Oniguruma's anchors are for lines, which end with "\n" alone. */
-static pcre2_code *compile(const char *pattern, int *error, size_t *offset)
+static pcre2_code *split_compile(const char *pattern, int *error, size_t *offset)
 {
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
     pcre2_code *code = NULL;
@@ -131,7 +131,7 @@ peridot_status pd_split_create(struct pd_split **out, const char *pattern)
     if (foreign) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pattern that splits words has %s: %s", foreign, shown);
     struct pd_split *s = malloc(sizeof *s);
     if (!s) return pd_fail_alloc(sizeof *s, "pattern");
-    s->code = compile(pattern, &error, &offset);
+    s->code = split_compile(pattern, &error, &offset);
     if (!s->code) {
         PCRE2_UCHAR message[128] = "";
         free(s);
@@ -375,7 +375,7 @@ static int compare_marks(const void *a, const void *b)
 }
 
 /* Marks between two characters of class 0 go by their classes, those of one class as they come. */
-static void sort(struct span *s)
+static void split_sort(struct span *s)
 {
     for (size_t i = 0, end; i < s->n; i = end + 1) {
         for (end = i; end < s->n && s->marks[end].class;) end++;
@@ -392,7 +392,7 @@ static peridot_status append_code(struct pd_buffer *out, uint32_t code)
 /* What was decomposed, composed again. */
 static peridot_status flush(struct pd_buffer *out, struct span *s)
 {
-    sort(s);
+    split_sort(s);
     PD_TRY(pd_array_reserve(&s->codes, &s->codes_capacity, 0, s->n, sizeof *s->codes, "text"));
     for (size_t i = 0; i < s->n; i++) s->codes[i] = s->marks[i].code;
     const utf8proc_ssize_t n =

@@ -132,7 +132,8 @@ static peridot_status put_bos(struct pd_ids *ids, int32_t bos)
     return PERIDOT_OK;
 }
 
-static peridot_status encode_text(struct pd_ids *out, const struct pd_tokenizer *t, const peridot_plain *plain)
+static peridot_status tokenizer_encode_text(struct pd_ids *out, const struct pd_tokenizer *t,
+                                            const peridot_plain *plain)
 {
     const char *text = plain->text_size ? plain->text : "";
     unsigned flags = plain->flags;
@@ -162,7 +163,7 @@ peridot_status pd_tokenizer_finish_ids(int32_t **out, size_t *n, struct pd_ids *
 peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const peridot_plain *plain)
 {
     struct pd_ids made = {.limit = plain->limit};
-    return pd_tokenizer_finish_ids(ids, n, &made, encode_text(&made, t, plain));
+    return pd_tokenizer_finish_ids(ids, n, &made, tokenizer_encode_text(&made, t, plain));
 }
 
 bool pd_tokenizer_has_infill(const struct pd_tokenizer *t) { return t->infill[PD_INFILL_MIDDLE] >= 0; }
@@ -228,8 +229,8 @@ static peridot_status append_special(struct pd_buffer *out, bool *started, const
 
 typedef peridot_status append_fn(struct pd_buffer *out, bool *started, const struct pd_tokenizer *t, int32_t id);
 
-static peridot_status decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids, size_t n,
-                             append_fn *append)
+static peridot_status tokenizer_decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids,
+                                       size_t n, append_fn *append)
 {
     struct pd_buffer text = {0};
     bool started = false;
@@ -249,13 +250,13 @@ static peridot_status decode(char **out, size_t *size, const struct pd_tokenizer
 
 peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids, size_t n)
 {
-    return decode(out, size, t, ids, n, append_piece);
+    return tokenizer_decode(out, size, t, ids, n, append_piece);
 }
 
 peridot_status pd_tokenizer_decode_special(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids,
                                            size_t n)
 {
-    return decode(out, size, t, ids, n, append_special);
+    return tokenizer_decode(out, size, t, ids, n, append_special);
 }
 
 peridot_status pd_tokenizer_spell(struct pd_buffer *out, const struct pd_tokenizer *t, int32_t id)

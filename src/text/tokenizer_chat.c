@@ -273,7 +273,7 @@ static peridot_status check_thinks(const struct pd_chat *chat, const struct pd_t
                    "the model cannot be told to think: its chat template, \"%s\", has no thoughts", chat->name);
 }
 
-static peridot_status find_marks(struct pd_image_marks *out, const struct pd_tokenizer *t)
+static peridot_status chat_find_marks(struct pd_image_marks *out, const struct pd_tokenizer *t)
 {
     if (pd_tokenizer_image_marks(out, t)) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the vocabulary has no tokens for images");
@@ -303,7 +303,7 @@ static peridot_status write_rows(struct pd_ids *out, const struct pd_tokenizer *
     peridot_message *messages = NULL;
     size_t n;
     PD_TRY(find_chat(&r.chat, t, c->template_name));
-    if (c->messages->n_images) PD_TRY(find_marks(&r.images, t));
+    if (c->messages->n_images) PD_TRY(chat_find_marks(&r.images, t));
     PD_TRY(check_images(r.chat, c->messages));
     r.thinks = c->think != PERIDOT_THINK_OFF;
     if (r.thinks) PD_TRY(check_thinks(r.chat, t));

@@ -14,7 +14,7 @@
 /* ---- pieces of one file ---- */
 
 /* Of a tokenizer.json, or of a tokenizer.model. */
-static peridot_status read_pieces(struct pd_tokenizer *t, const char *path, bool json)
+static peridot_status open_read_pieces(struct pd_tokenizer *t, const char *path, bool json)
 {
     struct pd_map map;
     PD_TRY(pd_map_read(&map, path));
@@ -293,12 +293,12 @@ static peridot_status read_vocabulary(struct pd_tokenizer *t, const char *direct
 {
     bool has_json = pd_is_file(json);
     if (pd_is_file(model) && !(has_json && is_tiktoken(model))) {
-        PD_TRY(read_pieces(t, model, false));
+        PD_TRY(open_read_pieces(t, model, false));
         if (!has_json || !adds_tokens(&t->pieces, config))
             return read_prefix(&t->pieces, has_json ? json : NULL, config);
         pd_pieces_free(&t->pieces);
     }
-    if (has_json) return read_pieces(t, json, true);
+    if (has_json) return open_read_pieces(t, json, true);
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
                    "%s: neither tokenizer.model nor tokenizer.json (other forms, such as Mistral's tekken.json, are "
                    "not supported)", directory);
@@ -353,9 +353,9 @@ static peridot_status open_gguf(struct pd_tokenizer *t, const struct pd_checkpoi
 
 /* ---- a file by itself ---- */
 
-static peridot_status open_file(struct pd_tokenizer *t, const char *path, bool json)
+static peridot_status open_open_file(struct pd_tokenizer *t, const char *path, bool json)
 {
-    PD_TRY(read_pieces(t, path, json));
+    PD_TRY(open_read_pieces(t, path, json));
     return build_at(t, path);
 }
 
@@ -382,7 +382,7 @@ peridot_status pd_tokenizer_from_checkpoint(struct pd_tokenizer **out, const str
 
 enum file_kind { FILE_GGUF, FILE_JSON, FILE_OTHER };
 
-static peridot_status look(enum file_kind *out, const char *path)
+static peridot_status open_look(enum file_kind *out, const char *path)
 {
     struct pd_map map;
     uint64_t i = 0;
@@ -408,11 +408,11 @@ peridot_status pd_tokenizer_open(struct pd_tokenizer **out, const char *path)
     *out = NULL;
     enum file_kind kind = FILE_OTHER;
     bool directory = pd_is_directory(path);
-    if (!directory) PD_TRY(look(&kind, path));
+    if (!directory) PD_TRY(open_look(&kind, path));
     if (kind == FILE_GGUF) return open_checkpoint(out, path);
     struct pd_tokenizer *t = calloc(1, sizeof *t);
     if (!t) return pd_fail_alloc(sizeof *t, "tokenizer");
-    return finish(out, t, directory ? read_directory(t, path) : open_file(t, path, kind == FILE_JSON));
+    return finish(out, t, directory ? read_directory(t, path) : open_open_file(t, path, kind == FILE_JSON));
 }
 
 /* ---- tokenizer gguf ---- */

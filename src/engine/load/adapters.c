@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 /* The walk over the layers runs twice, as that of the weights does: to add up sizes, and to upload. */
-struct walk {
+struct adapters_walk {
     struct pd_loader l;
     struct pd_weights counts;          /* the loader's: what it loads is none of the model's weights */
     struct pd_adapters *adapters;
@@ -38,7 +38,7 @@ static void stack_part(struct stack *s, const struct pd_adapter_part *from, uint
 }
 
 /* The tensors of a matrix lie in the order of their roles. */
-static void collect(struct stack *s, const struct walk *k, uint32_t layer, enum pd_layer_matrix m)
+static void collect(struct stack *s, const struct adapters_walk *k, uint32_t layer, enum pd_layer_matrix m)
 {
     uint32_t first_row = 0;
     s->n = s->n_ranks = 0;
@@ -55,7 +55,7 @@ static void collect(struct stack *s, const struct walk *k, uint32_t layer, enum 
     }
 }
 
-static peridot_status put(struct walk *k, uint64_t *address, const void *data, uint64_t size)
+static peridot_status adapters_put(struct adapters_walk *k, uint64_t *address, const void *data, uint64_t size)
 {
     struct pd_span span;
     if (k->l.measuring) {
@@ -67,7 +67,7 @@ static peridot_status put(struct walk *k, uint64_t *address, const void *data, u
     return pd_span_write(k->l.gpu, span, 0, data, size);
 }
 
-static peridot_status load_a(struct walk *k, struct pd_linear *a, const struct stack *s)
+static peridot_status load_a(struct adapters_walk *k, struct pd_linear *a, const struct stack *s)
 {
     const struct pd_tensor *first = s->from[0]->a;
     uint64_t n = (uint64_t)s->n_ranks * s->n_cols;
@@ -96,24 +96,24 @@ static void turn_over(float *out, float *row, const struct stack *s, uint32_t i)
     }
 }
 
-static peridot_status load_b(struct walk *k, struct pd_lora *lora, const struct stack *s)
+static peridot_status load_b(struct adapters_walk *k, struct pd_lora *lora, const struct stack *s)
 {
     uint64_t size = s->n_b * sizeof(float);
     if (size > pd_gpu_max_span(k->l.gpu))
         return pd_fail(PERIDOT_ERROR_MEMORY, "%s: tensor %s: the adapters to this matrix take %.1f MB, more than the "
                        "device holds in one piece", s->from[0]->b->file, s->from[0]->b->name, (double)size / 1e6);
-    if (k->l.measuring) return put(k, &lora->b, NULL, size);
+    if (k->l.measuring) return adapters_put(k, &lora->b, NULL, size);
     float *b = malloc(size), *row = malloc(s->n_ranks * sizeof *row);
     peridot_status status = PERIDOT_OK;
     if (!b || !row) status = pd_fail_alloc(size, "an adapter");
     for (uint32_t i = 0; i < s->n && status == PERIDOT_OK; i++) turn_over(b, row, s, i);
-    if (status == PERIDOT_OK) status = put(k, &lora->b, b, size);
+    if (status == PERIDOT_OK) status = adapters_put(k, &lora->b, b, size);
     free(b);
     free(row);
     return status;
 }
 
-static peridot_status load_matrix(struct walk *k, struct pd_linear *linear, struct pd_lora *lora,
+static peridot_status load_matrix(struct adapters_walk *k, struct pd_linear *linear, struct pd_lora *lora,
                                   const struct stack *s)
 {
     struct pd_adapters *a = k->adapters;
@@ -121,14 +121,14 @@ static peridot_status load_matrix(struct walk *k, struct pd_linear *linear, stru
     lora->n_parts = s->n;
     PD_TRY(load_a(k, &lora->a, s));
     PD_TRY(load_b(k, lora, s));
-    PD_TRY(put(k, &lora->parts, s->parts, s->n * sizeof *s->parts));
+    PD_TRY(adapters_put(k, &lora->parts, s->parts, s->n * sizeof *s->parts));
     linear->lora = lora;
     return PERIDOT_OK;
 }
 
 /* ---- all of them ---- */
 
-static peridot_status walk(struct walk *k, struct pd_weights *w)
+static peridot_status adapters_walk(struct adapters_walk *k, struct pd_weights *w)
 {
     struct stack s;
     for (uint32_t i = w->first_layer; i < w->end_layer; i++)
@@ -175,7 +175,7 @@ static peridot_status check_scale(float scale, const char *name)
     return pd_fail(PERIDOT_ERROR_ARGUMENT, "adapter %s: the scale %g is not a finite number", name, (double)scale);
 }
 
-static peridot_status open_files(struct walk *k, const peridot_adapter_file *files, size_t n)
+static peridot_status open_files(struct adapters_walk *k, const peridot_adapter_file *files, size_t n)
 {
     struct pd_adapters *a = k->adapters;
     if (n > PD_MAX_ADAPTERS)
@@ -192,7 +192,8 @@ static peridot_status open_files(struct walk *k, const peridot_adapter_file *fil
     return PERIDOT_OK;
 }
 
-static peridot_status load(struct walk *k, struct pd_weights *w, const peridot_adapter_file *files, size_t n)
+static peridot_status adapters_load(struct adapters_walk *k, struct pd_weights *w, const peridot_adapter_file *files,
+                                    size_t n)
 {
     struct pd_adapters *a = k->adapters;
     size_t n_loras = (size_t)k->l.config->n_layers * PD_N_LAYER_MATRICES;
@@ -201,13 +202,13 @@ static peridot_status load(struct walk *k, struct pd_weights *w, const peridot_a
     if (!a->loras) return pd_fail_alloc(n_loras * sizeof *a->loras, "adapters");
     k->l.source.checkpoint = k->files[0].checkpoint;
     k->l.measuring = true;
-    PD_TRY(walk(k, w));
+    PD_TRY(adapters_walk(k, w));
     a->size = k->l.device_size;
     PD_TRY(pd_gpu_check_budget(k->l.gpu, a->size, a->n == 1 ? "the adapter" : "the adapters"));
     PD_TRY(pd_heap_create(&a->heap, k->l.gpu, PD_HEAP_DEVICE, pd_min(a->size + (64 << 10), 256u << 20)));
     k->counts.heap = a->heap;
     k->l.measuring = false;
-    PD_TRY(walk(k, w));
+    PD_TRY(adapters_walk(k, w));
     for (uint32_t i = 0; i < a->n; i++) PD_TRY(pd_checkpoint_check(PERIDOT_OK, k->files[i].checkpoint));
     w->size += a->size;
     w->decode_read_size += a->size;
@@ -220,11 +221,11 @@ peridot_status pd_adapters_load(struct pd_adapters *out, struct pd_weights *w, s
     static const struct pd_load_params params = {0};
     *out = (struct pd_adapters){0};
     if (n == 0) return PERIDOT_OK;
-    struct walk *k = calloc(1, sizeof *k);
+    struct adapters_walk *k = calloc(1, sizeof *k);
     if (!k) return pd_fail_alloc(sizeof *k, "adapters");
     k->adapters = out;
     k->l = (struct pd_loader){.w = &k->counts, .gpu = gpu, .config = config, .params = &params};
-    peridot_status status = load(k, w, files, n);
+    peridot_status status = adapters_load(k, w, files, n);
     for (uint32_t i = 0; i < n && i < PD_MAX_ADAPTERS; i++) pd_adapter_close(&k->files[i]);
     free(k);
     return status;

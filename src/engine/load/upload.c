@@ -22,8 +22,8 @@ void pd_load_count(struct pd_loader *l, uint64_t size)
 }
 
 /* part: NULL for what is always on the device. */
-static peridot_status alloc(struct pd_span *out, struct pd_loader *l, struct pd_load_part *part, uint64_t size,
-                            const char *what)
+static peridot_status upload_alloc(struct pd_span *out, struct pd_loader *l, struct pd_load_part *part, uint64_t size,
+                                   const char *what)
 {
     if (l->measuring) {
         if (l->elsewhere) return PERIDOT_OK;
@@ -152,7 +152,7 @@ static peridot_status fill_slice(struct pd_loader *l, struct pd_slice *slice, co
     struct pd_span span;
     if (import_slice(l, slice, parts, n_cols))
         return l->measuring ? PERIDOT_OK : pd_load_report(l, (uint64_t)slice->n_rows * slice->row_size);
-    PD_TRY(alloc(&span, l, l->part, slice_size(slice), parts->at[0]->name));
+    PD_TRY(upload_alloc(&span, l, l->part, slice_size(slice), parts->at[0]->name));
     if (l->measuring) return PERIDOT_OK;
     slice->address = span.address;
     return upload_slice(l, slice, span, parts, n_cols);
@@ -254,7 +254,7 @@ static peridot_status put_vector(struct pd_loader *l, uint64_t *address, struct 
 peridot_status pd_load_constant(struct pd_loader *l, uint64_t *address, float value, uint32_t n)
 {
     struct pd_span span;
-    PD_TRY(alloc(&span, l, NULL, n * sizeof(float), "norm"));
+    PD_TRY(upload_alloc(&span, l, NULL, n * sizeof(float), "norm"));
     if (l->measuring) return PERIDOT_OK;
     float *row = malloc(n * sizeof *row);
     if (!row) return pd_fail_alloc(n * sizeof *row, "norm");
@@ -270,7 +270,7 @@ peridot_status pd_load_norm(struct pd_loader *l, uint64_t *address, const struct
     uint32_t n = plan->n_cols;
     if (plan->constant != 0) return pd_load_constant(l, address, plan->constant, n);
     PD_TRY(pd_source_get(&t, &l->source, plan));
-    PD_TRY(alloc(&span, l, NULL, n * sizeof *row, t->name));
+    PD_TRY(upload_alloc(&span, l, NULL, n * sizeof *row, t->name));
     if (l->measuring) {
         pd_load_count(l, t->size);
         l->w->n_params += n;
@@ -305,7 +305,7 @@ peridot_status pd_load_bias(struct pd_loader *l, struct pd_linear *linear, const
         n += (uint32_t)t->shape[0];
         if (l->measuring) pd_load_count(l, t->size);
     }
-    PD_TRY(alloc(&span, l, NULL, n * sizeof(float), biases->at[0]->name));
+    PD_TRY(upload_alloc(&span, l, NULL, n * sizeof(float), biases->at[0]->name));
     if (l->measuring) {
         l->w->n_params += n;
         return PERIDOT_OK;

@@ -185,7 +185,7 @@ static bool begin_part(struct pd_loader *l, uint32_t part)
     return l->measuring || is_here;
 }
 
-static peridot_status walk(struct pd_loader *l)
+static peridot_status weights_walk(struct pd_loader *l)
 {
     struct pd_plan norm;
     if (begin_part(l, PD_PART_EMBEDDING)) PD_TRY(load_embedding(l));
@@ -213,14 +213,14 @@ static peridot_status make_lookup(struct pd_loader *l, struct pd_table *t, const
 
 /* ---- all of it ---- */
 
-static peridot_status load(struct pd_loader *l)
+static peridot_status weights_load(struct pd_loader *l)
 {
     struct pd_weights *w = l->w;
     l->parts = calloc(PD_PART_LAYERS + 2 * (size_t)l->config->n_layers, sizeof *l->parts);
     w->layers = calloc(l->config->n_layers, sizeof *w->layers);
     if (!w->layers || !l->parts) return pd_fail_alloc(l->config->n_layers * sizeof *w->layers, "layers");
     l->measuring = true;
-    PD_TRY(walk(l));
+    PD_TRY(weights_walk(l));
     PD_TRY(pd_source_check_unused(&w->n_ignored, &l->source));
     w->size = l->device_size;
     PD_TRY(pd_load_place(l));
@@ -230,7 +230,7 @@ static peridot_status load(struct pd_loader *l)
     PD_TRY(pd_heap_create(&w->host_resident_heap, l->gpu, PD_HEAP_HOST_RESIDENT,
                           pd_min(w->host_resident_size + (64 << 10), 256u << 20)));
     l->measuring = false;
-    PD_TRY(walk(l));
+    PD_TRY(weights_walk(l));
     if (!w->first_layer || l->config->per_layer_dim) PD_TRY(make_lookup(l, &w->lookup, &w->embedding));
     if (w->per_layer_embedding.n_slices)
         PD_TRY(make_lookup(l, &w->per_layer_lookup, &w->per_layer_embedding));
@@ -248,7 +248,7 @@ peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const
         .first_layer = params->first_layer, .end_layer = end, .has_output = end == config->n_layers};
     struct pd_loader l = {.w = out, .gpu = gpu, .config = config, .params = params};
     peridot_status status = pd_source_open(&l.source, checkpoint, config);
-    if (status == PERIDOT_OK) status = pd_checkpoint_check(load(&l), checkpoint);
+    if (status == PERIDOT_OK) status = pd_checkpoint_check(weights_load(&l), checkpoint);
     pd_source_close(&l.source);
     free(l.parts);
     if (status != PERIDOT_OK) pd_weights_free(out, config);

@@ -82,8 +82,8 @@ static peridot_status create_pool(struct pd_page_pool *pool, const struct pd_cac
                          "tables of pages");
 }
 
-static peridot_status create(struct pd_cache *cache, const struct pd_config *config,
-                             const struct pd_cache_shape *shape, struct pd_heap *tables)
+static peridot_status cache_create(struct pd_cache *cache, const struct pd_config *config,
+                                   const struct pd_cache_shape *shape, struct pd_heap *tables)
 {
     struct pd_gpu *gpu = cache->gpu;
     cache->layers = calloc(config->n_layers, sizeof *cache->layers);
@@ -119,7 +119,7 @@ peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const s
         .table_pages = (uint32_t)pd_div_up(shape->ctx, PD_PAGE), .long_rope = pd_rope_is_long(config, shape->ctx)};
     make_pools(out, config, shape);
     PD_TRY(pd_gpu_check_budget(gpu, out->size, "the KV cache"));
-    peridot_status status = create(out, config, shape, tables);
+    peridot_status status = cache_create(out, config, shape, tables);
     if (status != PERIDOT_OK) pd_cache_free(out);
     return status;
 }

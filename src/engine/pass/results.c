@@ -226,7 +226,7 @@ peridot_status pd_outputs_run(const struct pd_row_outputs *o, const struct pd_pa
 
 /* ---- observed ---- */
 
-static peridot_status begin(struct pd_observed *o, struct pd_model *model)
+static peridot_status results_begin(struct pd_observed *o, struct pd_model *model)
 {
     PD_TRY(pd_heap_create(&o->heap, model->gpu, PD_HEAP_DEVICE, 1 << 20));
     for (uint32_t i = 0; i < model->config.n_layers; i++)
@@ -247,7 +247,7 @@ peridot_status pd_observed_create(struct pd_observed **out, struct pd_model *mod
     struct pd_observed *o = *out = calloc(1, sizeof *o);
     if (o) o->sums = calloc(n, sizeof *o->sums);
     if (!o || !o->sums) return pd_fail_alloc(n * sizeof *o->sums, "sums of squares");
-    return begin(o, model);
+    return results_begin(o, model);
 }
 
 bool pd_observed_has(const struct pd_observed *o, uint32_t layer, enum pd_layer_matrix matrix)

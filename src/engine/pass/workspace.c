@@ -14,7 +14,7 @@
 
 /* ---- creating ---- */
 
-static peridot_status alloc(uint64_t *address, struct pd_workspace *w, uint64_t size, const char *what)
+static peridot_status workspace_alloc(uint64_t *address, struct pd_workspace *w, uint64_t size, const char *what)
 {
     struct pd_span span;
     PD_TRY(pd_heap_alloc(&span, w->device_heap, size, what));
@@ -42,9 +42,9 @@ static peridot_status alloc_experts(struct pd_workspace *w, const struct pd_laye
     PD_TRY(alloc_rows(&s->expert_both, &span, w, n_pairs, 2 * (uint64_t)most->expert_dim));
     PD_TRY(alloc_rows(&s->expert_act, &span, w, n_pairs, most->expert_dim));
     PD_TRY(alloc_rows(&s->expert_out, &span, w, n_pairs, d_model));
-    PD_TRY(alloc(&s->routes.choices, w, sizeof(struct pd_choice) * n_pairs, "routes"));
-    return alloc(&s->routes.slots, w,
-                 sizeof(struct pd_expert_slot) * most->n_experts + sizeof(uint32_t) * n_pairs, "routes");
+    PD_TRY(workspace_alloc(&s->routes.choices, w, sizeof(struct pd_choice) * n_pairs, "routes"));
+    return workspace_alloc(&s->routes.slots, w,
+                           sizeof(struct pd_expert_slot) * most->n_experts + sizeof(uint32_t) * n_pairs, "routes");
 }
 
 static peridot_status alloc_scratch(struct pd_workspace *w)
@@ -72,14 +72,14 @@ static peridot_status alloc_scratch(struct pd_workspace *w)
     uint32_t most_ranks = w->model->adapters.most_ranks;
     if (most_ranks) PD_TRY(alloc_rows(&s->lora, &span, w, n, most_ranks));
     uint64_t n_splits = pd_min(PD_MAX_SPLITS, pd_div_up(w->cache->table_pages, w->split_pages));
-    PD_TRY(alloc(&s->partial, w, sizeof(float) * w->n_decode * n_splits * (most.q_dim + 2 * most.n_heads),
-                 "attention"));
+    PD_TRY(workspace_alloc(&s->partial, w, sizeof(float) * w->n_decode * n_splits * (most.q_dim + 2 * most.n_heads),
+                           "attention"));
     uint64_t split_sums = pd_split_sums_size(&w->variants, pd_gpu_info(w->model->gpu));
-    if (split_sums) PD_TRY(alloc(&s->split_sums, w, split_sums, "activations"));
+    if (split_sums) PD_TRY(workspace_alloc(&s->split_sums, w, split_sums, "activations"));
     if (pd_variant_pack(w->variants.of[PD_VARIED_MATMUL]) == PD_N_KERNELS) return PERIDOT_OK;
     uint32_t widest = (uint32_t)pd_max(d_model, pd_max(most.q_dim, most.ffn_dim));
     uint64_t n_words = pd_max(pd_packed_most(widest), (uint64_t)most.n_experts_used * pd_packed_most(most.expert_dim));
-    return alloc(&s->packed, w, sizeof(uint32_t) * n * n_words, "activations");
+    return workspace_alloc(&s->packed, w, sizeof(uint32_t) * n * n_words, "activations");
 }
 
 static peridot_status create_buffers(struct pd_workspace *w)
@@ -91,8 +91,8 @@ static peridot_status create_buffers(struct pd_workspace *w)
     PD_TRY(alloc_scratch(w));
     PD_TRY(alloc_rows(&w->logits, &w->logits_span, w, pd_spare_row(w) + w->n_spare, pd_max(n_here, 1)));
     for (int i = 0; i < 2; i++)
-        PD_TRY(alloc(&w->topk[i], w, sizeof(struct pd_candidate) * w->n_decode * pd_topk_scratch(n_here),
-                     "candidates"));
+        PD_TRY(workspace_alloc(&w->topk[i], w, sizeof(struct pd_candidate) * w->n_decode * pd_topk_scratch(n_here),
+                               "candidates"));
     PD_TRY(pd_commands_create(&w->head_commands, w->model->gpu));
     w->written_by = calloc(pd_spare_row(w), sizeof *w->written_by);
     if (!w->written_by) return pd_fail_alloc(pd_spare_row(w) * sizeof *w->written_by, "logits");

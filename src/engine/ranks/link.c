@@ -70,7 +70,7 @@ static peridot_status check(const struct pd_link *l)
     return l->status == PERIDOT_OK ? PERIDOT_OK : pd_fail(l->status, "%s", l->error);
 }
 
-static peridot_status fail(struct pd_link *l, peridot_status status)
+static peridot_status link_fail(struct pd_link *l, peridot_status status)
 {
     if (l->status == PERIDOT_OK) {
         l->status = status;
@@ -84,14 +84,14 @@ peridot_status pd_link_send_rows(struct pd_link *l, const void *rows, uint64_t s
 {
     PD_TRY(check(l));
     peridot_status status = l->host.send(l->host.user, rows, size);
-    return status == PERIDOT_OK ? status : fail(l, status);
+    return status == PERIDOT_OK ? status : link_fail(l, status);
 }
 
 peridot_status pd_link_receive_rows(struct pd_link *l, void *rows, uint64_t size)
 {
     PD_TRY(check(l));
     peridot_status status = l->host.receive(l->host.user, rows, size);
-    return status == PERIDOT_OK ? status : fail(l, status);
+    return status == PERIDOT_OK ? status : link_fail(l, status);
 }
 
 peridot_status pd_link_send(struct pd_link *l, const struct pd_message *m, const void *body)
@@ -108,10 +108,10 @@ peridot_status pd_link_tell(struct pd_link *l, enum pd_op op, uint32_t a, uint32
 static peridot_status receive_body(struct pd_link *l, const struct pd_message *m)
 {
     if (m->op >= PD_N_OPS || m->size > MAX_BODY)
-        return fail(l, pd_fail(PERIDOT_ERROR_LINK, "rank %u received an unknown message", l->host.rank));
+        return link_fail(l, pd_fail(PERIDOT_ERROR_LINK, "rank %u received an unknown message", l->host.rank));
     if (m->size > l->capacity) {
         uint8_t *body = realloc(l->body, m->size);
-        if (!body) return fail(l, pd_fail_alloc(m->size, "a message"));
+        if (!body) return link_fail(l, pd_fail_alloc(m->size, "a message"));
         l->body = body;
         l->capacity = m->size;
     }
@@ -149,11 +149,11 @@ static peridot_status receive_reply(struct pd_link *l)
     PD_TRY(pd_link_receive_rows(l, &m, sizeof m));
     if (m.op == PD_OP_FAILED) {
         PD_TRY(receive_body(l, &m));
-        return fail(l, fail_told(l, &m));
+        return link_fail(l, fail_told(l, &m));
     }
     if (m.op != PD_OP_REPLY || m.size != reply->size)
-        return fail(l, pd_fail(PERIDOT_ERROR_LINK, "rank %u replied with %u bytes, and %u were expected",
-                               l->host.n_ranks - 1, m.size, reply->size));
+        return link_fail(l, pd_fail(PERIDOT_ERROR_LINK, "rank %u replied with %u bytes, and %u were expected",
+                                    l->host.n_ranks - 1, m.size, reply->size));
     if (m.size) PD_TRY(pd_link_receive_rows(l, reply->data, m.size));
     l->replies = reply->next;
     reply->done = true;

@@ -117,7 +117,7 @@ static peridot_status record(struct pd_drafter *d, uint32_t n, uint32_t hidden_r
 
 /* ---- creating ---- */
 
-static peridot_status alloc(struct pd_drafter *d)
+static peridot_status drafter_alloc(struct pd_drafter *d)
 {
     struct pd_workspace *w = &d->w;
     const struct pd_model *target = d->decoder->w->model;
@@ -141,7 +141,7 @@ static peridot_status drafter_init(struct pd_drafter *d)
     PD_TRY(pd_heap_create(&d->w.input_heap, d->model->gpu, PD_HEAP_INPUT, 1u << 16));
     d->w.n_rows = d->w.n_decode = 1;
     PD_TRY(pd_workspace_create(&d->w, d->model, &d->cache));
-    PD_TRY(alloc(d));
+    PD_TRY(drafter_alloc(d));
     PD_TRY(pd_workspace_keep_hidden(d->decoder->w));
     PD_TRY(pd_commands_create(&d->commands, d->model->gpu));
     return record(d, 1, 0);   /* compiles */

@@ -100,7 +100,7 @@ static struct pd_prefix *find_prefix(size_t *n, struct pd_prefix_cache *c, const
     return best;
 }
 
-static peridot_status take(struct pd_prefix *p, struct pd_request *r, uint32_t n_before)
+static peridot_status prefix_take(struct pd_prefix *p, struct pd_request *r, uint32_t n_before)
 {
     p->request = r;
     p->n_before = n_before;
@@ -114,7 +114,7 @@ static peridot_status cut(struct pd_prefix_cache *c, struct pd_prefix *p, struct
 {
     uint32_t kept = 0;
     (void)!pd_session_truncate(c->s, p->sequence, (uint32_t)n, &kept);   /* at worst to none */
-    return take(p, r, kept);
+    return prefix_take(p, r, kept);
 }
 
 peridot_status pd_prefix_take(struct pd_prefix_cache *c, struct pd_request *r, size_t most)
@@ -132,7 +132,7 @@ peridot_status pd_prefix_take(struct pd_prefix_cache *c, struct pd_request *r, s
     q->scales = r->scales;
     place = free_place(c);
     place->sequence = q;
-    return take(place, r, 0);
+    return prefix_take(place, r, 0);
 }
 
 static uint32_t place_of(const struct pd_prefix_cache *c, const struct pd_request *r)

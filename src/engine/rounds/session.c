@@ -63,7 +63,7 @@ peridot_status pd_session_prewarm(struct pd_session *s)
 }
 
 /* Everything is compiled here, so that no step has to. */
-static peridot_status compile(struct pd_session *s, const peridot_session_params *p)
+static peridot_status session_compile(struct pd_session *s, const peridot_session_params *p)
 {
     pd_kernels_defer(s->model->gpu);
     peridot_status asked = pd_session_prewarm(s);
@@ -162,7 +162,7 @@ static peridot_status session_init(struct pd_session *s, const peridot_session_p
     if (leads) PD_TRY(pd_stage_create(&s->stage, &s->workspace));
     PD_TRY(pd_decoder_create(&s->decoder, &s->workspace, leads ? &s->stage : NULL));
     PD_TRY(pd_prefill_create(&s->prefill, &s->workspace, leads ? &s->stage : NULL, s->chunk, rows_of(s)));
-    PD_TRY(compile(s, p));
+    PD_TRY(session_compile(s, p));
     PD_TRY(pd_decoder_record(&s->decoder));
     return leads ? announce(s, p) : PERIDOT_OK;
 }

@@ -150,7 +150,8 @@ enum measure { COUNT, WEIGHT };
 
 /* Best first, the candidate at which the sum of counts or weights so far exceeds `at`; *sum becomes that sum. The sum
  * of all does exceed it. From the bands of the set it goes on to those of one band, until few are left to sort. */
-static struct pd_candidate find(uint64_t *sum, struct set set, const struct bands *b, enum measure measure, uint64_t at)
+static struct pd_candidate candidates_find(uint64_t *sum, struct set set, const struct bands *b, enum measure measure,
+                                           uint64_t at)
 {
     struct bands narrower;
     uint64_t before = 0;
@@ -186,7 +187,7 @@ static void cut(struct set *set, struct bands *b)
 {
     uint64_t sum;
     uint32_t n = 0;
-    struct pd_candidate last = find(&sum, *set, b, COUNT, set->draw->n - 1);
+    struct pd_candidate last = candidates_find(&sum, *set, b, COUNT, set->draw->n - 1);
     for (uint32_t i = 0; i < set->n; i++)
         if (compare(&set->c[i], &last) <= 0) swap(&set->c[n++], &set->c[i]);
     set->n = n;
@@ -200,7 +201,7 @@ static uint64_t kept_weight(const struct set *set, const struct bands *b)
     uint64_t kept = 0, likely = 0;
     unsigned bits = weight_bits(d);
     for (uint32_t i = 0; i < N_BANDS; i++) kept += b->weight[i];
-    if (d->top_p) find(&kept, *set, b, WEIGHT, pd_max(part_of(kept, d->top_p), 1) - 1);
+    if (d->top_p) candidates_find(&kept, *set, b, WEIGHT, pd_max(part_of(kept, d->top_p), 1) - 1);
     for (uint32_t i = 0; i < set->n && d->min_weight; i++) {
         uint64_t weight = weight_at(distance_in(set, i), bits);
         if (weight >= least_weight(d)) likely += weight;
@@ -220,7 +221,7 @@ static uint64_t excluded_of_all(const struct set *set, const struct bands *b, ui
     }
     likely = pd_min(likely, kept);
     if (likely == 0) return 0;
-    struct pd_candidate last = find(&sum, *set, b, WEIGHT, likely - 1);
+    struct pd_candidate last = candidates_find(&sum, *set, b, WEIGHT, likely - 1);
     return sum - weight_at(distance(d, set->best, last), bits);
 }
 
@@ -236,5 +237,5 @@ uint32_t pd_draw_from_all(const struct pd_draw *d, struct pd_candidate *c, uint3
     divide(&bands, &set);
     if (set.n > d->n) cut(&set, &bands);
     uint64_t kept = kept_weight(&set, &bands), excluded = excluded_of_all(&set, &bands, kept);
-    return find(&sum, set, &bands, WEIGHT, excluded + part_of(kept - excluded, d->random)).id;
+    return candidates_find(&sum, set, &bands, WEIGHT, excluded + part_of(kept - excluded, d->random)).id;
 }

@@ -211,8 +211,8 @@ static peridot_status read_pages(struct pd_sequence *q, const struct header *h, 
     return PERIDOT_OK;
 }
 
-static peridot_status read_all(struct pd_sequence *q, const struct header *h, const struct pd_map *map,
-                               const struct pd_model *model, const char *path)
+static peridot_status saved_read_all(struct pd_sequence *q, const struct header *h, const struct pd_map *map,
+                                     const struct pd_model *model, const char *path)
 {
     const uint8_t *tokens = map->data + sizeof *h, *best = tokens + h->pos * sizeof(int32_t),
                   *pages = best + sizeof q->best;
@@ -237,7 +237,7 @@ peridot_status pd_sequence_load(struct pd_sequence **out, struct pd_sequence_set
     memcpy(&h, map.size ? map.data : (const void *)&h, pd_min(map.size, sizeof h));
     peridot_status status = check_header(&h, &map, set, model, path);
     if (status == PERIDOT_OK) status = pd_sequence_create(out, set);
-    if (status == PERIDOT_OK) status = read_all(*out, &h, &map, model, path);
+    if (status == PERIDOT_OK) status = saved_read_all(*out, &h, &map, model, path);
     status = pd_map_check(status, &map, path);
     if (status != PERIDOT_OK) {
         pd_sequence_free(*out);

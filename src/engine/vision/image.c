@@ -98,7 +98,7 @@ static void destroy(struct pd_image *image)
 }
 
 /* With the list's lock. */
-static struct pd_image *find(const struct pd_images *images, const int32_t *ids, size_t n)
+static struct pd_image *image_find(const struct pd_images *images, const int32_t *ids, size_t n)
 {
     struct pd_image *image = images->first;
     while (image && (image->n > n || memcmp(image->ids, ids, image->n * sizeof *ids) != 0)) image = image->next;
@@ -109,7 +109,7 @@ static struct pd_image *find(const struct pd_images *images, const int32_t *ids,
 struct pd_image *pd_images_find(struct pd_images *images, const int32_t *ids, size_t n)
 {
     pthread_mutex_lock(&images->lock);
-    struct pd_image *image = find(images, ids, n);
+    struct pd_image *image = image_find(images, ids, n);
     pthread_mutex_unlock(&images->lock);
     return image;
 }
@@ -128,7 +128,7 @@ peridot_status pd_image_create(struct pd_image **out, struct pd_images *images, 
         return status;
     }
     pthread_mutex_lock(&images->lock);
-    *out = find(images, image->ids, image->n);
+    *out = image_find(images, image->ids, image->n);
     if (!*out) {
         image->next = images->first;
         images->first = *out = image;
@@ -195,7 +195,7 @@ static bool is_abandoned(struct pd_images *images)
 }
 
 /* A piece of the picture that is at work; or begins with `image`. */
-static peridot_status go_on(struct pd_image *image, struct pd_tower *tower, const struct pd_tower_watch *watch)
+static peridot_status image_go_on(struct pd_image *image, struct pd_tower *tower, const struct pd_tower_watch *watch)
 {
     struct pd_images *images = image->images;
     bool done = false;
@@ -216,7 +216,7 @@ peridot_status pd_image_encode(struct pd_image *image, struct pd_tower *tower, c
     while (!image->rows) {
         const struct pd_image *at_work = image->images->at_work;
         peridot_status asked = pd_tower_ask(watch), status = asked;
-        if (asked == PERIDOT_OK) status = go_on(image, tower, watch);
+        if (asked == PERIDOT_OK) status = image_go_on(image, tower, watch);
         bool is_others = asked == PERIDOT_OK && at_work && at_work != image && status != PERIDOT_ERROR_DEVICE_LOST;
         if (status != PERIDOT_OK && is_others) continue;   /* who has that image will learn it */
         if (status != PERIDOT_OK) {

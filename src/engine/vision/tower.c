@@ -63,7 +63,7 @@ const struct pd_tower_config *pd_tower_config_of(const struct pd_tower *t) { ret
 
 /* ---- memory ---- */
 
-static peridot_status alloc(struct pd_span *span, struct pd_tower *t, uint64_t size)
+static peridot_status tower_alloc(struct pd_span *span, struct pd_tower *t, uint64_t size)
 {
     t->size += pd_align(pd_max(size, 4), 256);
     *span = (struct pd_span){0};
@@ -76,7 +76,7 @@ static peridot_status alloc_rows(struct pd_rows *out, struct pd_span *span, stru
 {
     struct pd_span own;
     out->stride = (uint32_t)pd_align(width, PD_PAD);
-    PD_TRY(alloc(&own, t, (uint64_t)n * out->stride * sizeof(float)));
+    PD_TRY(tower_alloc(&own, t, (uint64_t)n * out->stride * sizeof(float)));
     out->address = own.address;
     if (span) *span = own;
     return t->measuring ? PERIDOT_OK : pd_span_zero(t->gpu, own);   /* kernels rely on zeros up to the stride */
@@ -99,10 +99,10 @@ static peridot_status alloc_cache(struct pd_tower *t, uint32_t n)
     uint32_t n_pages = (uint32_t)pd_div_up(n, PD_PAGE);
     t->s.kv.type = pd_tower_kv_type(t->variants);
     uint64_t size = (uint64_t)n_pages * PD_PAGE * c->n_heads * pd_kv_head_size(t->s.kv.type, c->head_dim);
-    PD_TRY(alloc(&pages, t, n_pages * sizeof(uint32_t)));
+    PD_TRY(tower_alloc(&pages, t, n_pages * sizeof(uint32_t)));
     if (!t->measuring) PD_TRY(write_pages(t, pages, n_pages));
-    PD_TRY(alloc(&k, t, size));
-    PD_TRY(alloc(&v, t, size));
+    PD_TRY(tower_alloc(&k, t, size));
+    PD_TRY(tower_alloc(&v, t, size));
     t->s.kv.k = k.address;
     t->s.kv.v = v.address;
     t->s.kv.pages = pages.address;
@@ -119,8 +119,8 @@ static peridot_status alloc_layers(struct pd_tower *t, uint32_t n)
     PD_TRY(alloc_rows(&t->s.att, NULL, t, n, q_dim));
     PD_TRY(alloc_rows(&t->s.gate, NULL, t, n_block, c->ffn_dim));
     PD_TRY(alloc_rows(&t->s.up, NULL, t, n_block, c->ffn_dim));
-    PD_TRY(alloc(&t->places, t, n * sizeof(struct pd_place)));
-    PD_TRY(alloc(&t->angles, t, (uint64_t)n * c->head_dim * sizeof(float)));
+    PD_TRY(tower_alloc(&t->places, t, n * sizeof(struct pd_place)));
+    PD_TRY(tower_alloc(&t->angles, t, (uint64_t)n * c->head_dim * sizeof(float)));
     t->s.places = t->places.address;
     t->s.angles = t->angles.address;
     return alloc_cache(t, n);
@@ -133,10 +133,10 @@ static peridot_status alloc_scratch(struct pd_tower *t, uint32_t n)
     uint64_t split_sums = pd_split_sums_size(t->variants, pd_gpu_info(t->gpu));
     uint64_t q_dim = (uint64_t)c->n_heads * c->head_dim;
     uint32_t widest = (uint32_t)pd_max(pd_max(c->d_model, c->ffn_dim), pd_max(q_dim, pd_tower_patch_dim(c)));
-    if (split_sums) PD_TRY(alloc(&span, t, split_sums));
+    if (split_sums) PD_TRY(tower_alloc(&span, t, split_sums));
     t->split_sums = split_sums ? span.address : 0;
     if (pd_variant_pack(t->variants->of[PD_VARIED_MATMUL]) == PD_N_KERNELS) return PERIDOT_OK;
-    PD_TRY(alloc(&span, t, (uint64_t)n * pd_packed_most(widest) * sizeof(uint32_t)));
+    PD_TRY(tower_alloc(&span, t, (uint64_t)n * pd_packed_most(widest) * sizeof(uint32_t)));
     t->packed = span.address;
     return PERIDOT_OK;
 }
@@ -169,7 +169,7 @@ static bool loads_on(void *user, uint64_t done, uint64_t total)
     return pd_tower_ask(user) == PERIDOT_OK;
 }
 
-static peridot_status load(struct pd_tower *t, const struct pd_tower_watch *watch)
+static peridot_status tower_load(struct pd_tower *t, const struct pd_tower_watch *watch)
 {
     const struct pd_load_params params = {.progress = loads_on, .user = (void *)watch};
     if (t->loaded) return PERIDOT_OK;
@@ -301,9 +301,10 @@ static peridot_status record(struct pd_tower *t)
 /* ---- running ---- */
 
 /* The first pieces are short: attention to all patches can take many times as long as multiplying matrices does. */
-static peridot_status begin(struct pd_tower *t, const struct pd_patches *patches, const struct pd_tower_watch *watch)
+static peridot_status tower_begin(struct pd_tower *t, const struct pd_patches *patches,
+                                  const struct pd_tower_watch *watch)
 {
-    PD_TRY(load(t, watch));
+    PD_TRY(tower_load(t, watch));
     PD_TRY(write_input(t, patches));
     t->n_columns = patches->n_columns;
     t->n_patches = patches->n_columns * patches->n_patch_rows;
@@ -317,7 +318,7 @@ static peridot_status begin(struct pd_tower *t, const struct pd_patches *patches
 peridot_status pd_tower_begin(struct pd_tower *t, const struct pd_patches *patches,
                               const struct pd_tower_watch *watch)
 {
-    peridot_status status = begin(t, patches, watch);
+    peridot_status status = tower_begin(t, patches, watch);
     if (status != PERIDOT_OK && !(t->loaded && t->keeps)) unload(t);
     return status;
 }

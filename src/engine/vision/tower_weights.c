@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The walk runs twice, as that of the text model does: to add up sizes, and to upload. */
-struct walk {
+struct tower_weights_walk {
     struct pd_loader l;
     struct pd_tower_weights *w;
     const struct pd_tower_config *config;
@@ -60,13 +60,14 @@ static peridot_status transpose(struct pd_tensor *t, uint8_t **copy, const struc
 
 /* ---- parts ---- */
 
-static peridot_status find(const struct pd_tensor **out, const struct walk *k, const struct pd_tower_plan *plan,
-                           enum pd_tower_part part, uint32_t layer)
+static peridot_status tower_weights_find(const struct pd_tensor **out, const struct tower_weights_walk *k,
+                                         const struct pd_tower_plan *plan, enum pd_tower_part part, uint32_t layer)
 {
     return pd_tower_find(out, k->config, k->checkpoint, plan, part, layer);
 }
 
-static peridot_status put_vector(struct walk *k, uint64_t *address, const float *values, uint32_t n, const char *name)
+static peridot_status put_vector(struct tower_weights_walk *k, uint64_t *address, const float *values, uint32_t n,
+                                 const char *name)
 {
     struct pd_span span;
     if (k->l.measuring) {
@@ -78,11 +79,11 @@ static peridot_status put_vector(struct walk *k, uint64_t *address, const float 
     return pd_span_write(k->l.gpu, span, 0, values, n * sizeof *values);
 }
 
-static peridot_status load_vector(struct walk *k, uint64_t *address, const struct pd_tower_plan *plan,
+static peridot_status load_vector(struct tower_weights_walk *k, uint64_t *address, const struct pd_tower_plan *plan,
                                   enum pd_tower_part part, uint32_t layer)
 {
     const struct pd_tensor *t;
-    PD_TRY(find(&t, k, plan, part, layer));
+    PD_TRY(tower_weights_find(&t, k, plan, part, layer));
     uint32_t n = plan->n_rows ? plan->n_rows : plan->n_cols;
     float *file = malloc(n * sizeof *file), *values = malloc(n * sizeof *values);
     peridot_status status = PERIDOT_OK;
@@ -99,23 +100,23 @@ static peridot_status load_vector(struct walk *k, uint64_t *address, const struc
     return status;
 }
 
-static peridot_status load_bounds(struct walk *k, struct pd_tower_linear *linear, const struct pd_tower_plan *plan,
-                                  uint32_t layer)
+static peridot_status load_bounds(struct tower_weights_walk *k, struct pd_tower_linear *linear,
+                                  const struct pd_tower_plan *plan, uint32_t layer)
 {
     float *const bounds[] = {&linear->input_min, &linear->input_max, &linear->output_min, &linear->output_max};
     for (int i = 0; i < 4; i++) {
         const struct pd_tensor *t;
-        PD_TRY(find(&t, k, plan, (enum pd_tower_part)(PD_TOWER_INPUT_MIN + i), layer));
+        PD_TRY(tower_weights_find(&t, k, plan, (enum pd_tower_part)(PD_TOWER_INPUT_MIN + i), layer));
         pd_tensor_dequantize(bounds[i], t, 0, 1);
     }
     return PERIDOT_OK;
 }
 
-static peridot_status load_matrix(struct walk *k, struct pd_tower_linear *linear, const struct pd_tower_plan *plan,
-                                  uint32_t layer)
+static peridot_status load_matrix(struct tower_weights_walk *k, struct pd_tower_linear *linear,
+                                  const struct pd_tower_plan *plan, uint32_t layer)
 {
     const struct pd_tensor *found;
-    PD_TRY(find(&found, k, plan, PD_TOWER_WEIGHT, layer));
+    PD_TRY(tower_weights_find(&found, k, plan, PD_TOWER_WEIGHT, layer));
     struct pd_tensor t = *found;
     uint8_t *copy = NULL;
     peridot_status status = PERIDOT_OK;
@@ -135,7 +136,8 @@ static peridot_status load_matrix(struct walk *k, struct pd_tower_linear *linear
     return plan->has_bias ? load_vector(k, &linear->linear.bias, plan, PD_TOWER_BIAS, layer) : PERIDOT_OK;
 }
 
-static peridot_status load_role(struct walk *k, struct pd_tower_block *block, enum pd_tower_role role, uint32_t layer)
+static peridot_status load_role(struct tower_weights_walk *k, struct pd_tower_block *block, enum pd_tower_role role,
+                                uint32_t layer)
 {
     struct pd_tower_plan plan;
     if (!pd_tower_plan_get(&plan, k->config, role) || role == PD_TOWER_POSITIONS) return PERIDOT_OK;
@@ -144,7 +146,7 @@ static peridot_status load_role(struct walk *k, struct pd_tower_block *block, en
     return plan.has_bias ? load_vector(k, &block->norms[role].b, &plan, PD_TOWER_BIAS, layer) : PERIDOT_OK;
 }
 
-static peridot_status load_ones(struct walk *k)
+static peridot_status load_ones(struct tower_weights_walk *k)
 {
     uint32_t n = k->config->d_model;
     float *ones = malloc(n * sizeof *ones);
@@ -155,7 +157,7 @@ static peridot_status load_ones(struct walk *k)
     return status;
 }
 
-static peridot_status walk(struct walk *k)
+static peridot_status tower_weights_walk(struct tower_weights_walk *k)
 {
     for (enum pd_tower_role role = 0; role < PD_FIRST_TOWER_LAYER_ROLE; role++)
         PD_TRY(load_role(k, &k->w->once, role, 0));
@@ -165,18 +167,18 @@ static peridot_status walk(struct walk *k)
     return load_ones(k);
 }
 
-static peridot_status load(struct walk *k)
+static peridot_status tower_weights_load(struct tower_weights_walk *k)
 {
     if (k->config->n_layers) {
         k->w->layers = calloc(k->config->n_layers, sizeof *k->w->layers);
         if (!k->w->layers) return pd_fail_alloc(k->config->n_layers * sizeof *k->w->layers, "layers");
     }
     k->l.measuring = true;
-    PD_TRY(walk(k));
+    PD_TRY(tower_weights_walk(k));
     PD_TRY(pd_gpu_check_budget(k->l.gpu, k->l.device_size, "the vision tower"));
     PD_TRY(pd_heap_create(&k->w->w.heap, k->l.gpu, PD_HEAP_DEVICE, pd_min(k->l.device_size + (64 << 10), 256u << 20)));
     k->l.measuring = false;
-    return walk(k);
+    return tower_weights_walk(k);
 }
 
 peridot_status pd_tower_weights_load(struct pd_tower_weights *out, struct pd_gpu *gpu,
@@ -184,9 +186,10 @@ peridot_status pd_tower_weights_load(struct pd_tower_weights *out, struct pd_gpu
                                      const struct pd_load_params *params)
 {
     *out = (struct pd_tower_weights){0};
-    struct walk k = {.l = {.w = &out->w, .gpu = gpu, .params = params, .source.checkpoint = checkpoint}, .w = out,
+    struct tower_weights_walk k = {.l = {.w = &out->w, .gpu = gpu, .params = params, .source.checkpoint = checkpoint},
+                                   .w = out,
         .config = config, .checkpoint = checkpoint};
-    peridot_status status = pd_checkpoint_check(load(&k), checkpoint);
+    peridot_status status = pd_checkpoint_check(tower_weights_load(&k), checkpoint);
     if (status != PERIDOT_OK) pd_tower_weights_free(out, config);
     return status;
 }

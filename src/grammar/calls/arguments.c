@@ -174,7 +174,7 @@ static enum pd_call_taken take_hex(struct pd_call_arguments *a, char byte)
 
 /* ---- all of it ---- */
 
-static enum pd_call_taken take(struct pd_call_arguments *a, char byte)
+static enum pd_call_taken arguments_take(struct pd_call_arguments *a, char byte)
 {
     switch (a->state) {
     case FIRST_VALUE: if (byte == ']') return close_bracket(a, byte); /* fall through */
@@ -217,7 +217,7 @@ static enum pd_call_taken take_delimiter(struct pd_call_arguments *a, char byte)
 }
 
 /* Delimiters do not begin anew within themselves, but for their first byte. */
-static enum pd_call_taken take_text(struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
+static enum pd_call_taken arguments_take_text(struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
 {
     if (byte != a->delimiter[a->n]) {
         put_escaped(out, a->delimiter, a->n);
@@ -262,7 +262,7 @@ static bool take_dialect(enum pd_call_taken *taken, struct pd_call_arguments *a,
         if (a->n) a->state = DELIMITER;
         return true;
     case DELIMITER: *taken = take_delimiter(a, byte); return true;
-    case TEXT: *taken = take_text(a, out, byte); return true;
+    case TEXT: *taken = arguments_take_text(a, out, byte); return true;
     case FIRST_KEY:
         if (byte == '}') return false;
         /* fall through */
@@ -338,7 +338,7 @@ static enum pd_call_taken take_tag_name(struct pd_call_arguments *a, struct pd_c
 static enum pd_call_taken take_tag_text(struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
 {
     a->delimiter = a->tags->after;
-    enum pd_call_taken taken = take_text(a, out, byte);
+    enum pd_call_taken taken = arguments_take_text(a, out, byte);
     a->delimiter = NULL;
     return taken == PD_CALL_GOES_ON && a->state == NEXT ? go(a, TAG) : taken;
 }
@@ -346,7 +346,7 @@ static enum pd_call_taken take_tag_text(struct pd_call_arguments *a, struct pd_c
 /* What ends a value that is no text: to JSON, as a comma would. */
 static enum pd_call_taken end_tag_value(struct pd_call_arguments *a)
 {
-    enum pd_call_taken taken = take(a, ',');
+    enum pd_call_taken taken = arguments_take(a, ',');
     return taken == PD_CALL_BROKEN ? taken : go_by(a, a->tags->after + 1, TAG);
 }
 
@@ -393,7 +393,7 @@ enum pd_call_taken pd_call_arguments_take(struct pd_call_arguments *a, struct pd
     if (a->delimiter && take_dialect(&taken, a, out, byte)) return taken;
     if (a->keywords && take_keyword(&taken, a, out, byte)) return taken;
     byte = as_json(a, byte);
-    taken = take(a, byte);
+    taken = arguments_take(a, byte);
     if (taken != PD_CALL_BROKEN) pd_call_put(out, &byte, 1);
     return taken;
 }

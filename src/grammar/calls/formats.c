@@ -163,7 +163,7 @@ size_t pd_call_mark_index(unsigned marks, char byte)
     return SIZE_MAX;
 }
 
-static bool contains(const char *text, size_t size, const char *what)
+static bool formats_contains(const char *text, size_t size, const char *what)
 {
     size_t n = strlen(what);
     for (size_t i = 0; n <= size && i <= size - n; i++)
@@ -177,7 +177,7 @@ const struct pd_call_format *pd_call_format_of_template(const char *jinja, size_
         const struct pd_call_format *f = &formats[i];
         bool fits = f->templates[0] != NULL;
         for (size_t k = 0; k < PD_COUNT(f->templates) && f->templates[k]; k++)
-            fits = fits && contains(jinja, size, f->templates[k]);
+            fits = fits && formats_contains(jinja, size, f->templates[k]);
         if (fits) return f;
     }
     return NULL;

@@ -148,14 +148,14 @@ static void drop(struct pd_call_parser *p, size_t n)
     memmove(p->held, p->held + n, p->n_held);
 }
 
-static void put_text(struct parsing *g, char byte)
+static void parser_put_text(struct parsing *g, char byte)
 {
     const char *mark = pd_call_mark(pd_call_mark_index(g->p->marks, byte));
     if (mark) pd_call_put(&g->text, mark, strlen(mark));
     else pd_call_put(&g->text, &byte, 1);
 }
 
-static void begin_call(struct parsing *g, const struct matcher *m)
+static void parser_begin_call(struct parsing *g, const struct matcher *m)
 {
     pd_call_flush(&g->text);
     if (status_of(g) == PERIDOT_OK) g->text.status = g->sink->begin(g->sink->user, m->name, m->name_size);
@@ -191,7 +191,7 @@ static enum match take_header(struct parsing *g)
 }
 
 /* White space before the first call is no text: it is held with it. */
-static bool take_text(struct parsing *g)
+static bool parser_take_text(struct parsing *g)
 {
     struct pd_call_parser *p = g->p;
     size_t n_spaces = 0;
@@ -207,11 +207,11 @@ static bool take_text(struct parsing *g)
         partial = partial || m.match == PARTIAL;
         if (m.match != FULL) continue;
         p->shape = i;
-        begin_call(g, &m);
+        parser_begin_call(g, &m);
         return true;
     }
     if (partial && !g->end && p->n_held < PD_MAX_CALL_HEAD) return false;
-    put_text(g, p->held[0]);
+    parser_put_text(g, p->held[0]);
     p->state = PD_CALL_TEXT;
     drop(p, 1);
     return true;
@@ -219,7 +219,7 @@ static bool take_text(struct parsing *g)
 
 static bool take_after(struct parsing *g)
 {
-    if (!pd_call_is_space(g->p->held[0])) return take_text(g);
+    if (!pd_call_is_space(g->p->held[0])) return parser_take_text(g);
     drop(g->p, 1);
     return true;
 }
@@ -231,7 +231,7 @@ static bool take_next(struct parsing *g)
     struct matcher between = match_between(p), end = match_end(p);
     bool partial = between.match == PARTIAL || end.match == PARTIAL;
     if (between.match == FULL) {
-        begin_call(g, &between);
+        parser_begin_call(g, &between);
         return true;
     }
     if (partial && !g->end && p->n_held < PD_MAX_CALL_HEAD) return false;
@@ -255,7 +255,7 @@ static bool take_argument(struct parsing *g)
 static void take_held(struct parsing *g)
 {
     static bool (*const takers[])(struct parsing *g) = {
-        [PD_CALL_FIRST] = take_text, [PD_CALL_TEXT] = take_text, [PD_CALL_ARGUMENTS] = take_argument,
+        [PD_CALL_FIRST] = parser_take_text, [PD_CALL_TEXT] = parser_take_text, [PD_CALL_ARGUMENTS] = take_argument,
         [PD_CALL_NEXT] = take_next, [PD_CALL_AFTER] = take_after};
     while (g->p->n_held && status_of(g) == PERIDOT_OK && takers[g->p->state](g));
 }

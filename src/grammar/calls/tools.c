@@ -12,7 +12,7 @@ bool pd_call_is_name_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("_.:/-", c));
 }
 
-static bool is_name(const char *text, size_t size)
+static bool tools_is_name(const char *text, size_t size)
 {
     size_t n = 0;
     while (n < size && pd_call_is_name_char(text[n])) n++;
@@ -37,7 +37,7 @@ peridot_status pd_tool_read(struct pd_tool *out, yyjson_val *value, size_t i)
                        i);
     if (!function) function = value;
     yyjson_val *name = yyjson_obj_get(function, "name");
-    if (!yyjson_is_str(name) || !is_name(yyjson_get_str(name), yyjson_get_len(name))) return fail_name(name, i);
+    if (!yyjson_is_str(name) || !tools_is_name(yyjson_get_str(name), yyjson_get_len(name))) return fail_name(name, i);
     *out = (struct pd_tool){yyjson_get_str(name), yyjson_get_len(name), yyjson_obj_get(function, "description"),
                             yyjson_obj_get(function, "parameters"),
                             yyjson_is_true(yyjson_obj_get(function, "strict"))};

@@ -29,7 +29,7 @@ static size_t find_parameter(const struct pd_builtin *f, struct pd_chars name)
     return 0;
 }
 
-static peridot_status fail(const struct pd_builtin *f, const char *kind, uint32_t line, const char *what)
+static peridot_status builtins_fail(const struct pd_builtin *f, const char *kind, uint32_t line, const char *what)
 {
     return pd_fail(PERIDOT_ERROR_FORMAT, "line %u: %s %s %s", (unsigned)line, kind, f->name, what);
 }
@@ -45,13 +45,13 @@ peridot_status pd_builtin_check(const struct pd_builtin *f, const char *kind, ui
         const struct pd_chars name = named->value.text;
         const size_t at = find_parameter(f, name);
         snprintf(what, sizeof what, "takes no argument %s", pd_utf8_shown(shown, name.data, name.size));
-        if (!at) return fail(f, kind, line, what);
-        if (at < n || given[at]) return fail(f, kind, line, "is given an argument twice");
+        if (!at) return builtins_fail(f, kind, line, what);
+        if (at < n || given[at]) return builtins_fail(f, kind, line, "is given an argument twice");
         given[at] = true;
     }
     for (const char *at = f->parameters; (at = next_parameter(&size, &required, at)); at += size + required, place++)
-        if (required && place >= n && !given[place]) return fail(f, kind, line, "lacks an argument");
-    return n > place ? fail(f, kind, line, "has too many arguments") : PERIDOT_OK;
+        if (required && place >= n && !given[place]) return builtins_fail(f, kind, line, "lacks an argument");
+    return n > place ? builtins_fail(f, kind, line, "has too many arguments") : PERIDOT_OK;
 }
 
 peridot_status pd_builtin_call(struct pd_value *out, struct pd_render *r, const struct pd_builtin *f,
@@ -214,7 +214,7 @@ static PD_BUILTIN_AS(leaves)
     return pd_give(out, pd_value_bool(equal));
 }
 
-static bool is_same(const struct pd_value *a, const struct pd_value *b)
+static bool builtins_is_same(const struct pd_value *a, const struct pd_value *b)
 {
     if (a->type != b->type) return false;
     switch (a->type) {
@@ -231,7 +231,7 @@ static bool is_same(const struct pd_value *a, const struct pd_value *b)
 static PD_BUILTIN(is_sameas)
 {
     (void)r;
-    return pd_give(out, pd_value_bool(is_same(a, &a[1])));
+    return pd_give(out, pd_value_bool(builtins_is_same(a, &a[1])));
 }
 
 static PD_BUILTIN_AS(compare)

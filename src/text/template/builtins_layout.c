@@ -163,8 +163,8 @@ static peridot_status take_size(size_t *out, struct pd_render *r, const struct p
     return PERIDOT_OK;
 }
 
-static peridot_status take_text(struct pd_chars *out, struct pd_render *r, const struct pd_value *v,
-                                struct pd_chars otherwise)
+static peridot_status builtins_layout_take_text(struct pd_chars *out, struct pd_render *r, const struct pd_value *v,
+                                                struct pd_chars otherwise)
 {
     *out = v->type == PD_TEXT ? v->text : otherwise;
     const bool good = v->type == PD_TEXT || v->type == PD_UNSET || v->type == PD_NONE;
@@ -231,7 +231,7 @@ PD_BUILTIN(pd_filter_truncate)
     if (a->type == PD_UNDEFINED) *out = *a;
     if (a->type == PD_UNDEFINED) return PERIDOT_OK;
     if (a->type != PD_TEXT || a->markup) return pd_render_fail(r, "truncate of what is no plain text");
-    PD_TRY(take_text(&end, r, &a[3], PD_CHARS("...")));
+    PD_TRY(builtins_layout_take_text(&end, r, &a[3], PD_CHARS("...")));
     PD_TRY(take_size(&length, r, &a[1], 255));
     PD_TRY(take_size(&leeway, r, &a[4], 5));
     PD_TRY(pd_render_scan(r, 2 * a->text.size));
@@ -359,7 +359,7 @@ PD_BUILTIN(pd_filter_wordwrap)
     if (a->type == PD_UNDEFINED) return pd_value_fail_undefined(r, a);
     if (a->type != PD_TEXT) return pd_render_fail(r, "wordwrap of what is no text");
     PD_TRY(take_size(&w.width, r, &a[1], 79));
-    PD_TRY(take_text(&w.newline, r, &a[3], PD_CHARS("\n")));
+    PD_TRY(builtins_layout_take_text(&w.newline, r, &a[3], PD_CHARS("\n")));
     w.breaks_words = a[2].type == PD_UNSET || pd_value_is_true(&a[2]);
     w.at_hyphens = a[4].type == PD_UNSET || pd_value_is_true(&a[4]);
     PD_TRY(pd_render_spend(r, 150));

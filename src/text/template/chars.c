@@ -134,7 +134,7 @@ bool pd_chars_is_ascii(struct pd_chars text)
 }
 
 /* Each place where the first byte is right costs a step, and what is compared there. */
-static peridot_status look(bool *found, struct pd_render *r, const char *at, struct pd_chars what)
+static peridot_status chars_look(bool *found, struct pd_render *r, const char *at, struct pd_chars what)
 {
     PD_TRY(pd_render_spend(r, 1 + what.size / 16));
     *found = memcmp(at, what.data, what.size) == 0;
@@ -150,7 +150,7 @@ peridot_status pd_chars_find(size_t *out, struct pd_render *r, struct pd_chars t
     while (!found && from <= text.size && what.size <= text.size - from) {
         const char *first = memchr(text.data + from, what.data[0], text.size - from - what.size + 1);
         if (!first) break;
-        PD_TRY(look(&found, r, first, what));
+        PD_TRY(chars_look(&found, r, first, what));
         from = (size_t)(first - text.data) + !found;
     }
     if (found) *out = from;
@@ -163,7 +163,8 @@ peridot_status pd_chars_find_last(size_t *out, struct pd_render *r, struct pd_ch
     bool found = what.size == 0;
     size_t end = to;
     while (!found && end >= what.size && end > 0) {
-        if (text.data[end - what.size] == what.data[0]) PD_TRY(look(&found, r, text.data + end - what.size, what));
+        if (text.data[end - what.size] == what.data[0])
+            PD_TRY(chars_look(&found, r, text.data + end - what.size, what));
         if (!found) end--;
     }
     *out = found ? end - what.size : SIZE_MAX;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static peridot_status fail(const struct pd_lexer *l, const char *what)
+static peridot_status lexer_fail(const struct pd_lexer *l, const char *what)
 {
     return pd_fail(PERIDOT_ERROR_FORMAT, "line %u: %s", (unsigned)l->line, what);
 }
@@ -98,7 +98,7 @@ static peridot_status skip_comment(struct pd_lexer *l)
     size_t at = l->at + 2, end = 0;
     at += at < l->size && (l->source[at] == '-' || l->source[at] == '+');
     while (at < l->size && (end = end_of(l, at, "#}", true)) == 0) at++;
-    if (!end) return fail(l, "a comment has no end");
+    if (!end) return lexer_fail(l, "a comment has no end");
     move_to(l, end);
     return PERIDOT_OK;
 }
@@ -114,7 +114,7 @@ static peridot_status take_raw(struct pd_template_token *out, struct pd_lexer *l
         move_to(l, end);
         return PERIDOT_OK;
     }
-    return fail(l, "{% raw %} has no {% endraw %}");
+    return lexer_fail(l, "{% raw %} has no {% endraw %}");
 }
 
 /* What a tag at l->at begins with: past it. */
@@ -179,13 +179,13 @@ static peridot_status take_int(struct pd_template_token *out, struct pd_lexer *l
     const char *prefix = s[0] == '0' && s[1] ? strchr(prefixes, s[1] | 0x20) : NULL;
     const unsigned base = !prefix ? 10 : *prefix == 'b' ? 2 : *prefix == 'x' ? 16 : 8;
     size_t begin = l->at + (prefix ? 2 : 0), end = skip_digits(l, begin, base);
-    if (end == begin) return fail(l, "an integer without digits");
+    if (end == begin) return lexer_fail(l, "an integer without digits");
     if (!prefix && s[0] == '0')   /* only zeros */
         for (end = begin + 1; l->source[end] == '0';) end++;
     out->kind = PD_TOKEN_INT;
     for (size_t i = begin; i < end; i++) {
         unsigned digit = l->source[i] == '_' ? 0 : digit_of(l->source[i]), times = l->source[i] == '_' ? 1 : base;
-        if (out->i > (INT64_MAX - digit) / times) return fail(l, "an integer that does not fit 64 bits");
+        if (out->i > (INT64_MAX - digit) / times) return lexer_fail(l, "an integer that does not fit 64 bits");
         out->i = out->i * times + digit;
     }
     move_to(l, end);
@@ -214,7 +214,7 @@ static peridot_status take_number(struct pd_template_token *out, struct pd_lexer
     digits[n] = 0;
     yyjson_val number;
     const char *past = yyjson_read_number(digits, &number, 0, NULL, NULL);
-    if (n == sizeof digits - 1 || past != digits + n) return fail(l, "a number that cannot be read");
+    if (n == sizeof digits - 1 || past != digits + n) return lexer_fail(l, "a number that cannot be read");
     out->kind = PD_TOKEN_FLOAT;
     out->f = yyjson_get_num(&number);
     move_to(l, end);
@@ -234,7 +234,7 @@ static size_t write_code(char *out, uint32_t code)
 }
 
 /* "\x41", "\u20ac", "\101": n_max digits after s, of which *n are there. */
-static uint32_t code_of(size_t *n, const char *s, unsigned base, size_t n_max)
+static uint32_t lexer_code_of(size_t *n, const char *s, unsigned base, size_t n_max)
 {
     uint32_t code = 0;
     for (*n = 0; *n < n_max && digit_of(s[*n]) < base; ++*n) code = code * base + digit_of(s[*n]);
@@ -255,13 +255,14 @@ static peridot_status take_escape(size_t *written, char out[8], size_t *used, co
     if (name) {
         out[(*written)++] = values[name - names];
     } else if (octal || n_digits) {
-        uint32_t code = code_of(&n, s + 2 - octal, octal ? 8 : 16, octal ? 3 : n_digits);
-        if (!octal && n < n_digits) return fail(l, "an escape sequence with too few digits");
-        if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return fail(l, "an escape sequence of no character");
+        uint32_t code = lexer_code_of(&n, s + 2 - octal, octal ? 8 : 16, octal ? 3 : n_digits);
+        if (!octal && n < n_digits) return lexer_fail(l, "an escape sequence with too few digits");
+        if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+            return lexer_fail(l, "an escape sequence of no character");
         *used = 2 - octal + n;
         *written = write_code(out, code);
     } else if (s[1] == 'N' || (unsigned char)s[1] >= 0x80) {
-        return fail(l, "an escape sequence that is not supported");
+        return lexer_fail(l, "an escape sequence that is not supported");
     } else {
         out[0] = '\\';
         out[1] = s[1];
@@ -275,7 +276,7 @@ static peridot_status take_string(struct pd_template_token *out, struct pd_lexer
     const char quote = l->source[l->at];
     size_t begin = l->at + 1, end = begin, n = 0, written, used;
     while (end < l->size && l->source[end] != quote) end += 1 + (l->source[end] == '\\');
-    if (end >= l->size) return fail(l, "a string has no end");
+    if (end >= l->size) return lexer_fail(l, "a string has no end");
     char *text = pd_arena_string(l->arena, l->source + begin, end - begin);   /* no escape is longer than its text */
     if (!text) return pd_fail_alloc(end - begin, "a template");
     for (size_t i = begin; i < end; i += used) {
@@ -298,11 +299,11 @@ static peridot_status track_bracket(struct pd_lexer *l, char c)
 {
     static const char opening[] = "([{", closing[] = ")]}";
     const char *kind = memchr(opening, c, 3);
-    if (kind && l->n_brackets == PD_LEXER_MAX_BRACKETS) return fail(l, "brackets nest too deep");
+    if (kind && l->n_brackets == PD_LEXER_MAX_BRACKETS) return lexer_fail(l, "brackets nest too deep");
     if (kind) l->brackets[l->n_brackets++] = closing[kind - opening];
     if (kind || !memchr(closing, c, 3)) return PERIDOT_OK;
     if (l->n_brackets == 0 || l->brackets[--l->n_brackets] != c)
-        return fail(l, "a closing bracket without its opening one");
+        return lexer_fail(l, "a closing bracket without its opening one");
     return PERIDOT_OK;
 }
 

@@ -119,7 +119,7 @@ peridot_status pd_int_read(int64_t *out, bool *ok, struct pd_render *r, struct p
     return PERIDOT_OK;
 }
 
-static bool read_name(double *out, const char *text, size_t size)
+static bool numbers_read_name(double *out, const char *text, size_t size)
 {
     static const struct { const char *name; double value; } names[] = {
         {"inf", INFINITY}, {"infinity", INFINITY}, {"nan", NAN}};
@@ -160,7 +160,7 @@ void pd_float_read(double *out, bool *ok, struct pd_chars text)
     const bool sign = text.size && (text.data[0] == '-' || text.data[0] == '+');
     const double factor = sign && text.data[0] == '-' ? -1 : 1;
     size_t size = text.size - sign;
-    *ok = size && read_name(out, text.data + sign, size);
+    *ok = size && numbers_read_name(out, text.data + sign, size);
     if (!*ok && size) {
         size_t n = spell_as_json(digits, sizeof digits - 1, text.data + sign, size);
         digits[n] = 0;

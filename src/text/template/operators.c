@@ -54,7 +54,8 @@ bool pd_is_iterable(const struct pd_value *v)
            v->type == PD_LOOP;
 }
 
-static peridot_status begin(struct pd_iterator *out, struct pd_render *r, const struct pd_value *v, bool backwards)
+static peridot_status operators_begin(struct pd_iterator *out, struct pd_render *r, const struct pd_value *v,
+                                      bool backwards)
 {
     *out = (struct pd_iterator){.source = *v, .next = next_nothing, .backwards = backwards};
     if (v->type == PD_TEXT) out->next = next_character, out->at = backwards ? v->text.size : 0;
@@ -68,12 +69,12 @@ static peridot_status begin(struct pd_iterator *out, struct pd_render *r, const 
 
 peridot_status pd_iterate(struct pd_iterator *out, struct pd_render *r, const struct pd_value *v)
 {
-    return begin(out, r, v, false);
+    return operators_begin(out, r, v, false);
 }
 
 peridot_status pd_iterate_backwards(struct pd_iterator *out, struct pd_render *r, const struct pd_value *v)
 {
-    return begin(out, r, v, true);
+    return operators_begin(out, r, v, true);
 }
 
 peridot_status pd_iterator_next(struct pd_value *out, bool *done, struct pd_iterator *it, struct pd_render *r)
@@ -346,7 +347,8 @@ peridot_status pd_negate(struct pd_value *out, struct pd_render *r, const struct
 
 /* ---- comparisons ---- */
 
-static peridot_status contains(bool *out, struct pd_render *r, const struct pd_value *in, const struct pd_value *what)
+static peridot_status operators_contains(bool *out, struct pd_render *r, const struct pd_value *in,
+                                         const struct pd_value *what)
 {
     struct pd_iterator it;
     struct pd_value *value, item;
@@ -381,7 +383,7 @@ peridot_status pd_compare(bool *out, struct pd_render *r, unsigned op, const str
 {
     int order;
     if (op == PD_OP_IN || op == PD_OP_NOT_IN) {
-        PD_TRY(contains(out, r, b, a));
+        PD_TRY(operators_contains(out, r, b, a));
         *out ^= op == PD_OP_NOT_IN;
         return PERIDOT_OK;
     }

@@ -371,7 +371,7 @@ static peridot_status add_number(struct pd_builder *b, const struct directive *d
     return d->left ? pad(b, n, ' ', own) : PERIDOT_OK;
 }
 
-static peridot_status add_text(struct pd_builder *b, const struct directive *d, struct pd_chars text)
+static peridot_status print_add_text(struct pd_builder *b, const struct directive *d, struct pd_chars text)
 {
     const size_t end = d->precision >= 0 ? pd_chars_offset(text, (size_t)d->precision) : text.size;
     const struct pd_chars shown = pd_chars_part(text, 0, end);
@@ -418,10 +418,10 @@ static peridot_status add_directive(struct pd_builder *b, const struct directive
     switch (d->type) {
     case 's':
         PD_TRY(pd_print(&text, v));
-        return add_text(b, d, pd_builder_value(&text).text);
+        return print_add_text(b, d, pd_builder_value(&text).text);
     case 'r':
         PD_TRY(pd_print_repr(&text, v));
-        return add_text(b, d, pd_builder_value(&text).text);
+        return print_add_text(b, d, pd_builder_value(&text).text);
     case 'd': case 'i': case 'u': case 'x': case 'X': case 'o': return add_integer(b, d, v);
     case 'f': case 'F': return add_float(b, d, v);
     default: return pd_render_fail(b->r, "a directive of a format that is not supported");

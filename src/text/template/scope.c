@@ -20,7 +20,7 @@ struct pass {
 };
 
 /* NULL: no frame around has it. */
-static peridot_status find(struct pd_variable **out, uint32_t *level, struct pass *p, const struct pd_code *name)
+static peridot_status scope_find(struct pd_variable **out, uint32_t *level, struct pass *p, const struct pd_code *name)
 {
     *level = 0;
     *out = NULL;
@@ -58,14 +58,14 @@ static peridot_status collect_all(struct pass *p, struct pd_code *list)
     return PERIDOT_OK;
 }
 
-static peridot_status load(struct pass *p, const struct pd_code *name)
+static peridot_status scope_load(struct pass *p, const struct pd_code *name)
 {
     static const char *const names[] = {
         [PD_SPECIAL_CALLER] = "caller", [PD_SPECIAL_KWARGS] = "kwargs", [PD_SPECIAL_VARARGS] = "varargs"};
     struct pd_scope *const here = p->scope;
     struct pd_variable *v;
     uint32_t level;
-    PD_TRY(find(&v, &level, p, name));
+    PD_TRY(scope_find(&v, &level, p, name));
     for (size_t i = 0; i < PD_COUNT(names) && p->macro && !v; i++) {
         if (!pd_chars_are(name->value.text, names[i])) continue;
         p->scope = p->macro;
@@ -88,7 +88,7 @@ static peridot_status store(struct pass *p, const struct pd_code *name)
     uint32_t level;
     if (p->n_loops && pd_chars_are(name->value.text, "loop"))
         return fail_loop(name);
-    PD_TRY(find(&outer, &level, p, name));
+    PD_TRY(scope_find(&outer, &level, p, name));
     if (outer) outer->is_set |= level == 0;
     if (outer && level == 0) return PERIDOT_OK;
     PD_TRY(define(&v, p, name, outer ? PD_FROM_OUTER : p->in_branch ? PD_FROM_INPUT : PD_FROM_NOWHERE));
@@ -101,7 +101,7 @@ static peridot_status store(struct pass *p, const struct pd_code *name)
 
 static peridot_status store_target(struct pass *p, struct pd_code *target)
 {
-    if (target->kind == PD_CODE_MEMBER_TARGET) return load(p, target->a);
+    if (target->kind == PD_CODE_MEMBER_TARGET) return scope_load(p, target->a);
     if (target->kind == PD_CODE_NAME) return store(p, target);
     for (struct pd_code *item = target->a; item; item = item->next) PD_TRY(store_target(p, item));
     return PERIDOT_OK;
@@ -123,7 +123,7 @@ static peridot_status collect_if(struct pass *p, struct pd_code *code)
 static peridot_status collect(struct pass *p, struct pd_code *code)
 {
     switch (code->kind) {
-    case PD_CODE_NAME: return load(p, code);
+    case PD_CODE_NAME: return scope_load(p, code);
     case PD_CODE_SET:
         PD_TRY(collect(p, code->a));
         return store_target(p, code->b);
@@ -146,7 +146,7 @@ static peridot_status resolve_all(struct pass *p, struct pd_code *list);
 
 static peridot_status resolve_name(struct pd_variable **out, struct pass *p, struct pd_code *name)
 {
-    PD_TRY(find(out, &name->level, p, name));
+    PD_TRY(scope_find(out, &name->level, p, name));
     if (!*out) return pd_parser_fail(name->line, "a variable in a filter of a block that is used nowhere else");
     name->slot = (*out)->slot;
     return PERIDOT_OK;
@@ -169,7 +169,7 @@ static peridot_status declare(struct pass *p, struct pd_code *target)
     if (target->kind == PD_CODE_NAME && p->n_loops && pd_chars_are(target->value.text, "loop"))
         return fail_loop(target);
     if (target->kind == PD_CODE_NAME || target->kind == PD_CODE_PARAMETER) {
-        PD_TRY(find(&v, &target->level, p, target));
+        PD_TRY(scope_find(&v, &target->level, p, target));
         if (!v || target->level) PD_TRY(define(&v, p, target, PD_FROM_PARAMETER));
         target->level = 0;
         target->slot = v->slot;

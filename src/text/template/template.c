@@ -422,7 +422,7 @@ static peridot_status copy_out(struct pd_template_output *out, const struct pd_b
     return PERIDOT_OK;
 }
 
-static peridot_status run(struct pd_template_output *out, struct pd_render *r, const struct pd_template *t)
+static peridot_status template_run(struct pd_template_output *out, struct pd_render *r, const struct pd_template *t)
 {
     struct pd_value inputs;
     PD_TRY(pd_render_alloc(&r->stack, r, PD_RENDER_MAX_STACK, sizeof *r->stack));
@@ -440,7 +440,7 @@ peridot_status pd_template_render(struct pd_template_output *out, const struct p
     *out = (struct pd_template_output){0};
     r.out = &text;
     r.tail = &tail;
-    peridot_status status = run(out, &r, t);
+    peridot_status status = template_run(out, &r, t);
     pd_arena_free(&r.arena);
     return status;
 }

@@ -288,15 +288,15 @@ peridot_status pd_dict_view(struct pd_value *out, struct pd_render *r, const str
 }
 
 /* Merges halves, from one of the two arrays to the other. */
-static peridot_status sort(struct pd_render *r, struct pd_pair *at, struct pd_pair *spare, size_t n,
-                           pd_pair_is_before *is_before, const void *context)
+static peridot_status value_sort(struct pd_render *r, struct pd_pair *at, struct pd_pair *spare, size_t n,
+                                 pd_pair_is_before *is_before, const void *context)
 {
     if (n < 2) return PERIDOT_OK;
     const size_t half = n / 2;
     size_t i = 0, k = half, to = 0;
     bool before;
-    PD_TRY(sort(r, at, spare, half, is_before, context));
-    PD_TRY(sort(r, at + half, spare, n - half, is_before, context));
+    PD_TRY(value_sort(r, at, spare, half, is_before, context));
+    PD_TRY(value_sort(r, at + half, spare, n - half, is_before, context));
     while (i < half && k < n) {
         PD_TRY(is_before(&before, r, context, &at[k], &at[i]));
         spare[to++] = before ? at[k++] : at[i++];
@@ -311,7 +311,7 @@ peridot_status pd_pairs_sort(struct pd_render *r, struct pd_pair *at, size_t n, 
 {
     struct pd_pair *spare = NULL;
     PD_TRY(pd_render_alloc(&spare, r, n, sizeof *spare));
-    return sort(r, at, spare, n, is_before, context);
+    return value_sort(r, at, spare, n, is_before, context);
 }
 
 const struct pd_value *pd_args_find(const struct pd_args *args, struct pd_chars name)

@@ -12,7 +12,7 @@ static bool is_control(const char *text, size_t size)
     return peridot_printable(shown, sizeof shown, text, size) != size;
 }
 
-static unsigned code_of(const char *text, size_t size)
+static unsigned json_code_of(const char *text, size_t size)
 {
     const unsigned char *c = (const unsigned char *)text;
     if (size == 1) return c[0];
@@ -28,7 +28,7 @@ void cmd_json_string(FILE *file, const char *text, size_t size)
         n = peridot_utf8_size(text + i, size - i);
         if (n == 0) fputs("\\ufffd", file);
         else if (c == '"' || c == '\\') fprintf(file, "\\%c", c);
-        else if (is_control(text + i, n)) fprintf(file, "\\u%04x", code_of(text + i, n));
+        else if (is_control(text + i, n)) fprintf(file, "\\u%04x", json_code_of(text + i, n));
         else fwrite(text + i, 1, n, file);
     }
     fputc('"', file);

@@ -9,7 +9,7 @@ enum { COLUMNS = 80 };
 
 static bool is_font(char c) { return c >= CMD_BOLD[0] && c <= CMD_ROMAN[0]; }
 
-static void put(const struct cmd_wrap *w, char c)
+static void text_put(const struct cmd_wrap *w, char c)
 {
     static const char *const fonts[] = {"", "\\fB", "\\fI", "\\fR"};
     if (!w->man) {
@@ -30,7 +30,7 @@ void cmd_wrap_word(struct cmd_wrap *w, const char *word, size_t size)
     if (w->column) w->column += fprintf(w->file, " ");
     else if (!w->man) w->column = fprintf(w->file, "%*s", w->indent, "");
     else if (size && (word[0] == '.' || word[0] == '\'')) fputs("\\&", w->file);   /* no request */
-    for (size_t i = 0; i < size; i++) put(w, word[i]);
+    for (size_t i = 0; i < size; i++) text_put(w, word[i]);
     w->column += width;
 }
 
@@ -187,7 +187,7 @@ static int digit(unsigned char c)
 }
 
 /* The character at *i, "%2B" as URLs have it; *i is then that of its end. */
-static char take(size_t *i, const char *text, size_t size)
+static char text_take(size_t *i, const char *text, size_t size)
 {
     if (text[*i] != '%' || size - *i < 3) return text[*i];
     const char hex[] = {text[*i + 1], text[*i + 2], 0};
@@ -202,7 +202,7 @@ bool cmd_base64_decode(unsigned char *out, size_t *n_out, const char *text, size
     uint32_t bits = 0;
     *n_out = 0;
     for (size_t i = 0; i < size; i++) {
-        const char c = take(&i, text, size);
+        const char c = text_take(&i, text, size);
         int value = digit((unsigned char)c);
         if (c == ' ' || c == '\t' || c == '\r' || c == '\n') continue;
         n_pad += c == '=';

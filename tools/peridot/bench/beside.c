@@ -71,7 +71,7 @@ static peridot_status write_some(struct beside *b, size_t n)
 }
 
 /* Reads a prompt of n tokens. times[0] is that of the last token before it, the last one that of the first after. */
-static peridot_status read_prompt(double *seconds, struct beside *b, uint32_t n)
+static peridot_status beside_read_prompt(double *seconds, struct beside *b, uint32_t n)
 {
     peridot_status status = PERIDOT_OK;
     peridot_request_params params = {.size = sizeof params, .prompt = b->tokens, .n_prompt = n, .n_max = 1};
@@ -115,8 +115,8 @@ static peridot_status measure_gaps(struct bench_beside *out, struct beside *b, u
     double unused;
     PD_TRY(peridot_sequence_create(&b->writes, b->session));
     PD_TRY(peridot_sequence_create(&b->reads, b->session));
-    PD_TRY(read_prompt(&unused, b, (uint32_t)pd_min(n_prompt, WARM_UP)));
-    PD_TRY(read_prompt(&out->prompt_s, b, n_prompt));
+    PD_TRY(beside_read_prompt(&unused, b, (uint32_t)pd_min(n_prompt, WARM_UP)));
+    PD_TRY(beside_read_prompt(&out->prompt_s, b, n_prompt));
     out->n_prompt = n_prompt;
     summarise(out, b->times, b->n_times);
     return PERIDOT_OK;

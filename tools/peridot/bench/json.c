@@ -106,7 +106,7 @@ static void add_shape(yyjson_mut_doc *doc, yyjson_mut_val *object, const peridot
         yyjson_mut_obj_add_uint(doc, object, numbers[i].key, numbers[i].value);
 }
 
-static void add_model(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct bench_run *run)
+static void json_add_model(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct bench_run *run)
 {
     const peridot_model_info *m = run->model;
     bench_json_text(doc, object, "name", m->name, REPORT_NAME);
@@ -189,7 +189,7 @@ void bench_json_run(yyjson_mut_doc *doc, yyjson_mut_val *report, const struct be
     add_conditions(doc, yyjson_mut_obj_add_obj(doc, report, "before"), &run->before);
     add_conditions(doc, yyjson_mut_obj_add_obj(doc, report, "after"), &run->after);
     add_device(doc, yyjson_mut_obj_add_obj(doc, report, "device"), run->model->device);
-    add_model(doc, yyjson_mut_obj_add_obj(doc, report, "model"), run);
+    json_add_model(doc, yyjson_mut_obj_add_obj(doc, report, "model"), run);
     add_session(doc, yyjson_mut_obj_add_obj(doc, report, "session"), run);
     add_placement(doc, yyjson_mut_obj_add_obj(doc, report, "placement"), run->model);
     add_rates(doc, report, &run->rates);

@@ -131,7 +131,8 @@ void bench_conditions_read(struct bench_conditions *out, const char *root, const
 /* ---- the machine ---- */
 
 /* The value of the first line that begins with `key`, after the separator: "model name : X", "NAME="X"". */
-static bool find_value(char *out, size_t size, const char *root, const char *path, const char *key, char separator)
+static bool machine_find_value(char *out, size_t size, const char *root, const char *path, const char *key,
+                               char separator)
 {
     char full[PATH], line[LINE];
     snprintf(full, sizeof full, "%s%s", root, path);
@@ -156,10 +157,10 @@ void bench_machine_read(struct bench_machine *out, const char *root)
     struct utsname system;
     *out = (struct bench_machine){0};
     snprintf(path, sizeof path, "%s/sys/firmware/devicetree/base/model", root);   /* what ARM has instead of a name */
-    if (!find_value(out->cpu, sizeof out->cpu, root, "/proc/cpuinfo", "model name", ':'))
+    if (!machine_find_value(out->cpu, sizeof out->cpu, root, "/proc/cpuinfo", "model name", ':'))
         read_line(out->cpu, sizeof out->cpu, path);
-    find_value(out->os, sizeof out->os, root, "/etc/os-release", "PRETTY_NAME", '=');
-    if (find_value(text, sizeof text, root, "/proc/meminfo", "MemTotal", ':'))
+    machine_find_value(out->os, sizeof out->os, root, "/etc/os-release", "PRETTY_NAME", '=');
+    if (machine_find_value(text, sizeof text, root, "/proc/meminfo", "MemTotal", ':'))
         out->memory = (uint64_t)strtoull(text, NULL, 10) << 10;
     if (uname(&system) == 0)
         snprintf(out->kernel, sizeof out->kernel, "%.30s %.60s %.30s", system.sysname, system.release, system.machine);

@@ -122,7 +122,7 @@ static peridot_status fill(struct bench *b, const struct bench_test *test)
     return PERIDOT_OK;
 }
 
-static peridot_status read_prompt(struct sample *out, struct bench *b, const struct bench_test *test)
+static peridot_status measure_read_prompt(struct sample *out, struct bench *b, const struct bench_test *test)
 {
     double begin = pd_now();
     PD_TRY(peridot_sequence_eval(b->sequences[0], b->tokens + test->depth, test->n_tokens, NULL));
@@ -130,7 +130,7 @@ static peridot_status read_prompt(struct sample *out, struct bench *b, const str
     return PERIDOT_OK;
 }
 
-static bool go_on(void *user, int32_t token, const char *text, size_t size)
+static bool measure_go_on(void *user, int32_t token, const char *text, size_t size)
 {
     (void)user, (void)token, (void)text, (void)size;
     return !cmd_interrupted();
@@ -144,7 +144,7 @@ static peridot_status generate(struct sample *out, struct bench *b, const struct
     while (out->n_tokens < test->n_tokens && pos < b->run.ctx) {
         peridot_stats stats = {0};
         peridot_request_params params = {.size = sizeof params, .prompt = b->tokens + pos, .n_prompt = 1,
-                                         .n_max = test->n_tokens - out->n_tokens + 1, .text = go_on};
+                                         .n_max = test->n_tokens - out->n_tokens + 1, .text = measure_go_on};
         PD_TRY(peridot_generate(b->sequences[0], &params, &stats));
         PD_TRY(stopped());
         out->n_tokens += peridot_sequence_pos(b->sequences[0]) - pos - 1;
@@ -194,7 +194,7 @@ static peridot_status generate_together(struct sample *out, struct bench *b, con
 static peridot_status time_once(struct sample *out, struct bench *b, const struct bench_test *test)
 {
     if (test->n_sequences > 1) PD_TRY(generate_together(out, b, test));
-    else PD_TRY(test->generation ? generate(out, b, test) : read_prompt(out, b, test));
+    else PD_TRY(test->generation ? generate(out, b, test) : measure_read_prompt(out, b, test));
     b->run.device_memory = pd_max(b->run.device_memory, peridot_model_memory(b->model));
     if (out->seconds <= 0) out->seconds = 1e-9;   /* the clock's step */
     return PERIDOT_OK;

@@ -107,7 +107,7 @@ static peridot_status choose_template(struct cmd_chat *chat)
                                chat->args.template_name, "plain");
 }
 
-static peridot_status begin(struct cmd_chat *chat)
+static peridot_status chat_begin(struct cmd_chat *chat)
 {
     const struct cmd_chat_args *args = &chat->args;
     PD_TRY(cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, "chat"));
@@ -132,7 +132,7 @@ static peridot_status begin(struct cmd_chat *chat)
     return PERIDOT_OK;
 }
 
-static void end(struct cmd_chat *chat)
+static void chat_end(struct cmd_chat *chat)
 {
     cmd_editor_close(chat->editor);
     cmd_conversation_free(&chat->conversation);
@@ -157,10 +157,10 @@ static int run_chat(const struct cmd_command *command, const void *arguments)
     if (result != CMD_OK) return result;
     cmd_interrupt_watch();
     cmd_interrupt_hurry(1);
-    peridot_status status = begin(&chat);
+    peridot_status status = chat_begin(&chat);
     if (status == PERIDOT_OK && cmd_chat_take_think(&chat) != PERIDOT_OK) {
         result = cmd_usage(command, "%s", peridot_last_error());
-        end(&chat);
+        chat_end(&chat);
         return result;
     }
     if (status == PERIDOT_OK && isatty(STDIN_FILENO)) {
@@ -172,7 +172,7 @@ static int run_chat(const struct cmd_command *command, const void *arguments)
     } else if (status == PERIDOT_OK) {
         result = read_lines(&chat);
     }
-    end(&chat);
+    chat_end(&chat);
     return status == PERIDOT_OK ? result : cmd_exit(status);
 }
 

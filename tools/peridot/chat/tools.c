@@ -10,7 +10,7 @@
 
 /* ---- the calls of a reply ---- */
 
-static peridot_status begin_call(struct cmd_calls *calls, const char *name)
+static peridot_status tools_begin_call(struct cmd_calls *calls, const char *name)
 {
     if (calls->n == CMD_CALLS_MAX)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the reply has more than %d calls", CMD_CALLS_MAX);
@@ -22,7 +22,7 @@ static peridot_status begin_call(struct cmd_calls *calls, const char *name)
 
 peridot_status cmd_calls_take(struct cmd_calls *calls, const peridot_call_piece *piece)
 {
-    if (piece->name) PD_TRY(begin_call(calls, piece->name));
+    if (piece->name) PD_TRY(tools_begin_call(calls, piece->name));
     if (!calls->n) return PERIDOT_OK;
     struct cmd_call *call = &calls->at[calls->n - 1];
     PD_TRY(pd_buffer_add(&call->arguments, piece->arguments, piece->size));

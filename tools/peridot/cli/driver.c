@@ -52,7 +52,7 @@ static void under_root(char path[CMD_PATH_SIZE], const char *of_system)
 }
 
 /* The beginning of a small file, "" where it cannot be read. */
-static void read_text(char *out, size_t size, const char *path)
+static void driver_read_text(char *out, size_t size, const char *path)
 {
     FILE *file = fopen(path, "r");
     size_t n = file ? fread(out, 1, size - 1, file) : 0;
@@ -83,7 +83,7 @@ static unsigned long device_number(const char *folder, const char *device, const
 {
     char path[2 * CMD_PATH_SIZE], text[32];
     snprintf(path, sizeof path, "%s/%s/%s", folder, device, name);
-    read_text(text, sizeof text, path);
+    driver_read_text(text, sizeof text, path);
     return strtoul(text, NULL, 16);
 }
 
@@ -128,7 +128,7 @@ static int find_distribution(void)
     char path[CMD_PATH_SIZE], text[4096] = "";
     for (size_t i = 0; i < PD_COUNT(places) && !text[0]; i++) {
         under_root(path, places[i]);
-        read_text(text, sizeof text, path);
+        driver_read_text(text, sizeof text, path);
     }
     for (size_t k = 0; k < PD_COUNT(keys); k++)
         for (int i = 0; i < N_DISTRIBUTIONS; i++)

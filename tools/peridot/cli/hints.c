@@ -131,7 +131,7 @@ const char *cmd_hint_no_command(const char *name)
 }
 
 /* "gemma3:1b", "google/gemma-3-1b-it" */
-static bool is_name(const char *text)
+static bool hints_is_name(const char *text)
 {
     size_t n = strcspn(text, ":/");
     return n > 0 && text[n] && text[n + 1];
@@ -168,5 +168,5 @@ enum cmd_model_hint cmd_hint_model(const char *text, bool misplaced)
     if (!text[0] || text[strcspn(text, " \t\n")]) return CMD_HINT_NO_MODEL;
     bool published = is_published(text);
     if (cmd_model_is_here(text, published)) return CMD_HINT_MODEL_HERE;
-    return published || (misplaced && is_name(text)) ? CMD_HINT_MODEL_ELSEWHERE : CMD_HINT_NO_MODEL;
+    return published || (misplaced && hints_is_name(text)) ? CMD_HINT_MODEL_ELSEWHERE : CMD_HINT_NO_MODEL;
 }

@@ -101,7 +101,7 @@ static peridot_status gather(struct reader *r, const char *text, size_t size, in
 }
 
 /* With the task's prefix. */
-static peridot_status encode(int32_t **ids, size_t *n, const struct reader *r, const char *text, size_t size)
+static peridot_status inputs_encode(int32_t **ids, size_t *n, const struct reader *r, const char *text, size_t size)
 {
     const unsigned flags = PERIDOT_ENCODE_BOS | PERIDOT_ENCODE_EOS;
     const char *prefix = r->task->prefix ? r->task->prefix : "";
@@ -116,12 +116,12 @@ static peridot_status encode(int32_t **ids, size_t *n, const struct reader *r, c
     return status;
 }
 
-static peridot_status take_text(struct reader *r, const char *text, size_t size)
+static peridot_status inputs_take_text(struct reader *r, const char *text, size_t size)
 {
     int32_t *ids;
     size_t n;
     if (cmd_interrupted()) return pd_fail(PERIDOT_CANCELLED, "stopped after %zu text%s", r->n_done, PD_S(r->n_done));
-    peridot_status status = encode(&ids, &n, r, text, size);
+    peridot_status status = inputs_encode(&ids, &n, r, text, size);
     if (status != PERIDOT_OK) return pd_fail(status, "text %zu: %s", r->n_done + r->n + 1, peridot_last_error());
     status = check_length(r, n);
     /* Later tokens cannot change the first one's row, but where it sees them. */
@@ -140,7 +140,7 @@ static peridot_status take_lines(struct reader *r, struct cmd_lines *lines)
         size_t size;
         PD_TRY(cmd_lines_next(&state, &text, &size, lines, r->n == 0));
         if (state == CMD_LINES_END) return PERIDOT_OK;
-        PD_TRY(state == CMD_LINES_ONE ? take_text(r, text, size) : evaluate_gathered(r));
+        PD_TRY(state == CMD_LINES_ONE ? inputs_take_text(r, text, size) : evaluate_gathered(r));
     }
 }
 
@@ -153,7 +153,7 @@ static peridot_status take_all(struct reader *r, const struct cmd_texts *texts)
     for (size_t i = 0; i < N_SEQUENCES; i++) PD_TRY(peridot_sequence_create(&r->prompts[i].sequence, r->session));
     peridot_status status = PERIDOT_OK;
     for (size_t i = first; i < end && status == PERIDOT_OK; i++)
-        status = take_text(r, texts->at[i], strlen(texts->at[i]));
+        status = inputs_take_text(r, texts->at[i], strlen(texts->at[i]));
     if (texts->n == 0) status = take_lines(r, &lines);
     free(lines.data);
     if (status == PERIDOT_CANCELLED) return status;

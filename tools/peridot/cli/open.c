@@ -278,7 +278,7 @@ void cmd_model_print_precision(const peridot_model *model)
     cmd_say("precision: %s, with %s\n", cmd_precision_name(info->precision), info->kernels);
 }
 
-static bool go_on(void *user, uint64_t done, uint64_t total)
+static bool open_go_on(void *user, uint64_t done, uint64_t total)
 {
     (void)user, (void)done, (void)total;
     return !cmd_interrupted();
@@ -286,7 +286,7 @@ static bool go_on(void *user, uint64_t done, uint64_t total)
 
 peridot_status cmd_model_tune(peridot_model *model, double max_s, peridot_tuned_call call)
 {
-    peridot_tune_params params = {.cache_dir = cmd_cache_dir(), .max_s = max_s, .tuned = call, .progress = go_on};
+    peridot_tune_params params = {.cache_dir = cmd_cache_dir(), .max_s = max_s, .tuned = call, .progress = open_go_on};
     double begin = pd_now();
     cmd_say("tuning: searching for what suits the device\n");
     PD_TRY(peridot_tune(model, &params));

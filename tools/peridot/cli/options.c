@@ -115,7 +115,7 @@ static bool store_seed(void *to, const char *text)
 }
 
 /* Index of text among the allowed values, or -1. */
-static int find_value(const struct cmd_option *o, const char *text)
+static int options_find_value(const struct cmd_option *o, const char *text)
 {
     for (int i = 0; o->value((size_t)i); i++)
         if (strcmp(o->value((size_t)i), text) == 0) return i;
@@ -126,7 +126,7 @@ static bool store(const struct cmd_option *o, void *to, const char *text)
 {
     const char *value = o->spelling ? o->spelling(text) : NULL;
     if (value) text = value;
-    if (o->value && find_value(o, text) < 0) return false;
+    if (o->value && options_find_value(o, text) < 0) return false;
     switch (o->kind) {
     case CMD_FLAG: *(bool *)to = true; return true;
     case CMD_TEXT: *(const char **)to = text; return true;
@@ -136,7 +136,7 @@ static bool store(const struct cmd_option *o, void *to, const char *text)
     case CMD_F32: return store_f32(o, to, text);
     case CMD_SIZE: return store_size(to, text);
     case CMD_SEED: return store_seed(to, text);
-    case CMD_CHOICE: *(uint32_t *)to = (uint32_t)find_value(o, text); return true;
+    case CMD_CHOICE: *(uint32_t *)to = (uint32_t)options_find_value(o, text); return true;
     }
     return false;
 }

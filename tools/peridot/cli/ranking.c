@@ -50,7 +50,7 @@ peridot_status cmd_ranking_begin(struct cmd_ranking *out, const peridot_vocab *v
 }
 
 /* The conversation, and what the reply begins with. */
-static peridot_status encode(int32_t **ids, size_t *n, const struct cmd_ranking *r, const char *user_text)
+static peridot_status ranking_encode(int32_t **ids, size_t *n, const struct cmd_ranking *r, const char *user_text)
 {
     const peridot_message messages[] = {{"system", system_text}, {"user", user_text}};
     const peridot_chat chat = {.size = sizeof chat, .template_name = "chatml", .messages = messages,
@@ -79,7 +79,7 @@ peridot_status cmd_ranking_encode(int32_t **ids, size_t *n, const struct cmd_ran
     char *text = malloc(size);
     if (!text) return pd_fail_alloc(size, "prompt");
     snprintf(text, size, form, r->instruct, r->query, document);
-    peridot_status status = encode(ids, n, r, text);
+    peridot_status status = ranking_encode(ids, n, r, text);
     free(text);
     return status;
 }

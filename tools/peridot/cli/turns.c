@@ -12,7 +12,7 @@ static bool is_role(const peridot_message *m, const char *role) { return strcmp(
 static bool is_system(const peridot_message *m) { return is_role(m, "system") || is_role(m, "developer"); }
 
 /* "[" message "," message "]", to be freed; NULL: memory is short. */
-static char *join(size_t *size, const peridot_message *messages, size_t n)
+static char *turns_join(size_t *size, const peridot_message *messages, size_t n)
 {
     *size = 2;
     for (size_t i = 0; i < n; i++) *size += strlen(messages[i].content) + (i > 0);
@@ -46,7 +46,7 @@ static peridot_status encode_kept(int32_t **ids, size_t *n_ids, const struct cmd
     char *list = NULL;
     if (goes_on) chat.ids = t->ids, chat.n_ids = t->n_ids;
     if (t->json) {
-        chat.json = list = join(&chat.json_size, kept->messages, kept->n);
+        chat.json = list = turns_join(&chat.json_size, kept->messages, kept->n);
         if (!list) return pd_fail_alloc(chat.json_size, "messages");
     } else {
         chat.messages = kept->messages;
@@ -115,8 +115,8 @@ static peridot_status keep(struct kept *out, const struct index *index, struct r
     return PERIDOT_OK;
 }
 
-static peridot_status encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const struct index *index,
-                             struct range range)
+static peridot_status turns_encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const struct index *index,
+                                   struct range range)
 {
     struct kept kept;
     *ids = NULL;
@@ -137,7 +137,7 @@ peridot_status cmd_turns_encode(int32_t **ids, size_t *n_ids, size_t *n_kept, co
     *ids = NULL;
     *n_ids = *n_kept = 0;
     peridot_status status = make_index(&index, t);
-    if (status == PERIDOT_OK) status = encode(ids, n_ids, n_kept, &index, range);
+    if (status == PERIDOT_OK) status = turns_encode(ids, n_ids, n_kept, &index, range);
     free(index.begins);
     return status;
 }
@@ -148,7 +148,7 @@ static peridot_status measure(size_t *size, const struct index *index, bool syst
     int32_t *ids;
     size_t n_kept;
     peridot_encode_limit *limit = index->t->limit;
-    peridot_status status = encode(&ids, size, &n_kept, index, (struct range){system, first, end, false});
+    peridot_status status = turns_encode(&ids, size, &n_kept, index, (struct range){system, first, end, false});
     peridot_free(ids);
     if (status != PERIDOT_ERROR_ARGUMENT || !limit || limit->n_least == 0) return status;
     *size = limit->n_least;

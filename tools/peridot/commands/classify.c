@@ -30,7 +30,7 @@ static void print_scores(const peridot_model *model, const struct cmd_score *sco
     fputc('\n', stdout);
 }
 
-static void print_json(const peridot_model *model, const struct cmd_score *scores, size_t n)
+static void classify_print_json(const peridot_model *model, const struct cmd_score *scores, size_t n)
 {
     fputc('[', stdout);
     for (size_t i = 0; i < n; i++) {
@@ -51,7 +51,7 @@ static peridot_status classify(void *user, const struct cmd_input *input, const 
     cmd_scores(scores, input->model, row->at, row->n);
     /* none of a regression's results is the likeliest */
     bool all = args->all || peridot_model_get_info(input->model)->problem == PERIDOT_PROBLEM_REGRESSION;
-    (args->json ? print_json : print_scores)(input->model, scores, all ? row->n : 1);
+    (args->json ? classify_print_json : print_scores)(input->model, scores, all ? row->n : 1);
     free(scores);
     return PERIDOT_OK;
 }

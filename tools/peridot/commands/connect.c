@@ -170,7 +170,7 @@ struct answer {
     bool too_large;
 };
 
-static size_t on_body(char *data, size_t one, size_t n, void *user)
+static size_t connect_on_body(char *data, size_t one, size_t n, void *user)
 {
     struct answer *a = user;
     (void)one;
@@ -218,7 +218,7 @@ static peridot_status fetch(struct answer *out, const struct server *s)
     if (is_local(url)) curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(c, CURLOPT_TIMEOUT, (long)ANSWER_SECONDS);
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, connect_on_body);
     curl_easy_setopt(c, CURLOPT_WRITEDATA, out);
     CURLcode result = curl_easy_perform(c);
     curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &code);
@@ -228,7 +228,7 @@ static peridot_status fetch(struct answer *out, const struct server *s)
 }
 
 /* As a terminal may see it: names come from the server. */
-static bool is_plain(const char *text, size_t size)
+static bool connect_is_plain(const char *text, size_t size)
 {
     char shown[1024];
     return size && size < sizeof shown && strlen(text) == size
@@ -240,7 +240,7 @@ static peridot_status take_model(struct server *s, yyjson_val *model)
     size_t i, n;
     yyjson_val *id = yyjson_obj_get(model, "id"), *each;
     if (!yyjson_is_str(id) || yyjson_get_len(id) >= sizeof s->model
-        || !is_plain(yyjson_get_str(id), yyjson_get_len(id)))
+        || !connect_is_plain(yyjson_get_str(id), yyjson_get_len(id)))
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s has a model without a name that can be used", cmd_shown(s->url));
     snprintf(s->model, sizeof s->model, "%s", yyjson_get_str(id));
     s->ctx = yyjson_get_uint(yyjson_obj_get(model, "max_model_len"));
@@ -325,7 +325,7 @@ static void put_word(FILE *file, const char *text)
 }
 
 /* The value that begins at a brace, and its bytes; NULL: none does. */
-static const struct value *find_value(size_t *size, const char *at, const struct value values[N_VALUES])
+static const struct value *connect_find_value(size_t *size, const char *at, const struct value values[N_VALUES])
 {
     for (size_t i = 0; i < N_VALUES && *at == '{'; i++) {
         *size = strlen(values[i].name) + 2;
@@ -338,7 +338,7 @@ static bool lacks_value(const char *line, size_t size, const struct value values
 {
     size_t n;
     for (size_t i = 0; i < size; i++) {
-        const struct value *value = find_value(&n, line + i, values);
+        const struct value *value = connect_find_value(&n, line + i, values);
         if ((value && !*value->text) || (!has_key && strncmp(line + i, "{?key}", 6) == 0)) return true;
     }
     return false;
@@ -347,7 +347,7 @@ static bool lacks_value(const char *line, size_t size, const struct value values
 static void put_line(FILE *file, const char *line, size_t size, enum form form, const struct value values[N_VALUES])
 {
     for (size_t i = 0, n; i < size; i += n) {
-        const struct value *value = find_value(&n, line + i, values);
+        const struct value *value = connect_find_value(&n, line + i, values);
         if (!value && strncmp(line + i, "{?key}", 6) == 0) {
             n = 6;
         } else if (!value) {
@@ -471,7 +471,7 @@ static peridot_status write_client(const struct client *c, const char *path, con
 
 /* ---- the command ---- */
 
-static void show(const struct client *c, const char *env, const char *path, const char *text)
+static void connect_show(const struct client *c, const char *env, const char *path, const char *text)
 {
     bool both = *env && text;
     if (*env) printf("# In the shell that starts %s:\n%s", c->title, env);
@@ -490,7 +490,7 @@ static peridot_status connect_client(const struct client *c, const struct server
     else if (text && !find_path(path, c))
         status = pd_fail(PERIDOT_ERROR_IO, "HOME is not set: it is not known where the files of %s are", c->title);
     else if (write) status = write_client(c, path, text);
-    else show(c, env, path, text);
+    else connect_show(c, env, path, text);
     if (status == PERIDOT_OK && write && c->also && *env) {
         cmd_say("%s also needs, in the shell that starts it:\n", c->title);
         fputs(env, stderr);
@@ -511,7 +511,7 @@ static void set_url(struct server *s, const char *url)
     }
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int connect_run(const struct cmd_command *command, const void *arguments)
 {
     const struct connect_args *args = arguments;
     const struct client *c = clients;
@@ -519,9 +519,9 @@ static int run(const struct cmd_command *command, const void *arguments)
     while (strcmp(c->name, args->client) != 0) c++;   /* which is one of them */
     if (strncmp(args->url, "http://", 7) != 0 && strncmp(args->url, "https://", 8) != 0)
         return cmd_usage(command, "--url takes an address such as http://127.0.0.1:8080");
-    if (strlen(args->url) >= sizeof s.url || !is_plain(args->url, strlen(args->url)))
+    if (strlen(args->url) >= sizeof s.url || !connect_is_plain(args->url, strlen(args->url)))
         return cmd_usage(command, "--url is too long, or has characters that no address has");
-    if (args->key && (strlen(args->key) > 500 || !is_plain(args->key, strlen(args->key))))
+    if (args->key && (strlen(args->key) > 500 || !connect_is_plain(args->key, strlen(args->key))))
         return cmd_usage(command, "--api-key is empty, too long, or has characters that no key has");
     if (args->write && !c->text)
         return cmd_usage(command, "%s takes it from its environment: there is no file to write", c->title);
@@ -547,5 +547,5 @@ const struct cmd_command cmd_connect = {
                 "peridot connect codex --write\n"
                 "peridot connect opencode --url http://192.168.1.7:8080 --api-key KEY",
     CMD_ARGUMENTS(options, struct connect_args),
-    .run = run,
+    .run = connect_run,
 };

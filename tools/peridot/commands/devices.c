@@ -151,7 +151,7 @@ static void add_device(yyjson_mut_doc *doc, yyjson_mut_val *list, const peridot_
     yyjson_mut_obj_add_strcpy(doc, o, "wrong", v.broken);
 }
 
-static peridot_status print_json(const peridot_device_info **devices, size_t n)
+static peridot_status devices_print_json(const peridot_device_info **devices, size_t n)
 {
     yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_val *list = yyjson_mut_arr(doc);
@@ -169,7 +169,7 @@ static int run_devices(const struct cmd_command *command, const void *arguments)
     const peridot_device_info **devices = NULL;
     size_t n = 0;
     peridot_status status = peridot_devices(&devices, &n);
-    if (status == PERIDOT_OK && args->json) status = print_json(devices, n);
+    if (status == PERIDOT_OK && args->json) status = devices_print_json(devices, n);
     else if (status == PERIDOT_OK && n == 0) status = pd_fail(PERIDOT_ERROR_DEVICE, "there is no Vulkan device (is a "
                                                                                     "driver installed?)");
     else if (status == PERIDOT_OK) {

@@ -63,7 +63,7 @@ static peridot_status write_vector(struct embedding *e)
 }
 
 /* How texts are pooled, and what they begin with. */
-static peridot_status begin(struct cmd_input_task *task, const peridot_model *model)
+static peridot_status embed_begin(struct cmd_input_task *task, const peridot_model *model)
 {
     static const enum cmd_rows rows[] = {[PERIDOT_POOL_MEAN] = CMD_ROWS_ALL, [PERIDOT_POOL_LAST] = CMD_ROWS_LAST,
                                          [PERIDOT_POOL_CLS] = CMD_ROWS_FIRST};
@@ -93,7 +93,7 @@ static peridot_status embed(void *user, const struct cmd_input *input, const str
     return write_vector(e);
 }
 
-static peridot_status open_file(struct embedding *e, const struct embed_args *args)
+static peridot_status embed_open_file(struct embedding *e, const struct embed_args *args)
 {
     const char *model;
     PD_TRY(cmd_model_path(&model, args->inputs.model.path));
@@ -117,10 +117,10 @@ static int run_embed(const struct cmd_command *command, const void *arguments)
 {
     const struct embed_args *args = arguments;
     struct embedding e = {.args = args};
-    struct cmd_input_task task = {.hidden = true, .begin = begin, .take = embed, .user = &e};
+    struct cmd_input_task task = {.hidden = true, .begin = embed_begin, .take = embed, .user = &e};
     (void)command;
     cmd_interrupt_watch();
-    peridot_status status = args->out && cmd_ranks_part().i == 0 ? open_file(&e, args) : PERIDOT_OK;
+    peridot_status status = args->out && cmd_ranks_part().i == 0 ? embed_open_file(&e, args) : PERIDOT_OK;
     if (status == PERIDOT_OK) status = cmd_inputs_run(&args->inputs, &task);
     if (e.file && status == PERIDOT_OK) status = complete_file(&e);
     if (e.file && status == PERIDOT_OK) status = peridot_output_commit(e.file);

@@ -38,7 +38,7 @@ struct reading {
     struct cmd_progress progress;
 };
 
-static bool on_progress(void *user, uint64_t done, uint64_t total)
+static bool imatrix_on_progress(void *user, uint64_t done, uint64_t total)
 {
     struct reading *r = user;
     (void)total;
@@ -49,7 +49,7 @@ static bool on_progress(void *user, uint64_t done, uint64_t total)
 /* The windows follow each other; what fills no window at the end is left out, but for a text shorter than one. */
 static peridot_status read_windows(struct reading *r)
 {
-    const peridot_eval_params params = {.progress = on_progress, .user = r};
+    const peridot_eval_params params = {.progress = imatrix_on_progress, .user = r};
     size_t most = r->text.ctx - r->n_bos, size = pd_min(r->n, most);
     for (; r->n - r->n_done >= size; r->n_done += size) {
         memcpy(r->window + r->n_bos, r->ids + r->n_done, size * sizeof *r->window);
@@ -61,7 +61,7 @@ static peridot_status read_windows(struct reading *r)
     return PERIDOT_OK;
 }
 
-static peridot_status read_ids(struct reading *r, const peridot_vocab *vocab)
+static peridot_status imatrix_read_ids(struct reading *r, const peridot_vocab *vocab)
 {
     int32_t *bos;
     PD_TRY(peridot_encode(&bos, &r->n_bos, vocab, "", 0, PERIDOT_ENCODE_BOS));
@@ -79,7 +79,8 @@ static peridot_status read_ids(struct reading *r, const peridot_vocab *vocab)
     return status;
 }
 
-static peridot_status read_text(const struct imatrix_args *args, peridot_model *model, const char *text, size_t size)
+static peridot_status imatrix_read_text(const struct imatrix_args *args, peridot_model *model, const char *text,
+                                        size_t size)
 {
     const peridot_vocab *vocab = peridot_model_vocab(model);
     uint32_t ctx_max = peridot_model_get_info(model)->ctx_max;
@@ -94,7 +95,7 @@ static peridot_status read_text(const struct imatrix_args *args, peridot_model *
                                         &(peridot_session_params){.ctx = r.text.ctx, .chunk = args->chunk});
     if (status == PERIDOT_OK) {
         status = peridot_sequence_create(&r.sequence, session);
-        if (status == PERIDOT_OK) status = read_ids(&r, vocab);
+        if (status == PERIDOT_OK) status = imatrix_read_ids(&r, vocab);
         peridot_session_free(session);
     }
     peridot_free(ids);
@@ -118,7 +119,7 @@ static int run_imatrix(const struct cmd_command *command, const void *arguments)
     peridot_status status = strcmp(args->file, "-") == 0 ? cmd_read_all(&text, &size, stdin, "standard input")
                                                          : cmd_read_file(&text, &size, args->file);
     if (status == PERIDOT_OK) status = cmd_model_open_text(&model, &args->model, NULL);
-    if (status == PERIDOT_OK) status = read_text(args, model, text, size);
+    if (status == PERIDOT_OK) status = imatrix_read_text(args, model, text, size);
     peridot_model_close(model);
     free(text);
     return cmd_exit(status);

@@ -165,7 +165,7 @@ static void print_vision(const struct totals *t)
            cmd_size_text(v->weights_size), 1e-6 * (double)v->n_params, v->n_tensors, v->types);
 }
 
-static bool fits(const struct totals *t, const peridot_device_info *d, uint64_t need)
+static bool inspect_fits(const struct totals *t, const peridot_device_info *d, uint64_t need)
 {
     return !t->unsupported && !d->unusable[0] && need <= d->heap_budget;
 }
@@ -177,7 +177,7 @@ static void print_fits(const struct totals *t, const peridot_device_info **devic
     else if (n_devices) printf("devices (weights, and a cache for %" PRIu64 " token%s)\n", t->ctx, PD_S(t->ctx));
     for (size_t i = 0; i < n_devices; i++) {
         const peridot_device_info *d = devices[i];
-        const char *answer = d->unusable[0] ? "cannot be used" : fits(t, d, need) ? "fits" : "does not fit";
+        const char *answer = d->unusable[0] ? "cannot be used" : inspect_fits(t, d, need) ? "fits" : "does not fit";
         if (t->unsupported) printf("  %" PRIu32 "  %s: not supported\n", d->index, d->name);
         else
             printf("  %" PRIu32 "  %s: %s (%s of %s)\n", d->index, d->name, answer, cmd_size_text(need),
@@ -208,7 +208,7 @@ static void print_sessions(const struct totals *t, const peridot_file *file, con
         printf("  %6" PRIu32 " tokens  %9s, of which %s of cache", contexts[i], cmd_size_text(t->size + cache),
                cmd_size_text(cache));
         for (size_t k = 0; k < n_devices; k++) {
-            if (!fits(t, devices[k], t->size + cache)) continue;
+            if (!inspect_fits(t, devices[k], t->size + cache)) continue;
             printf("%s%" PRIu32, before, devices[k]->index);
             before = ", ";
         }
@@ -349,7 +349,7 @@ static void write_fit(const struct totals *t, const peridot_device_info *d, bool
     write_number(first ? "\n  {" : ",\n  {", "index", d->index);
     fputs(", \"name\": ", stdout);
     write_string(d->name);
-    printf(", \"fits\": %s", fits(t, d, need) ? "true" : "false");
+    printf(", \"fits\": %s", inspect_fits(t, d, need) ? "true" : "false");
     write_number(", ", "need", need);
     write_number(", ", "heap_budget", d->heap_budget);
     fputc('}', stdout);
@@ -368,7 +368,7 @@ static void write_sessions(const struct totals *t, const peridot_file *file, con
         write_number(", ", "need", t->size + cache);
         fputs(", \"fits\": [", stdout);
         for (size_t k = 0; k < n_devices; k++) {
-            if (!fits(t, devices[k], t->size + cache)) continue;
+            if (!inspect_fits(t, devices[k], t->size + cache)) continue;
             printf("%s%" PRIu32, before, devices[k]->index);
             before = ", ";
         }
@@ -422,11 +422,11 @@ static peridot_status list_devices(const peridot_device_info ***out, size_t *n, 
 static peridot_status find_vision(struct totals *t, peridot_file **beside, char **found, const peridot_file *file,
                                   const char *path)
 {
-    bool fits;
+    bool inspect_fits;
     t->vision = peridot_file_vision(file);
     if (t->vision) return PERIDOT_OK;
-    PD_TRY(cmd_vision_find(found, &fits, path));
-    if (!*found || !fits || peridot_file_open(beside, *found) != PERIDOT_OK) return PERIDOT_OK;
+    PD_TRY(cmd_vision_find(found, &inspect_fits, path));
+    if (!*found || !inspect_fits || peridot_file_open(beside, *found) != PERIDOT_OK) return PERIDOT_OK;
     t->vision = peridot_file_vision(*beside);
     t->vision_path = *found;
     return PERIDOT_OK;

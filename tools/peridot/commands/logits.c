@@ -41,7 +41,7 @@ struct sink {
     char sentence[1024];       /* the failure's: what the library says of the cancelled call would hide it */
 };
 
-static bool begin(void *user, uint64_t done, uint64_t total)
+static bool logits_begin(void *user, uint64_t done, uint64_t total)
 {
     struct sink *s = user;
     (void)done, (void)total;
@@ -120,7 +120,7 @@ static peridot_status evaluate(const struct rows_args *args, int32_t *ids, size_
 static peridot_status write_rows(const struct rows_args *args, int32_t *ids, size_t n, bool hidden)
 {
     struct sink sink;
-    peridot_eval_params eval = {.first = args->first, .progress = begin, .user = &sink};
+    peridot_eval_params eval = {.first = args->first, .progress = logits_begin, .user = &sink};
     *(hidden ? &eval.hidden : &eval.logits) = write_row;
     cmd_interrupt_watch();
     PD_TRY(open_sink(&sink, args));

@@ -106,7 +106,7 @@ static peridot_status keep_vision(struct finding *f, const peridot_file *file)
 /* A vision tower by itself is no model. */
 static bool is_tower(const struct finding *f) { return !f->runs && strcmp(f->family, "clip") == 0; }
 
-static peridot_status look(struct finding *f)
+static peridot_status models_look(struct finding *f)
 {
     peridot_file *file;
     peridot_status status = peridot_file_open(&file, f->model->path);
@@ -163,29 +163,29 @@ static void print_table(const struct finding *found, size_t n, const peridot_dev
 /* ---- JSON ---- */
 
 /* Names of files may be no UTF-8, which JSON is. */
-static void add_text(yyjson_mut_doc *doc, yyjson_mut_val *o, const char *key, const char *text)
+static void models_add_text(yyjson_mut_doc *doc, yyjson_mut_val *o, const char *key, const char *text)
 {
     size_t size = strlen(text), i = 0;
     for (size_t n; i < size && (n = peridot_utf8_size(text + i, size - i)) != 0;) i += n;
     yyjson_mut_obj_add_strcpy(doc, o, key, i < size ? cmd_shown(text) : text);
 }
 
-static void add_model(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct finding *f,
-                      const peridot_device_info *device)
+static void models_add_model(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct finding *f,
+                             const peridot_device_info *device)
 {
     yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, list);
-    add_text(doc, o, "name", f->model->name);
-    add_text(doc, o, "store", f->model->store);
-    add_text(doc, o, "path", f->model->path);
+    models_add_text(doc, o, "name", f->model->name);
+    models_add_text(doc, o, "store", f->model->store);
+    models_add_text(doc, o, "path", f->model->path);
     yyjson_mut_obj_add_uint(doc, o, "size", f->model->size);
-    add_text(doc, o, "family", f->family);
+    models_add_text(doc, o, "family", f->family);
     yyjson_mut_obj_add_bool(doc, o, "runs", f->runs);
-    add_text(doc, o, "missing", f->missing);
+    models_add_text(doc, o, "missing", f->missing);
     if (!f->runs) return;
-    if (f->vision) add_text(doc, o, "vision", f->vision);
+    if (f->vision) models_add_text(doc, o, "vision", f->vision);
     else yyjson_mut_obj_add_bool(doc, o, "vision", f->sees);
-    add_text(doc, o, "types", f->types);
-    add_text(doc, o, "type", f->type);
+    models_add_text(doc, o, "types", f->types);
+    models_add_text(doc, o, "type", f->type);
     yyjson_mut_obj_add_bool(doc, o, "lacks_dense", f->lacks_dense);
     yyjson_mut_obj_add_uint(doc, o, "n_params", f->n_params);
     yyjson_mut_obj_add_uint(doc, o, "ctx_max", f->ctx_max);
@@ -201,7 +201,7 @@ static void add_model(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct fi
     }
 }
 
-static peridot_status print_json(const struct finding *found, size_t n, const peridot_device_info *device)
+static peridot_status models_print_json(const struct finding *found, size_t n, const peridot_device_info *device)
 {
     yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc);
@@ -209,17 +209,17 @@ static peridot_status print_json(const struct finding *found, size_t n, const pe
     yyjson_mut_val *at = device ? yyjson_mut_obj_add_obj(doc, root, "device") : NULL;
     if (device) {
         yyjson_mut_obj_add_uint(doc, at, "index", device->index);
-        add_text(doc, at, "name", device->name);
+        models_add_text(doc, at, "name", device->name);
         yyjson_mut_obj_add_uint(doc, at, "heap_budget", device->heap_budget);
     }
     yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "models");
-    for (size_t i = 0; i < n; i++) add_model(doc, list, &found[i], device);
+    for (size_t i = 0; i < n; i++) models_add_model(doc, list, &found[i], device);
     return cmd_json_print(doc, "the list of models");
 }
 
 /* ---- the command ---- */
 
-static peridot_status show(const struct cmd_model_list *list, const struct models_args *args)
+static peridot_status models_show(const struct cmd_model_list *list, const struct models_args *args)
 {
     peridot_device_info *device = NULL;
     const char *name = cmd_device_name(args->device);
@@ -229,13 +229,13 @@ static peridot_status show(const struct cmd_model_list *list, const struct model
     size_t n = 0;
     for (size_t i = 0; i < list->n && status == PERIDOT_OK; i++) {
         found[n] = (struct finding){.model = &list->items[i]};
-        status = look(&found[n]);
+        status = models_look(&found[n]);
         n += !is_tower(&found[n]);
     }
     if (status == PERIDOT_OK) status = peridot_device_find(&device, name);
     /* A machine without Vulkan can still list its files. */
     if (status == PERIDOT_ERROR_DEVICE && !name) status = PERIDOT_OK;
-    if (status == PERIDOT_OK && args->json) status = print_json(found, n, device);
+    if (status == PERIDOT_OK && args->json) status = models_print_json(found, n, device);
     else if (status == PERIDOT_OK) print_table(found, n, device);
     peridot_free(device);
     for (size_t i = 0; i < n; i++) free(found[i].vision);
@@ -248,7 +248,7 @@ static int run_models(const struct cmd_command *command, const void *arguments)
     (void)command;
     struct cmd_model_list list;
     peridot_status status = cmd_model_list_find(&list);
-    if (status == PERIDOT_OK) status = show(&list, arguments);
+    if (status == PERIDOT_OK) status = models_show(&list, arguments);
     cmd_model_list_free(&list);
     return cmd_exit(status);
 }

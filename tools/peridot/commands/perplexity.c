@@ -270,7 +270,7 @@ struct text {
 };
 
 /* Nothing is added to ids: every window begins with bos where they do. */
-static peridot_status read_ids(struct scoring *s, int32_t **ids, const struct text *text)
+static peridot_status perplexity_read_ids(struct scoring *s, int32_t **ids, const struct text *text)
 {
     const peridot_model_info *info = peridot_model_get_info(s->model);
     size_t n;
@@ -287,7 +287,8 @@ static peridot_status read_ids(struct scoring *s, int32_t **ids, const struct te
     return PERIDOT_OK;
 }
 
-static peridot_status read_text(struct scoring *s, int32_t **ids, const peridot_vocab *vocab, const struct text *text)
+static peridot_status perplexity_read_text(struct scoring *s, int32_t **ids, const peridot_vocab *vocab,
+                                           const struct text *text)
 {
     s->n_bytes = text->size;
     /* as its -f does */
@@ -297,14 +298,15 @@ static peridot_status read_text(struct scoring *s, int32_t **ids, const peridot_
     return PERIDOT_OK;
 }
 
-static peridot_status take_text(struct scoring *s, const peridot_vocab *vocab, const struct text *text)
+static peridot_status perplexity_take_text(struct scoring *s, const peridot_vocab *vocab, const struct text *text)
 {
     int32_t *ids = NULL, *bos;
     size_t n_bos;
     PD_TRY(peridot_encode(&bos, &n_bos, vocab, "", 0, PERIDOT_ENCODE_BOS));
     s->bos = n_bos ? bos[0] : -1;
     peridot_free(bos);
-    peridot_status status = text->is_ids ? read_ids(s, &ids, text) : read_text(s, &ids, vocab, text);
+    peridot_status status = text->is_ids ? perplexity_read_ids(s, &ids, text)
+        : perplexity_read_text(s, &ids, vocab, text);
     if (status == PERIDOT_OK) status = take_ids(s);
     free(s->windows);
     free(s->losses);
@@ -324,7 +326,7 @@ static peridot_status score(const struct perplexity_args *args, peridot_model *m
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
     PD_TRY(cmd_session_create(&s.session, model, &params));
     peridot_status status = peridot_sequence_create(&s.sequence, s.session);
-    if (status == PERIDOT_OK) status = take_text(&s, vocab, text);
+    if (status == PERIDOT_OK) status = perplexity_take_text(&s, vocab, text);
     peridot_session_free(s.session);
     return status;
 }

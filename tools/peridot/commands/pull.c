@@ -30,7 +30,7 @@ struct wanted {
     const char *type, *file;   /* one of them at most */
 };
 
-static bool is_name(const char *text, size_t size, const char *more)
+static bool pull_is_name(const char *text, size_t size, const char *more)
 {
     size_t n = 0;
     while (n < size && text[n] && (strchr(more, text[n]) || (text[n] >= '0' && text[n] <= '9')
@@ -45,7 +45,8 @@ static bool parse_wanted(struct wanted *out, const char *text)
     size_t owner = strcspn(text, "/:");
     if (text[owner] != '/') return false;
     size_t n = owner + 1 + strcspn(text + owner + 1, "/:");
-    if (n >= sizeof out->repo || !is_name(text, owner, "._-") || !is_name(text + owner + 1, n - owner - 1, "._-"))
+    if (n >= sizeof out->repo || !pull_is_name(text, owner, "._-")
+        || !pull_is_name(text + owner + 1, n - owner - 1, "._-"))
         return false;
     memcpy(out->repo, text, n);
     if (text[n] == ':') out->type = text + n + 1;
@@ -167,7 +168,7 @@ static peridot_status want_model(struct hub *hub)
     return PERIDOT_OK;
 }
 
-static peridot_status choose(struct hub *hub, const struct wanted *wanted)
+static peridot_status pull_choose(struct hub *hub, const struct wanted *wanted)
 {
     if (wanted->type) return want_type(hub, wanted->type, false);
     if (!wanted->file) return want_model(hub);
@@ -230,7 +231,7 @@ static peridot_status fetch(struct hub *hub, const struct hub_cache *cache)
 }
 
 /* A shell takes it for one word and nothing else: names of a hub may be anything. */
-static bool is_plain(const char *text, size_t size) { return is_name(text, size, "._-+=/"); }
+static bool is_plain(const char *text, size_t size) { return pull_is_name(text, size, "._-+=/"); }
 
 /* Says how to run the model; that Peridot cannot run it is no failure of fetching it. The path is the cache's, and then
  * the hub's, which may not drive the terminal. */
@@ -264,7 +265,7 @@ static peridot_status pull(const struct pull_args *args, const struct wanted *wa
     struct hub hub;
     struct hub_cache cache;
     peridot_status status = hub_open(&hub, wanted->repo, args->revision);
-    if (status == PERIDOT_OK) status = choose(&hub, wanted);
+    if (status == PERIDOT_OK) status = pull_choose(&hub, wanted);
     if (status == PERIDOT_OK && !args->no_vision) want_vision(&hub);
     if (status == PERIDOT_OK) status = hub_cache_open(&cache, &hub);
     if (status == PERIDOT_OK) status = fetch(&hub, &cache);
@@ -289,7 +290,7 @@ static int run_pull(const struct cmd_command *command, const void *arguments)
     if (!parse_wanted(&wanted, args->name))
         return cmd_usage(command, "%s does not name a model on a hub: OWNER/MODEL, such as google/gemma-3-1b-it",
                          args->name);
-    if (!is_name(args->revision, strlen(args->revision), "._-/"))
+    if (!pull_is_name(args->revision, strlen(args->revision), "._-/"))
         return cmd_usage(command, "%s is not the name of a revision", args->revision);
     if (is_offline())
         return cmd_exit(pd_fail(PERIDOT_ERROR_IO, "HF_HUB_OFFLINE is set: nothing is fetched"));

@@ -169,7 +169,7 @@ static void print_columns(const struct document *d, size_t n)
     }
 }
 
-static void print_json(const struct document *d, size_t n)
+static void rerank_print_json(const struct document *d, size_t n)
 {
     fputc('[', stdout);
     for (size_t i = 0; i < n; i++) {
@@ -190,7 +190,7 @@ static int run_rerank(const struct cmd_command *command, const void *arguments)
     if (status == PERIDOT_OK) status = score_all(&d, args);
     if (status == PERIDOT_OK) {
         qsort(d.at, d.n, sizeof *d.at, by_score);
-        (args->json ? print_json : print_columns)(d.at, args->top ? (size_t)pd_min(args->top, d.n) : d.n);
+        (args->json ? rerank_print_json : print_columns)(d.at, args->top ? (size_t)pd_min(args->top, d.n) : d.n);
     }
     free(d.at);
     free(d.data);

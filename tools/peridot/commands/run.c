@@ -70,7 +70,7 @@ struct output {
     int error;           /* errno of a write that failed; 0: none */
 };
 
-static bool write_piece(void *user, int32_t token, const char *text, size_t size)
+static bool run_write_piece(void *user, int32_t token, const char *text, size_t size)
 {
     struct output *o = user;
     cmd_interrupt_cancels(NULL);   /* from here on the reply ends in order */
@@ -94,7 +94,7 @@ static bool write_thought(void *user, int32_t token, const char *text, size_t si
     struct output *o = user;
     cmd_interrupt_cancels(NULL);
     cmd_progress_end(&o->progress);
-    if (o->ids) return write_piece(user, token, text, size);
+    if (o->ids) return run_write_piece(user, token, text, size);
     return cmd_thought_take(&o->thought, token, text, size, o->begun) == PERIDOT_OK && !cmd_interrupted();
 }
 
@@ -125,7 +125,7 @@ struct run {
     size_t size, n_ids;
 };
 
-static peridot_status read_prompt(struct run *run)
+static peridot_status run_read_prompt(struct run *run)
 {
     const char *given = run->args->prompt;
     if (given && strcmp(given, "-") != 0) {
@@ -205,7 +205,7 @@ static peridot_status generate(const struct run *run, peridot_sequence *sequence
     }
     cmd_interrupt_cancels(session);
     peridot_request_params params = {.size = sizeof params, .prompt = run->ids, .n_prompt = run->n_ids,
-                                     .n_max = args->n, .text = write_piece,
+                                     .n_max = args->n, .text = run_write_piece,
                                      .thought = args->raw || args->suffix ? NULL : write_thought,
                                      .think = args->think, .progress = cmd_progress_tokens, .user = &output,
                                      .n_draft = cmd_draft_tokens(&args->draft), .draft = draft};
@@ -276,7 +276,7 @@ static peridot_status open_run(struct run *run, const struct cmd_command *comman
 {
     const struct run_args *args = run->args;
     PD_TRY(cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name));
-    PD_TRY(read_prompt(run));
+    PD_TRY(run_read_prompt(run));
     cmd_interrupt_watch();
     cmd_interrupt_hurry(1);
     PD_TRY(cmd_model_open(&run->model, &args->model));

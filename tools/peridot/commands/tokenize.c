@@ -31,8 +31,8 @@ static const struct cmd_option options[] = {
      .help = "The text, or the ids, instead of standard input. - is standard input."},
 };
 
-static peridot_status encode_text(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text,
-                                  size_t size)
+static peridot_status tokenize_encode_text(const peridot_vocab *vocab, const struct tokenize_args *args,
+                                           const char *text, size_t size)
 {
     unsigned flags = (args->bos ? PERIDOT_ENCODE_BOS : 0u) | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u);
     int32_t *ids;
@@ -44,8 +44,8 @@ static peridot_status encode_text(const peridot_vocab *vocab, const struct token
     return PERIDOT_OK;
 }
 
-static peridot_status decode(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text,
-                             size_t size)
+static peridot_status tokenize_decode(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text,
+                                      size_t size)
 {
     int32_t *ids;
     size_t n, n_bytes = 0;
@@ -63,7 +63,7 @@ static peridot_status decode(const peridot_vocab *vocab, const struct tokenize_a
 static peridot_status convert(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text,
                               size_t size)
 {
-    return args->decode ? decode(vocab, args, text, size) : encode_text(vocab, args, text, size);
+    return args->decode ? tokenize_decode(vocab, args, text, size) : tokenize_encode_text(vocab, args, text, size);
 }
 
 static peridot_status convert_lines(const peridot_vocab *vocab, const struct tokenize_args *args)

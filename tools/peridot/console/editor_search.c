@@ -41,7 +41,7 @@ static void draw(struct search *s, const char *prompt)
     s->rows = cmd_editor_rows(s->how.edit, prompt, cmd_columns(s->how.out));
 }
 
-static void show(struct search *s, bool found)
+static void editor_search_show(struct search *s, bool found)
 {
     snprintf(s->shown, sizeof s->shown, "%s \"%s\": ", found ? "search" : "not found", s->wanted);
     draw(s, s->shown);
@@ -64,13 +64,13 @@ static bool change_wanted(struct search *s, wchar_t key)
 }
 
 /* Gives the key that ended the search; 0: a signal did, or the end of what is typed. */
-static wchar_t look(struct search *s)
+static wchar_t editor_search_look(struct search *s)
 {
     int skip = 0;
     bool found = true;
     for (;;) {
         wchar_t key;
-        show(s, found);
+        editor_search_show(s, found);
         if (el_wgetc(s->how.edit, &key) != 1) return 0;
         if (key == CTRL_R) skip += found;
         else if (change_wanted(s, key)) skip = 0;
@@ -89,7 +89,7 @@ unsigned char cmd_editor_search(const struct cmd_editor_search *how)
     const LineInfo *line = el_line(how->edit);
     char *text = strndup(line->buffer, (size_t)(line->lastchar - line->buffer));
     if (!text) return CC_ERROR;
-    wchar_t key = look(&s);
+    wchar_t key = editor_search_look(&s);
     char keys[2] = {(char)key, 0};
     if (key == CTRL_G) replace_line(how->edit, text);
     else if (key) el_push(how->edit, keys);

@@ -25,7 +25,7 @@ static bool is_in(uint32_t code, const struct range *ranges, size_t n)
 }
 
 /* Of the character that text[0..n) is. */
-static uint32_t code_of(const char *text, size_t n)
+static uint32_t flow_code_of(const char *text, size_t n)
 {
     const unsigned char *bytes = (const unsigned char *)text;
     uint32_t code = n == 1 ? bytes[0] : bytes[0] & (0x7fu >> n);
@@ -89,7 +89,7 @@ static void add_character(struct cmd_flow *f, const char *text, size_t n)
     char shown[SHOWN_MAX];
     size_t size = peridot_printable(shown, sizeof shown, text, n);
     bool escaped = size != n || memcmp(shown, text, n) != 0;
-    int width = escaped ? (int)size : width_of(code_of(text, n));
+    int width = escaped ? (int)size : width_of(flow_code_of(text, n));
     if (width == 2 && !escaped) end_word(f);
     memcpy(f->word + f->size, shown, size);
     f->size += size;

@@ -20,7 +20,7 @@ static peridot_status make_room(struct cmd_lines *l)
     return pd_array_reserve(&l->data, &l->capacity, l->end, READ_SIZE, 1, "line");
 }
 
-static peridot_status read_some(struct cmd_lines *l)
+static peridot_status lines_read_some(struct cmd_lines *l)
 {
     PD_TRY(make_room(l));
     ptrdiff_t size = cmd_input_read(l->data + l->end, READ_SIZE);
@@ -46,6 +46,6 @@ peridot_status cmd_lines_next(enum cmd_lines_state *state, const char **text, si
         if (*size > CMD_TEXT_MAX)
             return pd_fail(PERIDOT_ERROR_IO, "standard input: a line of more than the %d MiB that are read",
                            CMD_TEXT_MAX >> 20);
-        PD_TRY(read_some(l));
+        PD_TRY(lines_read_some(l));
     }
 }

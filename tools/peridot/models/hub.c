@@ -26,7 +26,7 @@ struct transfer {
     peridot_status status;   /* of take */
 };
 
-static long code_of(const struct hub *hub)
+static long hub_code_of(const struct hub *hub)
 {
     long code = 0;
     curl_easy_getinfo(hub->curl, CURLINFO_RESPONSE_CODE, &code);
@@ -35,10 +35,10 @@ static long code_of(const struct hub *hub)
 
 static bool has_content(long code) { return code == 200 || code == 206; }
 
-static size_t on_body(char *data, size_t one, size_t n, void *user)
+static size_t hub_on_body(char *data, size_t one, size_t n, void *user)
 {
     struct transfer *t = user;
-    long code = code_of(t->hub);
+    long code = hub_code_of(t->hub);
     (void)one;
     if (!has_content(code)) return CURL_WRITEFUNC_ERROR;
     t->status = t->take(t->user, data, n, !t->begun && t->offset && code == 200);
@@ -65,16 +65,16 @@ static size_t on_header(char *line, size_t one, size_t n, void *user)
     keep_header(hub->error_message, sizeof hub->error_message, "X-Error-Message", line, n);
     keep_header(hub->next, sizeof hub->next, "Link", line, n);
     bool is_end = n && (line[0] == '\r' || line[0] == '\n');
-    return is_end && code_of(hub) >= 400 ? 0 : n;   /* the page of an error, which may have no end, is not read */
+    return is_end && hub_code_of(hub) >= 400 ? 0 : n;   /* the page of an error, which may have no end, is not read */
 }
 
 static bool is_late(const struct hub *hub) { return hub->list_end_s && pd_now() > hub->list_end_s; }
 
-static int on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
+static int hub_on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
 {
     const struct hub *hub = user;
     (void)down_total, (void)up_total, (void)up;
-    return cmd_interrupted() || is_late(hub) || (down > MAX_UNREAD && !has_content(code_of(hub)));
+    return cmd_interrupted() || is_late(hub) || (down > MAX_UNREAD && !has_content(hub_code_of(hub)));
 }
 
 /* Explains an HTTP error, with what to do about it. */
@@ -127,7 +127,7 @@ static peridot_status explain_failure(struct hub *hub, CURLcode result, const ch
     return pd_fail(PERIDOT_ERROR_IO, "%s: %s", at, cmd_shown(*why ? why : curl_easy_strerror(result)));
 }
 
-static peridot_status get(struct transfer *t, const char *url)
+static peridot_status hub_get(struct transfer *t, const char *url)
 {
     struct hub *hub = t->hub;
     char range[32], why[CURL_ERROR_SIZE] = "";
@@ -139,7 +139,7 @@ static peridot_status get(struct transfer *t, const char *url)
     hub->may_retry = false;
     CURLcode result = curl_easy_perform(hub->curl);
     curl_easy_setopt(hub->curl, CURLOPT_ERRORBUFFER, NULL);
-    long code = code_of(hub);
+    long code = hub_code_of(hub);
     bool refuses = result == CURLE_WRITE_ERROR && !has_content(code);   /* its page was not read */
     if (t->status != PERIDOT_OK) return t->status;
     if (result != CURLE_OK && !refuses) return explain_failure(hub, result, why);
@@ -197,7 +197,7 @@ static peridot_status get_json(yyjson_doc **out, struct hub *hub, const char *ur
     for (int tries = 1;; tries++) {
         struct transfer t = {.hub = hub, .take = take_answer, .user = &a};
         a.size = 0;
-        status = get(&t, url);
+        status = hub_get(&t, url);
         if (status == PERIDOT_OK || !hub->may_retry || (status = hub_wait(tries, status)) != PERIDOT_OK) break;
     }
     if (status == PERIDOT_OK) *out = yyjson_read(a.text ? a.text : "", a.size, 0);
@@ -358,9 +358,9 @@ static void set_options(struct hub *hub)
     curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)STALLED_SECONDS);
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, hub_on_progress);
     curl_easy_setopt(c, CURLOPT_XFERINFODATA, hub);
-    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, hub_on_body);
     curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(c, CURLOPT_HEADERDATA, hub);
 }
@@ -401,5 +401,5 @@ peridot_status hub_fetch(struct hub *hub, const struct hub_file *file, uint64_t 
     struct transfer t = {.hub = hub, .offset = offset, .take = take, .user = user};
     encode_address(path, file->path, true);
     snprintf(url, sizeof url, "%s/%s/resolve/%s/%s", hub->endpoint, hub->repo, hub->commit, path);
-    return get(&t, url);
+    return hub_get(&t, url);
 }

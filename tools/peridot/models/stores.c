@@ -99,8 +99,8 @@ bool cmd_vision_is_named(const char *path)
 
 /* ---- the list ---- */
 
-static peridot_status add_model(struct cmd_model_list *list, const char *store, const char *name, const char *path,
-                                uint64_t size)
+static peridot_status stores_add_model(struct cmd_model_list *list, const char *store, const char *name,
+                                       const char *path, uint64_t size)
 {
     PD_TRY(pd_array_reserve(&list->items, &list->capacity, list->n, 1, sizeof *list->items, "list of models"));
     struct cmd_model_file file = {strdup(name), strdup(path), store, size};
@@ -127,7 +127,7 @@ static bool is_listed(const struct cmd_model_list *list, const char *store, cons
     return false;
 }
 
-static bool join(char out[CMD_PATH_SIZE], const char *folder, const char *name)
+static bool stores_join(char out[CMD_PATH_SIZE], const char *folder, const char *name)
 {
     int size = snprintf(out, CMD_PATH_SIZE, "%s/%s", folder, name);
     return size > 0 && size < CMD_PATH_SIZE;
@@ -140,7 +140,7 @@ static bool next_entry(char path[CMD_PATH_SIZE], struct stat *st, DIR *dir, cons
     const struct dirent *entry;
     while ((entry = readdir(dir)) != NULL && list->n_visits < MAX_VISITS) {
         list->n_visits++;
-        if (entry->d_name[0] != '.' && join(path, folder, entry->d_name) && stat(path, st) == 0) return true;
+        if (entry->d_name[0] != '.' && stores_join(path, folder, entry->d_name) && stat(path, st) == 0) return true;
     }
     return false;
 }
@@ -190,7 +190,7 @@ static peridot_status add_gguf(struct walk *w, const char *path)
     else if (!w->repo) snprintf(name, sizeof name, "%.*s", (int)stem, below);
     if ((w->repo && !label) || is_listed(w->list, w->store, name))
         snprintf(name, sizeof name, "%s%s%s", w->repo ? w->repo : "", w->repo ? "/" : "", below);
-    return add_model(w->list, w->store, name, path, gguf_size(path));
+    return stores_add_model(w->list, w->store, name, path, gguf_size(path));
 }
 
 static peridot_status add_directory(struct walk *w, const char *path, uint64_t size)
@@ -199,7 +199,7 @@ static peridot_status add_directory(struct walk *w, const char *path, uint64_t s
     const char *below = path + strlen(w->root);
     if (w->repo) snprintf(name, sizeof name, "%s%s", w->repo, below);
     else snprintf(name, sizeof name, "%s", *below ? below + 1 : strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
-    return add_model(w->list, w->store, name, path, size);
+    return stores_add_model(w->list, w->store, name, path, size);
 }
 
 /* Whether the folder is, by a link, one of those that lead to it. */
@@ -225,7 +225,7 @@ static peridot_status walk_folder(struct walk *w, const char *folder, int depth)
     char path[CMD_PATH_SIZE];
     struct stat st;
     bool has_config = false;
-    const bool has_modules = join(path, folder, "modules.json") && pd_is_file(path);
+    const bool has_modules = stores_join(path, folder, "modules.json") && pd_is_file(path);
     uint64_t size = 0;   /* of weights */
     peridot_status status = PERIDOT_OK;
     DIR *dir = is_circle(w, folder, depth) ? NULL : opendir(folder);
@@ -257,7 +257,7 @@ peridot_status cmd_model_list_folder(struct cmd_model_list *out, const char *fol
     *out = (struct cmd_model_list){.n = 0};
     snprintf(root, sizeof root, "%.*s", (int)(n > 1 && folder[n - 1] == '/' ? n - 1 : n), folder);
     for (size_t i = 0; i < PD_COUNT(marks); i++)
-        if (join(path, root, marks[i]) && pd_is_file(path)) return PERIDOT_OK;
+        if (stores_join(path, root, marks[i]) && pd_is_file(path)) return PERIDOT_OK;
     DIR *dir = n < sizeof root ? opendir(folder) : NULL;
     while (dir && status == PERIDOT_OK && next_entry(path, &st, dir, root, out))
         if (S_ISREG(st.st_mode) && cmd_ends_with(path, ".gguf")) status = add_gguf(&w, path);
@@ -275,7 +275,7 @@ static bool find_snapshot(char out[CMD_PATH_SIZE], const char *repo, struct cmd_
     struct stat st;
     bool found = false;
     time_t newest = 0;
-    FILE *file = join(path, repo, "refs/main") && file_size(path) ? fopen(path, "rb") : NULL;
+    FILE *file = stores_join(path, repo, "refs/main") && file_size(path) ? fopen(path, "rb") : NULL;
     if (file) {
         commit[fread(commit, 1, HASH_SIZE, file)] = 0;
         fclose(file);
@@ -284,7 +284,7 @@ static bool find_snapshot(char out[CMD_PATH_SIZE], const char *repo, struct cmd_
     int size = *commit ? snprintf(out, CMD_PATH_SIZE, "%s/snapshots/%s", repo, commit) : 0;
     if (size > 0 && size < CMD_PATH_SIZE && stat(out, &st) == 0 && S_ISDIR(st.st_mode)) return true;
     char snapshots[CMD_PATH_SIZE];
-    DIR *dir = join(snapshots, repo, "snapshots") ? opendir(snapshots) : NULL;
+    DIR *dir = stores_join(snapshots, repo, "snapshots") ? opendir(snapshots) : NULL;
     while (dir && next_entry(path, &st, dir, snapshots, list)) {
         if (!S_ISDIR(st.st_mode) || (found && st.st_mtime <= newest)) continue;
         strcpy(out, path);
@@ -376,7 +376,7 @@ static peridot_status add_manifest(struct walk *w, const char *path, const struc
     }
     if (!found) return PERIDOT_OK;
     name_manifest(name, path + strlen(w->root) + sizeof "/manifests");
-    return add_model(w->list, w->store, name, blob, size);
+    return stores_add_model(w->list, w->store, name, blob, size);
 }
 
 static peridot_status walk_manifests(struct walk *w, const char *folder, int depth)
@@ -396,7 +396,7 @@ static peridot_status walk_manifests(struct walk *w, const char *folder, int dep
 static peridot_status list_ollama(struct cmd_model_list *list, const char *store, const char *root)
 {
     char manifests[CMD_PATH_SIZE];
-    if (!join(manifests, root, "manifests")) return PERIDOT_OK;
+    if (!stores_join(manifests, root, "manifests")) return PERIDOT_OK;
     return walk_manifests(&(struct walk){.list = list, .store = store, .root = root}, manifests, 1);
 }
 
@@ -410,7 +410,7 @@ peridot_status cmd_ollama_vision(char **path, const char *model)
     *path = NULL;
     if (!at || strlen(at) != sizeof word - 1 + HASH_SIZE) return PERIDOT_OK;
     snprintf(root, sizeof root, "%.*s", (int)(at - model), model);
-    if (!join(manifests, root, "manifests")) return PERIDOT_OK;
+    if (!stores_join(manifests, root, "manifests")) return PERIDOT_OK;
     PD_TRY(walk_manifests(&w, manifests, 1));
     *path = *w.tower ? strdup(w.tower) : NULL;
     return *path || !*w.tower ? PERIDOT_OK : pd_fail_alloc(strlen(w.tower), "path");

@@ -70,8 +70,8 @@ static uint64_t read_of(const struct mpi_sizes *sizes, uint32_t begin, uint32_t 
     return size_of(sizes, begin, end) - (begin == 0 ? sizes->embedding : 0);
 }
 
-static bool fits(const struct mpi_sizes *sizes, const struct mpi_device *d, uint32_t begin, uint32_t end,
-                 double seconds)
+static bool divide_fits(const struct mpi_sizes *sizes, const struct mpi_device *d, uint32_t begin, uint32_t end,
+                        double seconds)
 {
     return (double)size_of(sizes, begin, end) <= USABLE * (double)d->free
         && (double)read_of(sizes, begin, end) <= seconds * (d->read > 0 ? d->read : 1);
@@ -92,8 +92,8 @@ static bool divide_within(uint32_t *n_layers, const struct mpi_sizes *sizes, con
     for (uint32_t r = 0; r < n_ranks; r++) {
         uint32_t end = begin + 1, most = sizes->last_division + 1 - (n_ranks - 1 - r);
         if (r + 1 == n_ranks) end = most = sizes->n_layers;
-        if (!fits(sizes, &devices[r], begin, end, seconds)) return false;
-        while (end < most && fits(sizes, &devices[r], begin, end + 1, seconds)) end++;
+        if (!divide_fits(sizes, &devices[r], begin, end, seconds)) return false;
+        while (end < most && divide_fits(sizes, &devices[r], begin, end + 1, seconds)) end++;
         n_layers[r] = end - begin;
         begin = end;
     }

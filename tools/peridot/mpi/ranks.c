@@ -41,7 +41,7 @@ static peridot_status send_to_all(const void *data, size_t size)
     return PERIDOT_OK;
 }
 
-static peridot_status put(char *to, size_t size, const char *text, const char *what)
+static peridot_status ranks_put(char *to, size_t size, const char *text, const char *what)
 {
     if (snprintf(to, size, "%s", text ? text : "") < (int)size) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s is too long for peridot-mpi", what);
@@ -54,10 +54,10 @@ static peridot_status make_request(struct model_request *out, enum request reque
     *out = (struct model_request){.request = request, .gpu_memory = args->gpu_memory, .precision = args->precision,
                                   .has_device = device != NULL};
     memcpy(out->n_layers, ranks.n_layers, sizeof out->n_layers);
-    PD_TRY(put(out->path, sizeof out->path, args->path, "the model's path"));
-    PD_TRY(put(out->device, sizeof out->device, device, "--device"));
+    PD_TRY(ranks_put(out->path, sizeof out->path, args->path, "the model's path"));
+    PD_TRY(ranks_put(out->device, sizeof out->device, device, "--device"));
     for (size_t i = 0; i < args->kernels.n; i++, out->n_kernels++) {
-        PD_TRY(put(out->kernels + at, sizeof out->kernels - at, args->kernels.at[i], "--kernel"));
+        PD_TRY(ranks_put(out->kernels + at, sizeof out->kernels - at, args->kernels.at[i], "--kernel"));
         at += strlen(args->kernels.at[i]) + 1;
     }
     return PERIDOT_OK;
@@ -262,7 +262,7 @@ peridot_status cmd_ranks_divide(const peridot_link **link, const char **device, 
 
 /* ---- ranks other than 0 ---- */
 
-static peridot_status work(const struct model_request *m)
+static peridot_status ranks_work(const struct model_request *m)
 {
     const char *kernels[CMD_TEXTS_MAX], *path, *at = m->kernels;
     peridot_model *model;
@@ -292,7 +292,7 @@ static peridot_status handle(bool *go_on, const char *data, size_t size, int (*c
     case REQUEST_MEASURE:
         fill_device(&device, (enum request)m.request, m.has_device ? m.device : NULL);
         return mpi_send(0, &device, sizeof device);
-    case REQUEST_OPEN: return work(&m);
+    case REQUEST_OPEN: return ranks_work(&m);
     case REQUEST_REPORT: return mpi_report_work(&ranks.report, &ranks.place);
     case REQUEST_RUN:
         ranks.shares = true;

@@ -35,7 +35,7 @@ static int write_all(int fd, const char *data, size_t size)
 }
 
 /* False at the end. */
-static bool read_some(int *fd, char *data, size_t *size, size_t capacity)
+static bool watch_read_some(int *fd, char *data, size_t *size, size_t capacity)
 {
     ssize_t n = read(*fd, data, capacity);
     *size = n > 0 ? (size_t)n : 0;
@@ -58,7 +58,7 @@ static int hand_on(int out, int err)
     while (out >= 0 || err >= 0) {
         struct pollfd fds[2] = {{.fd = out, .events = POLLIN}, {.fd = err, .events = POLLIN}};
         if (poll(fds, 2, -1) < 0) continue;
-        if (fds[0].revents && read_some(&out, data, &size, sizeof data) && size) {
+        if (fds[0].revents && watch_read_some(&out, data, &size, sizeof data) && size) {
             failed = write_all(STDOUT_FILENO, data, size);
             in_line = data[size - 1] != '\n';
             written = pd_now();
@@ -66,7 +66,7 @@ static int hand_on(int out, int err)
                 close(out);
                 out = -1;
             }
-        } else if (fds[1].revents && read_some(&err, data, &size, sizeof data)) {
+        } else if (fds[1].revents && watch_read_some(&err, data, &size, sizeof data)) {
             pd_buffer_add(&held, data, size);
         }
         if (!held.size || (in_line && out >= 0)) continue;

@@ -288,8 +288,8 @@ static void limits(FILE *file, const struct report *const *reports, size_t n)
     fputs("</div>\n", file);
 }
 
-static void body(FILE *file, const struct report *const *reports, size_t n, struct report_row *rows,
-                 struct entry *entries)
+static void compare_body(FILE *file, const struct report *const *reports, size_t n, struct report_row *rows,
+                         struct entry *entries)
 {
     size_t n_entries = 0, number = 0;
     begin_table(file, "Reports", "machines narrow", columns, PD_COUNT(columns));
@@ -326,7 +326,7 @@ peridot_status report_compare(FILE *file, const struct report *const *reports, s
         for (size_t i = 0; i < n; i++) n_files += !reports[i]->continues;
         report_page_begin(file, "reports compared", "many");
         fprintf(file, "<h1>%zu reports compared</h1>\n<p class=\"about\">Measured with peridot bench.</p>\n", n_files);
-        body(file, reports, n, rows, entries);
+        compare_body(file, reports, n, rows, entries);
         report_page_end(file, true);
     }
     free(rows);

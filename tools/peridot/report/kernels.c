@@ -23,7 +23,7 @@ static double total_of(const struct report_test *t)
     return total;
 }
 
-static void add_name(struct names *names, const char *text, double share)
+static void kernels_add_name(struct names *names, const char *text, double share)
 {
     for (size_t i = 0; i < names->n; i++)
         if (strcmp(names->at[i].text, text) == 0) {
@@ -49,7 +49,7 @@ static size_t count_tests(struct names *names, const struct report *const *repor
             if (total <= 0) continue;
             n_tests++;
             for (size_t j = 0; j < t->n_kernels; j++)
-                add_name(names, t->kernels[j].kernel, t->kernels[j].seconds / total);
+                kernels_add_name(names, t->kernels[j].kernel, t->kernels[j].seconds / total);
         }
     qsort(names->at, names->n, sizeof *names->at, by_share);
     return n_tests;

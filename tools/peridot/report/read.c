@@ -143,16 +143,16 @@ static peridot_status refuse_key(const struct reader *r, const char *section, co
 }
 
 /* A text is shown on terminals: control characters could do more there than be read. */
-static bool is_plain(const char *text, size_t size)
+static bool read_is_plain(const char *text, size_t size)
 {
     return strlen(text) == size && strcmp(cmd_shown(text), text) == 0;
 }
 
-static const char *take_text(char *to, size_t size, yyjson_val *value)
+static const char *read_take_text(char *to, size_t size, yyjson_val *value)
 {
     if (!yyjson_is_str(value)) return "is not a string";
     if (yyjson_get_len(value) >= size) return "is too long";
-    if (!is_plain(yyjson_get_str(value), yyjson_get_len(value))) return "has a control character";
+    if (!read_is_plain(yyjson_get_str(value), yyjson_get_len(value))) return "has a control character";
     memcpy(to, yyjson_get_str(value), yyjson_get_len(value) + 1);
     return NULL;
 }
@@ -187,7 +187,7 @@ static const char *take_field(const struct field *f, void *to, yyjson_val *value
     const char *wrong = NULL;
     if (!value) return f->optional ? NULL : "is missing";
     switch (f->kind) {
-    case TEXT: return take_text(to, f->size, value);
+    case TEXT: return read_take_text(to, f->size, value);
     case U32:
         wrong = take_uint(&whole, value, UINT32_MAX);
         *(uint32_t *)to = (uint32_t)whole;
@@ -391,7 +391,7 @@ static int by_name(const void *left, const void *right)
     return strcmp(*(char *const *)left, *(char *const *)right);
 }
 
-static peridot_status add_name(struct names *names, const char *folder, const char *name)
+static peridot_status read_add_name(struct names *names, const char *folder, const char *name)
 {
     size_t size = strlen(folder) + strlen(name) + 2;
     PD_TRY(pd_array_reserve(&names->at, &names->capacity, names->n, 1, sizeof *names->at, "names of reports"));
@@ -406,7 +406,8 @@ static peridot_status list_folder(struct names *names, DIR *dir, const char *fol
 {
     for (const struct dirent *entry; (entry = readdir(dir));) {
         size_t size = strlen(entry->d_name);
-        if (size > 5 && strcmp(entry->d_name + size - 5, ".json") == 0) PD_TRY(add_name(names, folder, entry->d_name));
+        if (size > 5 && strcmp(entry->d_name + size - 5, ".json") == 0)
+            PD_TRY(read_add_name(names, folder, entry->d_name));
     }
     return PERIDOT_OK;
 }

@@ -58,7 +58,7 @@ static peridot_status refuse(const struct place *p, const char *key, const char 
 }
 
 /* *out is the caller's. */
-static peridot_status read_text(char **out, yyjson_val *value, const struct place *p, const char *key)
+static peridot_status config_read_text(char **out, yyjson_val *value, const struct place *p, const char *key)
 {
     const char *text = yyjson_get_str(value);
     if (!text) return refuse(p, key, "is not a text");
@@ -72,10 +72,11 @@ static peridot_status read_text(char **out, yyjson_val *value, const struct plac
     return *out ? PERIDOT_OK : pd_fail_alloc(strlen(text), "text");
 }
 
-static peridot_status add_text(struct toolbox_texts *out, yyjson_val *value, const struct place *p, const char *key)
+static peridot_status config_add_text(struct toolbox_texts *out, yyjson_val *value, const struct place *p,
+                                      const char *key)
 {
     char *text;
-    PD_TRY(read_text(&text, value, p, key));
+    PD_TRY(config_read_text(&text, value, p, key));
     peridot_status status = toolbox_texts_add(out, text);
     free(text);
     return status;
@@ -86,7 +87,7 @@ static peridot_status read_texts(struct toolbox_texts *out, yyjson_val *list, co
     yyjson_val *value;
     size_t i, n;
     if (list && !yyjson_is_arr(list)) return refuse(p, key, "is not a list of texts");
-    yyjson_arr_foreach(list, i, n, value) PD_TRY(add_text(out, value, p, key));
+    yyjson_arr_foreach(list, i, n, value) PD_TRY(config_add_text(out, value, p, key));
     return PERIDOT_OK;
 }
 
@@ -107,7 +108,7 @@ static peridot_status read_pairs(struct toolbox_texts *out, yyjson_val *object, 
     if (!yyjson_is_obj(object)) return refuse(p, key, "is not an object of texts");
     yyjson_obj_foreach(object, i, n, name, value) {
         char *text;
-        PD_TRY(read_text(&text, value, p, key));
+        PD_TRY(config_read_text(&text, value, p, key));
         const char *key_text = yyjson_get_len(name) ? yyjson_get_str(name) : "";
         size_t size = strlen(key_text) + strlen(separator) + strlen(text) + 1;
         char *pair = malloc(size);
@@ -134,7 +135,7 @@ static peridot_status read_common(struct toolbox_entry *e, yyjson_val *object, c
         return refuse(p, "timeout", "is not a number of seconds up to 86400");
     if (e->max_output < MIN_OUTPUT || e->max_output > MAX_OUTPUT)
         return refuse(p, "max_output", "is not a number of bytes from 64 to 16777216");
-    if (cwd) PD_TRY(read_text(&e->cwd, cwd, p, "cwd"));
+    if (cwd) PD_TRY(config_read_text(&e->cwd, cwd, p, "cwd"));
     e->allows_all = yyjson_is_true(allow);
     if (!yyjson_is_bool(allow)) PD_TRY(read_texts(&e->allow, allow, p, "allow"));
     return read_pairs(&e->env, yyjson_obj_get(object, "env"), p, "env", "=");
@@ -169,11 +170,11 @@ static peridot_status read_server(struct toolbox_config *c, const struct place *
     e->is_server = true;
     PD_TRY(read_common(e, object, p));
     if (url) {
-        PD_TRY(read_text(&e->url, url, p, "url"));
+        PD_TRY(config_read_text(&e->url, url, p, "url"));
         if (!toolbox_is_url(e->url)) return refuse(p, "url", "begins with neither http:// nor https://");
         return read_pairs(&e->headers, yyjson_obj_get(object, "headers"), p, "headers", ": ");
     }
-    PD_TRY(add_text(&e->command, command, p, "command"));
+    PD_TRY(config_add_text(&e->command, command, p, "command"));
     return read_texts(&e->command, yyjson_obj_get(object, "args"), p, "args");
 }
 
@@ -205,7 +206,7 @@ static peridot_status read_program(struct toolbox_config *c, struct place *p, yy
     PD_TRY(read_common(e, object, p));
     PD_TRY(read_texts(&e->command, yyjson_obj_get(object, "command"), p, "command"));
     if (!e->command.n) return refuse(p, "command", "is not a list of a program and its arguments");
-    if (description) PD_TRY(read_text(&e->description, description, p, "description"));
+    if (description) PD_TRY(config_read_text(&e->description, description, p, "description"));
     if (parameters && !yyjson_is_obj(parameters)) return refuse(p, "parameters", "is not a JSON Schema of an object");
     e->parameters = parameters ? yyjson_val_write(parameters, 0, NULL) : strdup(TOOLBOX_NO_PARAMETERS);
     return e->parameters ? PERIDOT_OK : pd_fail_alloc(0, "parameters");

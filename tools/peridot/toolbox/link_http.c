@@ -59,7 +59,7 @@ static bool is_stream(CURL *curl)
     return type && strncasecmp(type, name, sizeof name - 1) == 0;
 }
 
-static size_t on_body(char *data, size_t one, size_t size, void *user)
+static size_t link_http_on_body(char *data, size_t one, size_t size, void *user)
 {
     struct transfer *t = user;
     (void)one;
@@ -112,7 +112,7 @@ static void set_options(struct transfer *t, const struct http_link *l, const str
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, t->why);
-    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, link_http_on_body);
     curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
     if (m->text) {
         curl_easy_setopt(c, CURLOPT_POSTFIELDS, m->text);
@@ -137,7 +137,7 @@ static void send_replies(struct http_link *l, struct link_receiver *r, double de
 
 /* Until the transfer has ended, or the receiver has what it waits for: a stream that ends with that leaves its
  * connection to the next request. */
-static peridot_status run(CURLcode *result, struct http_link *l, struct transfer *t, double deadline)
+static peridot_status link_http_run(CURLcode *result, struct http_link *l, struct transfer *t, double deadline)
 {
     struct link_receiver *r = t->receiver;
     double done_s = 0;
@@ -177,7 +177,7 @@ static peridot_status transfer(CURLcode *result, struct http_link *l, struct tra
     struct curl_slist *headers;
     *result = CURLE_OUT_OF_MEMORY;
     peridot_status status = prepare(t, &headers, l, m);
-    if (status == PERIDOT_OK) status = run(result, l, t, deadline);
+    if (status == PERIDOT_OK) status = link_http_run(result, l, t, deadline);
     if (t->curl) curl_easy_setopt(t->curl, CURLOPT_HTTPHEADER, NULL);
     curl_slist_free_all(headers);
     return status;
@@ -204,7 +204,7 @@ static void keep_session(struct http_link *l, const struct transfer *t)
 
 /* Whether the server sends the request to another path of its own, where it is then sent; not elsewhere, as headers may
  * hold keys. */
-static peridot_status follow(bool *follows, struct http_link *l, const struct transfer *t)
+static peridot_status link_http_follow(bool *follows, struct http_link *l, const struct transfer *t)
 {
     const char *url = NULL, *origin_end = strchr(strstr(l->url, "://") + 3, '/');
     size_t size = origin_end ? (size_t)(origin_end - l->url) : strlen(l->url);
@@ -259,7 +259,7 @@ static peridot_status request(struct link *link, const struct link_message *m, s
         CURLcode result;
         l->link.http_status = 0;
         peridot_status status = transfer(&result, l, &t, m, deadline);
-        if (status == PERIDOT_OK && !tries) status = follow(&follows, l, &t);
+        if (status == PERIDOT_OK && !tries) status = link_http_follow(&follows, l, &t);
         if (status == PERIDOT_OK && !follows) status = take_answer(l, &t, result);
         if (status == PERIDOT_OK && !follows) keep_session(l, &t);
         end_transfer(&t);
@@ -292,7 +292,7 @@ static void close_link(struct link *link)
     free(l);
 }
 
-static peridot_status open_link(struct link **out, const struct toolbox_entry *e)
+static peridot_status link_http_open_link(struct link **out, const struct toolbox_entry *e)
 {
     struct http_link *l = calloc(1, sizeof *l);
     *out = NULL;
@@ -316,7 +316,7 @@ static peridot_status poll_link(struct link *link, struct link_receiver *r)
     return PERIDOT_OK;
 }
 
-const struct link_kind link_http = {open_link, request, notify, poll_link, close_link};
+const struct link_kind link_http = {link_http_open_link, request, notify, poll_link, close_link};
 
 /* ---- events ---- */
 

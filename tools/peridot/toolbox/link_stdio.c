@@ -14,7 +14,7 @@ struct stdio_link {
     size_t n_seen;             /* bytes of its output that have no line break */
 };
 
-static peridot_status open_link(struct link **out, const struct toolbox_entry *e)
+static peridot_status link_stdio_open_link(struct link **out, const struct toolbox_entry *e)
 {
     const struct process_params params = {.command = (const char *const *)e->command.at,
                                           .env = (const char *const *)e->env.at, .cwd = e->cwd,
@@ -109,4 +109,4 @@ static peridot_status poll_link(struct link *link, struct link_receiver *r)
     return take_lines(l, r);
 }
 
-const struct link_kind link_stdio = {open_link, request, notify, poll_link, close_link};
+const struct link_kind link_stdio = {link_stdio_open_link, request, notify, poll_link, close_link};

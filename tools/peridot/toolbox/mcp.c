@@ -36,7 +36,7 @@ struct mcp {
 
 static bool is_stateless(const struct mcp *m) { return m->version == stateless; }
 
-static peridot_status fail(const struct mcp *m, peridot_status status, const char *sentence)
+static peridot_status mcp_fail(const struct mcp *m, peridot_status status, const char *sentence)
 {
     if (status == PERIDOT_CANCELLED || status == PERIDOT_ERROR_MEMORY) return status;
     return pd_fail(status, "server %s: %s", cmd_shown(m->entry->name), sentence);
@@ -81,7 +81,7 @@ static peridot_status take_one(bool *keeps, struct mcp *m, yyjson_val *message)
     return PERIDOT_OK;
 }
 
-static peridot_status take(struct link_receiver *r, const char *text, size_t size)
+static peridot_status mcp_take(struct link_receiver *r, const char *text, size_t size)
 {
     struct mcp *m = (struct mcp *)r;
     yyjson_read_err error;
@@ -190,7 +190,7 @@ static peridot_status exchange(struct mcp *m, struct request *q, double deadline
     toolbox_texts_free(&q->headers);
     if (status == PERIDOT_OK) return status;
     cancel(m);
-    return fail(m, status, peridot_last_error());
+    return mcp_fail(m, status, peridot_last_error());
 }
 
 /* Why there is no result, as the server says it. */
@@ -199,7 +199,7 @@ static peridot_status fail_answer(const struct mcp *m, const char *what)
     const char *why = yyjson_get_str(get(get(m->message, "error"), "message"));
     char sentence[600];
     snprintf(sentence, sizeof sentence, "%s: %.500s", what, why ? cmd_shown(why) : "the answer has no result");
-    return fail(m, PERIDOT_ERROR_IO, sentence);
+    return mcp_fail(m, PERIDOT_ERROR_IO, sentence);
 }
 
 static peridot_status exchange_result(yyjson_val **result, struct mcp *m, struct request *q, double deadline)
@@ -230,7 +230,7 @@ static peridot_status initialize(struct mcp *m, double deadline)
     PD_TRY(exchange_result(&result, m, &q, deadline));
     for (size_t i = 0; i < PD_COUNT(versions); i++)
         if (yyjson_equals_str(get(result, "protocolVersion"), versions[i])) m->version = versions[i];
-    if (!m->version) return fail(m, PERIDOT_ERROR_UNSUPPORTED, unknown_version);
+    if (!m->version) return mcp_fail(m, PERIDOT_ERROR_UNSUPPORTED, unknown_version);
     take_capabilities(m, result);
     PD_TRY(begin_request(&q, m, "notifications/initialized", false));
     notify(m, &q);
@@ -248,7 +248,7 @@ static peridot_status discover(struct mcp *m, double deadline)
     PD_TRY(exchange_result(&result, m, &q, deadline));
     yyjson_arr_foreach(get(result, "supportedVersions"), i, n, version) known |= yyjson_equals_str(version, stateless);
     take_capabilities(m, result);
-    return known ? PERIDOT_OK : fail(m, PERIDOT_ERROR_UNSUPPORTED, unknown_version);
+    return known ? PERIDOT_OK : mcp_fail(m, PERIDOT_ERROR_UNSUPPORTED, unknown_version);
 }
 
 /* The handshake comes first, though the newest revision would have server/discover tried before it: who knows the
@@ -275,11 +275,11 @@ static void disconnect(struct mcp *m)
     m->version = NULL;
 }
 
-static peridot_status open_link(struct mcp *m)
+static peridot_status mcp_open_link(struct mcp *m)
 {
     const struct link_kind *kind = m->entry->url ? &link_http : &link_stdio;
     peridot_status status = kind->open(&m->link, m->entry);
-    return status == PERIDOT_OK ? status : fail(m, status, peridot_last_error());
+    return status == PERIDOT_OK ? status : mcp_fail(m, status, peridot_last_error());
 }
 
 /* A server that has ended meanwhile is started again. */
@@ -289,7 +289,7 @@ static peridot_status connect(struct mcp *m)
     if (m->link) PD_TRY(m->link->kind->poll(m->link, &m->receiver));
     if (m->link && m->link->is_lost && m->version) disconnect(m);
     if (m->link && m->version) return PERIDOT_OK;
-    if (!m->link) PD_TRY(open_link(m));
+    if (!m->link) PD_TRY(mcp_open_link(m));
     peridot_status status = agree(m);
     if (status != PERIDOT_OK) disconnect(m);
     return status;
@@ -299,9 +299,9 @@ peridot_status mcp_open(struct mcp **out, const struct toolbox_entry *entry)
 {
     struct mcp *m = *out = calloc(1, sizeof *m);
     if (!m) return pd_fail_alloc(sizeof *m, "server");
-    m->receiver.take = take;
+    m->receiver.take = mcp_take;
     m->entry = entry;
-    peridot_status status = open_link(m);
+    peridot_status status = mcp_open_link(m);
     if (status != PERIDOT_OK) mcp_close(m), *out = NULL;
     return status;
 }
@@ -356,7 +356,7 @@ static peridot_status list_page(struct mcp *m, struct list *list)
     if (list->cursor) yyjson_mut_obj_add_strcpy(q.doc, q.params, "cursor", list->cursor);
     PD_TRY(exchange_result(&result, m, &q, list->deadline));
     list->size += m->answer_size;
-    if (list->size > LINK_MAX_MESSAGE) return fail(m, PERIDOT_ERROR_IO, "its list of tools has more than 8 MiB");
+    if (list->size > LINK_MAX_MESSAGE) return mcp_fail(m, PERIDOT_ERROR_IO, "its list of tools has more than 8 MiB");
     yyjson_arr_foreach(get(result, "tools"), i, n, tool) PD_TRY(take_listed(m, tool, list->take, list->user));
     const char *next = yyjson_get_str(get(result, "nextCursor"));
     free(list->cursor);
@@ -372,7 +372,7 @@ static peridot_status list_pages(struct mcp *m, mcp_take_tool take_tool, void *u
     struct list list = {.take = take_tool, .user = user, .deadline = pd_now() + LIST_SECONDS};
     peridot_status status = list_page(m, &list);
     for (int i = 1; status == PERIDOT_OK && list.cursor; i++)
-        status = i < MAX_PAGES ? list_page(m, &list) : fail(m, PERIDOT_ERROR_IO, "its list of tools has no end");
+        status = i < MAX_PAGES ? list_page(m, &list) : mcp_fail(m, PERIDOT_ERROR_IO, "its list of tools has no end");
     free(list.cursor);
     m->was_listed |= status == PERIDOT_OK;
     return status;
@@ -408,8 +408,8 @@ peridot_status mcp_has_changed(bool *changed, struct mcp *m)
     return PERIDOT_OK;
 }
 
-static peridot_status begin_call(struct request *q, const struct mcp *m, const struct mcp_tool *tool,
-                                 yyjson_val *arguments)
+static peridot_status mcp_begin_call(struct request *q, const struct mcp *m, const struct mcp_tool *tool,
+                                     yyjson_val *arguments)
 {
     PD_TRY(begin_request(q, m, "tools/call", true));
     yyjson_mut_obj_add_str(q->doc, q->params, "name", tool->name);
@@ -422,13 +422,13 @@ static peridot_status begin_call(struct request *q, const struct mcp *m, const s
     return status;
 }
 
-static peridot_status call(struct toolbox_result *out, struct mcp *m, const struct mcp_tool *tool,
-                           yyjson_val *arguments)
+static peridot_status toolbox_mcp_call(struct toolbox_result *out, struct mcp *m, const struct mcp_tool *tool,
+                                       yyjson_val *arguments)
 {
     struct request q;
     yyjson_val *result;
     PD_TRY(connect(m));
-    PD_TRY(begin_call(&q, m, tool, arguments));
+    PD_TRY(mcp_begin_call(&q, m, tool, arguments));
     PD_TRY(exchange_result(&result, m, &q, pd_now() + m->entry->timeout_s));
     return mcp_add_content(&out->text, out->images, result);
 }
@@ -437,9 +437,9 @@ peridot_status mcp_call(struct toolbox_result *out, struct mcp *m, const struct 
                         const struct toolbox_stop *stop)
 {
     m->receiver.stop = stop;
-    peridot_status status = call(out, m, tool, arguments);
+    peridot_status status = toolbox_mcp_call(out, m, tool, arguments);
     if (status == PERIDOT_ERROR_IO && m->link && m->link->is_lost && m->link->http_status == 404)
-        status = call(out, m, tool, arguments);   /* the session had ended, so nothing was done */
+        status = toolbox_mcp_call(out, m, tool, arguments);   /* the session had ended, so nothing was done */
     m->receiver.stop = NULL;
     drop_answer(m);
     return status == PERIDOT_OK ? result_cut(&out->text, m->entry->max_output, 0) : status;

@@ -9,13 +9,13 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *text_of(yyjson_val *object, const char *key)
+static const char *mcp_content_text_of(yyjson_val *object, const char *key)
 {
     const char *text = yyjson_get_str(yyjson_obj_get(object, key));
     return text ? text : "";
 }
 
-static peridot_status add_text(struct pd_buffer *out, yyjson_val *text)
+static peridot_status mcp_content_add_text(struct pd_buffer *out, yyjson_val *text)
 {
     return result_add_text(out, yyjson_get_str(text), yyjson_get_len(text));
 }
@@ -30,15 +30,15 @@ static peridot_status add_note(struct pd_buffer *out, const char *type, const ch
     return pd_buffer_add(out, "]", 1);
 }
 
-static peridot_status add_block(struct pd_buffer *out, yyjson_val *block)
+static peridot_status mcp_content_add_block(struct pd_buffer *out, yyjson_val *block)
 {
-    const char *type = text_of(block, "type");
+    const char *type = mcp_content_text_of(block, "type");
     yyjson_val *resource = yyjson_obj_get(block, "resource");
     yyjson_val *text = yyjson_obj_get(resource ? resource : block, "text");
-    if (yyjson_is_str(text)) return add_text(out, text);
-    if (strcmp(type, "resource_link") == 0) return add_note(out, "link", text_of(block, "uri"));
-    if (resource) return add_note(out, "resource", text_of(resource, "uri"));
-    return add_note(out, *type ? type : "content", text_of(block, "mimeType"));
+    if (yyjson_is_str(text)) return mcp_content_add_text(out, text);
+    if (strcmp(type, "resource_link") == 0) return add_note(out, "link", mcp_content_text_of(block, "uri"));
+    if (resource) return add_note(out, "resource", mcp_content_text_of(resource, "uri"));
+    return add_note(out, *type ? type : "content", mcp_content_text_of(block, "mimeType"));
 }
 
 enum { MAX_IMAGES = 8 };
@@ -47,9 +47,10 @@ enum { MAX_IMAGES = 8 };
 static peridot_status add_image(struct toolbox_texts *images, yyjson_val *block)
 {
     static const char form[] = "data:%s;base64,%s";
-    const char *data = text_of(block, "data"), *type = text_of(block, "mimeType");
+    const char *data = mcp_content_text_of(block, "data"), *type = mcp_content_text_of(block, "mimeType");
     size_t n, size = strlen(data);
-    if (!images || images->n == MAX_IMAGES || strcmp(text_of(block, "type"), "image") != 0) return PERIDOT_OK;
+    if (!images || images->n == MAX_IMAGES || strcmp(mcp_content_text_of(block, "type"), "image") != 0)
+        return PERIDOT_OK;
     if (!size || strlen(type) > 64 || strpbrk(type, ";,")) return PERIDOT_OK;
     unsigned char *decoded = malloc(size + 2);
     if (!decoded) return pd_fail_alloc(size, "image");
@@ -79,7 +80,7 @@ peridot_status mcp_add_content(struct pd_buffer *out, struct toolbox_texts *imag
 {
     yyjson_val *content = yyjson_obj_get(result, "content"), *block;
     yyjson_val *structured = yyjson_obj_get(result, "structuredContent");
-    const char *type = text_of(result, "resultType");
+    const char *type = mcp_content_text_of(result, "resultType");
     size_t i, n;
     if (*type && strcmp(type, "complete") != 0)
         return pd_buffer_print(out, "error: the tool asks for more than its arguments, which cannot be given");
@@ -87,7 +88,7 @@ peridot_status mcp_add_content(struct pd_buffer *out, struct toolbox_texts *imag
     if (yyjson_arr_size(content) == 0 && structured) return add_structured(out, structured);
     yyjson_arr_foreach(content, i, n, block) {
         if (i) PD_TRY(pd_buffer_add(out, "\n", 1));
-        PD_TRY(add_block(out, block));
+        PD_TRY(mcp_content_add_block(out, block));
         PD_TRY(add_image(images, block));
     }
     return PERIDOT_OK;
@@ -154,7 +155,7 @@ const char *mcp_headers_check(yyjson_val *schema)
 /* ---- calls ---- */
 
 /* What HTTP carries as it is, and nobody takes for what is encoded. */
-static bool is_plain(const char *text, size_t size)
+static bool mcp_content_is_plain(const char *text, size_t size)
 {
     if (size == 0 || text[0] == ' ' || text[size - 1] == ' ' || strncmp(text, "=?base64?", 9) == 0) return false;
     for (size_t i = 0; i < size; i++)
@@ -169,7 +170,7 @@ static peridot_status add_header(struct toolbox_texts *out, const char *prefix, 
     char *line = malloc(most);
     if (!line) return pd_fail_alloc(most, "header");
     int n = snprintf(line, most, "%s%s: ", prefix, name);
-    if (is_plain(text, size)) {
+    if (mcp_content_is_plain(text, size)) {
         snprintf(line + n, most - (size_t)n, "%s", text);
     } else {
         strcpy(line + n, "=?base64?");

@@ -229,8 +229,8 @@ static void write_some(struct process *p)
     if (n < 0 || (p->ends_input && p->input.size == 0)) close_stream(&p->in);
 }
 
-static peridot_status read_some(struct process *p, int *fd,
-                                peridot_status (*keep)(struct process *p, const char *data, size_t size))
+static peridot_status process_read_some(struct process *p, int *fd,
+                                        peridot_status (*keep)(struct process *p, const char *data, size_t size))
 {
     char data[1 << 14];
     ssize_t n = read(*fd, data, sizeof data);
@@ -251,8 +251,8 @@ peridot_status process_step(struct process *p, double seconds)
                                 {.fd = p->out, .events = POLLIN}, {.fd = p->err, .events = POLLIN}};
     if (poll(streams, 3, (int)(1000 * seconds)) <= 0) return PERIDOT_OK;
     if (streams[0].revents) write_some(p);
-    if (streams[1].revents) PD_TRY(read_some(p, &p->out, process_keep_output));
-    return streams[2].revents ? read_some(p, &p->err, process_keep_errors) : PERIDOT_OK;
+    if (streams[1].revents) PD_TRY(process_read_some(p, &p->out, process_keep_output));
+    return streams[2].revents ? process_read_some(p, &p->err, process_keep_errors) : PERIDOT_OK;
 }
 
 /* ---- the end ---- */

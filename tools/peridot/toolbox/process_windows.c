@@ -186,8 +186,9 @@ static bool write_some(struct process *p)
     return true;
 }
 
-static peridot_status read_some(bool *any, struct process *p, int stream,
-                                peridot_status (*keep)(struct process *p, const char *data, size_t size))
+static peridot_status process_windows_read_some(bool *any, struct process *p, int stream,
+                                                peridot_status (*keep)(struct process *p, const char *data,
+                                                                       size_t size))
 {
     char data[PIECE];
     DWORD n = 0;
@@ -210,8 +211,8 @@ peridot_status process_step(struct process *p, double seconds)
 {
     for (double end = pd_now() + seconds;;) {
         bool any = write_some(p);
-        PD_TRY(read_some(&any, p, FROM_IT, process_keep_output));
-        PD_TRY(read_some(&any, p, ERRORS, process_keep_errors));
+        PD_TRY(process_windows_read_some(&any, p, FROM_IT, process_keep_output));
+        PD_TRY(process_windows_read_some(&any, p, ERRORS, process_keep_errors));
         if (any || pd_now() >= end || cmd_interrupted()) return PERIDOT_OK;
         cmd_sleep(POLL_SECONDS);
     }

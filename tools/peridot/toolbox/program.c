@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static peridot_status begin(struct process *p, const struct toolbox_entry *e, const char *arguments)
+static peridot_status program_begin(struct process *p, const struct toolbox_entry *e, const char *arguments)
 {
     const struct process_params params = {.command = (const char *const *)e->command.at,
                                           .env = (const char *const *)e->env.at, .cwd = e->cwd,
@@ -20,8 +20,8 @@ static peridot_status begin(struct process *p, const struct toolbox_entry *e, co
 static peridot_status read_rest(struct process *p, double deadline)
 {
     enum { MOST = 1 << 20 };   /* of a pipe */
-    size_t begin = p->n_read, before = SIZE_MAX;
-    while (!p->has_ended && p->n_read != before && p->n_read - begin < MOST && pd_now() < deadline) {
+    size_t program_begin = p->n_read, before = SIZE_MAX;
+    while (!p->has_ended && p->n_read != before && p->n_read - program_begin < MOST && pd_now() < deadline) {
         before = p->n_read;
         PD_TRY(process_step(p, 0));
     }
@@ -29,7 +29,7 @@ static peridot_status read_rest(struct process *p, double deadline)
 }
 
 /* Until it has exited and what it wrote is read. What it started ends with it. */
-static peridot_status run(struct process *p, bool *in_time, double deadline, const struct toolbox_stop *stop)
+static peridot_status program_run(struct process *p, bool *in_time, double deadline, const struct toolbox_stop *stop)
 {
     enum { STEP_MS = 100, LAST_STEP_MS = 5 };
     *in_time = true;
@@ -74,8 +74,8 @@ peridot_status program_call(struct pd_buffer *result, const struct toolbox_entry
     struct process p;
     bool in_time = false;
     char how[64];
-    peridot_status status = begin(&p, e, arguments);
-    if (status == PERIDOT_OK) status = run(&p, &in_time, pd_now() + e->timeout_s, stop);
+    peridot_status status = program_begin(&p, e, arguments);
+    if (status == PERIDOT_OK) status = program_run(&p, &in_time, pd_now() + e->timeout_s, stop);
     process_close(&p, 0, how);
     if (!in_time) snprintf(how, sizeof how, "gave no result within %g s", e->timeout_s);
     if (status == PERIDOT_OK && how[0]) status = explain(result, &p, e, how);

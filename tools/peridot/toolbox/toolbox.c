@@ -227,7 +227,7 @@ void cmd_toolbox_close(struct cmd_toolbox *t)
 size_t cmd_toolbox_size(const struct cmd_toolbox *t) { return t->tools.n; }
 const char *cmd_toolbox_json(const struct cmd_toolbox *t) { return t->json; }
 
-static struct tool *find(const struct cmd_toolbox *t, const char *name)
+static struct tool *toolbox_find(const struct cmd_toolbox *t, const char *name)
 {
     for (size_t i = 0; i < t->tools.n; i++)
         if (strcmp(t->tools.at[i].name, name) == 0) return &t->tools.at[i];
@@ -249,7 +249,7 @@ static struct source source_of(const struct tool *tool)
 
 void cmd_toolbox_print_source(FILE *file, const struct cmd_toolbox *t, const char *name)
 {
-    const struct tool *tool = find(t, name);
+    const struct tool *tool = toolbox_find(t, name);
     fputs(tool ? source_of(tool).text : "not known", file);
 }
 
@@ -282,28 +282,28 @@ void cmd_toolbox_write_about(FILE *file, const struct cmd_toolbox *t)
 
 const void *cmd_toolbox_server(const struct cmd_toolbox *t, const char *name)
 {
-    const struct tool *tool = find(t, name);
+    const struct tool *tool = toolbox_find(t, name);
     return tool ? tool->server : NULL;
 }
 
-bool cmd_toolbox_has(const struct cmd_toolbox *t, const char *name) { return find(t, name) != NULL; }
+bool cmd_toolbox_has(const struct cmd_toolbox *t, const char *name) { return toolbox_find(t, name) != NULL; }
 
 bool cmd_toolbox_is_allowed(const struct cmd_toolbox *t, const char *name)
 {
-    const struct tool *tool = find(t, name);
+    const struct tool *tool = toolbox_find(t, name);
     return tool && tool->allowed;
 }
 
 void cmd_toolbox_allow(struct cmd_toolbox *t, const char *name)
 {
-    struct tool *tool = find(t, name);
+    struct tool *tool = toolbox_find(t, name);
     if (tool) tool->allowed = true;
 }
 
 /* ---- calls ---- */
 
-static peridot_status call(struct toolbox_result *result, const struct tool *tool, const char *arguments,
-                           yyjson_val *value, const struct toolbox_stop *stop)
+static peridot_status toolbox_call(struct toolbox_result *result, const struct tool *tool, const char *arguments,
+                                   yyjson_val *value, const struct toolbox_stop *stop)
 {
     const struct mcp_tool own = {.name = tool->own_name, .description = tool->description,
                                  .parameters = tool->parameters};
@@ -330,7 +330,7 @@ peridot_status cmd_toolbox_call(struct cmd_tool_result *result, struct cmd_toolb
 {
     struct toolbox_texts images = {0};
     struct toolbox_result out = {.images = made->sees ? &images : NULL};
-    const struct tool *tool = find(t, made->name);
+    const struct tool *tool = toolbox_find(t, made->name);
     size_t size = strlen(made->arguments);
     yyjson_read_err error;
     yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)made->arguments, size, 0, NULL, &error);
@@ -338,7 +338,8 @@ peridot_status cmd_toolbox_call(struct cmd_tool_result *result, struct cmd_toolb
     *result = (struct cmd_tool_result){0};
     if (!doc && error.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
         status = pd_fail_alloc(size, "arguments");
-    if (status == PERIDOT_OK && tool) status = call(&out, tool, made->arguments, yyjson_doc_get_root(doc), stop);
+    if (status == PERIDOT_OK && tool)
+        status = toolbox_call(&out, tool, made->arguments, yyjson_doc_get_root(doc), stop);
     else if (status == PERIDOT_OK)
         status = pd_buffer_print(&out.text, "error: there is no tool %s", cmd_shown(made->name));
     yyjson_doc_free(doc);

@@ -9,7 +9,7 @@ void serve_act_as(enum serve_owner owner) { acting = owner; }
 
 enum serve_owner serve_acting(void) { return acting; }
 
-static void *run(void *user)
+static void *workers_run(void *user)
 {
     struct serve_workers *w = user;
     serve_act_as(w->owner);
@@ -26,7 +26,7 @@ peridot_status serve_workers_start(struct serve_workers *w, size_t n, enum serve
     *w = (struct serve_workers){.owner = owner, .work = work, .user = user};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
-    while (w->n_threads < n && pthread_create(&w->threads[w->n_threads], NULL, run, w) == 0) w->n_threads++;
+    while (w->n_threads < n && pthread_create(&w->threads[w->n_threads], NULL, workers_run, w) == 0) w->n_threads++;
     return w->n_threads ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
 }
 

@@ -337,7 +337,8 @@ static void set_waiting(struct serve_http *http, struct MHD_Connection *c, bool 
     if (info) serve_links_set_waiting(&http->links, info->socket_context, waits);
 }
 
-static struct exchange *begin(struct serve_http *http, struct MHD_Connection *c, const char *url, const char *method)
+static struct exchange *http_begin(struct serve_http *http, struct MHD_Connection *c, const char *url,
+                                   const char *method)
 {
     struct exchange *x = calloc(1, sizeof *x);
     if (!x) return NULL;
@@ -436,7 +437,7 @@ static enum MHD_Result answer_ask(struct serve_http *http, struct exchange *x, s
     return send_buffer(c, http->server, x, status, &b, "application/json");
 }
 
-static enum MHD_Result get(struct serve_http *http, struct exchange *x, struct MHD_Connection *c, const char *url)
+static enum MHD_Result http_get(struct serve_http *http, struct exchange *x, struct MHD_Connection *c, const char *url)
 {
     struct serve_server *server = http->server;
     struct pd_buffer b = {0};
@@ -457,7 +458,7 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
     struct exchange *x = *context;
     (void)version;
     if (!x) {
-        x = *context = begin(http, c, url, method);
+        x = *context = http_begin(http, c, url, method);
         if (!x) return MHD_NO;
         return x->at_once ? send_error(c, http->server, x) : MHD_YES;   /* the connection ends with it */
     }
@@ -468,7 +469,7 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
     }
     if (x->error.status) return send_error(c, http->server, x);
     if (x->asks) return answer_ask(http, x, c, url);
-    if (!x->job) return get(http, x, c, url);
+    if (!x->job) return http_get(http, x, c, url);
     if (!x->submitted) submit(http, x, c);
     pthread_mutex_lock(&x->job->answer.lock);
     bool ready = !x->job->answer.suspended && serve_job_is_ready(x->job);

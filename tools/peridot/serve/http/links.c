@@ -25,7 +25,7 @@ void serve_links_init(struct serve_links *links)
 
 void serve_links_destroy(struct serve_links *links) { pthread_mutex_destroy(&links->lock); }
 
-static void end(struct serve_links *links, struct serve_link *link)
+static void links_end(struct serve_links *links, struct serve_link *link)
 {
     cmd_socket_end(link->socket);
     link->ended = true;
@@ -38,7 +38,7 @@ static void make_room(struct serve_links *links)
     struct serve_link *oldest = NULL;
     for (struct serve_link *link = links->first; link; link = link->next)
         if (!link->waits && !link->ended && (!oldest || link->since_s < oldest->since_s)) oldest = link;
-    if (oldest) end(links, oldest);
+    if (oldest) links_end(links, oldest);
 }
 
 struct serve_link *serve_links_add(struct serve_links *links, int socket)
@@ -81,6 +81,6 @@ void serve_links_tend(struct serve_links *links, double timeout_s)
     double now = pd_now();
     pthread_mutex_lock(&links->lock);
     for (struct serve_link *link = links->first; link; link = link->next)
-        if (!link->waits && !link->ended && now - link->since_s > timeout_s) end(links, link);
+        if (!link->waits && !link->ended && now - link->since_s > timeout_s) links_end(links, link);
     pthread_mutex_unlock(&links->lock);
 }

@@ -131,18 +131,18 @@ static void watch(struct serve_server *s)
 /* Those that are at work get their time; a second signal takes it. */
 static void drain(struct serve_server *s)
 {
-    double end = pd_now() + GRACE_SECONDS;
+    double serve_end = pd_now() + GRACE_SECONDS;
     s->draining = true;
     uint32_t n = s->n_jobs;
     if (n) fprintf(stderr, "shutting down: waiting up to %.0f s for %u request%s\n", STOP_SECONDS, n, PD_S(n));
-    while (s->n_jobs && pd_now() < end && !cmd_signals_wait(0.02)) {
+    while (s->n_jobs && pd_now() < serve_end && !cmd_signals_wait(0.02)) {
         serve_http_tend(s->http);
         check_steps(s, LAST_SECONDS);
     }
 }
 
 /* Answers that are ready get a moment to leave. Where a step is stuck, the process ends without it. */
-static void end(struct serve_server *s)
+static void serve_end(struct serve_server *s)
 {
     double begun = pd_now();
     s->stopping = true;
@@ -177,11 +177,11 @@ static peridot_status serve(struct serve_server *s)
         fprintf(stderr, "and %s, on demand\n", cmd_shown(s->models[i].id));
     watch(s);
     drain(s);
-    end(s);
+    serve_end(s);
     return s->failed ? pd_fail(PERIDOT_ERROR_LINK, "%s", s->failure) : PERIDOT_OK;
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int serve_run(const struct cmd_command *command, const void *arguments)
 {
     struct serve_thoughts thoughts;
     struct serve_server s = {.args = arguments, .stages = serve_stages, .thoughts = &thoughts};
@@ -253,5 +253,5 @@ const struct cmd_command cmd_serve = {
     .options = options,
     .n_options = PD_COUNT(options),
     .args_size = sizeof(struct serve_args),
-    .run = run,
+    .run = serve_run,
 };

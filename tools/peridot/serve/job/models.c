@@ -28,7 +28,7 @@ static void name_model(struct serve_model *m, const char *path)
 }
 
 /* `path` NULL: the demo model. */
-static peridot_status add_model(struct serve_server *s, const char *path)
+static peridot_status models_add_model(struct serve_server *s, const char *path)
 {
     const char *found;
     struct serve_model *m = &s->models[s->n_models];
@@ -89,7 +89,7 @@ static peridot_status add_folder(struct serve_server *s, const char *folder)
     peridot_status status = read_names(&names, &n, folder);
     for (size_t i = 0; i < n; i++) {
         if (status == PERIDOT_OK && put_path(path, folder, names[i]) && is_model(names[i], path))
-            status = add_model(s, path);
+            status = models_add_model(s, path);
         free(names[i]);
     }
     free(names);
@@ -108,9 +108,9 @@ static bool is_folder_of_models(const char *path)
 peridot_status serve_models_find(struct serve_server *s)
 {
     const struct cmd_texts *given = &s->args->models;
-    if (given->n == 0) PD_TRY(add_model(s, NULL));
+    if (given->n == 0) PD_TRY(models_add_model(s, NULL));
     for (size_t i = 0; i < given->n; i++)
-        PD_TRY(is_folder_of_models(given->at[i]) ? add_folder(s, given->at[i]) : add_model(s, given->at[i]));
+        PD_TRY(is_folder_of_models(given->at[i]) ? add_folder(s, given->at[i]) : models_add_model(s, given->at[i]));
     if (s->n_models > 1 && s->args->draft.name)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "--draft needs a server with one model");
     if (s->n_models > 1 && cmd_ranks_count() > 1)
@@ -139,7 +139,7 @@ struct cmd_model_args serve_model_args(const struct serve_server *s, const struc
 
 /* ---- in a request ---- */
 
-static bool is_name(const char *name, const char *id)
+static bool models_is_name(const char *name, const char *id)
 {
     size_t n = strlen(id);
     return strncmp(name, id, n) == 0 && (!name[n] || strcmp(name + n, ":latest") == 0);
@@ -148,7 +148,7 @@ static bool is_name(const char *name, const char *id)
 const struct serve_model *serve_models_get(const struct serve_server *s, const char *name)
 {
     for (const struct serve_model *m = s->models; m < s->models + s->n_models; m++)
-        if (is_name(name, m->id)) return m;
+        if (models_is_name(name, m->id)) return m;
     return NULL;
 }
 
@@ -158,7 +158,7 @@ const peridot_adapter *serve_models_get_adapter(const struct serve_server *s, co
     size_t n = strlen(m->id);
     bool nested = strncmp(name, m->id, n) == 0 && name[n] == ':';
     for (uint32_t i = 0; m->known && i < m->n_adapters; i++)
-        if (is_name(name, m->adapters[i].name) || (nested && is_name(name + n + 1, m->adapters[i].name)))
+        if (models_is_name(name, m->adapters[i].name) || (nested && models_is_name(name + n + 1, m->adapters[i].name)))
             return &m->adapters[i];
     return NULL;
 }

@@ -78,7 +78,7 @@ static void forget(struct serve_stored *s, struct serve_response *r)
     release(s, r);
 }
 
-static struct serve_response *find(const struct serve_stored *s, const char *id, uint32_t key)
+static struct serve_response *stored_find(const struct serve_stored *s, const char *id, uint32_t key)
 {
     struct serve_response *r = s->first;
     while (r && (r->key != key || strcmp(r->id, id) != 0)) r = r->next;
@@ -90,7 +90,7 @@ static struct serve_response *find(const struct serve_stored *s, const char *id,
 static struct serve_response *hold(struct serve_stored *s, const char *id, uint32_t key)
 {
     pthread_mutex_lock(&s->lock);
-    struct serve_response *r = find(s, id, key);
+    struct serve_response *r = stored_find(s, id, key);
     if (r) r->n_refs++;
     touch(s, r);
     pthread_mutex_unlock(&s->lock);
@@ -304,7 +304,7 @@ static val_t *id_of(doc_t *doc, val_t *item)
 }
 
 /* The items, the latest first unless the order is asc; freed by the caller. */
-static yyjson_val **sort(yyjson_val *all, const struct serve_ask *ask)
+static yyjson_val **stored_sort(yyjson_val *all, const struct serve_ask *ask)
 {
     bool ascends = ask->order && strcmp(ask->order, "asc") == 0;
     size_t i, n;
@@ -318,7 +318,7 @@ static void answer_items(struct pd_buffer *out, const struct serve_response *r, 
                          size_t most)
 {
     yyjson_doc *from = yyjson_read(r->input, r->input_size, 0);
-    yyjson_val **items = sort(yyjson_doc_get_root(from), ask);
+    yyjson_val **items = stored_sort(yyjson_doc_get_root(from), ask);
     size_t n = items ? yyjson_arr_size(yyjson_doc_get_root(from)) : 0, i = 0;
     doc_t *doc = cmd_json_new();
     val_t *o = yyjson_mut_obj(doc), *list = yyjson_mut_arr(doc);

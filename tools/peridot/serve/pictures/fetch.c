@@ -52,7 +52,7 @@ static bool check_parts(struct serve_job *job, const char *name, CURLU *parts)
 
 /* ---- a transfer ---- */
 
-static size_t on_body(char *data, size_t unused, size_t n, void *user)
+static size_t fetch_on_body(char *data, size_t unused, size_t n, void *user)
 {
     struct transfer *t = user;
     (void)unused;   /* 1 */
@@ -62,7 +62,7 @@ static size_t on_body(char *data, size_t unused, size_t n, void *user)
     return t->out->failed ? 0 : n;
 }
 
-static int on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
+static int fetch_on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
 {
     struct transfer *t = user;
     double now = pd_now();
@@ -93,9 +93,9 @@ static void set_options(CURL *c, struct transfer *t, CURLU *parts)
     curl_easy_setopt(c, CURLOPT_TIMEOUT, FETCH_SECONDS);
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, fetch_on_progress);
     curl_easy_setopt(c, CURLOPT_XFERINFODATA, t);
-    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, fetch_on_body);
     curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
     curl_easy_setopt(c, CURLOPT_USERAGENT, "peridot/" PERIDOT_VERSION);
 }

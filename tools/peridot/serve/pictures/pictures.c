@@ -276,7 +276,7 @@ static bool is_small(const struct serve_job *job) { return job->pictures.n == 1;
 
 /* A job with its first picture needs a place: there are some for twice as many as may be at work, of which half are for
  * those of one picture alone. It costs the pictures that are left. */
-static uint64_t cost_of(const struct serve_job *job, const void *user)
+static uint64_t pictures_cost_of(const struct serve_job *job, const void *user)
 {
     const struct serve_pictures *t = user;
     size_t n_parallel = t->server->args->n_parallel, most = is_small(job) ? 2 * n_parallel : n_parallel;
@@ -287,7 +287,7 @@ static uint64_t cost_of(const struct serve_job *job, const void *user)
 static bool read_one(void *user)
 {
     struct serve_pictures *t = user;
-    struct serve_job *job = serve_queue_next(&t->queue, cost_of, t);
+    struct serve_job *job = serve_queue_next(&t->queue, pictures_cost_of, t);
     if (!job) return false;
     t->n_places += !job->pictures.has_place;
     job->pictures.has_place = true;

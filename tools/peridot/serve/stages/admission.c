@@ -20,7 +20,7 @@ static bool is_at_work(const struct serve_task *task) { return task->request != 
 static size_t n_tokens(const struct serve_task *task) { return task->n_prompt + task->n_reply; }
 
 /* What is left to do, in tokens of a reply. */
-static uint64_t cost_of(const struct serve_task *task)
+static uint64_t admission_cost_of(const struct serve_task *task)
 {
     return n_tokens(task) / PROMPT + (task->n_max - task->n_reply);
 }
@@ -59,7 +59,7 @@ static size_t find_waiting(struct waiting *out, size_t *n_jobs, const struct ser
         struct serve_job *job = tasks->job;
         bool begun = job->stage == SERVE_AT_WORK || job->error.status;
         uint64_t cost = 0;
-        for (; tasks && tasks->job == job; tasks = tasks->next) cost += cost_of(tasks);
+        for (; tasks && tasks->job == job; tasks = tasks->next) cost += admission_cost_of(tasks);
         if (!begun && out) out[n] = (struct waiting){job, cost, n};
         n += !begun;
         ++*n_jobs;
@@ -119,14 +119,14 @@ void serve_admission_limit(const struct serve_task *tasks, size_t n_most)
 /* ---- who is next ---- */
 
 /* Of a job's tasks the first: they follow each other, and may be thousands. */
-static struct serve_task *choose(const struct serve_admission *a, struct serve_task *tasks, bool cheapest)
+static struct serve_task *admission_choose(const struct serve_admission *a, struct serve_task *tasks, bool cheapest)
 {
     const struct serve_job *offered = NULL;
     struct serve_fair_choice choice = serve_fair_begin(&a->fair);
     choice.cheapest = choice.cheapest || cheapest;
     for (struct serve_task *task = tasks; task; task = task->next) {
         if (task->job == offered || is_at_work(task) || must_wait(task) || task->job->error.status) continue;
-        serve_fair_offer(&choice, task, &task->job->client, cost_of(task));
+        serve_fair_offer(&choice, task, &task->job->client, admission_cost_of(task));
         offered = task->job;
     }
     return choice.best;
@@ -155,7 +155,7 @@ static struct serve_task *find_longer(struct serve_task *tasks, const struct ser
     for (struct serve_task *other = tasks; other; other = other->next) {
         if (!may_pause(other)) continue;
         bool unfair = count_at_work(tasks, &other->job->client) > own + 1;
-        bool longer = is_short && cost_of(other) >= LONGER * (cost_of(task) + 1);
+        bool longer = is_short && admission_cost_of(other) >= LONGER * (admission_cost_of(task) + 1);
         if ((unfair || longer) && (!best || n_tokens(other) < n_tokens(best))) best = other;
     }
     return best;
@@ -166,14 +166,14 @@ static bool may_pass(const struct serve_admission *a, const struct serve_task *t
 {
     uint32_t n = 0;
     for (const struct serve_task *other = tasks; other; other = other->next)
-        n += is_at_work(other) && cost_of(other) <= SHORT;
-    return cost_of(task) <= SHORT && n < pd_max(1, a->n_parallel / 4);
+        n += is_at_work(other) && admission_cost_of(other) <= SHORT;
+    return admission_cost_of(task) <= SHORT && n < pd_max(1, a->n_parallel / 4);
 }
 
 struct serve_task *serve_admission_next(struct serve_admission *a, struct serve_task *tasks)
 {
     bool full = count_at_work(tasks, NULL) >= a->n_parallel;
-    struct serve_task *task = choose(a, tasks, full);
+    struct serve_task *task = admission_choose(a, tasks, full);
     if (!task) return NULL;
     if (full) {
         struct serve_task *longer = find_longer(tasks, task, may_pass(a, tasks, task));

@@ -157,7 +157,7 @@ static void set_gauge(struct serve_engine *e, enum serve_gauge gauge, double val
     e->gauges[gauge] = value;
 }
 
-static void show(struct serve_engine *e)
+static void engine_show(struct serve_engine *e)
 {
     peridot_session_state state = {.size = sizeof state};
     uint32_t n = 0;
@@ -258,7 +258,7 @@ static peridot_status open_model(struct serve_engine *e)
     } else close_model(e);
     e->served->loaded = status == PERIDOT_OK;
     pthread_mutex_unlock(&e->server->loading);
-    show(e);
+    engine_show(e);
     return status;
 }
 
@@ -331,7 +331,7 @@ static void drop_folders(char *text, const char *path)
 
 /* A failure is told to all who wait; those who come later have it tried again. That helps where memory was short; a
  * file that is none of a model stays so. */
-static void load(struct serve_engine *e)
+static void engine_load(struct serve_engine *e)
 {
     char why[512];
     e->step_begun_s = 0;
@@ -353,7 +353,7 @@ static void load(struct serve_engine *e)
 static void unload(struct serve_engine *e)
 {
     close_model(e);
-    show(e);
+    engine_show(e);
     fprintf(stderr, "unloaded %s\n", cmd_shown(e->served->id));
 }
 
@@ -424,7 +424,7 @@ static void admit(struct serve_engine *e)
         if (!task->job->error.status) serve_write_begin(task->job);
 }
 
-static void work(struct serve_engine *e)
+static void engine_work(struct serve_engine *e)
 {
     admit(e);
     sweep(e);
@@ -432,22 +432,22 @@ static void work(struct serve_engine *e)
         recover(e);
         return;
     }
-    if (!e->model && e->busy) load(e);
+    if (!e->model && e->busy) engine_load(e);
     if (!e->model) return;
     pass_unread(e, 0, NULL);
     submit_some(e);
     if (e->tasks && !run_round(e)) recover(e);
-    show(e);
+    engine_show(e);
 }
 
-static void *run(void *user)
+static void *engine_run(void *user)
 {
     struct serve_engine *e = user;
     serve_act_as(SERVE_ENGINE);
     while (take_in(e)) {
         take_unload(e);
         e->step_begun_s = pd_now();
-        work(e);
+        engine_work(e);
         e->step_begun_s = 0;
     }
     take_unload(e);
@@ -472,7 +472,7 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
     pthread_cond_init(&e->changed, NULL);
     peridot_status status = serve_images_create(&served->images);
     if (status == PERIDOT_OK && served == server->models) status = open_model(e);
-    e->runs = status == PERIDOT_OK && pthread_create(&e->thread, NULL, run, e) == 0;
+    e->runs = status == PERIDOT_OK && pthread_create(&e->thread, NULL, engine_run, e) == 0;
     if (status == PERIDOT_OK && !e->runs) status = pd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
     if (status == PERIDOT_OK) *out = e;
     else serve_engine_free(e);

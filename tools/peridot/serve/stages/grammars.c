@@ -105,21 +105,21 @@ static void keep(struct serve_grammars *g, const struct serve_job *job)
 
 /* ---- the threads ---- */
 
-static uint64_t cost_of(const struct serve_job *job, const void *user)
+static uint64_t grammars_cost_of(const struct serve_job *job, const void *user)
 {
     (void)user;
     return strlen(source_of(job));
 }
 
 /* The next one that is tried, or else of those that need more. */
-static struct serve_job *take(struct serve_grammars *g)
+static struct serve_job *grammars_take(struct serve_grammars *g)
 {
-    struct serve_job *job = serve_queue_next(&g->tries, cost_of, NULL);
-    return job || g->n_long == MOST_LONG ? job : serve_queue_next(&g->rest, cost_of, NULL);
+    struct serve_job *job = serve_queue_next(&g->tries, grammars_cost_of, NULL);
+    return job || g->n_long == MOST_LONG ? job : serve_queue_next(&g->rest, grammars_cost_of, NULL);
 }
 
 /* False: so much effort was not enough. */
-static bool compile(struct serve_job *job, uint32_t effort)
+static bool grammars_compile(struct serve_job *job, uint32_t effort)
 {
     struct serve_grammars *g = job->server->grammars;
     pthread_mutex_lock(&g->workers.lock);
@@ -139,20 +139,20 @@ static bool compile(struct serve_job *job, uint32_t effort)
 
 void serve_grammars_try(struct serve_job *job)
 {
-    if (compile(job, TRY)) serve_reader_pass_on(job);
+    if (grammars_compile(job, TRY)) serve_reader_pass_on(job);
     else serve_job_to(job, SERVE_COMPILING);
 }
 
 void serve_grammars_compile(struct serve_job *job)
 {
-    compile(job, 0);
+    grammars_compile(job, 0);
     serve_reader_pass_on(job);
 }
 
 static bool compile_one(void *user)
 {
     struct serve_grammars *g = user;
-    struct serve_job *job = take(g);
+    struct serve_job *job = grammars_take(g);
     if (!job) return false;
     bool is_long = job->stage == SERVE_COMPILING;   /* the job may be gone later */
     g->n_long += is_long;

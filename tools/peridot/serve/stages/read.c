@@ -139,7 +139,7 @@ void serve_reader_encode(struct serve_job *job)
 
 /* ---- the threads ---- */
 
-static uint64_t cost_of(const struct serve_job *job, const void *user)
+static uint64_t read_cost_of(const struct serve_job *job, const void *user)
 {
     const struct serve_reader *r = user;
     return job->body.is_long && r->n_long == MOST_LONG ? SERVE_FAIR_NEVER : job->body.size;
@@ -148,7 +148,7 @@ static uint64_t cost_of(const struct serve_job *job, const void *user)
 static bool take_one(void *user)
 {
     struct serve_reader *r = user;
-    struct serve_job *job = serve_queue_next(&r->queue, cost_of, r);
+    struct serve_job *job = serve_queue_next(&r->queue, read_cost_of, r);
     if (!job) return false;
     bool took_long = job->body.is_long;   /* the job may be gone later */
     r->n_long += took_long;

@@ -79,20 +79,21 @@ static bool is_limited(struct serve_task *task, const char *text, size_t size)
 }
 
 /* More of what the task has written; `what` it is: false, and the job's error, where memory is short. */
-static bool put(struct serve_task *task, struct pd_buffer *out, const char *text, size_t size, const char *what)
+static bool requests_put(struct serve_task *task, struct pd_buffer *out, const char *text, size_t size,
+                         const char *what)
 {
     pd_buffer_add(out, text, size);
     return !out->failed || serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory for the %s", what);
 }
 
 /* Where nobody waits for it any more the sweep ends it. */
-static bool take_text(void *user, int32_t token, const char *text, size_t size)
+static bool requests_take_text(void *user, int32_t token, const char *text, size_t size)
 {
     struct serve_task *task = user;
     if (task->limited) return false;
     if (token >= 0) see_token(task, token);
     if (token >= 0 && task->job->asks.logprobs) serve_take_token(task, token);
-    if (!put(task, &task->text, text, size, "text of an answer")) return false;
+    if (!requests_put(task, &task->text, text, size, "text of an answer")) return false;
     task->limited = is_limited(task, text, size);
     serve_write_piece(task);
     return !task->limited && !task->job->error.status;
@@ -103,7 +104,7 @@ static bool take_thought(void *user, int32_t token, const char *text, size_t siz
     struct serve_task *task = user;
     if (token >= 0) see_token(task, token);
     task->n_thought += token >= 0;
-    if (!put(task, &task->thought, text, size, "text of a thought")) return false;
+    if (!requests_put(task, &task->thought, text, size, "text of a thought")) return false;
     serve_write_piece(task);
     return !task->job->error.status;
 }
@@ -127,7 +128,7 @@ static bool take_call(void *user, const peridot_call_piece *piece)
     struct serve_task *task = user;
     struct serve_call *call = piece->name ? add_call(task, piece->name) : &task->calls[task->n_calls - 1];
     if (!call) return serve_refuse_memory(task->job);
-    if (!put(task, &call->arguments, piece->arguments, piece->size, "calls of an answer")) return false;
+    if (!requests_put(task, &call->arguments, piece->arguments, piece->size, "calls of an answer")) return false;
     call->complete = piece->complete;
     serve_write_piece(task);
     return true;
@@ -180,7 +181,7 @@ static void want_text(peridot_request_params *p, const struct serve_task *task)
 {
     const struct serve_job *job = task->job;
     p->n_max = task->n_max - (uint32_t)task->n_reply;
-    p->text = take_text;
+    p->text = requests_take_text;
     p->think = job->asks.think;
     if (job->kind == SERVE_CONVERSATION) p->thought = take_thought;
     p->tools = job->work.compiled;

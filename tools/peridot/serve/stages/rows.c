@@ -19,7 +19,7 @@ static void insert(struct serve_logprob *p, uint32_t most, int32_t token, float 
 }
 
 /* log softmax */
-static struct serve_logprob find(const float *row, size_t n, uint32_t n_top, int32_t token)
+static struct serve_logprob rows_find(const float *row, size_t n, uint32_t n_top, int32_t token)
 {
     struct serve_logprob p = {.token = token};
     double most = -INFINITY, sum = 0;
@@ -39,7 +39,7 @@ static bool add(struct serve_task *task, const float *row, size_t n, int32_t tok
     peridot_status status = pd_array_reserve(&task->logprobs, &task->logprobs_capacity, task->n_logprobs, 1,
                                              sizeof *task->logprobs, "probabilities");
     if (status != PERIDOT_OK) return serve_refuse_memory(task->job);
-    task->logprobs[task->n_logprobs++] = find(row, n, task->job->asks.n_top, token);
+    task->logprobs[task->n_logprobs++] = rows_find(row, n, task->job->asks.n_top, token);
     return true;
 }
 

@@ -46,7 +46,7 @@ static bool is_busy(const struct serve_tools *t, const void *server)
 }
 
 /* The first job that need not wait for another; false: there is none. */
-static bool take(struct worker *w)
+static bool tools_take(struct worker *w)
 {
     struct serve_tools *t = w->tools;
     struct serve_job **at = &t->queue.first;
@@ -92,14 +92,14 @@ static void run_job(struct worker *w)
     pthread_cond_broadcast(&t->changed);
 }
 
-static void *run(void *user)
+static void *tools_run(void *user)
 {
     struct worker *w = user;
     struct serve_tools *t = w->tools;
     serve_act_as(SERVE_TOOL_CALLER);
     pthread_mutex_lock(&t->lock);
     for (;;) {   /* at the end those that wait are refused */
-        if (take(w)) run_job(w);
+        if (tools_take(w)) run_job(w);
         else if (t->stop) break;
         else pthread_cond_wait(&t->changed, &t->lock);
     }
@@ -121,7 +121,7 @@ peridot_status serve_tools_create(struct serve_tools **out, struct serve_server 
     pthread_cond_init(&t->changed, NULL);
     for (size_t i = 0; i < N_THREADS; i++) {
         t->workers[i].tools = t;
-        if (pthread_create(&t->workers[i].thread, NULL, run, &t->workers[i]) != 0)
+        if (pthread_create(&t->workers[i].thread, NULL, tools_run, &t->workers[i]) != 0)
             return pd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
         t->n_workers++;
     }
@@ -205,7 +205,7 @@ static bool is_text(yyjson_val *value)
     return yyjson_is_str(value) && yyjson_get_len(value) == strlen(yyjson_get_str(value));
 }
 
-static bool call(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
+static bool tools_call(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
 {
     const struct toolbox_stop stop = {is_stopped, job};
     yyjson_val *name = yyjson_obj_get(root, "name"), *arguments = yyjson_obj_get(root, "arguments");
@@ -229,4 +229,5 @@ static bool call(struct pd_buffer *out, struct serve_job *job, const peridot_voc
 const struct serve_interface serve_wire_list_tools = {
     .id = SERVE_LIST_TOOLS, .path = "/tools/list", .kind = SERVE_TOOLS, .errors = &serve_errors_openai, .read = list};
 const struct serve_interface serve_wire_call_tool = {
-    .id = SERVE_CALL_TOOL, .path = "/tools/call", .kind = SERVE_TOOLS, .errors = &serve_errors_openai, .read = call};
+    .id = SERVE_CALL_TOOL, .path = "/tools/call", .kind = SERVE_TOOLS, .errors = &serve_errors_openai,
+    .read = tools_call};

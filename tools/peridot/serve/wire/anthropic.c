@@ -17,7 +17,7 @@ typedef yyjson_mut_val val_t;
 static bool has(yyjson_val *value) { return value && !yyjson_is_null(value); }
 
 /* Turns of one role that follow each other are one turn. */
-static bool read_messages(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
+static bool anthropic_read_messages(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
 {
     size_t i, n;
     yyjson_val *each, *system = yyjson_obj_get(root, "system"), *messages = yyjson_obj_get(root, "messages");
@@ -111,15 +111,15 @@ static val_t *block(doc_t *doc, const struct serve_task *task, enum serve_item i
 }
 
 /* {"type": "tool_use", "id": ..., "name": ..., "input": an object}, which is empty where it is not complete. */
-static val_t *use_block(doc_t *doc, const struct serve_call *call, bool whole)
+static val_t *use_block(doc_t *doc, const struct serve_call *anthropic_call, bool whole)
 {
     val_t *o = yyjson_mut_obj(doc), *input = NULL;
-    yyjson_doc *read = whole ? yyjson_read(call->arguments.data, call->arguments.size, 0) : NULL;
+    yyjson_doc *read = whole ? yyjson_read(anthropic_call->arguments.data, anthropic_call->arguments.size, 0) : NULL;
     if (read) input = yyjson_val_mut_copy(doc, yyjson_doc_get_root(read));
     yyjson_doc_free(read);
     yyjson_mut_obj_add_str(doc, o, "type", "tool_use");
-    yyjson_mut_obj_add_strcpy(doc, o, "id", call->id);
-    yyjson_mut_obj_add_strcpy(doc, o, "name", call->name);
+    yyjson_mut_obj_add_strcpy(doc, o, "id", anthropic_call->id);
+    yyjson_mut_obj_add_strcpy(doc, o, "name", anthropic_call->name);
     yyjson_mut_obj_add_val(doc, o, "input", input ? input : yyjson_mut_obj(doc));
     return o;
 }
@@ -172,7 +172,7 @@ static val_t *message(doc_t *doc, const struct serve_job *job, bool whole)
     return o;
 }
 
-static doc_t *body(struct serve_job *job)
+static doc_t *anthropic_body(struct serve_job *job)
 {
     doc_t *doc = cmd_json_new();
     yyjson_mut_doc_set_root(doc, message(doc, job, true));
@@ -191,7 +191,7 @@ static doc_t *event(val_t **root, const char *type)
     return doc;
 }
 
-static void begin(struct serve_job *job)
+static void anthropic_begin(struct serve_job *job)
 {
     val_t *root;
     doc_t *doc = event(&root, "message_start");
@@ -235,7 +235,7 @@ static void end_block(struct serve_task *task)
 }
 
 /* Ends the present block, and begins another. */
-static void begin_block(struct serve_task *task, enum serve_item item, const struct serve_call *call)
+static void begin_block(struct serve_task *task, enum serve_item item, const struct serve_call *anthropic_call)
 {
     struct serve_job *job = task->job;
     val_t *root;
@@ -244,7 +244,7 @@ static void begin_block(struct serve_task *task, enum serve_item item, const str
     doc_t *doc = event(&root, "content_block_start");
     yyjson_mut_obj_add_uint(doc, root, "index", job->events.n);
     yyjson_mut_obj_add_val(doc, root, "content_block",
-                           call ? use_block(doc, call, false) : block(doc, task, item, false));
+                           anthropic_call ? use_block(doc, anthropic_call, false) : block(doc, task, item, false));
     serve_send_event(job, "content_block_start", doc);
 }
 
@@ -260,21 +260,21 @@ static void thought(struct serve_task *task, const char *text, size_t size)
     if (!task->job->asks.hides_thoughts) send_text(task, "thinking_delta", "thinking", text, size);
 }
 
-static void piece(struct serve_task *task, const char *text, size_t size)
+static void anthropic_piece(struct serve_task *task, const char *text, size_t size)
 {
     if (!size && ends_without_text(task)) return;
     turn_to(task, SERVE_ITEM_MESSAGE);
     if (size) send_text(task, "text_delta", "text", text, size);
 }
 
-static void call(struct serve_task *task, size_t i, const char *text, size_t size)
+static void anthropic_call(struct serve_task *task, size_t i, const char *text, size_t size)
 {
     const struct serve_call *from = &task->calls[i];
     if (!from->begun) begin_block(task, SERVE_ITEM_CALL, from);
     if (size) send_text(task, "input_json_delta", "partial_json", text, size);
 }
 
-static void end(struct serve_job *job)
+static void anthropic_end(struct serve_job *job)
 {
     struct serve_task *task = &job->work.tasks[0];
     val_t *root;
@@ -293,10 +293,12 @@ const struct serve_interface serve_wire_messages = {
     .id = SERVE_MESSAGES, .path = "/v1/messages", .kind = SERVE_CONVERSATION, .id_prefix = "msg_",
     .input = "messages", .schema = "output_config", .errors = &serve_errors_anthropic, .stream_type = SERVE_EVENTS,
     .ping = "event: ping\ndata: {\"type\": \"ping\"}\n\n",
-    .read = serve_read_conversation, .read_messages = read_messages,
-    .begin = begin, .piece = piece, .thought = thought, .call = call, .end = end, .body = body,
+    .read = serve_read_conversation, .read_messages = anthropic_read_messages,
+    .begin = anthropic_begin, .piece = anthropic_piece, .thought = thought, .call = anthropic_call,
+    .end = anthropic_end, .body = anthropic_body,
 };
 const struct serve_interface serve_wire_count_tokens = {
     .id = SERVE_COUNT_TOKENS, .path = "/v1/messages/count_tokens", .kind = SERVE_AT_ONCE, .input = "messages",
-    .schema = "output_config", .errors = &serve_errors_anthropic, .read = count_tokens, .read_messages = read_messages,
+    .schema = "output_config", .errors = &serve_errors_anthropic, .read = count_tokens,
+    .read_messages = anthropic_read_messages,
 };

@@ -8,7 +8,7 @@
 typedef yyjson_mut_doc doc_t;
 typedef yyjson_mut_val val_t;
 
-static bool read_messages(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
+static bool chat_read_messages(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
 {
     return serve_conversation_read(c, job, yyjson_obj_get(root, "messages"));
 }
@@ -58,12 +58,12 @@ static void send(struct serve_task *task, const char *role, const char *member, 
     send_delta(task, doc, delta, n_logprobs, role != NULL);
 }
 
-static void begin(struct serve_job *job)
+static void chat_begin(struct serve_job *job)
 {
     for (size_t i = 0; i < job->work.n_tasks; i++) send(&job->work.tasks[i], "assistant", "content", "", 0, 0);
 }
 
-static void piece(struct serve_task *task, const char *text, size_t size)
+static void chat_piece(struct serve_task *task, const char *text, size_t size)
 {
     send(task, NULL, "content", text, size, task->n_logprobs);
 }
@@ -79,17 +79,17 @@ static void thought(struct serve_task *task, const char *text, size_t size)
 
 /* {"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}; `begins`: with what only the first
  * event of a call has. */
-static void add_call(doc_t *doc, val_t *call, const struct serve_call *from, bool begins, val_t *arguments)
+static void add_call(doc_t *doc, val_t *chat_call, const struct serve_call *from, bool begins, val_t *arguments)
 {
     val_t *function = yyjson_mut_obj(doc);
-    if (begins) yyjson_mut_obj_add_strcpy(doc, call, "id", from->id);
-    if (begins) yyjson_mut_obj_add_str(doc, call, "type", "function");
+    if (begins) yyjson_mut_obj_add_strcpy(doc, chat_call, "id", from->id);
+    if (begins) yyjson_mut_obj_add_str(doc, chat_call, "type", "function");
     if (begins) yyjson_mut_obj_add_strcpy(doc, function, "name", from->name);
     yyjson_mut_obj_add_val(doc, function, "arguments", arguments);
-    yyjson_mut_obj_add_val(doc, call, "function", function);
+    yyjson_mut_obj_add_val(doc, chat_call, "function", function);
 }
 
-static void call(struct serve_task *task, size_t i, const char *text, size_t size)
+static void chat_call(struct serve_task *task, size_t i, const char *text, size_t size)
 {
     const struct serve_call *from = &task->calls[i];
     doc_t *doc = cmd_json_new();
@@ -136,7 +136,7 @@ static void add_choice(doc_t *doc, val_t *choice, struct serve_task *task)
 
 static void end(struct serve_job *job) { serve_completion_end(job, "chat.completion.chunk"); }
 
-static doc_t *body(struct serve_job *job)
+static doc_t *chat_body(struct serve_job *job)
 {
     val_t *root;
     doc_t *doc = serve_completion_whole(&root, job, "chat.completion", add_choice);
@@ -150,6 +150,6 @@ const struct serve_interface serve_wire_chat = {
     .id = SERVE_CHAT, .path = "/v1/chat/completions", .kind = SERVE_CONVERSATION, .id_prefix = "chatcmpl-",
     .input = "messages", .schema = "response_format", .errors = &serve_errors_openai, .stream_type = SERVE_EVENTS,
     .ping = ":\n\n",
-    .read = serve_read_conversation, .read_messages = read_messages,
-    .begin = begin, .piece = piece, .thought = thought, .call = call, .end = end, .body = body,
+    .read = serve_read_conversation, .read_messages = chat_read_messages,
+    .begin = chat_begin, .piece = chat_piece, .thought = thought, .call = chat_call, .end = end, .body = chat_body,
 };

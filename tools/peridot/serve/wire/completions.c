@@ -8,7 +8,7 @@
 typedef yyjson_mut_doc doc_t;
 typedef yyjson_mut_val val_t;
 
-static void piece(struct serve_task *task, const char *text, size_t size)
+static void completions_piece(struct serve_task *task, const char *text, size_t size)
 {
     struct serve_job *job = task->job;
     val_t *root, *choices;
@@ -36,7 +36,7 @@ static void add_choice(doc_t *doc, val_t *choice, struct serve_task *task)
 
 static void end(struct serve_job *job) { serve_completion_end(job, "text_completion"); }
 
-static doc_t *body(struct serve_job *job)
+static doc_t *completions_body(struct serve_job *job)
 {
     val_t *root;
     doc_t *doc = serve_completion_whole(&root, job, "text_completion", add_choice);
@@ -49,7 +49,7 @@ const struct serve_interface serve_wire_completions = {
     .input = "prompt", .schema = "response_format", .n_default = 16,
     .errors = &serve_errors_openai, .stream_type = SERVE_EVENTS,
     .ping = ":\n\n", .read = serve_read_texts,
-    .piece = piece, .end = end, .body = body,
+    .piece = completions_piece, .end = end, .body = completions_body,
 };
 
 /* ---- wire embeddings ---- */
@@ -91,7 +91,7 @@ typedef yyjson_mut_doc doc_t;
 typedef yyjson_mut_val val_t;
 
 /* A document is a string, or an object with one. */
-static yyjson_val *text_of(yyjson_val *document)
+static yyjson_val *completions_text_of(yyjson_val *document)
 {
     return yyjson_is_obj(document) ? yyjson_obj_get(document, "text") : document;
 }
@@ -100,7 +100,7 @@ static bool read_document(struct serve_job *job, yyjson_val *document)
 {
     int32_t *ids;
     size_t n;
-    const char *text = serve_param_text(job, job->api->input, text_of(document));
+    const char *text = serve_param_text(job, job->api->input, completions_text_of(document));
     if (!text) return false;
     peridot_encode_limit limit = serve_limit(job);
     job->asks.ranking.limit = &limit;
@@ -155,7 +155,7 @@ static void add_results(doc_t *doc, val_t *results, const struct serve_job *job)
         yyjson_mut_obj_add_real(doc, o, "relevance_score", best[i]->score);
         if (!job->asks.returns_documents) continue;
         val_t *document = yyjson_mut_obj(doc);
-        const char *text = yyjson_get_str(text_of(yyjson_arr_get(documents, best[i]->index)));
+        const char *text = yyjson_get_str(completions_text_of(yyjson_arr_get(documents, best[i]->index)));
         yyjson_mut_obj_add_val(doc, document, "text", serve_string(doc, text));
         yyjson_mut_obj_add_val(doc, o, "document", document);
     }

@@ -35,7 +35,7 @@ static const struct { const char *name, *pattern; } common[] = {
     {"WS", "[ \\t\\f\\r\\n]+"}, {"CR", "\\r"}, {"LF", "\\n"}, {"NEWLINE", "(?:\\r?\\n)+"},
 };
 
-static bool fail(struct lark *l)
+static bool lark_fail(struct lark *l)
 {
     l->failed = true;
     l->at = l->end;
@@ -44,20 +44,20 @@ static bool fail(struct lark *l)
 
 static bool spend(struct lark *l, size_t n)
 {
-    if (n > *l->budget) return fail(l);
+    if (n > *l->budget) return lark_fail(l);
     *l->budget -= n;
     return true;
 }
 
-static void put(struct lark *l, const char *text, size_t size)
+static void lark_put(struct lark *l, const char *text, size_t size)
 {
-    if (size >= SERVE_LARK_MAX - l->n_out) fail(l);
+    if (size >= SERVE_LARK_MAX - l->n_out) lark_fail(l);
     if (l->failed || !spend(l, size)) return;
     memcpy(l->out + l->n_out, text, size);
     l->n_out += size;
 }
 
-static void put_text(struct lark *l, const char *text) { put(l, text, strlen(text)); }
+static void put_text(struct lark *l, const char *text) { lark_put(l, text, strlen(text)); }
 
 /* ---- what is read ---- */
 
@@ -67,7 +67,7 @@ static bool begins(const struct lark *l, const char *text)
     return (size_t)(l->end - l->at) >= n && memcmp(l->at, text, n) == 0;
 }
 
-static bool take(struct lark *l, const char *text)
+static bool lark_take(struct lark *l, const char *text)
 {
     if (!begins(l, text)) return false;
     l->at += strlen(text);
@@ -99,7 +99,7 @@ static void skip_blanks(struct lark *l)
 static void skip_lines(struct lark *l)
 {
     do skip_blanks(l);
-    while (take(l, "\n"));
+    while (lark_take(l, "\n"));
 }
 
 /* The end of a definition's line: another may go on with it by a |, which is left there. */
@@ -122,11 +122,11 @@ static void put_char(struct lark *l, unsigned char c, bool any_case)
 {
     static const char hex[] = "0123456789abcdef";
     const char letter[] = {'[', (char)(c & ~32), (char)(c | 32), ']'};
-    if (any_case && c >= 0x80) fail(l);
-    else if (any_case && letter[1] >= 'A' && letter[1] <= 'Z') put(l, letter, sizeof letter);
-    else if (c < 32 || c == 127) put(l, (const char[]){'\\', 'x', hex[c >> 4], hex[c & 15]}, 4);
-    else if (strchr("\\^$.*+?()[]{}|/", c)) put(l, (const char[]){'\\', (char)c}, 2);
-    else put(l, (const char *)&c, 1);
+    if (any_case && c >= 0x80) lark_fail(l);
+    else if (any_case && letter[1] >= 'A' && letter[1] <= 'Z') lark_put(l, letter, sizeof letter);
+    else if (c < 32 || c == 127) lark_put(l, (const char[]){'\\', 'x', hex[c >> 4], hex[c & 15]}, 4);
+    else if (strchr("\\^$.*+?()[]{}|/", c)) lark_put(l, (const char[]){'\\', (char)c}, 2);
+    else lark_put(l, (const char *)&c, 1);
 }
 
 /* After a backslash in a text. */
@@ -137,10 +137,10 @@ static void put_code(struct lark *l)
     const char *e = escapes;
     while (*e && !n && *e != *l->at) e += 2;
     if (!*e || (n && strspn(l->at + 1, "0123456789abcdefABCDEF") < n)) {   /* a quote ends the digits */
-        fail(l);
+        lark_fail(l);
     } else if (n) {
         put_text(l, "\\");
-        put(l, l->at, n + 1);
+        lark_put(l, l->at, n + 1);
     } else {
         put_char(l, (unsigned char)e[1], false);
     }
@@ -152,8 +152,8 @@ static bool take_range(struct lark *l)
 {
     const char *s = l->at;
     if (l->end - s < 7 || memcmp(s + 1, "\"..\"", 4) != 0 || s[6] != '"') return false;
-    if (!is_name_char(s[0]) || !is_name_char(s[5])) return !fail(l);
-    put(l, (const char[]){'[', s[0], '-', s[5], ']'}, 5);
+    if (!is_name_char(s[0]) || !is_name_char(s[5])) return !lark_fail(l);
+    lark_put(l, (const char[]){'[', s[0], '-', s[5], ']'}, 5);
     l->at += l->failed ? 0 : 7;
     return true;
 }
@@ -165,13 +165,13 @@ static void take_text(struct lark *l)
     if (take_range(l)) return;
     while (end < l->end && *end != '"' && *end != '\n') end += *end == '\\' && end + 1 < l->end ? 2 : 1;
     if (end >= l->end || *end != '"') {
-        fail(l);
+        lark_fail(l);
         return;
     }
     bool any_case = end + 1 < l->end && end[1] == 'i' && (end + 2 == l->end || !is_name_char(end[2]));
     while (!l->failed && l->at < end) {
-        if (!take(l, "\\")) put_char(l, (unsigned char)*l->at++, any_case);
-        else if (any_case) fail(l);
+        if (!lark_take(l, "\\")) put_char(l, (unsigned char)*l->at++, any_case);
+        else if (any_case) lark_fail(l);
         else put_code(l);
     }
     if (!l->failed) l->at = end + (any_case ? 2 : 1);
@@ -191,7 +191,7 @@ static void put_regex(struct lark *l, const char *text, const char *end, bool do
         } else {
             in_class = in_class ? *text != ']' : *text == '[';
         }
-        put(l, text, 1);
+        lark_put(l, text, 1);
     }
 }
 
@@ -201,13 +201,13 @@ static void take_regex(struct lark *l)
     const char *begin = l->at, *end = begin, *flags;
     while (end < l->end && *end != '/' && *end != '\n') end += *end == '\\' && end + 1 < l->end ? 2 : 1;
     if (end >= l->end || *end != '/') {
-        fail(l);
+        lark_fail(l);
         return;
     }
     l->at = end + 1;
     size_t n = take_name(l, &flags);
     bool dot_all = n == 1 && *flags == 's';
-    if (n > 0 && !dot_all) fail(l);
+    if (n > 0 && !dot_all) lark_fail(l);
     else put_regex(l, begin, end, dot_all);
 }
 
@@ -215,7 +215,7 @@ static void take_regex(struct lark *l)
 
 static void take_choice(struct lark *l, const char *end);
 
-static const struct name *find(const struct lark *l, const char *text, size_t size)
+static const struct name *lark_find(const struct lark *l, const char *text, size_t size)
 {
     for (size_t i = 0; i < l->n; i++)
         if (l->names[i].size == size && memcmp(l->names[i].text, text, size) == 0) return &l->names[i];
@@ -231,7 +231,7 @@ static void put_named(struct lark *l, const struct name *name)
         return;
     }
     if (!name || l->depth >= MAX_DEPTH) {
-        fail(l);
+        lark_fail(l);
         return;
     }
     l->depth++;
@@ -243,10 +243,10 @@ static void put_named(struct lark *l, const struct name *name)
 
 static void take_group(struct lark *l, const char *end)
 {
-    if (l->depth++ >= MAX_DEPTH) fail(l);
+    if (l->depth++ >= MAX_DEPTH) lark_fail(l);
     take_choice(l, end);
     l->depth--;
-    if (!l->failed && !take(l, end)) fail(l);
+    if (!l->failed && !lark_take(l, end)) lark_fail(l);
 }
 
 static void take_atom(struct lark *l)
@@ -255,12 +255,12 @@ static void take_atom(struct lark *l)
     size_t size;
     bool optional = begins(l, "[");
     put_text(l, optional ? "(?:(?:" : "(?:");
-    if (take(l, "(")) take_group(l, ")");
-    else if (take(l, "[")) take_group(l, "]");
-    else if (take(l, "\"")) take_text(l);
-    else if (take(l, "/")) take_regex(l);
-    else if ((size = take_name(l, &name)) > 0) put_named(l, find(l, name, size));
-    else fail(l);
+    if (lark_take(l, "(")) take_group(l, ")");
+    else if (lark_take(l, "[")) take_group(l, "]");
+    else if (lark_take(l, "\"")) take_text(l);
+    else if (lark_take(l, "/")) take_regex(l);
+    else if ((size = take_name(l, &name)) > 0) put_named(l, lark_find(l, name, size));
+    else lark_fail(l);
     put_text(l, optional ? ")?)" : ")");
 }
 
@@ -269,8 +269,8 @@ static void take_digits(struct lark *l)
     skip_blanks(l);
     const char *begin = l->at;
     while (l->at < l->end && l->at - begin < 5 && *l->at >= '0' && *l->at <= '9') l->at++;
-    if (l->at == begin) fail(l);
-    else put(l, begin, (size_t)(l->at - begin));
+    if (l->at == begin) lark_fail(l);
+    else lark_put(l, begin, (size_t)(l->at - begin));
 }
 
 /* x?, x*, x+, x ~ 3, x ~ 1..3 */
@@ -279,13 +279,13 @@ static void take_item(struct lark *l)
     take_atom(l);
     skip_blanks(l);
     if (l->at < l->end && strchr("?*+", *l->at)) {
-        put(l, l->at, 1);
+        lark_put(l, l->at, 1);
         l->at += !l->failed;
-    } else if (take(l, "~")) {
+    } else if (lark_take(l, "~")) {
         put_text(l, "{");
         take_digits(l);
         skip_blanks(l);
-        if (take(l, "..")) {
+        if (lark_take(l, "..")) {
             put_text(l, ",");
             take_digits(l);
         }
@@ -306,11 +306,11 @@ static void take_choice(struct lark *l, const char *end)
 {
     const char *name;
     while (!l->failed && !ends(l, end)) {
-        if (take(l, "|")) {
+        if (lark_take(l, "|")) {
             put_text(l, "|");
-        } else if (take(l, "->")) {
+        } else if (lark_take(l, "->")) {
             skip_blanks(l);
-            if (take_name(l, &name) == 0) fail(l);
+            if (take_name(l, &name) == 0) lark_fail(l);
         } else {
             take_item(l);
         }
@@ -321,7 +321,7 @@ static void take_choice(struct lark *l, const char *end)
 
 static void define(struct lark *l, struct name name)
 {
-    if (l->n == MAX_NAMES || name.size == 0 || find(l, name.text, name.size)) fail(l);
+    if (l->n == MAX_NAMES || name.size == 0 || lark_find(l, name.text, name.size)) lark_fail(l);
     else l->names[l->n++] = name;
 }
 
@@ -329,8 +329,8 @@ static void define(struct lark *l, struct name name)
 static void take_import(struct lark *l)
 {
     skip_blanks(l);
-    bool several = take(l, "common") && (skip_blanks(l), take(l, "("));
-    if (!several && !take(l, ".")) fail(l);
+    bool several = lark_take(l, "common") && (skip_blanks(l), lark_take(l, "("));
+    if (!several && !lark_take(l, ".")) lark_fail(l);
     do {
         struct name name = {0};
         skip_blanks(l);
@@ -339,15 +339,15 @@ static void take_import(struct lark *l)
             if (strlen(common[i].name) == name.size && memcmp(common[i].name, name.text, name.size) == 0)
                 name.pattern = common[i].pattern;
         skip_blanks(l);
-        if (!several && take(l, "->")) {
+        if (!several && lark_take(l, "->")) {
             skip_blanks(l);
             name.size = take_name(l, &name.text);
             skip_blanks(l);
         }
         if (name.pattern) define(l, name);
-        else fail(l);
-    } while (several && take(l, ","));
-    if (several && !take(l, ")")) fail(l);
+        else lark_fail(l);
+    } while (several && lark_take(l, ","));
+    if (several && !lark_take(l, ")")) lark_fail(l);
 }
 
 /* Expansions are looked at when they are written: here only for where they end. */
@@ -357,7 +357,7 @@ static void skip_expansions(struct lark *l)
         char c = *l->at++;
         if (c != '"' && c != '/') continue;
         while (l->at < l->end && *l->at != c && *l->at != '\n') l->at += *l->at == '\\' && l->end - l->at > 1 ? 2 : 1;
-        if (!take(l, (const char[]){c, 0})) fail(l);
+        if (!lark_take(l, (const char[]){c, 0})) lark_fail(l);
     }
 }
 
@@ -366,12 +366,12 @@ static void take_definition(struct lark *l)
 {
     struct name name = {0};
     const char *priority;
-    while (take(l, "?") || take(l, "!")) {
+    while (lark_take(l, "?") || lark_take(l, "!")) {
     }
     name.size = take_name(l, &name.text);
-    if (take(l, ".")) take_name(l, &priority);
+    if (lark_take(l, ".")) take_name(l, &priority);
     skip_blanks(l);
-    if (!take(l, ":")) fail(l);
+    if (!lark_take(l, ":")) lark_fail(l);
     name.body = l->at;
     if (!l->failed) define(l, name);
     skip_expansions(l);
@@ -380,14 +380,14 @@ static void take_definition(struct lark *l)
 static void take_definitions(struct lark *l)
 {
     for (skip_lines(l); !l->failed && l->at < l->end; skip_lines(l)) {
-        if (take(l, "%import")) take_import(l);
+        if (lark_take(l, "%import")) take_import(l);
         else take_definition(l);
     }
 }
 
 static bool finish(struct lark *l)
 {
-    put(l, ")$", 3);   /* with its NUL */
+    lark_put(l, ")$", 3);   /* with its NUL */
     return !l->failed;
 }
 
@@ -397,7 +397,7 @@ bool serve_lark_pattern(char out[SERVE_LARK_MAX], size_t *budget, const char *gr
     if (!spend(&l, size)) return false;
     take_definitions(&l);
     put_text(&l, "^(?:");
-    if (!l.failed) put_named(&l, find(&l, "start", 5));
+    if (!l.failed) put_named(&l, lark_find(&l, "start", 5));
     return finish(&l);
 }
 

@@ -126,7 +126,7 @@ static val_t *prompt_text(doc_t *doc, const struct serve_task *task)
 }
 
 /* What every answer begins with, and every event: the text, and the tokens where they are asked for. */
-static val_t *begin(doc_t *doc, struct serve_task *task, val_t *content, bool stop)
+static val_t *llama_begin(doc_t *doc, struct serve_task *task, val_t *content, bool stop)
 {
     val_t *o = yyjson_mut_obj(doc), *tokens = yyjson_mut_arr(doc);
     size_t first = task->n_ids_sent;
@@ -148,10 +148,10 @@ static val_t *begin(doc_t *doc, struct serve_task *task, val_t *content, bool st
 static val_t *find_field(val_t *o, const char *path, size_t size)
 {
     while (o) {
-        const char *end = memchr(path, '/', size);
-        size_t n = end ? (size_t)(end - path) : size;
+        const char *llama_end = memchr(path, '/', size);
+        size_t n = llama_end ? (size_t)(llama_end - path) : size;
         o = yyjson_mut_obj_getn(o, path, n);
-        if (!end) break;
+        if (!llama_end) break;
         path += n + 1, size -= n + 1;
     }
     return o;
@@ -177,7 +177,7 @@ static val_t *whole(doc_t *doc, struct serve_task *task, val_t *content)
 {
     const struct serve_job *job = task->job;
     const char *type = task->finish == SERVE_FINISH_LENGTH ? "limit" : task->stop ? "word" : "eos";
-    val_t *o = begin(doc, task, content, true);
+    val_t *o = llama_begin(doc, task, content, true);
     yyjson_mut_obj_add_val(doc, o, "model", serve_string(doc, serve_job_model(job)));
     yyjson_mut_obj_add_val(doc, o, "generation_settings", settings(doc, task));
     yyjson_mut_obj_add_val(doc, o, "prompt", prompt_text(doc, task));
@@ -190,15 +190,15 @@ static val_t *whole(doc_t *doc, struct serve_task *task, val_t *content)
     return choose_fields(doc, o, job->asks.fields);
 }
 
-static void piece(struct serve_task *task, const char *text, size_t size)
+static void llama_piece(struct serve_task *task, const char *text, size_t size)
 {
     if (!size) return;
     doc_t *doc = cmd_json_new();
-    yyjson_mut_doc_set_root(doc, begin(doc, task, serve_text(doc, text, size), false));
+    yyjson_mut_doc_set_root(doc, llama_begin(doc, task, serve_text(doc, text, size), false));
     serve_send_event(task->job, NULL, doc);
 }
 
-static void end(struct serve_job *job)
+static void llama_end(struct serve_job *job)
 {
     for (size_t i = 0; i < job->work.n_tasks; i++) {
         doc_t *doc = cmd_json_new();
@@ -208,7 +208,7 @@ static void end(struct serve_job *job)
 }
 
 /* One, or a list where there are several prompts. */
-static doc_t *body(struct serve_job *job)
+static doc_t *llama_body(struct serve_job *job)
 {
     doc_t *doc = cmd_json_new();
     val_t *list = yyjson_mut_arr(doc);
@@ -231,17 +231,17 @@ static bool read_completion(struct pd_buffer *out, struct serve_job *job, const 
 const struct serve_interface serve_wire_completion = {
     .id = SERVE_COMPLETION, .path = "/completion", .kind = SERVE_TEXT, .input = "prompt", .schema = "json_schema",
     .errors = &serve_errors_llama, .stream_type = SERVE_EVENTS, .ping = ":\n\n", .read = read_completion,
-    .piece = piece, .end = end, .body = body,
+    .piece = llama_piece, .end = llama_end, .body = llama_body,
 };
 const struct serve_interface serve_wire_infill = {
     .id = SERVE_INFILL, .path = "/infill", .kind = SERVE_TEXT, .input = "prompt", .schema = "json_schema",
     .errors = &serve_errors_llama, .stream_type = SERVE_EVENTS, .ping = ":\n\n", .read = serve_read_infill,
-    .piece = piece, .end = end, .body = body,
+    .piece = llama_piece, .end = llama_end, .body = llama_body,
 };
 
 /* ---- a template ---- */
 
-static bool read_messages(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
+static bool llama_read_messages(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
 {
     return serve_conversation_read(c, job, yyjson_obj_get(root, "messages"));
 }
@@ -280,7 +280,8 @@ static bool apply_template(struct pd_buffer *out, struct serve_job *job, const p
 
 const struct serve_interface serve_wire_apply_template = {
     .id = SERVE_APPLY_TEMPLATE, .path = "/apply-template", .kind = SERVE_AT_ONCE, .input = "messages",
-    .schema = "response_format", .errors = &serve_errors_llama, .read = apply_template, .read_messages = read_messages,
+    .schema = "response_format", .errors = &serve_errors_llama, .read = apply_template,
+    .read_messages = llama_read_messages,
 };
 
 /* ---- what GET answers: of the first model ---- */
@@ -355,7 +356,7 @@ struct text {
     size_t size;
 };
 
-static bool put(struct ids *out, struct serve_job *job, const int32_t *ids, size_t n)
+static bool llama_put(struct ids *out, struct serve_job *job, const int32_t *ids, size_t n)
 {
     if (pd_array_reserve(&out->at, &out->capacity, out->n, n, sizeof *ids, "tokens") != PERIDOT_OK)
         return serve_refuse_memory(job);
@@ -372,8 +373,8 @@ static peridot_encode_limit limit_of(struct serve_job *job)
     return limit;
 }
 
-static bool put_text(struct ids *out, struct serve_job *job, const peridot_vocab *vocab, struct text text,
-                     unsigned flags)
+static bool llama_put_text(struct ids *out, struct serve_job *job, const peridot_vocab *vocab, struct text text,
+                           unsigned flags)
 {
     int32_t *ids;
     size_t n;
@@ -381,7 +382,7 @@ static bool put_text(struct ids *out, struct serve_job *job, const peridot_vocab
     const peridot_plain plain = {.size = sizeof plain, .text = text.data, .text_size = text.size, .flags = flags,
                                  .limit = &limit};
     peridot_status status = peridot_encode_plain(&ids, &n, vocab, &plain);
-    bool good = status == PERIDOT_OK ? put(out, job, ids, n) : serve_refuse_encoding(job, &limit, status);
+    bool good = status == PERIDOT_OK ? llama_put(out, job, ids, n) : serve_refuse_encoding(job, &limit, status);
     peridot_free(ids);
     return good;
 }
@@ -389,8 +390,8 @@ static bool put_text(struct ids *out, struct serve_job *job, const peridot_vocab
 /* ---- the frame ---- */
 
 /* The whole prompt of two texts: bos, where there is one, and the texts between three tokens. */
-static bool encode(struct ids *out, struct serve_job *job, const peridot_vocab *vocab, struct text prefix,
-                   struct text suffix)
+static bool llama_encode(struct ids *out, struct serve_job *job, const peridot_vocab *vocab, struct text prefix,
+                         struct text suffix)
 {
     peridot_encode_limit limit = limit_of(job);
     const peridot_infill infill = {.size = sizeof infill, .prefix = prefix.data, .prefix_size = prefix.size,
@@ -425,7 +426,7 @@ static const char *const marks[][2] = {
 };
 
 /* Row of `marks` that the vocabulary has; their count: none. */
-static size_t find_marks(const peridot_vocab *vocab)
+static size_t llama_find_marks(const peridot_vocab *vocab)
 {
     size_t i, n_found = 0;
     for (i = 0; i < PD_COUNT(marks) && n_found < 2; i += n_found < 2) {
@@ -443,7 +444,7 @@ static size_t find_marks(const peridot_vocab *vocab)
 }
 
 /* "": there is none. */
-static struct text text_of(yyjson_val *value)
+static struct text llama_text_of(yyjson_val *value)
 {
     return yyjson_is_str(value) ? (struct text){yyjson_get_str(value), yyjson_get_len(value)} : (struct text){"", 0};
 }
@@ -453,16 +454,17 @@ static bool put_file(struct ids *out, struct serve_job *job, const peridot_vocab
 {
     static const char between[] = "\n\n--- snippet ---\n\n";
     yyjson_val *name = yyjson_obj_get(file, "filename");
-    const struct text given = name ? text_of(name) : (struct text){"tmp", 3},
-                      text = text_of(yyjson_obj_get(file, "text"));
+    const struct text given = name ? llama_text_of(name) : (struct text){"tmp", 3},
+                      text = llama_text_of(yyjson_obj_get(file, "text"));
     size_t most = (size_t)BYTES * job->model->ctx;
     job->work.cut = job->work.cut || text.size > most;
     if (row == PD_COUNT(marks)) {
-        if (!put_text(out, job, vocab, (struct text){between, sizeof between - 1}, 0)) return false;
-    } else if (!put_text(out, job, vocab, (struct text){marks[row][1], strlen(marks[row][1])}, PERIDOT_ENCODE_SPECIAL)
-               || !put_text(out, job, vocab, first_of(given, 256), 0)
-               || !put_text(out, job, vocab, (struct text){"\n", 1}, 0)) return false;
-    return put_text(out, job, vocab, first_of(text, most), 0);
+        if (!llama_put_text(out, job, vocab, (struct text){between, sizeof between - 1}, 0)) return false;
+    } else if (!llama_put_text(out, job, vocab, (struct text){marks[row][1], strlen(marks[row][1])},
+                               PERIDOT_ENCODE_SPECIAL)
+               || !llama_put_text(out, job, vocab, first_of(given, 256), 0)
+               || !llama_put_text(out, job, vocab, (struct text){"\n", 1}, 0)) return false;
+    return llama_put_text(out, job, vocab, first_of(text, most), 0);
 }
 
 static bool check_files(struct serve_job *job, yyjson_val *files)
@@ -483,13 +485,14 @@ static bool put_files(struct ids *out, struct serve_job *job, const peridot_voca
                       uint64_t room)
 {
     static const char name[] = "myproject\n";   /* as llama.cpp's server has it: clients say none */
-    size_t row = find_marks(vocab), n = yyjson_arr_size(files), first = n;
+    size_t row = llama_find_marks(vocab), n = yyjson_arr_size(files), first = n;
     struct ids all = {0}, file = {0};
     bool good = true, named = row < PD_COUNT(marks);
     if (!n) return true;
     if (named)
-        good = put_text(&all, job, vocab, (struct text){marks[row][0], strlen(marks[row][0])}, PERIDOT_ENCODE_SPECIAL)
-            && put_text(&all, job, vocab, (struct text){name, sizeof name - 1}, 0);
+        good = llama_put_text(&all, job, vocab, (struct text){marks[row][0], strlen(marks[row][0])},
+                              PERIDOT_ENCODE_SPECIAL)
+            && llama_put_text(&all, job, vocab, (struct text){name, sizeof name - 1}, 0);
     size_t n_all = all.n;
     while (good && first > 0) {   /* how many there is room for */
         file.n = 0;
@@ -500,7 +503,7 @@ static bool put_files(struct ids *out, struct serve_job *job, const peridot_voca
     }
     job->work.cut = job->work.cut || first > 0;
     for (size_t i = first; i < n && good; i++) good = put_file(&all, job, vocab, row, yyjson_arr_get(files, i));
-    if (good && first < n) good = put(out, job, all.at, all.n);
+    if (good && first < n) good = llama_put(out, job, all.at, all.n);
     free(all.at);
     free(file.at);
     return good;
@@ -519,8 +522,9 @@ static bool encode_parts(struct parts *p, struct serve_job *job, const peridot_v
     static const struct text none = {"", 0};
     size_t most = (size_t)BYTES * job->model->ctx;
     job->work.cut = p->given[0].size > most || p->given[1].size > most;
-    return encode(&p->frame, job, vocab, none, none) && encode(&p->prefix, job, vocab, last_of(p->given[0], most), none)
-        && encode(&p->suffix, job, vocab, none, first_of(p->given[1], most));
+    return llama_encode(&p->frame, job, vocab, none, none) && llama_encode(&p->prefix, job, vocab,
+                                                                           last_of(p->given[0], most), none)
+        && llama_encode(&p->suffix, job, vocab, none, first_of(p->given[1], most));
 }
 
 /* bos, files, PREFIX before SUFFIX after MIDDLE. Of `room` tokens the text before the place may have three quarters,
@@ -536,9 +540,10 @@ static bool compose(struct ids *out, struct serve_job *job, const peridot_vocab 
     size_t keep = (size_t)pd_min(n_prefix, most), after = (size_t)pd_min(n_suffix, room - keep);
     job->work.cut = job->work.cut || keep < n_prefix || after < n_suffix;
     const int32_t *mark = p->frame.at + n_bos;
-    return put(out, job, p->frame.at, n_bos) && put_files(out, job, vocab, files, room - keep - after)
-        && put(out, job, mark, 1) && put(out, job, p->prefix.at + n_bos + 1 + n_prefix - keep, keep)
-        && put(out, job, mark + 1, 1) && put(out, job, p->suffix.at + n_bos + 2, after) && put(out, job, mark + 2, 1);
+    return llama_put(out, job, p->frame.at, n_bos) && put_files(out, job, vocab, files, room - keep - after)
+        && llama_put(out, job, mark, 1) && llama_put(out, job, p->prefix.at + n_bos + 1 + n_prefix - keep, keep)
+        && llama_put(out, job, mark + 1, 1) && llama_put(out, job, p->suffix.at + n_bos + 2, after)
+        && llama_put(out, job, mark + 2, 1);
 }
 
 bool serve_read_infill(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
@@ -546,9 +551,9 @@ bool serve_read_infill(struct pd_buffer *out, struct serve_job *job, const perid
     struct pd_buffer before = {0};
     struct ids all = {0};
     yyjson_val *files = yyjson_obj_get(root, "input_extra");
-    const struct text prefix = text_of(yyjson_obj_get(root, "input_prefix")),
-                      prompt = text_of(yyjson_obj_get(root, "prompt")),
-                      suffix = text_of(yyjson_obj_get(root, "input_suffix"));
+    const struct text prefix = llama_text_of(yyjson_obj_get(root, "input_prefix")),
+                      prompt = llama_text_of(yyjson_obj_get(root, "prompt")),
+                      suffix = llama_text_of(yyjson_obj_get(root, "input_suffix"));
     (void)out;
     if (!peridot_vocab_has_infill(vocab))
         return serve_refuse(&job->error, 501, "unsupported_model", NULL, "infill is not supported: %s's vocabulary has "

@@ -67,7 +67,7 @@ struct content {
     bool has_results;
 };
 
-static const char *text_of(const struct content *to, yyjson_val *part, const char *member)
+static const char *messages_text_of(const struct content *to, yyjson_val *part, const char *member)
 {
     return serve_param_text(to->job, to->name, yyjson_obj_get(part, member));
 }
@@ -91,7 +91,7 @@ static void put_system(struct pd_buffer *out, const char *text)
     }
 }
 
-static bool put(struct content *to, const char *text)
+static bool messages_put(struct content *to, const char *text)
 {
     if (!text) return false;
     if (yyjson_mut_equals_str(yyjson_mut_obj_get(to->message, "role"), "system")) put_system(&to->text, text);
@@ -112,7 +112,7 @@ static bool put_value(struct content *to, yyjson_val *value)
 {
     const char *text = yyjson_get_str(value);
     size_t size = yyjson_get_len(value);
-    if (!may_have_nul(to, value)) return put(to, serve_param_text(to->job, to->name, value));
+    if (!may_have_nul(to, value)) return messages_put(to, serve_param_text(to->job, to->name, value));
     for (size_t n; size > 0; text += n, size -= n) {
         const char *nul = memchr(text, 0, size);
         n = nul ? (size_t)(nul - text) : size;
@@ -167,7 +167,7 @@ static bool pass_over(struct content *to, yyjson_val *part)
 
 static bool put_use(struct content *to, yyjson_val *part)
 {
-    const char *id = text_of(to, part, "id"), *name = id ? text_of(to, part, "name") : NULL;
+    const char *id = messages_text_of(to, part, "id"), *name = id ? messages_text_of(to, part, "name") : NULL;
     yyjson_val *input = yyjson_obj_get(part, "input");
     if (!name) return false;
     if (!yyjson_is_obj(input)) return serve_refuse_type(&to->job->error, to->name, "has a tool_use without an input");
@@ -177,7 +177,7 @@ static bool put_use(struct content *to, yyjson_val *part)
 
 static bool put_result(struct content *to, yyjson_val *part)
 {
-    const char *id = text_of(to, part, "tool_use_id");
+    const char *id = messages_text_of(to, part, "tool_use_id");
     to->has_results = true;
     return id && serve_conversation_add_result(to->c, to->job, id, to->name, yyjson_obj_get(part, "content"));
 }
@@ -196,7 +196,7 @@ static yyjson_val *find_tool(const struct serve_job *job, const char *name)
 /* A tool that was deferred: what it is, or its name alone where there are many, or it is large. */
 static bool put_reference(struct content *to, yyjson_val *part)
 {
-    const char *name = text_of(to, part, "tool_name");
+    const char *name = messages_text_of(to, part, "tool_name");
     if (!name) return false;
     yyjson_val *tool = to->c->n_told++ < MAX_TOLD ? find_tool(to->job, name) : NULL;
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
@@ -205,7 +205,7 @@ static bool put_reference(struct content *to, yyjson_val *part)
     char *text = tool && serve_add_anthropic_tool(doc, list, tool)
         ? yyjson_mut_val_write(yyjson_mut_arr_get_first(list), 0, &size) : NULL;
     if (text && size <= MAX_TOLD_SIZE) pd_buffer_add(&to->text, text, size);
-    else put(to, name);
+    else messages_put(to, name);
     pd_buffer_add(&to->text, "\n", 1);
     free(text);
     yyjson_mut_doc_free(doc);
@@ -426,7 +426,8 @@ static bool put_parts(struct serve_conversation *c, struct serve_job *job, struc
     return true;
 }
 
-static bool go_on(struct serve_conversation *c, struct serve_job *job, struct run *run, yyjson_mut_val *message)
+static bool messages_go_on(struct serve_conversation *c, struct serve_job *job, struct run *run,
+                           yyjson_mut_val *message)
 {
     static const char *const moved[] = {"reasoning_content", "tool_calls"};
     yyjson_mut_val *content = yyjson_mut_obj_get(message, "content");
@@ -450,7 +451,7 @@ bool serve_conversation_join(struct serve_conversation *c, struct serve_job *job
     for (size_t n = yyjson_mut_arr_size(c->list); n > 0 && good; n--) {   /* around the list once */
         yyjson_mut_val *message = yyjson_mut_arr_remove_first(c->list);
         if (goes_on(run.first, message)) {
-            good = go_on(c, job, &run, message);
+            good = messages_go_on(c, job, &run, message);
             continue;
         }
         good = end_run(c, job, &run);

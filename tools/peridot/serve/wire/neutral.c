@@ -152,14 +152,14 @@ static const struct neutral neutrals[] = {
     {"embd_normalize", EMBEDDINGS, "2"},           /* L */
 };
 
-static const struct neutral *find(unsigned apis, const char *name)
+static const struct neutral *neutral_find(unsigned apis, const char *name)
 {
     for (size_t i = 0; i < PD_COUNT(neutrals); i++)
         if (neutrals[i].apis & apis && strcmp(neutrals[i].name, name) == 0) return &neutrals[i];
     return NULL;
 }
 
-bool serve_is_neutral(unsigned apis, const char *name) { return find(apis, name) != NULL; }
+bool serve_is_neutral(unsigned apis, const char *name) { return neutral_find(apis, name) != NULL; }
 
 /* Whether it is the JSON text; numbers may be written in any way. */
 static bool is(yyjson_val *value, const char *text, size_t size)
@@ -175,7 +175,7 @@ static bool is(yyjson_val *value, const char *text, size_t size)
 
 bool serve_neutral_read(struct serve_job *job, unsigned apis, const char *name, yyjson_val *value)
 {
-    const struct neutral *n = find(apis, name);
+    const struct neutral *n = neutral_find(apis, name);
     bool accepted = !n->accepts;
     for (const char *at = n->accepts; at && *at && !accepted; at += at[strcspn(at, "|")] == '|') {
         accepted = is(value, at, strcspn(at, "|"));

@@ -216,7 +216,7 @@ static void add_info(doc_t *doc, val_t *info, const struct serve_model *m, const
     yyjson_mut_obj_add(info, yyjson_mut_strcpy(doc, key), yyjson_mut_uint(doc, value));
 }
 
-static bool show(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *body)
+static bool ollama_show(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *body)
 {
     const struct serve_model *m = job->model;
     val_t *root, *info;
@@ -240,4 +240,4 @@ static bool show(struct pd_buffer *out, struct serve_job *job, const peridot_voc
 }
 
 const struct serve_interface serve_wire_show = {
-    .id = SERVE_SHOW, .path = "/api/show", .kind = SERVE_AT_ONCE, .errors = &serve_errors_ollama, .read = show};
+    .id = SERVE_SHOW, .path = "/api/show", .kind = SERVE_AT_ONCE, .errors = &serve_errors_ollama, .read = ollama_show};

@@ -46,7 +46,7 @@ static void send(struct serve_task *task, val_t *root, doc_t *doc)
     serve_send_line(task->job, doc);
 }
 
-static void piece(struct serve_task *task, const char *text, size_t size)
+static void ollama_chat_piece(struct serve_task *task, const char *text, size_t size)
 {
     val_t *root;
     if (size == 0 && task->n_logprobs == task->n_logprobs_sent) return;
@@ -65,16 +65,16 @@ static void thought(struct serve_task *task, const char *text, size_t size)
 
 /* {"tool_calls": [{"id": ..., "function": {"index": ..., "name": ..., "arguments": an object}}]} of calls first ..
  * end - 1, but for one that was cut short: clients call whatever they find. */
-static void add_calls(doc_t *doc, val_t *root, const struct serve_task *task, size_t first, size_t end)
+static void add_calls(doc_t *doc, val_t *root, const struct serve_task *task, size_t first, size_t ollama_chat_end)
 {
     val_t *calls = yyjson_mut_obj_add_arr(doc, yyjson_mut_obj_get(root, "message"), "tool_calls");
-    for (size_t i = first; i < end && task->calls[i].complete; i++) {
-        const struct serve_call *call = &task->calls[i];
-        yyjson_doc *read = yyjson_read(call->arguments.data, call->arguments.size, 0);
+    for (size_t i = first; i < ollama_chat_end && task->calls[i].complete; i++) {
+        const struct serve_call *ollama_chat_call = &task->calls[i];
+        yyjson_doc *read = yyjson_read(ollama_chat_call->arguments.data, ollama_chat_call->arguments.size, 0);
         val_t *o = yyjson_mut_arr_add_obj(doc, calls), *function = yyjson_mut_obj(doc);
-        yyjson_mut_obj_add_strcpy(doc, o, "id", call->id);
+        yyjson_mut_obj_add_strcpy(doc, o, "id", ollama_chat_call->id);
         yyjson_mut_obj_add_uint(doc, function, "index", i);
-        yyjson_mut_obj_add_strcpy(doc, function, "name", call->name);
+        yyjson_mut_obj_add_strcpy(doc, function, "name", ollama_chat_call->name);
         yyjson_mut_obj_add_val(doc, function, "arguments",
                                read ? yyjson_val_mut_copy(doc, yyjson_doc_get_root(read)) : yyjson_mut_obj(doc));
         yyjson_mut_obj_add_val(doc, o, "function", function);
@@ -83,7 +83,7 @@ static void add_calls(doc_t *doc, val_t *root, const struct serve_task *task, si
 }
 
 /* A call comes whole. */
-static void call(struct serve_task *task, size_t i, const char *text, size_t size)
+static void ollama_chat_call(struct serve_task *task, size_t i, const char *text, size_t size)
 {
     val_t *root;
     (void)text, (void)size;
@@ -94,7 +94,7 @@ static void call(struct serve_task *task, size_t i, const char *text, size_t siz
     send(task, root, doc);
 }
 
-static void end(struct serve_job *job)
+static void ollama_chat_end(struct serve_job *job)
 {
     val_t *root;
     doc_t *doc = serve_ollama_new(&root, job);
@@ -103,7 +103,7 @@ static void end(struct serve_job *job)
     serve_send_line(job, doc);
 }
 
-static doc_t *body(struct serve_job *job)
+static doc_t *ollama_chat_body(struct serve_job *job)
 {
     struct serve_task *task = &job->work.tasks[0];
     val_t *root;
@@ -130,7 +130,7 @@ static bool answer_load(struct pd_buffer *out, struct serve_job *job)
     return true;
 }
 
-static bool read_messages(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
+static bool ollama_chat_read_messages(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
 {
     return serve_conversation_read(c, job, yyjson_obj_get(root, "messages"));
 }
@@ -145,7 +145,7 @@ static bool read_chat(struct pd_buffer *out, struct serve_job *job, const perido
     return serve_read_conversation(out, job, vocab, root);
 }
 
-static bool read_prompt(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
+static bool ollama_chat_read_prompt(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
 {
     yyjson_val *system = yyjson_obj_get(root, "system"), *prompt = yyjson_obj_get(root, "prompt");
     if (yyjson_get_len(system) && !serve_conversation_add_content(c, job, "system", "system", system)) return false;
@@ -171,14 +171,15 @@ static bool read_generate(struct pd_buffer *out, struct serve_job *job, const pe
 const struct serve_interface serve_wire_ollama_chat = {
     .id = SERVE_OLLAMA_CHAT, .path = "/api/chat", .kind = SERVE_CONVERSATION, .input = "messages", .schema = "format",
     .errors = &serve_errors_ollama, .stream_type = SERVE_LINES, .streams = true, .truncates = true,
-    .read = read_chat, .read_messages = read_messages,
-    .piece = piece, .thought = thought, .call = call, .end = end, .body = body,
+    .read = read_chat, .read_messages = ollama_chat_read_messages,
+    .piece = ollama_chat_piece, .thought = thought, .call = ollama_chat_call, .end = ollama_chat_end,
+    .body = ollama_chat_body,
 };
 const struct serve_interface serve_wire_generate = {
     .id = SERVE_GENERATE, .path = "/api/generate", .kind = SERVE_CONVERSATION, .input = "prompt", .schema = "format",
     .errors = &serve_errors_ollama, .stream_type = SERVE_LINES, .streams = true, .truncates = true,
-    .read = read_generate, .read_messages = read_prompt,
-    .piece = piece, .thought = thought, .end = end, .body = body,
+    .read = read_generate, .read_messages = ollama_chat_read_prompt,
+    .piece = ollama_chat_piece, .thought = thought, .end = ollama_chat_end, .body = ollama_chat_body,
 };
 
 /* ---- wire ollama embed ---- */

@@ -45,7 +45,7 @@ static bool read_bool(struct serve_job *job, const struct serve_param *p, yyjson
     return true;
 }
 
-static bool read_text(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+static bool params_read_text(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     return serve_param_text(job, p->name, value) != NULL;
 }
@@ -351,13 +351,13 @@ static const struct serve_param params[] = {
     {"messages", CHAT | ANTHROPIC | OLLAMA_CHAT, .read = read_nothing},
     {"name", SHOW, .read = read_model},
     {"prompt", COMPLETIONS | COMPLETION | GENERATE | EMBED_ONE, .read = read_nothing},
-    {"prompt", INFILL, .read = read_text},
-    {"input_prefix", INFILL, .read = read_text},
-    {"input_suffix", INFILL, .read = read_text},
+    {"prompt", INFILL, .read = params_read_text},
+    {"input_prefix", INFILL, .read = params_read_text},
+    {"input_suffix", INFILL, .read = params_read_text},
     {"input_extra", INFILL, .read = read_nothing},
     {"input", RESPONSES | EMBEDDINGS | EMBED, .read = read_nothing},
     {"system", ANTHROPIC, .read = read_nothing},
-    {"system", GENERATE, .read = read_text},
+    {"system", GENERATE, .read = params_read_text},
     {"thread", ANTHROPIC, .read = read_thread},
     {"options", OLLAMA, .read = read_options},
     {"images", GENERATE, .read = read_nothing},
@@ -441,14 +441,14 @@ static const struct serve_param params[] = {
     {"dimensions", EMBEDDINGS | EMBED, .read = read_dimensions},
     {"pooling", EMBEDDINGS, .read = read_pooling},
     {"task", EMBEDDINGS, .read = read_task},
-    {"query", RERANK, .read = read_text},
-    {"instruct", RERANK, .read = read_text},
+    {"query", RERANK, .read = params_read_text},
+    {"instruct", RERANK, .read = params_read_text},
     {"documents", RERANK, .read = read_nothing},
     {"top_n", RERANK, .read = read_u32, AT(top_n), .min = 1, .max = 1e9},
     {"return_documents", RERANK, .read = read_bool, AT(returns_documents)},
 };
 
-static const struct serve_param *find(unsigned api, const char *name)
+static const struct serve_param *params_find(unsigned api, const char *name)
 {
     for (size_t i = 0; i < PD_COUNT(params); i++)
         if (params[i].apis & api && strcmp(params[i].name, name) == 0) return &params[i];
@@ -460,18 +460,18 @@ static const struct serve_param *find(unsigned api, const char *name)
 static bool changes_texts(unsigned apis, const char *name)
 {
     const unsigned write = (WRITES & ~(unsigned)LLAMA) | MESSAGES | OLLAMA_CHAT | GENERATE | OPTIONS;
-    return apis & (write | LLAMA) && find(write, name);
+    return apis & (write | LLAMA) && params_find(write, name);
 }
 
 /* The members of an object, which are parameters of an interface. */
-static bool read_all(struct serve_job *job, unsigned apis, yyjson_val *object)
+static bool params_read_all(struct serve_job *job, unsigned apis, yyjson_val *object)
 {
     size_t i, n;
     yyjson_val *key, *value;
     yyjson_obj_foreach(object, i, n, key, value) {
         const char *name = yyjson_get_str(key);
         bool whole = strlen(name) == yyjson_get_len(key);   /* no NUL is in it */
-        const struct serve_param *p = whole ? find(apis, name) : NULL;
+        const struct serve_param *p = whole ? params_find(apis, name) : NULL;
         if (yyjson_is_null(value)) continue;
         if (!p && (!whole || !serve_is_neutral(apis, name))) {
             if (whole && changes_texts(apis, name))
@@ -489,14 +489,15 @@ static bool read_all(struct serve_job *job, unsigned apis, yyjson_val *object)
 
 static bool read_options(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
-    return yyjson_is_obj(value) ? read_all(job, OPTIONS, value) : serve_param_refuse(job, p, "must be an object");
+    return yyjson_is_obj(value) ? params_read_all(job, OPTIONS, value)
+        : serve_param_refuse(job, p, "must be an object");
 }
 
 bool serve_params_read(struct serve_job *job, yyjson_val *root)
 {
     if (!yyjson_is_obj(root))
         return serve_refuse(&job->error, 400, "invalid_type", NULL, "the body must be a JSON object");
-    if (!read_all(job, 1u << job->api->id, root)) return false;
+    if (!params_read_all(job, 1u << job->api->id, root)) return false;
     if (!serve_check_tools(job)) return false;
     if (job->asks.sampling.top_p == 0) job->asks.sampling.top_p = 1e-6f;   /* to the library 0 is all */
     if (job->asks.dry_off) job->asks.sampling.dry_multiplier = 0;

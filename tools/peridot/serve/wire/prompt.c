@@ -48,8 +48,8 @@ static bool encode_infill(int32_t **ids, size_t *n, struct serve_job *job, const
     return status == PERIDOT_OK || serve_refuse_encoding(job, &limit, status);
 }
 
-static bool encode_text(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
-                        yyjson_val *value)
+static bool prompt_encode_text(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
+                               yyjson_val *value)
 {
     struct pd_buffer text = {0};
     peridot_encode_limit limit = serve_limit(job);
@@ -63,13 +63,13 @@ static bool encode_text(int32_t **ids, size_t *n, struct serve_job *job, const p
     return status == PERIDOT_OK || serve_refuse_encoding(job, &limit, status);
 }
 
-static bool read_text(struct serve_job *job, const peridot_vocab *vocab, const char *name, yyjson_val *value)
+static bool prompt_read_text(struct serve_job *job, const peridot_vocab *vocab, const char *name, yyjson_val *value)
 {
     int32_t *ids;
     size_t n;
     if (!yyjson_is_str(value))
         return serve_refuse_type(&job->error, name, "must be a string, a list of token ids, or a list of these");
-    if (!(job->asks.suffix ? encode_infill : encode_text)(&ids, &n, job, vocab, value)) return false;
+    if (!(job->asks.suffix ? encode_infill : prompt_encode_text)(&ids, &n, job, vocab, value)) return false;
     bool good = serve_tasks_add(job, ids, n);
     peridot_free(ids);
     return good;
@@ -86,9 +86,9 @@ bool serve_read_texts(struct pd_buffer *out, struct serve_job *job, const perido
     bool many = yyjson_is_arr(value) && !ids;
     if (!serve_tasks_make(job, many ? yyjson_arr_size(value) : 1)) return false;
     if (ids) return serve_read_ids(job, vocab, name, value);
-    if (!many) return read_text(job, vocab, name, value);
+    if (!many) return prompt_read_text(job, vocab, name, value);
     yyjson_arr_foreach(value, i, n, each) {
-        if (!(yyjson_is_arr(each) ? serve_read_ids : read_text)(job, vocab, name, each))
+        if (!(yyjson_is_arr(each) ? serve_read_ids : prompt_read_text)(job, vocab, name, each))
             return serve_refuse_element(&job->error, name, i);
     }
     return true;

@@ -10,8 +10,8 @@
 typedef yyjson_mut_doc doc_t;
 typedef yyjson_mut_val val_t;
 
-static bool add_text(struct serve_conversation *c, struct serve_job *job, const char *role, const char *name,
-                     yyjson_val *value)
+static bool responses_add_text(struct serve_conversation *c, struct serve_job *job, const char *role, const char *name,
+                               yyjson_val *value)
 {
     const char *text = serve_param_text(job, name, value);
     return text && serve_conversation_add(c, job, role, text);
@@ -76,12 +76,13 @@ static bool read_item(struct serve_conversation *c, struct serve_job *job, yyjso
 }
 
 /* The instructions, and a text or a list of items. */
-static bool read_messages(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
+static bool responses_read_messages(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
 {
     yyjson_val *instructions = yyjson_obj_get(root, "instructions"), *input = yyjson_obj_get(root, "input");
-    if (instructions && !yyjson_is_null(instructions) && !add_text(c, job, "system", "instructions", instructions))
+    if (instructions && !yyjson_is_null(instructions)
+        && !responses_add_text(c, job, "system", "instructions", instructions))
         return false;
-    if (yyjson_is_str(input)) return add_text(c, job, "user", "input", input);
+    if (yyjson_is_str(input)) return responses_add_text(c, job, "user", "input", input);
     if (!yyjson_is_arr(input)) return serve_refuse_type(&job->error, "input", "must be a text or a list of items");
     size_t i, n;
     yyjson_val *each;
@@ -440,7 +441,7 @@ const struct serve_interface serve_wire_responses = {
     .id = SERVE_RESPONSES, .path = "/v1/responses", .kind = SERVE_CONVERSATION, .id_prefix = "resp_",
     .input = "input", .schema = "text", .errors = &serve_errors_openai, .stream_type = SERVE_EVENTS,
     .ping = ":\n\n",
-    .read = serve_read_conversation, .read_messages = read_messages,
+    .read = serve_read_conversation, .read_messages = responses_read_messages,
     .begin = response_begin, .piece = response_piece, .thought = response_thought, .call = response_call,
     .end = response_end,
     .body = response_body,

@@ -27,7 +27,7 @@ static bool is_answered(yyjson_mut_val *message) { return is(message, "user") ||
 
 /* ---- contents ---- */
 
-static void put_text(struct pd_buffer *out, yyjson_mut_val *text)
+static void roles_put_text(struct pd_buffer *out, yyjson_mut_val *text)
 {
     pd_buffer_add(out, yyjson_mut_get_str(text), yyjson_mut_get_len(text));
 }
@@ -59,7 +59,7 @@ static void add_text_part(struct folding *f, yyjson_mut_val *parts, const char *
 
 /* What the message says becomes that and then the other content, whose parts are taken over. Texts stay apart until all
  * is there (flatten): each is copied twice, however many there are. */
-static void join(struct folding *f, yyjson_mut_val *message, yyjson_mut_val *content)
+static void roles_join(struct folding *f, yyjson_mut_val *message, yyjson_mut_val *content)
 {
     yyjson_mut_val *had = yyjson_mut_obj_get(message, "content"), *all = parts_of(f, had);
     if (!content || !yyjson_mut_get_len(content)) {
@@ -84,7 +84,7 @@ static void flatten(struct folding *f, yyjson_mut_val *message)
     bool plain = yyjson_mut_is_arr(parts);
     yyjson_mut_arr_foreach(parts, i, n, part) plain = plain && yyjson_mut_obj_get(part, "text");
     if (!plain) return;
-    yyjson_mut_arr_foreach(parts, i, n, part) put_text(&text, yyjson_mut_obj_get(part, "text"));
+    yyjson_mut_arr_foreach(parts, i, n, part) roles_put_text(&text, yyjson_mut_obj_get(part, "text"));
     set_content(f, message, text.failed ? NULL
                                         : yyjson_mut_strncpy(f->c->doc, text.size ? text.data : "", text.size));
     pd_buffer_free(&text);
@@ -111,16 +111,16 @@ static void tell_calls(struct folding *f, yyjson_mut_val *message)
                        *arguments = yyjson_mut_obj_get(function, "arguments");
         char *json = yyjson_mut_is_str(arguments) ? NULL : yyjson_mut_val_write(arguments, 0, NULL);
         pd_buffer_add(&text, i ? "\n[called " : "[called ", strlen(i ? "\n[called " : "[called "));
-        put_text(&text, yyjson_mut_obj_get(function, "name"));
+        roles_put_text(&text, yyjson_mut_obj_get(function, "name"));
         pd_buffer_add(&text, " ", 1);
         if (json) pd_buffer_add(&text, json, strlen(json));
-        else put_text(&text, arguments);
+        else roles_put_text(&text, arguments);
         pd_buffer_add(&text, "]", 1);
         free(json);
     }
     yyjson_mut_obj_remove_key(message, "tool_calls");
     if (text.failed) f->failed = true;
-    else join(f, message, yyjson_mut_strncpy(f->c->doc, text.size ? text.data : "", text.size));
+    else roles_join(f, message, yyjson_mut_strncpy(f->c->doc, text.size ? text.data : "", text.size));
     pd_buffer_free(&text);
 }
 
@@ -131,7 +131,7 @@ static void hold(struct folding *f, yyjson_mut_val *content)
     yyjson_mut_val *part, *parts = parts_of(f, content);
     pd_buffer_add(&f->late, "<system>\n", 9);
     yyjson_mut_arr_foreach(parts, i, n, part) {
-        put_text(&f->late, yyjson_mut_obj_get(part, "text"));
+        roles_put_text(&f->late, yyjson_mut_obj_get(part, "text"));
         if (!yyjson_mut_obj_get(part, "text")) f->failed = true;   /* an image */
     }
     pd_buffer_add(&f->late, "\n</system>\n\n", 12);
@@ -150,17 +150,17 @@ static void fold_user(struct folding *f, yyjson_mut_val *message)
     if (f->late.size) {   /* before what the user says */
         yyjson_mut_val *content = yyjson_mut_obj_get(message, "content");
         set_content(f, message, held(f));
-        join(f, message, content);
+        roles_join(f, message, content);
     }
     if (is(last_of(f), "assistant")) tell_calls(f, last_of(f));
-    if (is_answered(last_of(f))) join(f, last_of(f), yyjson_mut_obj_get(message, "content"));
+    if (is_answered(last_of(f))) roles_join(f, last_of(f), yyjson_mut_obj_get(message, "content"));
     else yyjson_mut_arr_append(f->list, message);
 }
 
 static void fold_assistant(struct folding *f, yyjson_mut_val *message)
 {
     yyjson_mut_val *last = last_of(f);
-    if (f->late.size && is_answered(last)) join(f, last, held(f));
+    if (f->late.size && is_answered(last)) roles_join(f, last, held(f));
     if (!last || is(last, "system")) append(f, "user", "", 0);
     if (!is(last, "assistant")) {
         yyjson_mut_arr_append(f->list, message);
@@ -168,7 +168,7 @@ static void fold_assistant(struct folding *f, yyjson_mut_val *message)
     }
     yyjson_mut_val *name, *calls = yyjson_mut_obj_remove_key(message, "tool_calls");
     tell_calls(f, last);
-    join(f, last, yyjson_mut_obj_get(message, "content"));
+    roles_join(f, last, yyjson_mut_obj_get(message, "content"));
     if (!calls) return;
     name = yyjson_mut_str(f->c->doc, "tool_calls");
     if (!name || !yyjson_mut_obj_add(last, name, calls)) f->failed = true;
@@ -187,7 +187,7 @@ static void fold_system(struct folding *f, yyjson_mut_val *message, bool has_sys
 {
     yyjson_mut_val *last = last_of(f);
     if (!has_system || (last && !is(last, "system"))) hold(f, yyjson_mut_obj_get(message, "content"));
-    else if (last) join(f, last, yyjson_mut_obj_get(message, "content"));
+    else if (last) roles_join(f, last, yyjson_mut_obj_get(message, "content"));
     else append_system(f, message);
 }
 
@@ -202,7 +202,7 @@ bool serve_conversation_fold(struct serve_conversation *c, struct serve_job *job
         else if (is(message, "assistant")) fold_assistant(&f, message);
         else yyjson_mut_arr_append(f.list, message);
     }
-    if (f.late.size && is_answered(last_of(&f))) join(&f, last_of(&f), held(&f));
+    if (f.late.size && is_answered(last_of(&f))) roles_join(&f, last_of(&f), held(&f));
     else if (f.late.size) append(&f, "user", f.late.data, f.late.size - 2);
     size_t i, n;
     yyjson_mut_val *message;

@@ -64,7 +64,8 @@ enum fit { FOREIGN, BROKEN, SOUND };
 
 /* Whether it is the mark of the text. It need not take as long whatever differs: what a client may say without a mark
  * is the same. */
-static enum fit fits(const struct serve_thoughts *t, const char *mark, size_t mark_size, const char *text, size_t size)
+static enum fit thoughts_fits(const struct serve_thoughts *t, const char *mark, size_t mark_size, const char *text,
+                              size_t size)
 {
     char want[MARK + 1];
     if (!make_mark(want, t, text, size)) return FOREIGN;
@@ -79,7 +80,7 @@ bool serve_thought_is_cut(const struct serve_task *task)
 
 /* ---- what is given back ---- */
 
-static void put(struct pd_buffer *out, const char *text, size_t size)
+static void thoughts_put(struct pd_buffer *out, const char *text, size_t size)
 {
     if (out->size && size) pd_buffer_add(out, "\n\n", 2);
     pd_buffer_add(out, text, size);
@@ -92,8 +93,8 @@ static bool put_sealed(struct pd_buffer *out, struct serve_job *job, const char 
     if (size <= MARK) return false;
     unsigned char *text = malloc((size - MARK) / 4 * 3 + 2);
     bool known = text && cmd_base64_decode(text, &n, seal + MARK, size - MARK)
-        && fits(job->server->thoughts, seal, MARK, (const char *)text, n) == SOUND;
-    if (known) put(out, (const char *)text, n);
+        && thoughts_fits(job->server->thoughts, seal, MARK, (const char *)text, n) == SOUND;
+    if (known) thoughts_put(out, (const char *)text, n);
     free(text);
     return known;
 }
@@ -115,7 +116,8 @@ bool serve_thought_read_block(struct pd_buffer *out, struct serve_job *job, yyjs
     if (!text) return false;
     seal += size > ID ? ID : size;
     size -= size > ID ? ID : size;
-    if (*text && fits(job->server->thoughts, seal, size, text, strlen(text)) != BROKEN) put(out, text, strlen(text));
+    if (*text && thoughts_fits(job->server->thoughts, seal, size, text, strlen(text)) != BROKEN)
+        thoughts_put(out, text, strlen(text));
     else if (*text) serve_param_ignore(job, "thinking");
     else put_sealed(out, job, seal, size);
     return true;
@@ -128,7 +130,7 @@ static bool put_texts(struct pd_buffer *out, yyjson_val *list)
     yyjson_val *each;
     yyjson_arr_foreach(list, i, n, each) {
         yyjson_val *text = yyjson_obj_get(each, "text");
-        if (yyjson_is_str(text)) put(out, yyjson_get_str(text), yyjson_get_len(text));
+        if (yyjson_is_str(text)) thoughts_put(out, yyjson_get_str(text), yyjson_get_len(text));
     }
     return out->size > before;
 }
@@ -150,7 +152,7 @@ bool serve_thought_read_details(struct pd_buffer *out, struct serve_job *job, yy
     yyjson_arr_foreach(list, i, n, each) {
         yyjson_val *text = yyjson_obj_get(each, "text"), *data = yyjson_obj_get(each, "data");
         if (!yyjson_is_str(text)) text = yyjson_obj_get(each, "summary");
-        if (yyjson_is_str(text)) put(out, yyjson_get_str(text), yyjson_get_len(text));
+        if (yyjson_is_str(text)) thoughts_put(out, yyjson_get_str(text), yyjson_get_len(text));
         else if (data) put_seal(out, job, "reasoning.encrypted", data);
     }
     return true;
