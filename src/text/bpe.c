@@ -13,7 +13,7 @@ enum { CUT_SIZE = 1 << 16 };   /* a symbol that is merged needs a hundred bytes:
 struct pd_bpe {
     const struct pd_pieces *pieces;
     struct pd_piece_index index;
-    struct pd_special as_written, user;   /* user-defined pieces: those matched before spaces become U+2581; others */
+    struct pd_special user;        /* user-defined pieces */
     struct pd_merge_table merges;
     int32_t bytes[256];            /* the piece of each byte or -1; CHAR_MERGES: for characters that no piece covers */
     struct pd_split *splits[PD_MAX_PATTERNS];   /* BYTE_MERGES: of words, each of what the one before it left */
@@ -56,7 +56,6 @@ static peridot_status bpe_create(struct pd_bpe *b)
     const struct pd_pieces *p = b->pieces;
     bool characters = p->algorithm == PD_ALGORITHM_CHAR_MERGES;
     PD_TRY(pd_piece_index_create(&b->index, p));
-    PD_TRY(pd_special_create(&b->as_written, p, PD_SPECIAL_USER | PD_SPECIAL_AS_WRITTEN));
     PD_TRY(pd_special_create(&b->user, p, PD_SPECIAL_USER));
     PD_TRY(pd_merge_table_create(&b->merges, p));
     for (uint32_t i = 0; i < p->n_patterns; i++) PD_TRY(pd_split_create(&b->splits[i], p->patterns[i]));
@@ -84,7 +83,6 @@ void pd_bpe_free(struct pd_bpe *b)
     if (!b) return;
     pd_piece_index_free(&b->index);
     pd_merge_table_free(&b->merges);
-    pd_special_free(&b->as_written);
     pd_special_free(&b->user);
     for (uint32_t i = 0; i < PD_MAX_PATTERNS; i++) pd_split_free(b->splits[i]);
     free(b);
@@ -214,41 +212,29 @@ static peridot_status encode_stretch(struct work *w, const char *text, size_t si
 
 /* ---- text ---- */
 
-static peridot_status bpe_encode_text(struct work *w, const char *text, size_t size, enum pd_text_place place,
-                                      bool escaped);
-
-/* What is between pieces that are matched as they were written is escaped, and the other pieces are looked for. */
-static peridot_status encode_between(struct work *w, const char *text, size_t size, enum pd_text_place place,
-                                     bool escaped)
+static peridot_status bpe_encode_text(struct work *w, const char *text, size_t size, enum pd_text_place place)
 {
-    if (escaped || w->b->pieces->algorithm != PD_ALGORITHM_CHAR_MERGES) return encode_stretch(w, text, size, place);
-    w->escaped.size = 0;
-    PD_TRY(pd_text_append_escaped(&w->escaped, text, size));
-    return bpe_encode_text(w, w->escaped.data, w->escaped.size, place, true);
-}
-
-static peridot_status bpe_encode_text(struct work *w, const char *text, size_t size, enum pd_text_place place,
-                                      bool escaped)
-{
-    const struct pd_pieces *p = w->b->pieces;
-    bool as_written = !escaped && p->algorithm == PD_ALGORITHM_CHAR_MERGES;
-    const struct pd_special *user = as_written ? &w->b->as_written : &w->b->user;
     size_t begin = 0, length;
+    PD_TRY(pd_buffer_add_utf8(&w->clean, text, size));
+    bool escaped = w->b->pieces->algorithm == PD_ALGORITHM_CHAR_MERGES;
+    if (escaped) PD_TRY(pd_text_append_escaped(&w->escaped, w->clean.data, w->clean.size));
+    text = escaped ? w->escaped.data : w->clean.data;
+    size = escaped ? w->escaped.size : w->clean.size;
     for (size_t i = 0; i < size; i += length) {
         int32_t id;
-        length = pd_special_match(&id, user, p, text + i, size - i);
+        length = pd_special_match(&id, &w->b->user, w->b->pieces, text + i, size - i);
         if (length) {
-            size_t n = i - begin - pd_special_before(p, id, text + begin, i - begin, escaped);
-            PD_TRY(encode_between(w, text + begin, n, place, escaped));
+            size_t n = i - begin - pd_special_before(w->b->pieces, id, text + begin, i - begin, escaped);
+            PD_TRY(encode_stretch(w, text + begin, n, place));
             PD_TRY(pd_ids_append(w->out, &id, 1));
-            length += pd_special_after(p, id, text + i + length, size - i - length, escaped);
+            length += pd_special_after(w->b->pieces, id, text + i + length, size - i - length, escaped);
             begin = i + length;
             place = PD_PLACE_AFTER_CONTROL;
         } else {
             length = 1;
         }
     }
-    return encode_between(w, text + begin, size - begin, place, escaped);
+    return encode_stretch(w, text + begin, size - begin, place);
 }
 
 peridot_status pd_bpe_encode(struct pd_ids *out, const struct pd_bpe *b, const char *text, size_t size,
@@ -257,8 +243,7 @@ peridot_status pd_bpe_encode(struct pd_ids *out, const struct pd_bpe *b, const c
     if (size == 0) return PERIDOT_OK;   /* text may be NULL */
     PD_TRY(pd_text_check_span(size));
     struct work w = {.out = out, .b = b};
-    peridot_status status = pd_buffer_add_utf8(&w.clean, text, size);
-    if (status == PERIDOT_OK) status = bpe_encode_text(&w, w.clean.data, w.clean.size, place, false);
+    peridot_status status = bpe_encode_text(&w, text, size, place);
     pd_merge_row_free(&w.row);
     free(w.clean.data);
     free(w.escaped.data);

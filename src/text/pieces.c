@@ -380,16 +380,11 @@ static int compare_entries(const void *a, const void *b)
     return x->id < y->id ? -1 : 1;
 }
 
-static bool has_type(const struct pd_piece *piece, unsigned types)
-{
-    return (types >> piece->type & 1) && piece->as_written == (types & PD_SPECIAL_AS_WRITTEN);
-}
-
 peridot_status pd_special_create(struct pd_special *out, const struct pd_pieces *p, unsigned types)
 {
     *out = (struct pd_special){0};
     uint32_t n = 0;
-    for (uint32_t i = 0; i < p->n; i++) n += has_type(&p->piece[i], types);
+    for (uint32_t i = 0; i < p->n; i++) n += types >> p->piece[i].type & 1;
     struct entry *entries = malloc((n + 1) * sizeof *entries);
     out->ids = malloc((n + 1) * sizeof *out->ids);
     if (!entries || !out->ids) {
@@ -398,7 +393,7 @@ peridot_status pd_special_create(struct pd_special *out, const struct pd_pieces 
         return pd_fail_alloc(n * sizeof *entries, "pieces matched literally");
     }
     for (uint32_t i = 0; i < p->n; i++)
-        if (has_type(&p->piece[i], types))
+        if (types >> p->piece[i].type & 1)
             entries[out->n++] = (struct entry){pd_pieces_text(p, i), p->piece[i].size, i};
     qsort(entries, n, sizeof *entries, compare_entries);
     for (uint32_t i = 0; i < n; i++) {

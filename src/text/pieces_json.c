@@ -13,7 +13,7 @@ struct entry {
     const char *text;    /* NULL: not seen yet */
     size_t size;
     uint8_t type;
-    bool lstrip, rstrip, as_written;
+    bool lstrip, rstrip;
 };
 
 struct json {
@@ -97,8 +97,8 @@ static peridot_status read_vocab(struct json *j)
     return PERIDOT_OK;
 }
 
-/* A token is looked for in the text as it is written, or (normalized) as the steps leave it, which is supported unless
- * they put spaces before it. Control tokens are ours to find. */
+/* A token is looked for in the text as it is written, or (normalized) as the steps leave it; the same here, unless they
+ * put spaces before it. Control tokens are ours to find. */
 static peridot_status check_added(const struct json *j, yyjson_val *token, const char *text, bool special)
 {
     if (!is_off(yyjson_obj_get(token, "single_word")))
@@ -126,8 +126,7 @@ static peridot_status read_added(struct json *j, yyjson_val *token)
     bool unknown = e->text && e->type == PD_PIECE_UNKNOWN;
     *e = (struct entry){text, size, unknown ? PD_PIECE_UNKNOWN : special ? PD_PIECE_CONTROL : PD_PIECE_USER,
                         yyjson_is_true(yyjson_obj_get(token, "lstrip")),
-                        yyjson_is_true(yyjson_obj_get(token, "rstrip")),
-                        is_off(yyjson_obj_get(token, "normalized"))};
+                        yyjson_is_true(yyjson_obj_get(token, "rstrip"))};
     return PERIDOT_OK;
 }
 
@@ -140,8 +139,6 @@ static peridot_status add_entries(struct pd_pieces *out, const struct json *j)
         PD_TRY(pd_pieces_add(out, e->text, e->size, 0, e->type));
         out->piece[i].lstrip = e->lstrip;
         out->piece[i].rstrip = e->rstrip;
-        bool found = out->piece[i].type == PD_PIECE_USER && out->algorithm == PD_ALGORITHM_CHAR_MERGES;
-        out->piece[i].as_written = found && e->as_written && !memchr(e->text, ' ', e->size);
     }
     return PERIDOT_OK;
 }

@@ -157,7 +157,6 @@ struct pd_piece {
     float score;             /* of NORMAL: the highest merges first; where there are merges: none */
     uint8_t type;            /* enum pd_piece_type */
     bool lstrip, rstrip;     /* where it is matched, it takes the white space before it, and after it */
-    bool as_written;         /* USER of CHAR_MERGES: matched in the text before its spaces become U+2581 */
     bool stop;               /* generation ends with it */
     bool suppressed;         /* generation never draws it */
 };
@@ -254,12 +253,9 @@ struct pd_special {
 };
 
 /* What stands for no text. */
-enum {
-    PD_SPECIAL_CONTROL = 1 << PD_PIECE_CONTROL | 1 << PD_PIECE_UNKNOWN, PD_SPECIAL_USER = 1 << PD_PIECE_USER,
-    PD_SPECIAL_AS_WRITTEN = 1
-};
+enum { PD_SPECIAL_CONTROL = 1 << PD_PIECE_CONTROL | 1 << PD_PIECE_UNKNOWN, PD_SPECIAL_USER = 1 << PD_PIECE_USER };
 
-/* types: bits 1 << enum pd_piece_type, and PD_SPECIAL_AS_WRITTEN for those of them that are so, and no others. */
+/* types: bits 1 << enum pd_piece_type. */
 peridot_status pd_special_create(struct pd_special *out, const struct pd_pieces *p, unsigned types);
 void pd_special_free(struct pd_special *s);
 /* The longest piece that the text begins with: its size, and *id; 0 when there is none. */
