@@ -197,6 +197,7 @@ done < <(grep -nrE '(^|[^"A-Za-z0-9_])(Vk[A-Z]|vk[A-Z]|VK_)[A-Za-z_]+' include s
 # A weight type that nothing does anything of its own with is told in its row alone, which other places expand.
 while read -r line; do
     wrong "a type is told in shaders/types.def alone: $line"
-done < <(grep -rnE '\b(PD|W)_(Q5_1|IQ2_XXS)\b' src tools/peridot shaders | grep -v '^shaders/weights_lookup\.glsl:' || true)
+done < <(grep -rnE '\b(PD|W)_(Q5_1|IQ2_XXS)\b' src tools/peridot shaders |
+    grep -v '^shaders/weights_lookup\.glsl:' || true)
 
 [ $n_wrong = 0 ]

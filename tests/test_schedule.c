@@ -359,7 +359,8 @@ static void test_never_fits(void **state)
 static void test_last_try(void **state)
 {
     (void)state;
-    struct text unlucky = {.prompt = 1, .length = 20, .n_max = N_MOST}, other = {.prompt = 2, .length = 20, .n_max = 40};
+    struct text unlucky = {.prompt = 1, .length = 20, .n_max = N_MOST},
+                other = {.prompt = 2, .length = 20, .n_max = 40};
     peridot_session *s = open_session(&(peridot_session_params){.n_sequences = 2});
     peridot_status status;
     size_t n_running;

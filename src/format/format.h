@@ -115,7 +115,8 @@ void pd_arena_free(struct pd_arena *a);
 /* ---- dtype ---- */
 
 /* The weight types of tensors in files: names, block sizes, and the conversions between a row of floats and its blocks
- * on the CPU. They are the rows of shaders/types.def. Block layouts are GGUF's. All numbers in files are little-endian, as are all hosts that Peridot runs on. */
+ * on the CPU. They are the rows of shaders/types.def. Block layouts are GGUF's. All numbers in files are
+ * little-endian, as are all hosts that Peridot runs on. */
 
 enum pd_dtype {
 #define ROW(name, NAME, ...) PD_##NAME,

@@ -1,6 +1,6 @@
 /* Executables of compiled kernels, their statistics and assembly (VK_KHR_pipeline_executable_properties): what
- * `peridot devices --pipelines` and the counts of instructions are made of. Names come from the driver and are escaped; a
- * driver that has no statistics gives none, which is no error. */
+ * `peridot devices --pipelines` and the counts of instructions are made of. Names come from the driver and are
+ * escaped; a driver that has no statistics gives none, which is no error. */
 #include "base/base.h"
 #include "gpu/gpu_.h"
 

@@ -1,6 +1,7 @@
 /* Copies between the host and spans: through a staging buffer where the host cannot see the device's memory. It has two
  * halves, so that the next piece of a file is laid out by the host while the device copies the one before: loading
- * takes the longer of the two, not their sum. Where a span is mapped the caller writes into it, and nothing is copied. */
+ * takes the longer of the two, not their sum. Where a span is mapped the caller writes into it, and nothing is
+ * copied. */
 #include "gpu/gpu_.h"
 
 #include "base/base.h"

@@ -1,6 +1,6 @@
 /* Evaluations: prompts of several sequences together, of which logits or hidden states may be wanted. They are requests
- * that write nothing, run until they are done, so that there is one way in which prompts are read. All is checked first,
- * and nothing is changed where any of them is wrong. */
+ * that write nothing, run until they are done, so that there is one way in which prompts are read. All is checked
+ * first, and nothing is changed where any of them is wrong. */
 #include "engine/rounds/rounds.h"
 
 #include "base/base.h"

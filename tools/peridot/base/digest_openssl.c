@@ -1,3 +1,4 @@
+/* Hashes by OpenSSL, for systems and archives without GnuTLS: the same functions as in digest.c. */
 #include "base.h"
 
 #include <openssl/evp.h>
