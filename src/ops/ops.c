@@ -29,7 +29,10 @@ void pd_op_embed(struct pd_recorder *r, const struct pd_embed *e, uint32_t n_tok
 
 void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n_tokens)
 {
-    uint32_t spec[] = {norm->n > 512 ? 256 : 64, norm->y.address != 0, norm->w_post != 0, norm->w != 0};
+    const peridot_device_info *d = pd_gpu_info(r->gpu);
+    bool cpu = d->type == PERIDOT_DEVICE_CPU;   /* where invocations take turns at each barrier */
+    uint32_t size = cpu ? d->subgroup_size : norm->n > 512 ? 256 : 64;
+    uint32_t spec[] = {size, norm->y.address != 0, norm->w_post != 0, norm->w != 0};
     struct pd_rmsnorm_push push = {.x = norm->x.address, .y = norm->y.address, .w_post = norm->w_post, .w = norm->w,
         .normed = norm->normed.address, .n = norm->n, .stride = norm->x.stride, .eps = norm->eps,
         .x_scale = norm->x_scale};
