@@ -194,6 +194,65 @@ float *pd_random_activations(struct pd_trial *t, uint32_t n_tokens, uint32_t n_c
 /* Rows of pack_q16's as floats: numbers times scales. */
 float *pd_unpack_q16(struct pd_trial *t, const struct pd_trial_buffer *packed, uint32_t n_cols);
 
+/* ---- selftest kv ---- */
+
+enum {
+    PD_N_SEQUENCES = 2,
+    PD_TABLE_PAGES = 9000 / PD_PAGE + 1,   /* of a sequence: cases have no later position */
+};
+
+/* Where a layer's keys and values come from. */
+enum pd_trial_kv {
+    PD_KV_OWN,      /* qkv has q, k and v */
+    PD_KV_V_IS_K,   /* q and k: values are k as the matrix gave it */
+    PD_KV_SHARED,   /* q: the cache is another layer's, which has them all, and nothing is written */
+    PD_N_KV
+};
+extern const char *const pd_trial_kv_names[PD_N_KV];
+
+/* Which heads are normed. */
+enum pd_trial_norms { PD_NORMS_NONE, PD_NORMS_QK, PD_NORMS_QKV, PD_N_NORMS };
+
+uint32_t pd_trial_kv_width(const struct pd_reference_heads *h);
+/* Numbers of a sequence in a cache half. */
+size_t pd_trial_sequence_size(const struct pd_reference_heads *h);
+/* Columns of qkv on the device. The reference has those of PD_KV_OWN, of which these are the first. */
+uint32_t pd_trial_qkv_width(const struct pd_reference_heads *h, enum pd_trial_kv from);
+/* Rows of qkv as the device has them, from the reference's, whose v becomes k where there is no v. */
+float *pd_trial_device_qkv(struct pd_trial *t, float *qkv, const struct pd_reference_heads *h, enum pd_trial_kv from,
+                           uint32_t n_tokens);
+/* Where the reference puts k and v of a sequence: nowhere that counts, where the cache has them. */
+struct pd_reference_cache pd_trial_written_cache(struct pd_trial *t, const struct pd_reference_cache *cache,
+                                                 const struct pd_reference_heads *h, enum pd_trial_kv from);
+/* The pages of all sequences, PD_TABLE_PAGES each. */
+struct pd_trial_buffer *pd_trial_tables(struct pd_trial *t, const struct pd_reference_heads *h);
+/* A half of the cache on the device, all sequences; values become what its type makes of them. */
+struct pd_trial_buffer *pd_trial_cache(struct pd_trial *t, float *values, const struct pd_reference_heads *h,
+                                       peridot_kv_type type);
+/* With norms of q and k where there are buffers of them. */
+struct pd_heads pd_trial_heads(const struct pd_reference_heads *h, const struct pd_trial_buffer *q_norm,
+                               const struct pd_trial_buffer *k_norm);
+void pd_trial_set_kv(struct pd_heads *heads, enum pd_trial_kv from);
+/* Of tokens: exact in fp32, and none of the first. Queries that are ready have grown. */
+float pd_trial_growth(uint32_t token);
+void pd_trial_grow(float *q, const struct pd_reference_heads *h, uint32_t token);
+/* sights: [n_tokens], or NULL where only positions count. */
+struct pd_trial_buffer *pd_trial_places(struct pd_trial *t, uint32_t pos, const struct pd_reference_sight *sights,
+                                        uint32_t n_tokens);
+/* cos and sin of position * 10000^(-2 i / head_dim), as a session makes them. */
+float *pd_trial_angles(struct pd_trial *t, uint32_t head_dim, uint32_t pos, uint32_t n_tokens);
+
+/* What a pass wrote to the cache. */
+struct pd_trial_written {
+    peridot_kv_type type;
+    uint32_t sequence, pos, n_tokens;
+};
+/* The slots that were written are right to fp32 arithmetic and the rounding of the cache's type, within the range of
+ * fp16 but in an fp32 cache, as the reference does not round. All other slots must stay as they were. What is in a q8_0
+ * cache then takes the place of the reference's, so that attention is compared over the same numbers. */
+void pd_trial_check_cache(struct pd_trial *t, const char *name, struct pd_trial_buffer *b, float *want,
+                          const struct pd_reference_heads *h, const struct pd_trial_written *written);
+
 /* ---- selftest cases ---- */
 
 /* The cases of each kernel, private to the self-test. type: an enum pd_dtype or a peridot_kv_type, for kernels of
@@ -207,8 +266,9 @@ void pd_try_matmul_reduce(struct pd_trial *t, uint32_t type);
 /* selftest_pack.c */
 void pd_try_pack_q16(struct pd_trial *t, uint32_t type);
 void pd_try_pack_f16(struct pd_trial *t, uint32_t type);
-/* selftest_attention.c */
+/* selftest_kv.c */
 void pd_try_rope(struct pd_trial *t, uint32_t type);
+/* selftest_attention.c */
 void pd_try_attention(struct pd_trial *t, uint32_t type);
 void pd_try_attention_reduce(struct pd_trial *t, uint32_t type);
 /* selftest_vector.c */

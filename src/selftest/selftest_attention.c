@@ -1,311 +1,10 @@
-/* RoPE with the cache write, attention over whole and split keys, and attention_reduce, against the CPU reference. The
- * reference keeps a ring of slots for each of two sequences; on the device these are pages in an order of their own,
- * and the tables of pages go round. Passes use the second sequence, decode steps both. Slots that no position has
- * reached yet hold NaN, as real ones hold anything: a key that is masked only after it was read would show. fp16 and
- * q8_0 caches are rounded before the reference reads them, so that all that differs is fp32 arithmetic. */
+/* Attention over whole and split keys, and attention_reduce, against the CPU reference. Slots that no position has
+ * reached yet hold NaN, as real ones hold anything: a key that is masked only after it was read would show. What the
+ * caches are: selftest_kv.c. */
 #include "selftest/selftest_.h"
 
 #include <math.h>
 #include <stdio.h>
-
-/* ---- caches ---- */
-
-static uint32_t kv_width(const struct pd_reference_heads *h) { return h->n_kv_heads * h->head_dim; }
-
-enum { N_SEQUENCES = 2, MAX_POSITION = 9000, TABLE_PAGES = MAX_POSITION / PD_PAGE + 1 };
-
-/* Numbers of a sequence in a cache half. */
-static size_t sequence_size(const struct pd_reference_heads *h) { return (size_t)h->ring * kv_width(h); }
-
-/* The device's page that has page i of those of all sequences: the same pages from the last to the first. */
-static uint32_t device_page(const struct pd_reference_heads *h, uint32_t i)
-{
-    return N_SEQUENCES * h->ring / PD_PAGE - 1 - i;
-}
-
-/* The device's slot that has slot i of the reference. */
-static uint32_t device_slot(const struct pd_reference_heads *h, uint32_t i)
-{
-    return device_page(h, i / PD_PAGE) * PD_PAGE + i % PD_PAGE;
-}
-
-/* Where a layer's keys and values come from. */
-enum kv_from {
-    KV_OWN,      /* qkv has q, k and v */
-    KV_V_IS_K,   /* q and k: values are k as the matrix gave it */
-    KV_SHARED,   /* q: the cache is another layer's, which has them all, and nothing is written */
-    N_KV_FROM
-};
-
-static const char *const kv_names[N_KV_FROM] = {"k and v", "k for v", "another layer's k and v"};
-
-/* Columns of qkv on the device. The reference has those of KV_OWN, of which these are the first. */
-static uint32_t qkv_width(const struct pd_reference_heads *h, enum kv_from from)
-{
-    static const uint32_t n[N_KV_FROM] = {[KV_OWN] = 2, [KV_V_IS_K] = 1, [KV_SHARED] = 0};
-    return (h->n_heads + n[from] * h->n_kv_heads) * h->head_dim;
-}
-
-/* Rows of qkv as the device has them, from the reference's, whose v becomes k where there is no v. */
-static float *device_qkv(struct pd_trial *t, float *qkv, const struct pd_reference_heads *h, enum kv_from from,
-                         uint32_t n_tokens)
-{
-    uint32_t from_width = qkv_width(h, KV_OWN), width = qkv_width(h, from), k = h->n_heads * h->head_dim;
-    float *rows = pd_trial_floats(t, (size_t)n_tokens * width);
-    for (uint32_t m = 0; m < n_tokens; m++) {
-        float *row = qkv + (size_t)m * from_width;
-        if (from == KV_V_IS_K) memcpy(row + k + kv_width(h), row + k, kv_width(h) * sizeof *row);
-        memcpy(rows + (size_t)m * width, row, width * sizeof *row);
-    }
-    return rows;
-}
-
-/* Where the reference puts k and v of a sequence: nowhere that counts, where the cache has them. */
-static struct pd_reference_cache written_cache(struct pd_trial *t, const struct pd_reference_cache *cache,
-                                               const struct pd_reference_heads *h, enum kv_from from)
-{
-    if (from != KV_SHARED) return *cache;
-    return (struct pd_reference_cache){pd_trial_floats(t, sequence_size(h)), pd_trial_floats(t, sequence_size(h))};
-}
-
-static struct pd_trial_buffer *make_tables(struct pd_trial *t, const struct pd_reference_heads *h)
-{
-    uint32_t *pages = pd_trial_zeros(t, N_SEQUENCES * TABLE_PAGES * sizeof *pages), n = h->ring / PD_PAGE;
-    for (uint32_t i = 0; i < N_SEQUENCES * TABLE_PAGES; i++)
-        pages[i] = device_page(h, i / TABLE_PAGES * n + i % TABLE_PAGES % n);
-    return pd_trial_words(t, pages, 1, N_SEQUENCES * TABLE_PAGES, N_SEQUENCES * TABLE_PAGES);
-}
-
-/* The largest of the head's block of 32 that has element i, as far as fp16 goes; NaN where one is not finite. */
-static float largest_of_block(const float *head, uint32_t head_dim, uint32_t i)
-{
-    uint32_t first = i / PD_KV_BLOCK * PD_KV_BLOCK;
-    float largest = 0;
-    for (uint32_t j = first; j < pd_min(head_dim, first + PD_KV_BLOCK); j++)
-        largest = isfinite(head[j]) ? fmaxf(largest, fabsf(head[j])) : NAN;
-    return largest > 65504 ? 65504 : largest;
-}
-
-/* See kv.glsl. */
-static void quantise_head(uint32_t *words, const float *head, uint32_t head_dim)
-{
-    uint8_t *integers = (uint8_t *)words;
-    uint16_t *scales = (uint16_t *)(words + head_dim / 4);
-    for (uint32_t i = 0; i < head_dim; i++) {
-        float scale = largest_of_block(head, head_dim, i) / 127;
-        scales[i / PD_KV_BLOCK] = isfinite(scale) ? (uint16_t)((pd_f32_bits(scale) + 0xffff) >> 16) : 0x7fc0;
-        scale = pd_f32_from_bf16(scales[i / PD_KV_BLOCK]);
-        integers[i] = scale > 0 ? (uint8_t)lrintf(head[i] / scale) : 0;
-    }
-}
-
-static float cache_value(const uint32_t *head, uint32_t head_dim, peridot_kv_type type, uint32_t i)
-{
-    const uint16_t *halves = (const uint16_t *)head, *scales = halves + head_dim / 2;
-    const int8_t *integers = (const int8_t *)head;
-    switch (type) {
-    case PERIDOT_KV_F16: return pd_f32_from_f16(halves[i]);
-    case PERIDOT_KV_F32: return pd_f32_from_bits(head[i]);
-    case PERIDOT_KV_Q8_0: return (float)integers[i] * pd_f32_from_bf16(scales[i / PD_KV_BLOCK]);
-    }
-    return 0;
-}
-
-/* A half of the cache on the device, all sequences; values become what its type makes of them. */
-static struct pd_trial_buffer *make_cache(struct pd_trial *t, float *values, const struct pd_reference_heads *h,
-                                          peridot_kv_type type)
-{
-    uint32_t d = h->head_dim, head_words = pd_kv_head_size(type, d) / 4, n_slots = N_SEQUENCES * h->ring;
-    uint32_t *words = pd_trial_zeros(t, (uint64_t)n_slots * h->n_kv_heads * head_words * sizeof *words);
-    for (uint32_t i = 0; i < n_slots * h->n_kv_heads; i++, values += d) {
-        uint32_t *head = words + (device_slot(h, i / h->n_kv_heads) * h->n_kv_heads + i % h->n_kv_heads) * head_words;
-        if (type == PERIDOT_KV_F32) memcpy(head, values, d * sizeof *values);
-        if (type == PERIDOT_KV_Q8_0) quantise_head(head, values, d);
-        for (uint32_t k = 0; k < d; k++) {
-            if (type == PERIDOT_KV_F16) ((uint16_t *)head)[k] = pd_f16_from_f32(values[k]);
-            values[k] = cache_value(head, d, type, k);
-        }
-    }
-    return pd_trial_words(t, words, n_slots, h->n_kv_heads * head_words, h->n_kv_heads * head_words);
-}
-
-/* Which heads are normed. */
-enum norms { NORMS_NONE, NORMS_QK, NORMS_QKV, N_NORMS };
-
-/* With norms of q and k where there are buffers of them. */
-static struct pd_heads device_heads(const struct pd_reference_heads *h, const struct pd_trial_buffer *q_norm,
-                                    const struct pd_trial_buffer *k_norm)
-{
-    return (struct pd_heads){.n_heads = h->n_heads, .n_kv_heads = h->n_kv_heads, .head_dim = h->head_dim,
-        .scale = h->scale, .softcap = h->softcap, .eps = h->eps,
-        .q_norm = pd_trial_address(q_norm), .k_norm = pd_trial_address(k_norm), .v_norm = h->v_norm};
-}
-
-static void set_kv_from(struct pd_heads *heads, enum kv_from from)
-{
-    heads->v_is_k = from == KV_V_IS_K;
-    heads->shares_kv = from == KV_SHARED;
-}
-
-/* Of tokens: exact in fp32, and none of the first. Queries that are ready have grown. */
-static float growth_of(uint32_t token) { return 0.25f * (float)(token % 3); }
-
-static void grow(float *q, const struct pd_reference_heads *h, uint32_t token)
-{
-    for (uint32_t i = 0; i < h->n_heads * h->head_dim; i++) q[i] *= 1 + growth_of(token);
-}
-
-/* sights: [n_tokens], or NULL where only positions count. */
-static struct pd_trial_buffer *make_places(struct pd_trial *t, uint32_t pos, const struct pd_reference_sight *sights,
-                                           uint32_t n_tokens)
-{
-    struct pd_place *places = pd_trial_zeros(t, n_tokens * sizeof *places);
-    for (uint32_t m = 0; m < n_tokens; m++)
-        places[m] = (struct pd_place){.pos = pos + m, .last = sights ? sights[m].last : pos + m,
-            .text = TABLE_PAGES * PD_PAGE, .q_growth = growth_of(m)};
-    return pd_trial_words(t, places, n_tokens, sizeof *places / 4, sizeof *places / 4);
-}
-
-/* What a pass wrote to the cache. */
-struct written {
-    peridot_kv_type type;
-    uint32_t sequence, pos, n_tokens;
-};
-
-/* How far the cache's type may move element i of a head: an fp16 unit, as it may go either way; half the step of a
- * block of integers, whose scale is up to 2^-7 larger than it need be. */
-static double rounding(peridot_kv_type type, const float *head, uint32_t head_dim, uint32_t i)
-{
-    switch (type) {
-    case PERIDOT_KV_F16: return 0x1p-10 * fmax(0x1p-14, fmin(fabs((double)head[i]), 65504));
-    case PERIDOT_KV_F32: return 0;
-    case PERIDOT_KV_Q8_0: return (double)largest_of_block(head, head_dim, i) / 127 * (1 + 0x1p-7) / 2;
-    }
-    return 0;
-}
-
-/* The slots that were written are right to fp32 arithmetic and the rounding of the cache's type, within the range of
- * fp16 but in an fp32 cache, as the reference does not round. All other slots must stay as they were. What is in a q8_0
- * cache then takes the place of the reference's, so that attention is compared over the same numbers. */
-static void check_cache(struct pd_trial *t, const char *name, struct pd_trial_buffer *b, float *want,
-                        const struct pd_reference_heads *h, const struct written *written)
-{
-    peridot_kv_type type = written->type;
-    uint32_t width = kv_width(h), d = h->head_dim;
-    float *got = pd_trial_floats(t, width);
-    for (uint32_t m = 0; t->ran && m < written->n_tokens; m++) {
-        uint32_t slot = written->sequence * h->ring + (written->pos + m) % h->ring, on_device = device_slot(h, slot);
-        float *slot_want = want + (size_t)slot * width;
-        for (uint32_t i = 0; i < width; i++) {
-            const float *head = slot_want + i / d * d;
-            double x = (double)slot_want[i];
-            if (type != PERIDOT_KV_F32) x = fmax(-65504, fmin(x, 65504));
-            got[i] = cache_value(pd_trial_row(t, b, on_device) + i / d * pd_kv_head_size(type, d) / 4, d, type, i % d);
-            pd_trial_check(t, name, (uint64_t)slot * width + i, (double)got[i], x,
-                           (struct pd_bound){4e-6 + fabs(x) * 1e-6 + rounding(type, head, d, i % d), 1});
-        }
-        if (type == PERIDOT_KV_Q8_0) memcpy(slot_want, got, width * sizeof *got);
-        size_t at = b->start + (size_t)on_device * b->stride;
-        memcpy(t->now + at, t->image + at, b->width * 4);
-    }
-}
-
-/* cos and sin of position * 10000^(-2 i / head_dim), as a session makes them. */
-static float *make_angles(struct pd_trial *t, uint32_t head_dim, uint32_t pos, uint32_t n_tokens)
-{
-    float *angles = pd_trial_floats(t, (size_t)n_tokens * head_dim);
-    for (uint32_t m = 0; m < n_tokens; m++)
-        for (uint32_t i = 0; i < head_dim / 2; i++) {
-            double angle = (pos + m) * pow(10000, -2.0 * i / head_dim);
-            angles[(size_t)m * head_dim + i] = (float)cos(angle);
-            angles[(size_t)m * head_dim + head_dim / 2 + i] = (float)sin(angle);
-        }
-    return angles;
-}
-
-/* ---- rope ---- */
-
-/* For q the root mean square of its head; k and v must stay as they are. */
-static float *rope_magnitudes(struct pd_trial *t, const float *qkv, const struct pd_reference_heads *h,
-                              enum kv_from from, uint32_t n_tokens)
-{
-    uint32_t d = h->head_dim, width = qkv_width(h, from);
-    float *magnitudes = pd_trial_floats(t, (size_t)n_tokens * width);
-    for (uint32_t m = 0; m < n_tokens; m++)
-        for (uint32_t head = 0; head < h->n_heads; head++) {
-            size_t at = (size_t)m * width + head * d;
-            double squares = 0;
-            for (uint32_t i = 0; i < d; i++) squares += (double)qkv[at + i] * (double)qkv[at + i];
-            for (uint32_t i = 0; i < d; i++) magnitudes[at + i] = (float)sqrt(squares / d);
-        }
-    return magnitudes;
-}
-
-struct rope_case {
-    uint32_t ring, pos, n_tokens;
-};
-
-static void try_rope(struct pd_trial *t, struct pd_reference_heads h, const struct rope_case *c, enum kv_from from,
-                     enum norms norms, peridot_kv_type type)
-{
-    uint32_t pos = c->pos, n_tokens = c->n_tokens;
-    h.ring = c->ring;
-    h.v_norm = norms == NORMS_QKV;
-    pd_trial_begin(t, "rope %u, %u heads of %u, %s, norms %d, kv type %d, ring %u, position %u, %u tokens", h.n_heads,
-                   h.n_kv_heads, h.head_dim, kv_names[from], (int)norms, (int)type, h.ring, pos, n_tokens);
-    uint32_t width = qkv_width(&h, KV_OWN),
-        cache_size = N_SEQUENCES * (uint32_t)sequence_size(&h);
-    float *qkv = pd_trial_random(t, (size_t)n_tokens * width, 5), *angles = make_angles(t, h.head_dim, pos, n_tokens);
-    float *k = pd_trial_random(t, cache_size, 1), *v = pd_trial_random(t, cache_size, 1);
-    float *q_norm = pd_trial_random(t, h.head_dim, 2), *k_norm = pd_trial_random(t, h.head_dim, 2);
-    qkv[width - 1] = 1e5f;   /* of v */
-    qkv[width - 2] = -1e9f;
-    qkv[width - 3] = 1e-7f;
-    struct pd_trial_buffer *rows = pd_trial_rows(t, device_qkv(t, qkv, &h, from, n_tokens), n_tokens,
-                                                 qkv_width(&h, from));
-    struct pd_trial_buffer *k_cache = make_cache(t, k, &h, type), *v_cache = make_cache(t, v, &h, type);
-    struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, h.head_dim),
-        *w_k = pd_trial_rows(t, k_norm, 1, h.head_dim);
-    struct pd_trial_buffer *places = make_places(t, pos, NULL, n_tokens);
-    struct pd_trial_buffer *angle_rows = pd_trial_words(t, angles, n_tokens, h.head_dim, h.head_dim);
-    struct pd_attention a = {.heads = device_heads(&h, norms ? w_q : NULL, norms ? w_k : NULL),
-        .kv = {.k = k_cache->address, .v = v_cache->address, .pages = make_tables(t, &h)->address, .type = type},
-        .qkv = pd_trial_rows_of(rows), .places = places->address, .angles = angle_rows->address, .n_tokens = n_tokens};
-    set_kv_from(&a.heads, from);
-    pd_op_rope(&t->r, &a);
-    pd_trial_run(t);
-    h.q_norm = norms ? q_norm : NULL;
-    h.k_norm = norms ? k_norm : NULL;
-    struct pd_reference_cache second = {k + sequence_size(&h), v + sequence_size(&h)};
-    second = written_cache(t, &second, &h, from);
-    pd_reference_rope(qkv, &second, &h, angles, pos, n_tokens);
-    for (uint32_t m = 0; m < n_tokens; m++) grow(qkv + (size_t)m * width, &h, m);
-    float *want = device_qkv(t, qkv, &h, from, n_tokens);
-    pd_trial_check_rows(t, rows, want, rope_magnitudes(t, want, &h, from, n_tokens), 4e-6);
-    struct written written = {type, 1, pos, from == KV_SHARED ? 0 : n_tokens};
-    check_cache(t, "k", k_cache, k, &h, &written);
-    check_cache(t, "v", v_cache, v, &h, &written);
-    pd_trial_end(t);
-}
-
-void pd_try_rope(struct pd_trial *t, uint32_t type)
-{
-    static const uint32_t head_dims[] = {4, 16, 20, 32, 64, 128, 256, 512}, heads[][2] = {{1, 1}, {4, 2}, {6, 1}};
-    static const struct rope_case places[] = {
-        {64, 0, 1}, {64, 63, 1}, {128, 62, 5}, {128, 188, 8}, {64, 1000, 3}, {128, 8191, 33}};
-    for (size_t d = 0; d < PD_COUNT(head_dims); d++)
-        for (size_t p = 0; p < PD_COUNT(places); p++)
-            for (int norms = 0; norms < N_NORMS; norms++) {
-                if (!t->thorough && (p != 2 + d % 4 || (size_t)norms != d % N_NORMS)) continue;
-                const uint32_t *n = heads[(d + p) % PD_COUNT(heads)];
-                struct pd_reference_heads h = {.n_heads = n[0], .n_kv_heads = n[1], .head_dim = head_dims[d],
-                    .eps = 1e-6f};
-                for (int from = 0; from < N_KV_FROM; from++)
-                    if (from == KV_OWN || (d + p) % 3 == (size_t)from)
-                        try_rope(t, h, &places[p], (enum kv_from)from, (enum norms)norms,
-                                 (peridot_kv_type)type);
-            }
-}
 
 /* ---- attention ---- */
 
@@ -347,11 +46,11 @@ struct attention {
 
 /* Random numbers where n_positions[i] positions have left some of sequence i, NaN elsewhere. */
 static float *random_cache(struct pd_trial *t, const struct pd_reference_heads *h,
-                           const uint32_t n_positions[N_SEQUENCES], float bias)
+                           const uint32_t n_positions[PD_N_SEQUENCES], float bias)
 {
-    size_t n = sequence_size(h), width = kv_width(h);
-    float *x = pd_trial_random(t, N_SEQUENCES * n, 1);
-    for (size_t i = 0; i < N_SEQUENCES * n; i++) x[i] = i % n / width < n_positions[i / n] ? x[i] + bias : NAN;
+    size_t n = pd_trial_sequence_size(h), width = pd_trial_kv_width(h);
+    float *x = pd_trial_random(t, PD_N_SEQUENCES * n, 1);
+    for (size_t i = 0; i < PD_N_SEQUENCES * n; i++) x[i] = i % n / width < n_positions[i / n] ? x[i] + bias : NAN;
     return x;
 }
 
@@ -391,14 +90,14 @@ static void begin_attention(struct pd_trial *t, struct attention *a, const struc
     a->k = random_cache(t, &a->h, n_positions, 0);
     a->v = random_cache(t, &a->h, n_positions, 0.3f);
     a->want = pd_trial_floats(t, (size_t)p->n_tokens * q_width);
-    a->k_cache = make_cache(t, a->k, &a->h, s->type);
-    a->v_cache = make_cache(t, a->v, &a->h, s->type);
+    a->k_cache = pd_trial_cache(t, a->k, &a->h, s->type);
+    a->v_cache = pd_trial_cache(t, a->v, &a->h, s->type);
     a->q_rows = pd_trial_rows(t, a->q, p->n_tokens, q_width);
     a->y_rows = pd_trial_rows(t, NULL, p->n_tokens, q_width);
     a->sights = sights_of(t, p);
-    a->places = make_places(t, p->pos, a->sights, p->n_tokens);
-    a->op = (struct pd_attention){.heads = device_heads(&a->h, NULL, NULL),
-        .kv = {.k = a->k_cache->address, .v = a->v_cache->address, .pages = make_tables(t, &a->h)->address,
+    a->places = pd_trial_places(t, p->pos, a->sights, p->n_tokens);
+    a->op = (struct pd_attention){.heads = pd_trial_heads(&a->h, NULL, NULL),
+        .kv = {.k = a->k_cache->address, .v = a->v_cache->address, .pages = pd_trial_tables(t, &a->h)->address,
             .type = s->type}, .qkv = pd_trial_rows_of(a->q_rows), .y = pd_trial_rows_of(a->y_rows),
             .places = a->places->address, .n_tokens = p->n_tokens};
     a->op.heads.window = p->window;
@@ -447,7 +146,7 @@ static void end_attention(struct pd_trial *t, struct attention *a, const struct 
         pd_trial_end(t);
         return;
     }
-    struct pd_reference_cache second = {a->k + sequence_size(&a->h), a->v + sequence_size(&a->h)};
+    struct pd_reference_cache second = {a->k + pd_trial_sequence_size(&a->h), a->v + pd_trial_sequence_size(&a->h)};
     pd_reference_attention(a->want, a->q, &second, &a->h, a->sights, p->n_tokens);
     pd_trial_check_rows(t, a->y_rows, a->want, magnitudes_of(t, a->want, p->n_tokens, a->h.n_heads * a->h.head_dim),
                         tolerance_of(t, p));
@@ -480,8 +179,8 @@ static void try_softcap_order(struct pd_trial *t, const struct shape *s)
     struct attention a;
     begin_attention(t, &a, s, &p, 1);
     for (uint32_t i = 0; i < p.n_tokens * q_width; i++) a.q[i] = -1000;
-    for (size_t i = 0; i < N_SEQUENCES * sequence_size(&a.h); i++) a.k[i] = 1;
-    a.op.kv.k = make_cache(t, a.k, &a.h, s->type)->address;
+    for (size_t i = 0; i < PD_N_SEQUENCES * pd_trial_sequence_size(&a.h); i++) a.k[i] = 1;
+    a.op.kv.k = pd_trial_cache(t, a.k, &a.h, s->type)->address;
     a.op.qkv = pd_trial_rows_of(pd_trial_rows(t, a.q, p.n_tokens, q_width));
     end_attention(t, &a, &p);
 }
@@ -494,74 +193,74 @@ static void try_large_cache(struct pd_trial *t, const struct shape *s)
     struct attention a;
     begin_attention(t, &a, s, &p, 1);
     for (uint32_t i = 0; i < p.n_tokens * s->n_heads * s->head_dim; i++) a.q[i] *= 0x1p-15f;
-    for (size_t i = 0; i < N_SEQUENCES * sequence_size(&a.h); i++) {
+    for (size_t i = 0; i < PD_N_SEQUENCES * pd_trial_sequence_size(&a.h); i++) {
         a.k[i] *= 0x1p15f;
         a.v[i] *= 0x1p15f;
     }
-    a.op.kv.k = make_cache(t, a.k, &a.h, s->type)->address;
-    a.op.kv.v = make_cache(t, a.v, &a.h, s->type)->address;
+    a.op.kv.k = pd_trial_cache(t, a.k, &a.h, s->type)->address;
+    a.op.kv.v = pd_trial_cache(t, a.v, &a.h, s->type)->address;
     a.op.qkv = pd_trial_rows_of(pd_trial_rows(t, a.q, p.n_tokens, s->n_heads * s->head_dim));
     end_attention(t, &a, &p);
 }
 
 /* A decode step of two sequences, the second one further on: q, k and v as the matrix gives them, these positions'
  * slots of the cache still without a number in them. An fp16 unit (2^-10) of the newest key and value may go either
- * way, as in check_cache, and some drivers (Mesa's) take rounding to fp16 and back for nothing: it moves a score by as
- * much of its size, which is about half the amplitude, and the result with it. */
+ * way, as in pd_trial_check_cache, and some drivers (Mesa's) take rounding to fp16 and back for nothing: it moves a
+ * score by as much of its size, which is about half the amplitude, and the result with it. */
 static void try_decode(struct pd_trial *t, const struct shape *s, const struct place *p, uint32_t split_pages,
-                       enum norms norms, enum kv_from from)
+                       enum pd_trial_norms norms, enum pd_trial_kv from)
 {
     struct attention a;
     const uint32_t per_split = s->n_heads * (s->head_dim + 2), q_width = s->n_heads * s->head_dim;
-    struct pd_place at[N_SEQUENCES] = {{.pos = p->pos / 3}, {.pos = p->pos}};
+    struct pd_place at[PD_N_SEQUENCES] = {{.pos = p->pos / 3}, {.pos = p->pos}};
     struct pd_step step = {.dispatch = {{1, 1, 1}, {1, 1, 1}}};
     uint32_t n_splits = 0, kind = split_pages % 2;
     begin_attention(t, &a, s, p, split_pages);
-    a.h.v_norm = norms == NORMS_QKV;
-    snprintf(t->label + strlen(t->label), sizeof t->label - strlen(t->label), ", %s, norms %d", kv_names[from],
+    a.h.v_norm = norms == PD_NORMS_QKV;
+    snprintf(t->label + strlen(t->label), sizeof t->label - strlen(t->label), ", %s, norms %d", pd_trial_kv_names[from],
              (int)norms);
-    for (uint32_t m = 0; m < N_SEQUENCES; m++) {
+    for (uint32_t m = 0; m < PD_N_SEQUENCES; m++) {
         at[m] = pd_decode_place(at[m].pos, p->window, split_pages);
-        at[m].text = m * TABLE_PAGES * PD_PAGE;
+        at[m].text = m * PD_TABLE_PAGES * PD_PAGE;
         at[m].first_split = n_splits;
-        at[m].q_growth = growth_of(m);
+        at[m].q_growth = pd_trial_growth(m);
         n_splits += at[m].n_splits;
         step.dispatch[kind][1] = (uint32_t)pd_max(step.dispatch[kind][1], at[m].n_splits);
     }
-    uint32_t width = qkv_width(&a.h, KV_OWN), n_own = from == KV_SHARED ? 0 : 1;
-    float *qkv = pd_trial_random(t, (size_t)N_SEQUENCES * width, 1),
-        *angles = pd_trial_floats(t, (size_t)N_SEQUENCES * s->head_dim);
+    uint32_t width = pd_trial_qkv_width(&a.h, PD_KV_OWN), n_own = from == PD_KV_SHARED ? 0 : 1;
+    float *qkv = pd_trial_random(t, (size_t)PD_N_SEQUENCES * width, 1),
+        *angles = pd_trial_floats(t, (size_t)PD_N_SEQUENCES * s->head_dim);
     float *q_norm = pd_trial_random(t, s->head_dim, p->amplitude), *k_norm = pd_trial_random(t, s->head_dim, 1.5f);
     const uint32_t n_positions[] = {at[0].pos + 1 - n_own, at[1].pos + 1 - n_own};
     a.k = random_cache(t, &a.h, n_positions, 0);
     a.v = random_cache(t, &a.h, n_positions, 0.3f);
-    a.want = pd_trial_floats(t, (size_t)N_SEQUENCES * q_width);
-    for (uint32_t m = 0; m < N_SEQUENCES; m++) {
-        size_t slot = m * sequence_size(&a.h) + at[m].pos % p->ring * kv_width(&a.h);
+    a.want = pd_trial_floats(t, (size_t)PD_N_SEQUENCES * q_width);
+    for (uint32_t m = 0; m < PD_N_SEQUENCES; m++) {
+        size_t slot = m * pd_trial_sequence_size(&a.h) + at[m].pos % p->ring * pd_trial_kv_width(&a.h);
         for (uint32_t i = 0; i < q_width; i++) qkv[m * width + i] *= p->amplitude;
-        for (uint32_t i = 0; i < n_own * kv_width(&a.h); i++) a.k[slot + i] = a.v[slot + i] = NAN;
-        memcpy(angles + m * s->head_dim, make_angles(t, s->head_dim, at[m].pos, 1), s->head_dim * sizeof *angles);
+        for (uint32_t i = 0; i < n_own * pd_trial_kv_width(&a.h); i++) a.k[slot + i] = a.v[slot + i] = NAN;
+        memcpy(angles + m * s->head_dim, pd_trial_angles(t, s->head_dim, at[m].pos, 1), s->head_dim * sizeof *angles);
     }
-    a.k_cache = make_cache(t, a.k, &a.h, s->type);
-    a.v_cache = make_cache(t, a.v, &a.h, s->type);
-    a.y_rows = pd_trial_rows(t, NULL, N_SEQUENCES, q_width);
+    a.k_cache = pd_trial_cache(t, a.k, &a.h, s->type);
+    a.v_cache = pd_trial_cache(t, a.v, &a.h, s->type);
+    a.y_rows = pd_trial_rows(t, NULL, PD_N_SEQUENCES, q_width);
     a.h.eps = 1e-6f;
     struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, s->head_dim),
         *w_k = pd_trial_rows(t, k_norm, 1, s->head_dim);
     struct pd_trial_buffer *partial = pd_trial_words(t, NULL, 1, n_splits * per_split, n_splits * per_split);
     partial->written = true;
-    a.op.heads = device_heads(&a.h, norms ? w_q : NULL, norms ? w_k : NULL);
+    a.op.heads = pd_trial_heads(&a.h, norms ? w_q : NULL, norms ? w_k : NULL);
     a.op.heads.window = p->window;
-    set_kv_from(&a.op.heads, from);
+    pd_trial_set_kv(&a.op.heads, from);
     a.op.kv.k = a.k_cache->address;
     a.op.kv.v = a.v_cache->address;
     a.op.kind = kind;
-    a.op.qkv = pd_trial_rows_of(pd_trial_rows(t, device_qkv(t, qkv, &a.h, from, N_SEQUENCES), N_SEQUENCES,
-                                              qkv_width(&a.h, from)));
+    const float *rows = pd_trial_device_qkv(t, qkv, &a.h, from, PD_N_SEQUENCES);
+    a.op.qkv = pd_trial_rows_of(pd_trial_rows(t, rows, PD_N_SEQUENCES, pd_trial_qkv_width(&a.h, from)));
     a.op.y = pd_trial_rows_of(a.y_rows);
-    a.op.angles = pd_trial_words(t, angles, N_SEQUENCES, s->head_dim, s->head_dim)->address;
-    a.op.places = pd_trial_words(t, at, N_SEQUENCES, sizeof *at / 4, sizeof *at / 4)->address;
-    a.op.n_tokens = step.dispatch[kind][2] = N_SEQUENCES;
+    a.op.angles = pd_trial_words(t, angles, PD_N_SEQUENCES, s->head_dim, s->head_dim)->address;
+    a.op.places = pd_trial_words(t, at, PD_N_SEQUENCES, sizeof *at / 4, sizeof *at / 4)->address;
+    a.op.n_tokens = step.dispatch[kind][2] = PD_N_SEQUENCES;
     step.dispatch[kind][0] = pd_attention_groups(&t->r, &a.op.heads);
     a.op.step = pd_trial_words(t, &step, 1, sizeof step / 4, sizeof step / 4)->span;
     a.op.partial = partial->address;
@@ -573,15 +272,16 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
     }
     a.h.q_norm = norms ? q_norm : NULL;
     a.h.k_norm = norms ? k_norm : NULL;
-    for (uint32_t m = 0; m < N_SEQUENCES; m++) {
-        struct pd_reference_cache cache = {a.k + m * sequence_size(&a.h), a.v + m * sequence_size(&a.h)},
-            own = written_cache(t, &cache, &a.h, from);
-        struct written written = {s->type, m, at[m].pos, n_own};
+    for (uint32_t m = 0; m < PD_N_SEQUENCES; m++) {
+        size_t first = m * pd_trial_sequence_size(&a.h);
+        struct pd_reference_cache cache = {a.k + first, a.v + first},
+            own = pd_trial_written_cache(t, &cache, &a.h, from);
+        struct pd_trial_written written = {s->type, m, at[m].pos, n_own};
         float *q = qkv + m * width;
         pd_reference_rope(q, &own, &a.h, angles + m * s->head_dim, at[m].pos, 1);
-        grow(q, &a.h, m);
-        check_cache(t, "k", a.k_cache, a.k, &a.h, &written);
-        check_cache(t, "v", a.v_cache, a.v, &a.h, &written);
+        pd_trial_grow(q, &a.h, m);
+        pd_trial_check_cache(t, "k", a.k_cache, a.k, &a.h, &written);
+        pd_trial_check_cache(t, "v", a.v_cache, a.v, &a.h, &written);
         const struct pd_reference_sight sight = {first_key(p, at[m].pos), at[m].pos};
         pd_reference_attention(a.want + m * q_width, q, &cache, &a.h, &sight, 1);
     }
@@ -607,14 +307,15 @@ static void try_decodes(struct pd_trial *t, peridot_kv_type type)
                 if (!s.split || !taken) continue;
                 s.type = type;
                 /* heads of 512 are Gemma 4's, which norms them all */
-                enum norms norms = s.head_dim == 512 ? NORMS_QKV : (enum norms)((i + p) % N_NORMS);
-                for (int from = 0; from < N_KV_FROM; from++)
-                    if (from == KV_OWN || (p + n) % 3 == (size_t)from)
-                        try_decode(t, &s, &few[p], n, norms, (enum kv_from)from);
+                enum pd_trial_norms norms = s.head_dim == 512 ? PD_NORMS_QKV
+                                            : (enum pd_trial_norms)((i + p) % PD_N_NORMS);
+                for (int from = 0; from < PD_N_KV; from++)
+                    if (from == PD_KV_OWN || (p + n) % 3 == (size_t)from)
+                        try_decode(t, &s, &few[p], n, norms, (enum pd_trial_kv)from);
             }
     const struct place deep = {(PD_MAX_SPLITS + 3) * PD_PAGE, 1, 0, (PD_MAX_SPLITS + 4) * PD_PAGE, 0, 6, 0, 0};
     const struct shape s = {1, 1, 16, type, true, true};
-    try_decode(t, &s, &deep, 1, NORMS_NONE, KV_OWN);
+    try_decode(t, &s, &deep, 1, PD_NORMS_NONE, PD_KV_OWN);
 }
 
 /* As many rows, which all see each other, as kernels may be laid out for in another way. */
