@@ -153,140 +153,189 @@ static void end_attention(struct pd_trial *t, struct attention *a, const struct 
     pd_trial_end(t);
 }
 
-static const struct place places[] = {
-    {0, 1, 0, 64, 0, 6, 0, 0},       /* one key */
-    {299, 1, 0, 320, 50, 6, 0, 0},
-    {166, 1, 33, 128, 0, 6, 0, 0},   /* tables that have gone round */
-    {39, 1, 40, 64, 50, 6, 0, 0},    /* a window just full */
-    {40, 1, 40, 64, 50, 6, 0, 0},    /* and its first key out of sight */
-    {0, 37, 0, 64, 50, 300, 0, 0},   /* scores far beyond the cap */
-    {200, 7, 64, 192, 0, 6, 0, 0},   /* windows from one page to the next but one */
-    {31, 5, 32, 64, 50, 6, 0, 0},
-    {5, 3, 1, 64, 0, 6, 0, 0},       /* each sees itself only */
-    {63, 33, 0, 128, 0, 300, 0, 0},
-    {0, 37, 0, 64, 0, 6, 37, 0},     /* a text whose rows see each other, */
-    {0, 71, 9, 128, 50, 6, 71, 0},   /* with windows to both sides, */
-    {0, 1, 9, 64, 0, 6, 1, 0},       /* of one row */
-    {60, 40, 33, 128, 0, 6, 21, 0},  /* an image within a text */
-    {60, 75, 33, 192, 0, 6, 66, TO_END},   /* larger than a window, which ends what is seen before a row */
+enum numbers {
+    RANDOM,
+    /* all keys have the lowest score that the cap allows: a key masked before the cap would count as much as they do */
+    LOWEST,
+    /* keys and values up to the largest of fp16, where sums of products would overflow in it; scores are as small as
+     * ever */
+    LARGE,
 };
 
-/* All keys have the lowest score that the cap allows. A key masked before the cap would count as much as they do. */
-static void try_softcap_order(struct pd_trial *t, const struct shape *s)
+static void set_numbers(struct pd_trial *t, struct attention *a, const struct place *p, enum numbers numbers)
 {
-    const struct place p = {20, 12, 9, 64, 50, 0, 0, 0};
-    uint32_t q_width = s->n_heads * s->head_dim;
-    struct attention a;
-    begin_attention(t, &a, s, &p, 1);
-    for (uint32_t i = 0; i < p.n_tokens * q_width; i++) a.q[i] = -1000;
-    for (size_t i = 0; i < PD_N_SEQUENCES * pd_trial_sequence_size(&a.h); i++) a.k[i] = 1;
-    a.op.kv.k = pd_trial_cache(t, a.k, &a.h, s->type)->address;
-    a.op.qkv = pd_trial_rows_of(pd_trial_rows(t, a.q, p.n_tokens, q_width));
-    end_attention(t, &a, &p);
+    if (numbers == RANDOM) return;
+    uint32_t q_width = a->h.n_heads * a->h.head_dim;
+    for (uint32_t i = 0; i < p->n_tokens * q_width; i++) a->q[i] = numbers == LOWEST ? -1000 : a->q[i] * 0x1p-15f;
+    for (size_t i = 0; i < PD_N_SEQUENCES * pd_trial_sequence_size(&a->h); i++) {
+        a->k[i] = numbers == LOWEST ? 1 : a->k[i] * 0x1p15f;
+        if (numbers == LARGE) a->v[i] *= 0x1p15f;
+    }
+    a->op.kv.k = pd_trial_cache(t, a->k, &a->h, a->op.kv.type)->address;
+    if (numbers == LARGE) a->op.kv.v = pd_trial_cache(t, a->v, &a->h, a->op.kv.type)->address;
+    a->op.qkv = pd_trial_rows_of(pd_trial_rows(t, a->q, p->n_tokens, q_width));
 }
 
-/* Keys and values up to the largest of fp16, where sums of products would overflow in it; scores are as small as
- * ever. */
-static void try_large_cache(struct pd_trial *t, const struct shape *s)
+static const struct whole {
+    struct place at;
+    uint32_t head_dim;       /* only with heads of so many numbers; 0: with all */
+    enum numbers numbers;
+    bool thorough;           /* not where a user waits */
+} wholes[] = {
+    {{0, 1, 0, 64, 0, 6, 0, 0}, 0, RANDOM, false},       /* one key */
+    {{299, 1, 0, 320, 50, 6, 0, 0}, 0, RANDOM, false},
+    {{166, 1, 33, 128, 0, 6, 0, 0}, 0, RANDOM, false},   /* tables that have gone round */
+    {{39, 1, 40, 64, 50, 6, 0, 0}, 0, RANDOM, false},    /* a window just full */
+    {{40, 1, 40, 64, 50, 6, 0, 0}, 0, RANDOM, false},    /* and its first key out of sight */
+    {{0, 37, 0, 64, 50, 300, 0, 0}, 0, RANDOM, false},   /* scores far beyond the cap */
+    {{200, 7, 64, 192, 0, 6, 0, 0}, 0, RANDOM, false},   /* windows from one page to the next but one */
+    {{31, 5, 32, 64, 50, 6, 0, 0}, 0, RANDOM, false},
+    {{5, 3, 1, 64, 0, 6, 0, 0}, 0, RANDOM, false},       /* each sees itself only */
+    {{63, 33, 0, 128, 0, 300, 0, 0}, 0, RANDOM, false},
+    {{0, 37, 0, 64, 0, 6, 37, 0}, 0, RANDOM, false},     /* a text whose rows see each other, */
+    {{0, 71, 9, 128, 50, 6, 71, 0}, 0, RANDOM, false},   /* with windows to both sides, */
+    {{0, 1, 9, 64, 0, 6, 1, 0}, 0, RANDOM, false},       /* of one row */
+    {{60, 40, 33, 128, 0, 6, 21, 0}, 0, RANDOM, false},  /* an image within a text */
+    {{60, 75, 33, 192, 0, 6, 66, TO_END}, 0, RANDOM, false},   /* larger than a window, which ends what they see */
+    {{0, 1100, 33, 1152, 0, 6, 1100, 0}, 72, RANDOM, true},    /* as many rows as kernels may be laid out for anew */
+    {{20, 12, 9, 64, 50, 0, 0, 0}, 64, LOWEST, false},
+    {{20, 40, 0, 64, 0, 6, 0, 0}, 64, LARGE, false},
+};
+
+static void try_whole(struct pd_trial *t, const struct shape *s, const struct whole *c)
 {
-    const struct place p = {20, 40, 0, 64, 0, 6, 0, 0};
     struct attention a;
-    begin_attention(t, &a, s, &p, 1);
-    for (uint32_t i = 0; i < p.n_tokens * s->n_heads * s->head_dim; i++) a.q[i] *= 0x1p-15f;
-    for (size_t i = 0; i < PD_N_SEQUENCES * pd_trial_sequence_size(&a.h); i++) {
-        a.k[i] *= 0x1p15f;
-        a.v[i] *= 0x1p15f;
-    }
-    a.op.kv.k = pd_trial_cache(t, a.k, &a.h, s->type)->address;
-    a.op.kv.v = pd_trial_cache(t, a.v, &a.h, s->type)->address;
-    a.op.qkv = pd_trial_rows_of(pd_trial_rows(t, a.q, p.n_tokens, s->n_heads * s->head_dim));
-    end_attention(t, &a, &p);
+    begin_attention(t, &a, s, &c->at, 1);
+    set_numbers(t, &a, &c->at, c->numbers);
+    end_attention(t, &a, &c->at);
 }
 
 /* A decode step of two sequences, the second one further on: q, k and v as the matrix gives them, these positions'
- * slots of the cache still without a number in them. An fp16 unit (2^-10) of the newest key and value may go either
- * way, as in pd_trial_check_cache, and some drivers (Mesa's) take rounding to fp16 and back for nothing: it moves a
- * score by as much of its size, which is about half the amplitude, and the result with it. */
-static void try_decode(struct pd_trial *t, const struct shape *s, const struct place *p, uint32_t split_pages,
-                       enum pd_trial_norms norms, enum pd_trial_kv from)
-{
+ * slots of the cache still without a number in them. */
+struct decode {
+    struct shape shape;
+    struct place at;         /* of the second */
+    uint32_t split_pages;    /* of the keys of a split */
+    enum pd_trial_norms norms;
+    enum pd_trial_kv from;
+};
+
+struct decode_data {
     struct attention a;
-    const uint32_t per_split = s->n_heads * (s->head_dim + 2), q_width = s->n_heads * s->head_dim;
-    struct pd_place at[PD_N_SEQUENCES] = {{.pos = p->pos / 3}, {.pos = p->pos}};
+    struct pd_place at[PD_N_SEQUENCES];
+    uint32_t n_splits, most_splits;   /* of both, of one */
+    uint32_t n_own;                   /* keys that a sequence writes */
+    float *qkv, *angles, *q_norm, *k_norm;
+};
+
+static void begin_decode(struct pd_trial *t, struct decode_data *d, const struct decode *c)
+{
+    const uint32_t pos[PD_N_SEQUENCES] = {c->at.pos / 3, c->at.pos};
+    *d = (struct decode_data){.n_own = c->from == PD_KV_SHARED ? 0 : 1, .most_splits = 1};
+    begin_attention(t, &d->a, &c->shape, &c->at, c->split_pages);
+    d->a.h.v_norm = c->norms == PD_NORMS_QKV;
+    d->a.h.eps = 1e-6f;
+    snprintf(t->label + strlen(t->label), sizeof t->label - strlen(t->label), ", %s, norms %d",
+             pd_trial_kv_names[c->from], (int)c->norms);
+    for (uint32_t m = 0; m < PD_N_SEQUENCES; m++) {
+        d->at[m] = pd_decode_place(pos[m], c->at.window, c->split_pages);
+        d->at[m].text = m * PD_TABLE_PAGES * PD_PAGE;
+        d->at[m].first_split = d->n_splits;
+        d->at[m].q_growth = pd_trial_growth(m);
+        d->n_splits += d->at[m].n_splits;
+        d->most_splits = (uint32_t)pd_max(d->most_splits, d->at[m].n_splits);
+    }
+}
+
+static void make_decode_numbers(struct pd_trial *t, struct decode_data *d, const struct decode *c)
+{
+    struct attention *a = &d->a;
+    uint32_t width = pd_trial_qkv_width(&a->h, PD_KV_OWN), head_dim = a->h.head_dim, q_width = a->h.n_heads * head_dim;
+    d->qkv = pd_trial_random(t, (size_t)PD_N_SEQUENCES * width, 1);
+    d->angles = pd_trial_floats(t, (size_t)PD_N_SEQUENCES * head_dim);
+    d->q_norm = pd_trial_random(t, head_dim, c->at.amplitude);
+    d->k_norm = pd_trial_random(t, head_dim, 1.5f);
+    const uint32_t n_positions[] = {d->at[0].pos + 1 - d->n_own, d->at[1].pos + 1 - d->n_own};
+    a->k = random_cache(t, &a->h, n_positions, 0);
+    a->v = random_cache(t, &a->h, n_positions, 0.3f);
+    a->want = pd_trial_floats(t, (size_t)PD_N_SEQUENCES * q_width);
+    for (uint32_t m = 0; m < PD_N_SEQUENCES; m++) {
+        size_t slot = m * pd_trial_sequence_size(&a->h) + d->at[m].pos % a->h.ring * pd_trial_kv_width(&a->h);
+        for (uint32_t i = 0; i < q_width; i++) d->qkv[m * width + i] *= c->at.amplitude;
+        for (uint32_t i = 0; i < d->n_own * pd_trial_kv_width(&a->h); i++) a->k[slot + i] = a->v[slot + i] = NAN;
+        memcpy(d->angles + m * head_dim, pd_trial_angles(t, head_dim, d->at[m].pos, 1), head_dim * sizeof *d->angles);
+    }
+}
+
+static void record_decode(struct pd_trial *t, struct decode_data *d, const struct decode *c)
+{
+    struct attention *a = &d->a;
     struct pd_step step = {.dispatch = {{1, 1, 1}, {1, 1, 1}}};
-    uint32_t n_splits = 0, kind = split_pages % 2;
-    begin_attention(t, &a, s, p, split_pages);
-    a.h.v_norm = norms == PD_NORMS_QKV;
-    snprintf(t->label + strlen(t->label), sizeof t->label - strlen(t->label), ", %s, norms %d", pd_trial_kv_names[from],
-             (int)norms);
-    for (uint32_t m = 0; m < PD_N_SEQUENCES; m++) {
-        at[m] = pd_decode_place(at[m].pos, p->window, split_pages);
-        at[m].text = m * PD_TABLE_PAGES * PD_PAGE;
-        at[m].first_split = n_splits;
-        at[m].q_growth = pd_trial_growth(m);
-        n_splits += at[m].n_splits;
-        step.dispatch[kind][1] = (uint32_t)pd_max(step.dispatch[kind][1], at[m].n_splits);
-    }
-    uint32_t width = pd_trial_qkv_width(&a.h, PD_KV_OWN), n_own = from == PD_KV_SHARED ? 0 : 1;
-    float *qkv = pd_trial_random(t, (size_t)PD_N_SEQUENCES * width, 1),
-        *angles = pd_trial_floats(t, (size_t)PD_N_SEQUENCES * s->head_dim);
-    float *q_norm = pd_trial_random(t, s->head_dim, p->amplitude), *k_norm = pd_trial_random(t, s->head_dim, 1.5f);
-    const uint32_t n_positions[] = {at[0].pos + 1 - n_own, at[1].pos + 1 - n_own};
-    a.k = random_cache(t, &a.h, n_positions, 0);
-    a.v = random_cache(t, &a.h, n_positions, 0.3f);
-    a.want = pd_trial_floats(t, (size_t)PD_N_SEQUENCES * q_width);
-    for (uint32_t m = 0; m < PD_N_SEQUENCES; m++) {
-        size_t slot = m * pd_trial_sequence_size(&a.h) + at[m].pos % p->ring * pd_trial_kv_width(&a.h);
-        for (uint32_t i = 0; i < q_width; i++) qkv[m * width + i] *= p->amplitude;
-        for (uint32_t i = 0; i < n_own * pd_trial_kv_width(&a.h); i++) a.k[slot + i] = a.v[slot + i] = NAN;
-        memcpy(angles + m * s->head_dim, pd_trial_angles(t, s->head_dim, at[m].pos, 1), s->head_dim * sizeof *angles);
-    }
-    a.k_cache = pd_trial_cache(t, a.k, &a.h, s->type);
-    a.v_cache = pd_trial_cache(t, a.v, &a.h, s->type);
-    a.y_rows = pd_trial_rows(t, NULL, PD_N_SEQUENCES, q_width);
-    a.h.eps = 1e-6f;
-    struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, s->head_dim),
-        *w_k = pd_trial_rows(t, k_norm, 1, s->head_dim);
-    struct pd_trial_buffer *partial = pd_trial_words(t, NULL, 1, n_splits * per_split, n_splits * per_split);
+    uint32_t n = d->n_splits * a->h.n_heads * (a->h.head_dim + 2), kind = c->split_pages % 2;
+    a->k_cache = pd_trial_cache(t, a->k, &a->h, c->shape.type);
+    a->v_cache = pd_trial_cache(t, a->v, &a->h, c->shape.type);
+    a->y_rows = pd_trial_rows(t, NULL, PD_N_SEQUENCES, a->h.n_heads * a->h.head_dim);
+    struct pd_trial_buffer *w_q = pd_trial_rows(t, d->q_norm, 1, a->h.head_dim),
+        *w_k = pd_trial_rows(t, d->k_norm, 1, a->h.head_dim), *partial = pd_trial_words(t, NULL, 1, n, n);
     partial->written = true;
-    a.op.heads = pd_trial_heads(&a.h, norms ? w_q : NULL, norms ? w_k : NULL);
-    a.op.heads.window = p->window;
-    pd_trial_set_kv(&a.op.heads, from);
-    a.op.kv.k = a.k_cache->address;
-    a.op.kv.v = a.v_cache->address;
-    a.op.kind = kind;
-    const float *rows = pd_trial_device_qkv(t, qkv, &a.h, from, PD_N_SEQUENCES);
-    a.op.qkv = pd_trial_rows_of(pd_trial_rows(t, rows, PD_N_SEQUENCES, pd_trial_qkv_width(&a.h, from)));
-    a.op.y = pd_trial_rows_of(a.y_rows);
-    a.op.angles = pd_trial_words(t, angles, PD_N_SEQUENCES, s->head_dim, s->head_dim)->address;
-    a.op.places = pd_trial_words(t, at, PD_N_SEQUENCES, sizeof *at / 4, sizeof *at / 4)->address;
-    a.op.n_tokens = step.dispatch[kind][2] = PD_N_SEQUENCES;
-    step.dispatch[kind][0] = pd_attention_groups(&t->r, &a.op.heads);
-    a.op.step = pd_trial_words(t, &step, 1, sizeof step / 4, sizeof step / 4)->span;
-    a.op.partial = partial->address;
-    pd_op_attention_decode(&t->r, &a.op);
-    pd_trial_run(t);
-    if (!t->ran) {
-        pd_trial_end(t);
-        return;
-    }
-    a.h.q_norm = norms ? q_norm : NULL;
-    a.h.k_norm = norms ? k_norm : NULL;
+    a->op.heads = pd_trial_heads(&a->h, c->norms ? w_q : NULL, c->norms ? w_k : NULL);
+    a->op.heads.window = c->at.window;
+    pd_trial_set_kv(&a->op.heads, c->from);
+    a->op.kv.k = a->k_cache->address;
+    a->op.kv.v = a->v_cache->address;
+    a->op.kind = kind;
+    const float *rows = pd_trial_device_qkv(t, d->qkv, &a->h, c->from, PD_N_SEQUENCES);
+    a->op.qkv = pd_trial_rows_of(pd_trial_rows(t, rows, PD_N_SEQUENCES, pd_trial_qkv_width(&a->h, c->from)));
+    a->op.y = pd_trial_rows_of(a->y_rows);
+    a->op.angles = pd_trial_words(t, d->angles, PD_N_SEQUENCES, a->h.head_dim, a->h.head_dim)->address;
+    a->op.places = pd_trial_words(t, d->at, PD_N_SEQUENCES, sizeof *d->at / 4, sizeof *d->at / 4)->address;
+    a->op.n_tokens = step.dispatch[kind][2] = PD_N_SEQUENCES;
+    step.dispatch[kind][0] = pd_attention_groups(&t->r, &a->op.heads);
+    step.dispatch[kind][1] = d->most_splits;
+    a->op.step = pd_trial_words(t, &step, 1, sizeof step / 4, sizeof step / 4)->span;
+    a->op.partial = partial->address;
+    pd_op_attention_decode(&t->r, &a->op);
+}
+
+/* An fp16 unit (2^-10) of the newest key and value may go either way, as in pd_trial_check_cache, and some drivers
+ * (Mesa's) take rounding to fp16 and back for nothing: it moves a score by as much of its size, which is about half the
+ * amplitude, and the result with it. */
+static double decode_tolerance(const struct decode *c)
+{
+    return c->shape.type == PERIDOT_KV_F16 ? 0x1p-10 * (1 + (double)c->at.amplitude / 2) : fp32_tolerance(&c->at);
+}
+
+static void check_decode(struct pd_trial *t, struct decode_data *d, const struct decode *c)
+{
+    struct attention *a = &d->a;
+    uint32_t width = pd_trial_qkv_width(&a->h, PD_KV_OWN), q_width = a->h.n_heads * a->h.head_dim;
+    a->h.q_norm = c->norms ? d->q_norm : NULL;
+    a->h.k_norm = c->norms ? d->k_norm : NULL;
     for (uint32_t m = 0; m < PD_N_SEQUENCES; m++) {
-        size_t first = m * pd_trial_sequence_size(&a.h);
-        struct pd_reference_cache cache = {a.k + first, a.v + first},
-            own = pd_trial_written_cache(t, &cache, &a.h, from);
-        struct pd_trial_written written = {s->type, m, at[m].pos, n_own};
-        float *q = qkv + m * width;
-        pd_reference_rope(q, &own, &a.h, angles + m * s->head_dim, at[m].pos, 1);
-        pd_trial_grow(q, &a.h, m);
-        pd_trial_check_cache(t, "k", a.k_cache, a.k, &a.h, &written);
-        pd_trial_check_cache(t, "v", a.v_cache, a.v, &a.h, &written);
-        const struct pd_reference_sight sight = {first_key(p, at[m].pos), at[m].pos};
-        pd_reference_attention(a.want + m * q_width, q, &cache, &a.h, &sight, 1);
+        size_t first = m * pd_trial_sequence_size(&a->h);
+        uint32_t pos = d->at[m].pos;
+        struct pd_reference_cache cache = {a->k + first, a->v + first},
+            own = pd_trial_written_cache(t, &cache, &a->h, c->from);
+        struct pd_trial_written written = {c->shape.type, m, pos, d->n_own};
+        const struct pd_reference_sight sight = {first_key(&c->at, pos), pos};
+        float *q = d->qkv + m * width;
+        pd_reference_rope(q, &own, &a->h, d->angles + m * a->h.head_dim, pos, 1);
+        pd_trial_grow(q, &a->h, m);
+        pd_trial_check_cache(t, "k", a->k_cache, a->k, &a->h, &written);
+        pd_trial_check_cache(t, "v", a->v_cache, a->v, &a->h, &written);
+        pd_reference_attention(a->want + m * q_width, q, &cache, &a->h, &sight, 1);
     }
-    pd_trial_check_rows(t, a.y_rows, a.want, NULL,
-                        s->type == PERIDOT_KV_F16 ? 0x1p-10 * (1 + (double)p->amplitude / 2) : fp32_tolerance(p));
+    pd_trial_check_rows(t, a->y_rows, a->want, NULL, decode_tolerance(c));
+}
+
+static void try_decode(struct pd_trial *t, const struct decode *c)
+{
+    struct decode_data d;
+    begin_decode(t, &d, c);
+    make_decode_numbers(t, &d, c);
+    record_decode(t, &d, c);
+    pd_trial_run(t);
+    if (t->ran) check_decode(t, &d, c);
     pd_trial_end(t);
 }
 
@@ -301,45 +350,29 @@ static void try_decodes(struct pd_trial *t, peridot_kv_type type)
     for (uint32_t n = 1; n <= 8; n++)
         for (size_t p = 0; p < PD_COUNT(few); p++)
             for (size_t i = 0; i < PD_COUNT(shapes); i++) {
-                struct shape s = shapes[i];
+                struct decode c = {.shape = shapes[i], .at = few[p], .split_pages = n,
+                    .norms = (enum pd_trial_norms)((i + p) % PD_N_NORMS)};
                 bool of_type = type == PERIDOT_KV_F16 ? n % 4 == 0 : type == PERIDOT_KV_F32 ? n % 4 != 0 : n % 4 == 1;
-                bool taken = t->thorough ? (n + p + i) % 2 == 0 && of_type : s.quick && n == 1 + p % 3;
-                if (!s.split || !taken) continue;
-                s.type = type;
-                /* heads of 512 are Gemma 4's, which norms them all */
-                enum pd_trial_norms norms = s.head_dim == 512 ? PD_NORMS_QKV
-                                            : (enum pd_trial_norms)((i + p) % PD_N_NORMS);
-                for (int from = 0; from < PD_N_KV; from++)
-                    if (from == PD_KV_OWN || (p + n) % 3 == (size_t)from)
-                        try_decode(t, &s, &few[p], n, norms, (enum pd_trial_kv)from);
+                bool taken = t->thorough ? (n + p + i) % 2 == 0 && of_type : c.shape.quick && n == 1 + p % 3;
+                if (!c.shape.split || !taken) continue;
+                c.shape.type = type;
+                if (c.shape.head_dim == 512) c.norms = PD_NORMS_QKV;   /* they are Gemma 4's, which norms them all */
+                for (uint32_t from = 0; from < PD_N_KV; from++) {
+                    c.from = (enum pd_trial_kv)from;
+                    if (from == PD_KV_OWN || (p + n) % 3 == from) try_decode(t, &c);
+                }
             }
-    const struct place deep = {(PD_MAX_SPLITS + 3) * PD_PAGE, 1, 0, (PD_MAX_SPLITS + 4) * PD_PAGE, 0, 6, 0, 0};
-    const struct shape s = {1, 1, 16, type, true, true};
-    try_decode(t, &s, &deep, 1, PD_NORMS_NONE, PD_KV_OWN);
-}
-
-/* As many rows, which all see each other, as kernels may be laid out for in another way. */
-static void try_picture(struct pd_trial *t, const struct shape *s)
-{
-    const struct place p = {0, 1100, 33, 1152, 0, 6, 1100, 0};
-    struct attention a;
-    begin_attention(t, &a, s, &p, 1);
-    end_attention(t, &a, &p);
+    const struct decode deep = {.shape = {1, 1, 16, type, true, true}, .split_pages = 1,
+        .at = {(PD_MAX_SPLITS + 3) * PD_PAGE, 1, 0, (PD_MAX_SPLITS + 4) * PD_PAGE, 0, 6, 0, 0}};
+    try_decode(t, &deep);
 }
 
 void pd_try_attention(struct pd_trial *t, uint32_t type)
 {
-    for (size_t s = 0; s < PD_COUNT(shapes); s++) {
-        if ((uint32_t)shapes[s].type != type || !(t->thorough || shapes[s].quick)) continue;
-        for (size_t p = 0; p < PD_COUNT(places); p++) {
-            struct attention a;
-            begin_attention(t, &a, &shapes[s], &places[p], 1);
-            end_attention(t, &a, &places[p]);
-        }
-        if (shapes[s].head_dim == 72 && t->thorough) try_picture(t, &shapes[s]);
-        if (shapes[s].head_dim != 64) continue;
-        try_softcap_order(t, &shapes[s]);
-        try_large_cache(t, &shapes[s]);
+    for (const struct shape *s = shapes; s < shapes + PD_COUNT(shapes); s++) {
+        if ((uint32_t)s->type != type || !(t->thorough || s->quick)) continue;
+        for (const struct whole *c = wholes; c < wholes + PD_COUNT(wholes); c++)
+            if ((!c->head_dim || c->head_dim == s->head_dim) && (t->thorough || !c->thorough)) try_whole(t, s, c);
     }
     try_decodes(t, (peridot_kv_type)type);
 }
