@@ -185,6 +185,31 @@ void pd_trial_fail(struct pd_trial *t, const char *format, ...) PD_PRINTF(2, 3);
 /* Checks that nothing was written outside the rows that may be, and counts the case. */
 void pd_trial_end(struct pd_trial *t);
 
+/* ---- selftest matrix ---- */
+
+/* Rows of one type; a matrix has up to three runs of them. */
+struct pd_trial_part {
+    enum pd_dtype dtype;
+    uint32_t n_rows;
+};
+
+struct pd_trial_matrix {
+    struct pd_matrix m;
+    struct pd_slice slices[8];
+    float *w;                /* [n_rows][n_cols] as the reference reads it */
+    float *bias;             /* [n_rows], or NULL */
+    uint64_t bias_address;
+    bool in_groups;          /* see pd_device_row_interleave */
+};
+
+/* A matrix of random parts, with no bias. On a CPU its rows lie either way: in groups where models' decode steps take
+ * matvec_rows, else not. */
+void pd_trial_matrix(struct pd_trial *t, struct pd_trial_matrix *m, const struct pd_trial_part *parts, uint32_t n_parts,
+                     uint32_t n_cols);
+/* Four numbers of columns that rows of the type may have. */
+const uint32_t *pd_trial_cols(enum pd_dtype dtype);
+float *pd_trial_absolute(struct pd_trial *t, const float *from, size_t n);
+
 /* ---- selftest pack ---- */
 
 /* Activations as tests of matrices make them, and as kernels read them packed. */
@@ -260,6 +285,7 @@ void pd_trial_check_cache(struct pd_trial *t, const char *name, struct pd_trial_
 
 /* selftest_matrix.c */
 void pd_try_embed(struct pd_trial *t, uint32_t type);
+/* selftest_product.c */
 void pd_try_matvec(struct pd_trial *t, uint32_t type);
 void pd_try_matmul(struct pd_trial *t, uint32_t type);
 void pd_try_matmul_reduce(struct pd_trial *t, uint32_t type);
