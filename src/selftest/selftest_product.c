@@ -111,39 +111,46 @@ static void add_split_sums(struct pd_trial *t, uint32_t n)
     t->r.n_splits = t->n_splits;
 }
 
+struct product {
+    struct pd_trial_part parts[3];
+    uint32_t n_parts, n_cols, n_tokens;
+    float softcap;
+};
+
 /* The product with the packed x must be right to fp32; how near that is to x is tested by try_pack_blocks. */
-static void try_product(struct pd_trial *t, const struct pd_trial_part *parts, uint32_t n_parts, uint32_t n_cols,
-                        uint32_t n_tokens, float softcap)
+static void check_product(struct pd_trial *t, const struct pd_trial_matrix *m, const struct product *c, const float *x,
+                          struct pd_trial_buffer *y_rows, const struct pd_trial_buffer *packed)
 {
-    struct pd_trial_matrix m;
-    pd_trial_begin(t, "product with %s, %u parts of %u rows, %u columns, %u tokens, softcap %g, %u splits",
-                   pd_dtypes[parts[0].dtype].name, n_parts, parts[0].n_rows, n_cols, n_tokens, (double)softcap,
-                   t->n_splits);
-    pd_trial_matrix(t, &m, parts, n_parts, n_cols);
-    if (m.m.n_rows % 2 && n_cols % 64 == 0) add_bias(t, &m);
-    float *x = pd_random_activations(t, n_tokens, n_cols, softcap != 0 ? 40 : 1);
-    float *y = pd_trial_floats(t, (size_t)n_tokens * m.m.n_rows);
-    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
-    struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, n_tokens, m.m.n_rows);
     enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
-    bool is_q16 = pd_variant_pack(variant) == PD_KERNEL_pack_q16;
-    struct pd_trial_buffer *packed = add_packed(t, n_tokens, n_cols);
-    if (t->n_splits) add_split_sums(t, t->n_splits * n_tokens * m.m.n_rows);
-    const struct pd_linear linear = linear_of(&m, softcap);
-    const struct pd_reference_matrix reference = reference_of(&m);
-    pd_op_linear(&t->r, pd_trial_rows_of(y_rows), &linear, pd_trial_rows_of(x_rows), n_tokens);
-    pd_trial_run(t);
-    if (!t->ran) {
-        pd_trial_end(t);
-        return;
-    }
-    const float *seen = is_q16 ? pd_unpack_q16(t, packed, n_cols) : x;
-    pd_reference_matmul(y, &reference, seen, n_tokens, softcap);
-    bool rounds = takes_dot(t) && n_tokens == 1;
-    float *magnitudes = dot_magnitudes(t, &m, rounds ? block_largest(t, x, n_cols) : seen, n_tokens, softcap);
-    if (is_q16) put_plain_rows(t, &(struct expected){y, magnitudes}, &m, x, n_tokens, softcap);
+    bool is_q16 = pd_variant_pack(variant) == PD_KERNEL_pack_q16, rounds = takes_dot(t) && c->n_tokens == 1;
+    const struct pd_reference_matrix reference = reference_of(m);
+    const float *seen = is_q16 ? pd_unpack_q16(t, packed, c->n_cols) : x;
+    float *y = pd_trial_floats(t, (size_t)c->n_tokens * m->m.n_rows);
+    pd_reference_matmul(y, &reference, seen, c->n_tokens, c->softcap);
+    float *magnitudes = dot_magnitudes(t, m, rounds ? block_largest(t, x, c->n_cols) : seen, c->n_tokens, c->softcap);
+    if (is_q16) put_plain_rows(t, &(struct expected){y, magnitudes}, m, x, c->n_tokens, c->softcap);
     pd_trial_check_rows(t, y_rows, y, magnitudes, is_fp16(variant) ? FP16_TOLERANCE
                         : rounds ? Q16_TOLERANCE + FP32_TOLERANCE : FP32_TOLERANCE);
+}
+
+static void try_product(struct pd_trial *t, const struct product *c)
+{
+    struct pd_trial_matrix m;
+    uint32_t n_cols = c->n_cols, n_tokens = c->n_tokens;
+    pd_trial_begin(t, "product with %s, %u parts of %u rows, %u columns, %u tokens, softcap %g, %u splits",
+                   pd_dtypes[c->parts[0].dtype].name, c->n_parts, c->parts[0].n_rows, n_cols, n_tokens,
+                   (double)c->softcap, t->n_splits);
+    pd_trial_matrix(t, &m, c->parts, c->n_parts, n_cols);
+    if (m.m.n_rows % 2 && n_cols % 64 == 0) add_bias(t, &m);
+    const float *x = pd_random_activations(t, n_tokens, n_cols, c->softcap != 0 ? 40 : 1);
+    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
+    struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, n_tokens, m.m.n_rows);
+    const struct pd_trial_buffer *packed = add_packed(t, n_tokens, n_cols);
+    if (t->n_splits) add_split_sums(t, t->n_splits * n_tokens * m.m.n_rows);
+    const struct pd_linear linear = linear_of(&m, c->softcap);
+    pd_op_linear(&t->r, pd_trial_rows_of(y_rows), &linear, pd_trial_rows_of(x_rows), n_tokens);
+    pd_trial_run(t);
+    if (t->ran) check_product(t, &m, c, x, y_rows, packed);
     pd_trial_end(t);
 }
 
@@ -154,34 +161,35 @@ static void try_products(struct pd_trial *t, enum pd_dtype dtype, const uint32_t
     for (size_t c = 0; c < 4; c++)
         for (size_t r = 0; r < PD_COUNT(n_rows); r++)
             for (size_t m = 0; m < n_n_tokens; m++) {
-                struct pd_trial_part part = {dtype, n_rows[r]};
                 bool taken = t->thorough ? (dtype + c + r + m) % 2 : (r + c) % 4 == 0 && m == c % n_n_tokens;
-                if (taken) try_product(t, &part, 1, pd_trial_cols(dtype)[c], n_tokens[m], (r + m) % 3 == 0 ? 30 : 0);
+                if (taken)
+                    try_product(t, &(struct product){{{dtype, n_rows[r]}}, 1, pd_trial_cols(dtype)[c], n_tokens[m],
+                                                     (r + m) % 3 == 0 ? 30 : 0});
             }
 }
 
 /* As q, k and v of a file that mixes types, and as a matrix larger than an allocation. */
 static void try_slices(struct pd_trial *t, enum pd_dtype dtype, uint32_t n_tokens)
 {
-    const struct pd_trial_part mixed[] = {{dtype, 33}, {PD_F32, 5}, {PD_Q8_0, 64}},
-        split[] = {{dtype, 20}, {dtype, 20}, {dtype, 7}};
     uint32_t n_cols = pd_trial_cols(dtype)[2];
-    try_product(t, mixed, 3, (uint32_t)pd_align(n_cols, 32), n_tokens, 0);
-    try_product(t, split, 3, n_cols, n_tokens, 30);
+    const struct product cases[] = {
+        {{{dtype, 33}, {PD_F32, 5}, {PD_Q8_0, 64}}, 3, (uint32_t)pd_align(n_cols, 32), n_tokens, 0},
+        {{{dtype, 20}, {dtype, 20}, {dtype, 7}}, 3, n_cols, n_tokens, 30}};
+    for (size_t i = 0; i < PD_COUNT(cases); i++) try_product(t, &cases[i]);
 }
 
 /* Columns that workgroups share, the last of them fewer or none; with a bias where n_rows is odd and n_cols of 64. */
 static void try_splits(struct pd_trial *t, enum pd_dtype dtype)
 {
-    static const struct { uint32_t n_splits, n_rows, n_tokens; float softcap; } cases[] = {
-        {3, 65, 33, 30}, {2, 130, 17, 0}, {64, 3, 2, 30}, {5, 33, 70, 0}};
-    static const uint32_t plain[] = {832, 1000};
+    const uint32_t *of_blocks = pd_trial_cols(dtype) + 2, plain[] = {832, 1000};
+    const uint32_t *n_cols = is_quantised(dtype) ? of_blocks : plain;
+    const struct { uint32_t n_splits; struct product product; } cases[] = {
+        {3, {{{dtype, 65}}, 1, n_cols[0], 33, 30}}, {2, {{{dtype, 130}}, 1, n_cols[1], 17, 0}},
+        {64, {{{dtype, 3}}, 1, n_cols[0], 2, 30}}, {5, {{{dtype, 33}}, 1, n_cols[1], 70, 0}}};
     for (size_t i = 0; i < PD_COUNT(cases); i++) {
         if (!t->thorough && i != dtype % PD_COUNT(cases)) continue;
-        const struct pd_trial_part part = {dtype, cases[i].n_rows};
         t->n_splits = cases[i].n_splits;
-        try_product(t, &part, 1, is_quantised(dtype) ? pd_trial_cols(dtype)[2 + i % 2] : plain[i % 2],
-                    cases[i].n_tokens, cases[i].softcap);
+        try_product(t, &cases[i].product);
     }
     if (t->thorough) try_slices(t, dtype, 33);
     t->n_splits = 0;
@@ -289,32 +297,31 @@ static void try_experts(struct pd_trial *t, const struct experts *c)
     pd_trial_end(t);
 }
 
-/* Where rows and pairs lie does not depend on the type: several tokens with some types are enough. */
-static void try_experts_of(struct pd_trial *t, enum pd_dtype dtype, uint32_t few, uint32_t several)
-{
-    const struct experts one = {.dtype = dtype, .routes = {.n_experts = 5, .n_used = 2, .n_tokens = few}, .n_rows = 33,
-        .n_cols = pd_trial_cols(dtype)[1], .shares = true};
-    const struct experts more = {.dtype = dtype, .routes = {.n_experts = 33, .n_used = 8, .n_tokens = several},
-        .n_rows = 24, .n_cols = pd_trial_cols(dtype)[0]};
-    try_experts(t, &one);
-    if (t->thorough && dtype % 4 == 0) try_experts(t, &more);
-}
-
 /* Halves of a gated matrix that are whole groups of rows, for every other type, and halves that are not. */
 static uint32_t gated_rows(enum pd_dtype dtype, uint32_t n_rows)
 {
     return dtype % 2 ? (uint32_t)pd_align(n_rows, 16) : n_rows;
 }
 
-static void try_gated_experts(struct pd_trial *t, enum pd_dtype dtype)
+/* Where rows and pairs lie does not depend on the type: several tokens with some types are enough. */
+struct experts_row {
+    uint32_t n_experts, n_used, n_tokens, n_rows;
+    uint32_t cols;           /* which of pd_trial_cols */
+    bool shares;
+    int glu;
+    bool thorough;           /* not where a user waits, */
+    uint32_t every, turn;    /* and with one type of so many only, which is its turn */
+};
+
+static void try_experts_rows(struct pd_trial *t, enum pd_dtype dtype, const struct experts_row *rows, size_t n)
 {
-    struct experts c = {.dtype = dtype, .routes = {.n_experts = 5, .n_used = 2, .n_tokens = 1},
-        .n_rows = gated_rows(dtype, 34), .n_cols = pd_trial_cols(dtype)[1], .shares = true, .glu = PD_GELU};
-    try_experts(t, &c);
-    if (!t->thorough) return;
-    c.routes.n_tokens = 9;
-    c.glu = PD_SILU;
-    try_experts(t, &c);
+    for (const struct experts_row *r = rows; r < rows + n; r++) {
+        if (r->thorough && !(t->thorough && dtype % r->every == r->turn)) continue;
+        const struct experts c = {.dtype = dtype, .n_cols = pd_trial_cols(dtype)[r->cols], .shares = r->shares,
+            .routes = {.n_experts = r->n_experts, .n_used = r->n_used, .n_tokens = r->n_tokens}, .glu = r->glu,
+            .n_rows = r->glu ? gated_rows(dtype, r->n_rows) : r->n_rows};
+        try_experts(t, &c);
+    }
 }
 
 /* ---- a matrix with its norm before it, and with the gated unit behind it ---- */
@@ -413,7 +420,6 @@ static void try_tunings(struct pd_trial *t, enum pd_dtype dtype)
 {
     struct pd_tuning tuning;
     struct pd_tunings all;
-    const struct pd_trial_part part = {dtype, 259};
     const struct fused_norm normed = {{dtype, dtype}, 1, 131, pd_trial_cols(dtype)[3], 2, true, 0};
     const struct fused_norm gated = {{dtype, dtype}, 1, gated_rows(dtype, 262), pd_trial_cols(dtype)[2], 1, true, 1};
     uint32_t turns = t->thorough ? 8 : PD_N_DTYPES;
@@ -423,7 +429,8 @@ static void try_tunings(struct pd_trial *t, enum pd_dtype dtype)
         if (at % turns != (uint32_t)dtype % turns || !pd_tuning_fits(tuning, id, (enum pd_use)use)) continue;
         all = pd_tunings_of(tuning);
         t->variants.tunings = &all;
-        if (use == PD_USE_PLAIN) try_product(t, &part, 1, pd_trial_cols(dtype)[1 + at / 3 % 3], 1, 0);
+        const struct product plain = {{{dtype, 259}}, 1, pd_trial_cols(dtype)[1 + at / 3 % 3], 1, 0};
+        if (use == PD_USE_PLAIN) try_product(t, &plain);
         if (use == PD_USE_NORMED && pd_can_fuse_norm(t->gpu, normed.n_cols)) try_fused_norm(t, &normed, 1);
         if (use == PD_USE_GATED && pd_can_fuse_norm(t->gpu, gated.n_cols)) try_fused_norm(t, &gated, 1);
     }
@@ -433,12 +440,14 @@ static void try_tunings(struct pd_trial *t, enum pd_dtype dtype)
 void pd_try_matvec(struct pd_trial *t, uint32_t type)
 {
     static const uint32_t n_tokens[] = {1, 2, 7, 8, 15, 31};
+    static const struct experts_row experts[] = {
+        {5, 2, 1, 33, 1, true, 0, false, 1, 0}, {33, 8, 9, 24, 0, false, 0, true, 4, 0},
+        {5, 2, 1, 34, 1, true, PD_GELU, false, 1, 0}, {5, 2, 9, 34, 1, true, PD_SILU, true, 1, 0}};
     enum pd_dtype dtype = (enum pd_dtype)type;
     try_products(t, dtype, n_tokens, PD_COUNT(n_tokens));
     try_all_fused_norm(t, dtype);
     try_tunings(t, dtype);
-    try_experts_of(t, dtype, 1, 9);
-    try_gated_experts(t, dtype);
+    try_experts_rows(t, dtype, experts, PD_COUNT(experts));
     if (!t->thorough) return;
     try_slices(t, dtype, 1);
     try_slices(t, dtype, 2);
@@ -447,19 +456,19 @@ void pd_try_matvec(struct pd_trial *t, uint32_t type)
 void pd_try_matmul(struct pd_trial *t, uint32_t type)
 {
     static const uint32_t n_tokens[] = {2, 15, 31, 33, 70};
-    const struct pd_trial_part large = {(enum pd_dtype)type, 8200};
-    try_products(t, large.dtype, n_tokens, PD_COUNT(n_tokens));
-    try_experts_of(t, large.dtype, 2, 35);
-    /* enough tokens for larger tiles */
-    const struct experts many = {.dtype = large.dtype, .routes = {.n_experts = 3, .n_used = 2, .n_tokens = 70},
-        .n_rows = 65, .n_cols = pd_trial_cols(large.dtype)[1], .shares = true};
-    if (t->thorough && large.dtype % 4 == 1) try_experts(t, &many);
-    if (t->thorough) try_slices(t, large.dtype, 33);
-    try_splits(t, large.dtype);
+    static const struct experts_row experts[] = {
+        {5, 2, 2, 33, 1, true, 0, false, 1, 0}, {33, 8, 35, 24, 0, false, 0, true, 4, 0},
+        {3, 2, 70, 65, 1, true, 0, true, 4, 1}};   /* enough tokens for larger tiles */
+    enum pd_dtype dtype = (enum pd_dtype)type;
+    try_products(t, dtype, n_tokens, PD_COUNT(n_tokens));
+    try_experts_rows(t, dtype, experts, PD_COUNT(experts));
+    if (t->thorough) try_slices(t, dtype, 33);
+    try_splits(t, dtype);
     /* Rows enough for larger tiles; which, depends on the tokens. A software device tries each with some types. */
     bool all = pd_gpu_info(t->gpu)->type != PERIDOT_DEVICE_CPU;
     for (uint32_t i = 0; i < 3; i++)
-        if (all || type % 3 == i) try_product(t, &large, 1, pd_trial_cols(large.dtype)[0], n_tokens[2 + i], 0);
+        if (all || type % 3 == i)
+            try_product(t, &(struct product){{{dtype, 8200}}, 1, pd_trial_cols(dtype)[0], n_tokens[2 + i], 0});
 }
 
 void pd_try_matmul_reduce(struct pd_trial *t, uint32_t type)
