@@ -94,13 +94,19 @@ void pd_try_glu(struct pd_trial *t, uint32_t type)
 
 /* ---- topk ---- */
 
+/* Rows of logits: n numbers, the i-th of which is value(i, n), or (NULL) random ones. */
+struct logits_kind {
+    const char *name;
+    float (*value)(uint32_t i, uint32_t n);
+};
+
 /* Of two rows, the second one's values a place further; zeros behind each are not to be taken. */
-static void try_topk(struct pd_trial *t, const char *name, float (*value)(uint32_t i, uint32_t n), uint32_t n)
+static void try_topk(struct pd_trial *t, const struct logits_kind *kind, uint32_t n)
 {
     enum { N_ROWS = 2 };
-    pd_trial_begin(t, "topk of %u, %s", n, name);
+    pd_trial_begin(t, "topk of %u, %s", n, kind->name);
     float *logits = pd_trial_random(t, (size_t)N_ROWS * n, 30);
-    for (uint32_t i = 0; value && i < N_ROWS * n; i++) logits[i] = value((i % n + i / n) % n, n);
+    for (uint32_t i = 0; kind->value && i < N_ROWS * n; i++) logits[i] = kind->value((i % n + i / n) % n, n);
     uint32_t stride = n + 3, scratch = N_ROWS * 2 * pd_topk_scratch(n);
     struct pd_trial_buffer *in = pd_trial_words(t, logits, N_ROWS, n, stride);
     struct pd_trial_buffer *best = pd_trial_words(t, NULL, N_ROWS, 2 * PD_TOPK, 2 * PD_TOPK);
@@ -134,73 +140,85 @@ static float no_numbers(uint32_t i, uint32_t n)
 void pd_try_topk(struct pd_trial *t, uint32_t type)
 {
     (void)type;
-    static const struct { const char *name; float (*value)(uint32_t i, uint32_t n); } kinds[] = {
+    static const struct logits_kind kinds[] = {
         {"random", NULL}, {"rising", rising}, {"many equal", many_equal}, {"a few numbers", few_numbers},
         {"one NaN", one_nan}, {"no numbers", no_numbers}};
     static const uint32_t sizes[] = {1, 2, 127, 128, 129, 1000, 1024, 1025, 2048, 8192, 9000, 256000};
     for (size_t s = 0; s < PD_COUNT(sizes); s++)
         for (size_t k = 0; k < PD_COUNT(kinds); k++)
-            if (t->thorough || s % PD_COUNT(kinds) == k) try_topk(t, kinds[k].name, kinds[k].value, sizes[s]);
+            if (t->thorough || s % PD_COUNT(kinds) == k) try_topk(t, &kinds[k], sizes[s]);
 }
 
 /* ---- sample ---- */
 
 enum { N_DRAWS = 40 };
 
-/* N_DRAWS draws, from the first number of all to the last: the very tokens that the host draws. They must be the same,
- * as the device continues texts that the host began. */
-static void try_sample(struct pd_trial *t, const char *name, float (*value)(uint32_t i, uint32_t n),
-                       const struct pd_draw *draw, const peridot_sampling *adjusting)
-{
-    struct pd_candidate best[PD_TOPK], adjusted[PD_TOPK], bias[PD_TOPK] = {{0}};
-    peridot_bias own[PD_TOPK];
-    struct pd_sampler sampler = {.n_seen = 0};
-    uint32_t recent[N_DRAWS][PD_REPEAT_WINDOW];
+struct sample_data {
+    struct pd_candidate best[PD_TOPK], bias[PD_TOPK];
     struct pd_draw draws[N_DRAWS];
-    uint32_t tokens[N_DRAWS], width = sizeof *draws / 4;
-    pd_trial_begin(t, "sample of %u, %s, top-p %u, min-p %u, xtc %u, reach %g, scale %g, %s", draw->n, name,
-                   draw->top_p, draw->min_weight, draw->xtc, (double)draw->reach, (double)draw->scale,
-                   adjusting ? "adjusted" : "as they are");
-    float *logits = pd_trial_random(t, 3 * PD_TOPK, 12);
-    for (uint32_t i = 0; value && i < 3 * PD_TOPK; i++) logits[i] = value(i, 3 * PD_TOPK);
-    pd_reference_topk(best, logits, 3 * PD_TOPK);
+    uint32_t recent[N_DRAWS][PD_REPEAT_WINDOW];   /* before each draw */
+    uint32_t tokens[N_DRAWS];                     /* that the host draws */
+};
+
+/* N_DRAWS draws, from the first number of all to the last, as the host makes them. */
+static void draw_on_host(struct pd_trial *t, struct sample_data *d, const struct pd_draw *draw,
+                         const peridot_sampling *adjusting)
+{
+    struct pd_candidate adjusted[PD_TOPK];
+    struct pd_sampler sampler = {.n_seen = 0};
+    peridot_bias own[PD_TOPK];
     pd_sampler_set(&sampler, adjusting);
     for (size_t i = 0; i < sampler.p.n_bias; i++) {   /* a table of ours has places among the best for tokens */
-        bias[i] = (struct pd_candidate){sampler.p.bias[i].value, best[sampler.p.bias[i].token].id};
-        own[i] = (peridot_bias){(int32_t)bias[i].id, bias[i].logit};
+        d->bias[i] = (struct pd_candidate){sampler.p.bias[i].value, d->best[sampler.p.bias[i].token].id};
+        own[i] = (peridot_bias){(int32_t)d->bias[i].id, d->bias[i].logit};
     }
     sampler.p.bias = own;
     for (uint32_t k = 0; k < N_DRAWS; k++) {
-        draws[k] = pd_sampler_draw_ahead(&sampler, draw->n, 0);
-        pd_sampler_accept(&sampler, (int32_t)best[(k < 3 ? 0 : pd_random_next(&t->random) % 50)].id);
-        memcpy(recent[k], sampler.recent, sizeof recent[k]);
-        memcpy(adjusted, best, sizeof best);
+        d->draws[k] = pd_sampler_draw_ahead(&sampler, draw->n, 0);
+        pd_sampler_accept(&sampler, (int32_t)d->best[(k < 3 ? 0 : pd_random_next(&t->random) % 50)].id);
+        memcpy(d->recent[k], sampler.recent, sizeof d->recent[k]);
+        memcpy(adjusted, d->best, sizeof adjusted);
         if (adjusting) pd_sampler_adjust(&sampler, adjusted, PD_TOPK);
-        draws[k].n = draw->n, draws[k].scale = draw->scale, draws[k].top_p = draw->top_p,
-            draws[k].min_weight = draw->min_weight, draws[k].xtc = draw->xtc, draws[k].reach = draw->reach;
-        draws[k].random = k == 0 ? 0 : k == N_DRAWS - 1 ? UINT32_MAX : (uint32_t)(pd_random_next(&t->random) >> 32);
-        tokens[k] = pd_draw_from(&draws[k], adjusted);
+        d->draws[k].n = draw->n, d->draws[k].scale = draw->scale, d->draws[k].top_p = draw->top_p,
+            d->draws[k].min_weight = draw->min_weight, d->draws[k].xtc = draw->xtc, d->draws[k].reach = draw->reach;
+        d->draws[k].random = k == 0 ? 0 : k == N_DRAWS - 1 ? UINT32_MAX : (uint32_t)(pd_random_next(&t->random) >> 32);
+        d->tokens[k] = pd_draw_from(&d->draws[k], adjusted);
     }
-    struct pd_trial_buffer *in = pd_trial_words(t, best, 1, 2 * PD_TOPK, 2 * PD_TOPK);
-    struct pd_trial_buffer *how = pd_trial_words(t, draws, N_DRAWS, width, width);
-    struct pd_trial_buffer *last = pd_trial_words(t, recent, N_DRAWS, PD_REPEAT_WINDOW, PD_REPEAT_WINDOW);
-    struct pd_trial_buffer *biases = pd_trial_words(t, bias, 1, 2 * PD_TOPK, 2 * PD_TOPK);
+}
+
+/* The very tokens that the host draws: they must be the same, as the device continues texts that the host began. */
+static void try_sample(struct pd_trial *t, const struct logits_kind *kind, const struct pd_draw *draw,
+                       const peridot_sampling *adjusting)
+{
+    struct sample_data d = {.bias = {{0}}};
+    uint32_t width = sizeof *d.draws / 4;
+    pd_trial_begin(t, "sample of %u, %s, top-p %u, min-p %u, xtc %u, reach %g, scale %g, %s", draw->n, kind->name,
+                   draw->top_p, draw->min_weight, draw->xtc, (double)draw->reach, (double)draw->scale,
+                   adjusting ? "adjusted" : "as they are");
+    float *logits = pd_trial_random(t, 3 * PD_TOPK, 12);
+    for (uint32_t i = 0; kind->value && i < 3 * PD_TOPK; i++) logits[i] = kind->value(i, 3 * PD_TOPK);
+    pd_reference_topk(d.best, logits, 3 * PD_TOPK);
+    draw_on_host(t, &d, draw, adjusting);
+    struct pd_trial_buffer *in = pd_trial_words(t, d.best, 1, 2 * PD_TOPK, 2 * PD_TOPK);
+    struct pd_trial_buffer *how = pd_trial_words(t, d.draws, N_DRAWS, width, width);
+    struct pd_trial_buffer *last = pd_trial_words(t, d.recent, N_DRAWS, PD_REPEAT_WINDOW, PD_REPEAT_WINDOW);
+    struct pd_trial_buffer *biases = pd_trial_words(t, d.bias, 1, 2 * PD_TOPK, 2 * PD_TOPK);
     struct pd_trial_buffer *token = pd_trial_words(t, NULL, N_DRAWS, 1, 1),
         *drawn = pd_trial_words(t, NULL, N_DRAWS, 2, 2);
     for (uint32_t k = 0; k < N_DRAWS; k++)
-        pd_op_sample(&t->r, &(struct pd_sample_push){.best = in->address, .draws = how->address + k * sizeof *draws,
-            .tokens = token->address + 4 * k, .drawn = drawn->address + k * sizeof *best,
-            .recent = last->address + k * sizeof *recent, .bias = biases->address}, 1);
+        pd_op_sample(&t->r, &(struct pd_sample_push){.best = in->address, .draws = how->address + k * sizeof *d.draws,
+            .tokens = token->address + 4 * k, .drawn = drawn->address + k * sizeof *d.best,
+            .recent = last->address + k * sizeof *d.recent, .bias = biases->address}, 1);
     pd_trial_run(t);
     for (uint32_t k = 0; k < N_DRAWS; k++) {
         struct pd_candidate got;
         memcpy(&got, pd_trial_row(t, drawn, k), sizeof got);
-        pd_trial_check(t, "token", k, *pd_trial_row(t, token, k), tokens[k], exact);
-        pd_trial_check(t, "id", k, got.id, tokens[k], exact);
-        recent[k][draws[k].next] = tokens[k];
+        pd_trial_check(t, "token", k, *pd_trial_row(t, token, k), d.tokens[k], exact);
+        pd_trial_check(t, "id", k, got.id, d.tokens[k], exact);
+        d.recent[k][d.draws[k].next] = d.tokens[k];
         for (uint32_t i = 0; i < PD_REPEAT_WINDOW; i++)
-            pd_trial_check(t, "recent", i, pd_trial_row(t, last, k)[i], recent[k][i], exact);
-        pd_trial_check(t, "best", k, (double)got.logit, (double)best[0].logit, exact);
+            pd_trial_check(t, "recent", i, pd_trial_row(t, last, k)[i], d.recent[k][i], exact);
+        pd_trial_check(t, "best", k, (double)got.logit, (double)d.best[0].logit, exact);
     }
     token->written = drawn->written = last->written = true;
     pd_trial_end(t);
@@ -212,7 +230,7 @@ static float one_far_above(uint32_t i, uint32_t n) { return i == n / 2 ? 60.0f :
 void pd_try_sample(struct pd_trial *t, uint32_t type)
 {
     (void)type;
-    static const struct { const char *name; float (*value)(uint32_t i, uint32_t n); } kinds[] = {
+    static const struct logits_kind kinds[] = {
         {"random", NULL}, {"rising", rising}, {"many equal", many_equal}, {"a few numbers", few_numbers},
         {"close together", close_together}, {"one far above", one_far_above}, {"one NaN", one_nan},
         {"no numbers", no_numbers}};
@@ -231,11 +249,11 @@ void pd_try_sample(struct pd_trial *t, uint32_t type)
         {.repeat_penalty = 1.1f, .presence_penalty = 0.1f, .frequency_penalty = 0.013f, .bias = biases, .n_bias = 2}};
     for (size_t k = 0; k < PD_COUNT(kinds); k++)
         for (size_t d = 0; d < PD_COUNT(draws); d++)
-            if (t->thorough || d % PD_COUNT(kinds) == k) try_sample(t, kinds[k].name, kinds[k].value, &draws[d], NULL);
+            if (t->thorough || d % PD_COUNT(kinds) == k) try_sample(t, &kinds[k], &draws[d], NULL);
     for (size_t k = 0; k < PD_COUNT(kinds) - 2; k++)   /* without NaN, which has no order */
         for (size_t a = 0; a < PD_COUNT(adjusting); a++)
             if (t->thorough || a == k % PD_COUNT(adjusting))
-                try_sample(t, kinds[k].name, kinds[k].value, &draws[(k + a) % 9], &adjusting[a]);
+                try_sample(t, &kinds[k], &draws[(k + a) % 9], &adjusting[a]);
 }
 
 /* ---- measure ---- */
