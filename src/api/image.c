@@ -1,4 +1,6 @@
-/* The images of peridot.h: of a picture and its crops, each an image of the engine's. */
+/* The images of peridot.h: of a picture and its crops, each an image of the engine's. An image is ids that follow from
+ * its pixels: so equal pictures have equal prompts, and what is shared of prompts is found by ids alone. Images do not
+ * change once they are made, and may be shared between threads. */
 #include "api/api.h"
 #include "base/base.h"
 
@@ -22,6 +24,7 @@ static peridot_status read_params(peridot_image_params *out, const peridot_model
 
 /* ---- parts ---- */
 
+/* The part is the image's before its ids are: then freeing the image is all that a failure has to do. */
 static peridot_status add_part(peridot_image *image, const peridot_model *model, const struct pd_picture *picture)
 {
     struct pd_image *part;
@@ -115,6 +118,7 @@ peridot_status peridot_images_place(int32_t *tokens, size_t n, const peridot_mod
 {
     size_t n_tokens = 0, n_rows = 0, k = 0, row = 0;
     PD_TRY(check_sees(model));
+    /* All is counted before anything is written: on failure the prompt is as it was. */
     for (size_t i = 0; i < n; i++) n_tokens += tokens[i] == model->tower_config.row_id;
     for (size_t i = 0; i < n_images; i++) n_rows += images[i]->n_rows;
     if (n_tokens != n_rows)

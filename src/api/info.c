@@ -28,6 +28,7 @@ void pd_model_info_begin(peridot_model_info *out, const struct pd_config *c)
         .file_type = c->file_type, .lacks_dense = pd_families[c->family].embeds && c->embedding.n_dense == 0};
 }
 
+/* The most frequent first, of equals the first in types.def: a selection sort, as there are few. */
 void pd_model_info_types(char *out, size_t size, const uint32_t counts[PD_N_DTYPES])
 {
     uint32_t left[PD_N_DTYPES];

@@ -178,6 +178,7 @@ static peridot_status create_tower(peridot_model *model, const peridot_model_par
                            &model->tower_config, p->gpu_memory == 0);
 }
 
+/* Files before the device: what is wrong with them is said at once, and where there is none. */
 static peridot_status open_parts(peridot_model *model, const char *path, const peridot_model_params *p)
 {
     struct pd_model *m = &model->m;

@@ -1,4 +1,6 @@
-/* The sessions of peridot.h: they check arguments and call the engine. */
+/* The sessions of peridot.h: they check arguments and call the engine. A session keeps its model and its drafter open
+ * by references of its own, so that a program may close its handles in any order. Calls do not lock: threads take turns
+ * with all sessions of a model, as peridot.h says, but for peridot_cancel. */
 #include "api/api.h"
 #include "base/base.h"
 #include "engine/pass/pass.h"
@@ -44,6 +46,7 @@ peridot_status peridot_session_create(peridot_session **out, peridot_model *mode
 void peridot_session_free(peridot_session *session)
 {
     if (!session) return;
+    /* From what points to what it points to: requests have sequences, those the session's cache, and that the model. */
     while (session->requests) peridot_request_free(session->requests);
     for (uint32_t i = 0; i < session->s->set.n_max; i++)
         if (session->s->set.at[i]) free(session->s->set.at[i]->owner);
@@ -69,6 +72,7 @@ void peridot_session_get_state(const peridot_session *session, peridot_session_s
 }
 
 uint32_t peridot_session_chunk(const peridot_session *session) { return session->s->chunk; }
+/* From any thread and from signal handlers: so it sets a flag, and those who work look at it. */
 void peridot_cancel(peridot_session *session) { session->s->cancelled = true; }
 
 /* ---- evaluating ---- */
@@ -106,7 +110,7 @@ peridot_status peridot_eval(peridot_session *session, const peridot_prompt *prom
             return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sequence of prompt %zu belongs to another session", i);
         of[i] = (struct pd_prompt){.sequence = prompts[i].sequence->q, .tokens = prompts[i].tokens,
                                    .n_left = prompts[i].n};
-        n_positions += prompts[i].n + PD_PAGE;
+        n_positions += prompts[i].n + PD_PAGE;   /* pages are taken whole: the last one may be partly empty */
     }
     pd_prefix_make_room(&session->schedule.prefixes, n_positions);
     struct pd_row_calls calls = {known.logits, known.hidden, known.user};
@@ -120,6 +124,7 @@ peridot_status peridot_eval(peridot_session *session, const peridot_prompt *prom
 
 /* The sequences of peridot.h: they check arguments and call the engine. */
 
+/* Takes q, which is removed where that fails. */
 static peridot_status wrap(peridot_sequence **out, peridot_session *session, struct pd_sequence *q)
 {
     *out = calloc(1, sizeof **out);
@@ -139,7 +144,7 @@ static peridot_status session_begin(peridot_sequence **out, peridot_session *ses
     uint64_t rng = q->sampler.rng;
     PD_TRY(wrap(out, session, q));
     peridot_status status = pd_sampling_set(*out, &sampling, NULL);
-    q->sampler.rng = rng;
+    q->sampler.rng = rng;   /* setting has seeded it anew; a saved text goes on with its own draws */
     if (status == PERIDOT_OK) return status;
     peridot_sequence_free(*out);
     *out = NULL;

@@ -1,4 +1,7 @@
-/* The vocab of peridot.h: checks arguments and calls the tokenizer. */
+/* The vocab of peridot.h: checks arguments and calls the tokenizer. A vocab is as it was opened, but for its count and
+ * the spellings of its tokens, which the first grammar makes, both atomic: so threads share it without a lock. Limits
+ * that a program gives may be of another version's size: the tokenizer gets ours, and theirs gets what it has room
+ * for. */
 #include "api/api.h"
 
 #include "base/base.h"

@@ -48,6 +48,8 @@ size_t pd_utf8_write(char out[4], uint32_t code)
     return n;
 }
 
+/* Marks of direction are among them because they show a text in another order than it has: a file's name may then pass
+ * for another (Boucher and Anderson 2021, arXiv:2111.00169). */
 bool pd_utf8_is_control(uint32_t code)
 {
     static const uint32_t ranges[][2] = {{0, 0x1f}, {0x7f, 0x9f}, {0x61c, 0x61c}, {0x200e, 0x200f}, {0x2028, 0x202e},
@@ -67,7 +69,7 @@ size_t pd_utf8_escape_next(char out[PD_ESCAPED_MAX], size_t *length, const char 
         memcpy(out, text, *length);
         return *length;
     }
-    *length = 1;
+    *length = 1;   /* byte by byte, so that nothing of what is malformed gets lost */
     memcpy(out, c == '\n' ? "\\n" : "\\x", 2);
     if (c == '\n') return 2;
     out[2] = digits[c >> 4];
@@ -102,6 +104,7 @@ const char *pd_utf8_shown(char out[PD_SHOWN_SIZE], const char *text, size_t size
     return out;
 }
 
+/* The property White_Space of the Unicode Standard (PropList.txt), which has not changed since 6.3. */
 bool pd_utf8_is_space(uint32_t c)
 {
     return (c >= 9 && c <= 13) || c == 32 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
@@ -116,6 +119,7 @@ void pd_utf8_trim(const char **text, size_t *size)
     const char *start = *text;
     for (size_t i = 0; i < *size; i += length) {
         enum pd_utf8_state state = pd_utf8_next(&code, &length, *text + i, *size - i);
+        /* Python has the separators 28 to 31 for spaces, and Unicode has not. */
         if (state == PD_UTF8_CHARACTER && (pd_utf8_is_space(code) || (code >= 28 && code <= 31))) continue;
         if (!begun) start = *text + i;
         begun = true;

@@ -31,7 +31,8 @@ static bool is_unsigned(enum pd_meta_type t)
     return t == PD_META_UINT8 || t == PD_META_UINT16 || t == PD_META_UINT32 || t == PD_META_UINT64;
 }
 
-/* The bits of element i, an integer, widened to 64 bits with its sign. */
+/* The bits of element i, an integer, widened to 64 bits with its sign; byte by byte, as values in files are not
+ * aligned. */
 static uint64_t integer_bits(const struct pd_meta *m, uint64_t i)
 {
     uint32_t size = types[m->element].size;
@@ -42,6 +43,7 @@ static uint64_t integer_bits(const struct pd_meta *m, uint64_t i)
     return bits;
 }
 
+/* Of any type of integers that holds the value: writers do not agree on the types of keys. */
 bool pd_meta_uint(uint64_t *out, const struct pd_meta *m, uint64_t i)
 {
     if (i >= m->n || !(is_signed(m->element) || is_unsigned(m->element))) return false;

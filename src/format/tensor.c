@@ -42,7 +42,7 @@ const struct pd_tensor *pd_tensor_list_find(const struct pd_tensor_list *list, c
 bool pd_tensor_n_weights(uint64_t *out, const struct pd_tensor *t)
 {
     *out = 1;
-    bool empty = false;
+    bool empty = false;   /* looked for first: the product of the others may be more than 64 bits hold */
     for (uint32_t i = 0; i < t->n_dims; i++) empty = empty || t->shape[i] == 0;
     if (empty) {
         *out = 0;
@@ -90,7 +90,8 @@ const uint8_t *pd_tensor_row(const struct pd_tensor *t, uint64_t row)
     return t->experts[row / t->shape[1]] + row % t->shape[1] * size;
 }
 
-/* Of *n weights from `first` on, those that are in one piece. */
+/* Of *n weights from `first` on, those that are in one piece: experts are tensors of their own in some files, and lie
+ * anywhere in them. */
 static const uint8_t *piece_of(const struct pd_tensor *t, uint64_t first, uint64_t *n)
 {
     if (!t->experts) return t->data + pd_row_size(t->dtype, first);
@@ -145,7 +146,7 @@ bool pd_tensor_is_unread(const char *name)
 
 bool pd_tensor_find_nonfinite(const struct pd_tensor *t, uint64_t *index)
 {
-    enum { PIECE = 4096 };   /* whole blocks of every type */
+    enum { PIECE = 4096 };   /* whole blocks of every type, and few enough for the stack of any thread */
     float weights[PIECE];
     if (t->dtype == PD_DTYPE_OTHER) return false;
     const struct pd_dtype_info *info = &pd_dtypes[t->dtype];
@@ -164,6 +165,8 @@ bool pd_tensor_find_nonfinite(const struct pd_tensor *t, uint64_t *index)
 
 /* ---- arena ---- */
 
+/* Blocks are never moved, as what was taken from them is pointed to, and a thing that is larger than a block gets one
+ * of its own size. Sizes come from files: every sum and product is checked before it is made. */
 struct pd_arena_block {
     struct pd_arena_block *previous;
     size_t used, size;
@@ -183,7 +186,7 @@ static struct pd_arena_block *tensor_add_block(struct pd_arena *a, size_t size)
 void *pd_arena_alloc(struct pd_arena *a, size_t size)
 {
     const size_t align = _Alignof(max_align_t), block_size = 64 * 1024;
-    if (size > SIZE_MAX / 2) return NULL;
+    if (size > SIZE_MAX / 2) return NULL;   /* aligned, and with a block's head, it must still be a size */
     size = (size + align - 1) / align * align;
     struct pd_arena_block *b = a->last;
     if (!b || size > b->size - b->used) b = tensor_add_block(a, size > block_size ? size : block_size);

@@ -16,6 +16,7 @@ void pd_staging_free(struct pd_gpu *gpu)
     pd_heap_free(s.heap);
 }
 
+/* Each part is looked for by itself: where one could not be made, a later call makes what is missing. */
 static peridot_status staging_open(struct pd_gpu *gpu)
 {
     struct pd_staging *s = &gpu->staging;
@@ -33,7 +34,7 @@ peridot_status pd_upload_begin(void **out, struct pd_gpu *gpu, struct pd_span sp
     struct pd_staging *s = &gpu->staging;
     if (!span.host) {
         PD_TRY(staging_open(gpu));
-        PD_TRY(pd_commands_wait(s->commands[s->next]));
+        PD_TRY(pd_commands_wait(s->commands[s->next]));   /* the copy from this half; that from the other may go on */
     }
     s->target = span;
     s->target_offset = offset;

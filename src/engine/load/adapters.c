@@ -67,6 +67,7 @@ static peridot_status adapters_put(struct adapters_walk *k, uint64_t *address, c
     return pd_span_write(k->l.gpu, span, 0, data, size);
 }
 
+/* The rows of all parts in one matrix, so that one product gives what every adapter makes of x. */
 static peridot_status load_a(struct adapters_walk *k, struct pd_linear *a, const struct stack *s)
 {
     const struct pd_tensor *first = s->from[0]->a;
@@ -87,6 +88,7 @@ static peridot_status load_a(struct adapters_walk *k, struct pd_linear *a, const
     return status;
 }
 
+/* By columns: what one number of A x adds to neighbouring rows, which neighbouring invocations have, lies together. */
 static void turn_over(float *out, float *row, const struct stack *s, uint32_t i)
 {
     const struct pd_lora_part *part = &s->parts[i];

@@ -1,4 +1,6 @@
-/* What a pass reads of the host's memory: of each row its token, its place in the cache and its angles. */
+/* What a pass reads of the host's memory: of each row its token, its place in the cache and its angles. Recorded
+ * commands hold the addresses and not the values, so that a pass is replayed with other rows. Each pass has an input of
+ * its own, which the host does not write while the pass is under way. */
 #include "engine/pass/pass.h"
 
 #include "base/base.h"
@@ -51,6 +53,7 @@ static void write_places(const struct pd_input *in, const struct pd_workspace *w
                          const struct pd_pages *pages, uint32_t pos, uint32_t last)
 {
     const struct pd_config *c = &w->model->config;
+    /* Ministral 3's, after Llama 4's: far queries are sharpened, as a softmax over more keys is flatter. */
     double growth = c->query_growth != 0 ? c->query_growth * log(1 + floor(pos / c->ropes[PD_ROPE_GLOBAL].old_ctx)) : 0;
     for (uint32_t kind = 0; kind < c->n_kinds; kind++) {
         uint32_t window = w->cache->pools[kind].window;
@@ -72,6 +75,7 @@ static void write_angles(const struct pd_input *in, const struct pd_workspace *w
         const double *inv_freq = rope->long_inv_freq && w->cache->long_rope ? rope->long_inv_freq : rope->inv_freq;
         float *row = table + (size_t)m * head_dim;
         for (uint32_t i = 0; i < half; i++) {
+            /* in fp64: fp32 has an angle of 100,000 to 1/128 only */
             double angle = pos * inv_freq[i], factor = i < rope->n_rotated / 2 ? rope->attn_factor : 1;
             row[i] = (float)(factor * cos(angle));
             row[half + i] = (float)(factor * sin(angle));
@@ -114,6 +118,7 @@ void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *
             n_splits += places[m].n_splits;
             most = (uint32_t)pd_max(most, places[m].n_splits);
         }
+        /* One dispatch for all rows: workgroups past the splits of their row end at once. */
         step.dispatch[kind][0] = w->attention_groups[kind];
         step.dispatch[kind][1] = most;
         step.dispatch[kind][2] = n;
