@@ -114,9 +114,8 @@ void score_tile(uint slot, uint n)
 }
 
 /* The position sees all keys that are visited; past them weights are 0. */
-void softmax_tile(uint text, uint first, uint end)
+void softmax_tile(uint text, uint first, uint n)
 {
-    uint n = end - first;
     for (uint h = gl_SubgroupID; h < HEADS; h += gl_NumSubgroups) {
         float m = maximum[h], top = m, sum = 0.0;
         for (uint j = gl_SubgroupInvocationID; j < n; j += gl_SubgroupSize) top = max(top, weight[h * TILE + j]);

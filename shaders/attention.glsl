@@ -7,7 +7,7 @@
  * and in the end y = o / l (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135).
  * Kernels define TILE, the keys of a tile, which divides PD_PAGE, before, and
  *   score_tile(slot, n)             the scores of the n keys from a slot on
- *   softmax_tile(text, first, end)  makes weights of them; those are keys first .. end - 1 of a text
+ *   softmax_tile(text, first, n)    makes weights of them; those are keys first .. first + n - 1 of a text
  *   add_values(slot, n)             shrinks the sums, and adds the weighted values
  * after it, each with the barriers that it needs. */
 #define LOWEST -1e30       /* finite: -inf minus -inf would be NaN */
@@ -24,7 +24,7 @@ uint first_head, kv_head;   /* of the workgroup */
 bool is_new;                /* whether the tile is the last key, by itself: see attend */
 
 void score_tile(uint slot, uint n);
-void softmax_tile(uint text, uint first, uint end);
+void softmax_tile(uint text, uint first, uint n);
 void add_values(uint slot, uint n);
 
 /* ---- the running softmax ---- */
@@ -62,7 +62,7 @@ void attend(uint text, uint begin, uint end, uint last, bool has_new)
         uint slot = slot_of_key(p.pages, text, first, last);
         n = is_new ? 1 : slots_of_tile(text + first, TILE, (has_new ? min(end, last) : end) - first);
         score_tile(slot, n);
-        softmax_tile(text, first, first + n);
+        softmax_tile(text, first, n);
         add_values(slot, n);
     }
 }

@@ -147,8 +147,9 @@ void score_tile(uint slot, uint n)
     if (HEAD_DIM % 32 != 0) score_block(key, HEAD_DIM / 32 * 32, HEAD_DIM % 32);
 }
 
-void softmax_tile(uint text, uint first, uint end)
+void softmax_tile(uint text, uint first, uint n)
 {
+    uint end = first + n;
     [[unroll]] for (uint i = 0; i < QUERIES; i++) {
         uint t = i / HEADS, lowest = first_key(pos[t]);
         float top = LOWEST, sum = 0.0;

@@ -24,8 +24,9 @@ uint token_of(uint row) { return min(first_token + row / HEADS, p.n_tokens - 1);
 /* Where a row's head begins in q, in vec4s. */
 uint query_of(uint row) { return (token_of(row) * p.q_stride + (first_head + row % HEADS) * HEAD_DIM) / 4; }
 
-void softmax_tile(uint text, uint first, uint end)
+void softmax_tile(uint text, uint first, uint n)
 {
+    uint end = first + n;
     uint row = me / LINE, at = RUN * (me % LINE);
     pd_place place = p.places.at[token_of(row)];
     uint lowest = first_key(place.pos);
