@@ -194,6 +194,12 @@ while read -r line; do
 done < <(grep -nrE '(^|[^"A-Za-z0-9_])(Vk[A-Z]|vk[A-Z]|VK_)[A-Za-z_]+' include src tools/peridot --include='*.[ch]' |
     grep -v '^src/gpu/' || true)
 
+# So it is with libcurl: one client has what is trusted, what is bounded and what a failure is called.
+while read -r line; do
+    wrong "libcurl outside tools/peridot/base/http.c: $line"
+done < <(grep -rnE '\b(curl/|curl_|CURL)' src tools/peridot --include='*.[ch]' |
+    grep -v '^tools/peridot/base/http\.c:' || true)
+
 # A weight type that nothing does anything of its own with is told in its row alone, which other places expand.
 while read -r line; do
     wrong "a type is told in shaders/types.def alone: $line"

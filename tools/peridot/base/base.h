@@ -111,11 +111,78 @@ void cmd_hash_add(struct cmd_hash *hash, const void *data, size_t size);
 /* Frees it; out may be NULL. */
 void cmd_hash_end(struct cmd_hash *hash, unsigned char out[32]);
 
-/* ---- trust ---- */
+/* ---- http ---- */
 
-/* A handle of libcurl (a CURL *), to be freed by curl_easy_cleanup, that trusts the certificates of SSL_CERT_FILE or of
- * the system. NULL: there is no memory. */
-void *cmd_curl_open(void);
+/* The one client of HTTP and HTTPS. It trusts the certificates of SSL_CERT_FILE or of the system, goes by way of the
+ * proxy that the environment names, and redirects from HTTPS to HTTPS alone. */
+
+struct cmd_http;               /* keeps connections from one request to the next; one thread at a time, not nested */
+struct cmd_http_answer;
+struct sockaddr;
+
+/* What a URL means, as libcurl reads it. */
+struct cmd_http_place {
+    const char *scheme, *host, *port;   /* port "": the scheme's own */
+    bool has_user;
+};
+
+/* Of what is 0 or NULL there is none. All is borrowed for as long as the request takes. */
+struct cmd_http_request {
+    const char *url;
+    const char *headers;       /* lines "NAME: VALUE\n"; a redirection to another host takes no Authorization along */
+    const char *method;        /* "DELETE"; NULL: POST of a text, or GET */
+    const char *text;
+    size_t text_size;
+    uint64_t offset;           /* the first byte that is asked for: an answer of 206 has it */
+    long connect_s, whole_s, stalled_s;   /* limits: of connecting, of everything, and of no byte coming */
+    long n_redirects;          /* that are followed, whose own bodies have an end as well */
+    bool direct;               /* without a proxy, which knows another "this machine" and hides addresses */
+    bool reads_errors;         /* the body of an answer that is neither 200 nor 206 counts as well */
+    size_t most;               /* bytes of a body that is kept */
+    void *user;                /* of what follows: */
+    /* Whether this place may be asked; who forbids it says why himself. */
+    bool (*allows)(void *user, const struct cmd_http_place *place);
+    /* Whether this address may be connected to, which counts where a name may lead anywhere. */
+    bool (*connects)(const struct sockaddr *address);
+    /* Takes the body as it comes; NULL: cmd_http_keep. A failure ends the request. */
+    peridot_status (*take)(void *user, struct cmd_http_answer *answer, const char *data, size_t size);
+    /* Called ten times a second, and whenever something came. A failure ends the request, as does the end_s it sets. */
+    peridot_status (*look)(void *user, struct cmd_http_answer *answer);
+};
+
+enum cmd_http_end {
+    CMD_HTTP_ANSWERED,         /* with whatever status */
+    CMD_HTTP_OWN,              /* `allows`, `take` or `look` failed, or there is no memory */
+    CMD_HTTP_NO_URL,           /* where there is `allows` */
+    CMD_HTTP_NO_ADDRESS,       /* none that `connects` */
+    CMD_HTTP_TOO_LARGE,        /* more than `most` */
+    CMD_HTTP_PASSING,          /* went wrong, and may go well another time */
+    CMD_HTTP_WRONG             /* so that it will not */
+};
+
+struct cmd_http_answer {
+    enum cmd_http_end end;
+    long code;                 /* status of HTTP; 0: none has come */
+    struct pd_buffer body;     /* what was kept */
+    uint64_t n_taken;          /* bytes of the body before those that are taken */
+    double end_s;              /* when it is enough, if more would come or not (pd_now) */
+    const char *kind;          /* libcurl's words for what went wrong, without what is particular to this request */
+    struct cmd_http_transfer *transfer;   /* private */
+};
+
+/* NULL: there is no memory. */
+struct cmd_http *cmd_http_open(void);
+void cmd_http_close(struct cmd_http *http);   /* may be NULL */
+/* Asks, and waits for the answer, which is to be freed even on failure. Where the end is NO_ADDRESS or later, the
+ * failure is a sentence without a subject: the host is the caller's to name. */
+peridot_status cmd_http_ask(struct cmd_http_answer *out, struct cmd_http *http, const struct cmd_http_request *request);
+void cmd_http_free(struct cmd_http_answer *answer);
+/* Adds to the body. */
+peridot_status cmd_http_keep(struct cmd_http_answer *answer, const char *data, size_t size);
+/* A header of the last answer, "" where there is none; valid until the next call, or the answer is freed. */
+const char *cmd_http_header(const struct cmd_http_answer *answer, const char *name);
+/* Where it redirects to, if that is not followed; NULL: nowhere. Valid as long as the answer. */
+const char *cmd_http_target(const struct cmd_http_answer *answer);
 
 /* ---- text ---- */
 

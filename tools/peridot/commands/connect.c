@@ -6,7 +6,6 @@
 #include "../base/base.h"
 #include "../models/models.h"
 
-#include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,23 +163,6 @@ struct server {
     const char *key;           /* NULL: none */
 };
 
-struct answer {
-    char *text;
-    size_t size, capacity;
-    bool too_large;
-};
-
-static size_t connect_on_body(char *data, size_t one, size_t n, void *user)
-{
-    struct answer *a = user;
-    (void)one;
-    a->too_large = a->size + n > MAX_ANSWER;
-    if (a->too_large || pd_array_reserve(&a->text, &a->capacity, a->size, n, 1, "answer") != PERIDOT_OK) return 0;
-    memcpy(a->text + a->size, data, n);
-    a->size += n;
-    return n;
-}
-
 /* No proxy stands between this machine and itself. */
 static bool is_local(const char *url)
 {
@@ -190,41 +172,30 @@ static bool is_local(const char *url)
     return false;
 }
 
-static peridot_status explain(const struct server *s, CURLcode result, long code, const struct answer *a)
+static peridot_status explain(const struct server *s, const struct cmd_http_answer *a, peridot_status status)
 {
     const char *at = cmd_shown(s->url);
-    if (a->too_large) return pd_fail(PERIDOT_ERROR_FORMAT, "%s/v1/models answers more than %d bytes", at, MAX_ANSWER);
-    if (code == 401)
+    if (a->end == CMD_HTTP_OWN) return status;
+    if (a->end == CMD_HTTP_TOO_LARGE)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s/v1/models answers more than %d bytes", at, MAX_ANSWER);
+    if (a->code == 401)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s %s (--api-key)", at, s->key ? "has another key" : "needs its key");
-    if (result == CURLE_OK)
+    if (status == PERIDOT_OK)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s/v1/models answers HTTP status %ld: is this a peridot serve?", at,
-                       code);
+                       a->code);
     return pd_fail(PERIDOT_ERROR_IO, "nothing answers at %s (%s): start it with peridot serve -m MODEL, or say where "
-                   "it is with --url", at, curl_easy_strerror(result));
+                   "it is with --url", at, a->kind);
 }
 
-static peridot_status fetch(struct answer *out, const struct server *s)
+/* *out is freed by the caller, also on failure. */
+static peridot_status fetch(struct cmd_http_answer *out, struct cmd_http *http, const struct server *s)
 {
-    char url[600], header[1024];
-    long code = 0;
-    CURL *c = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? cmd_curl_open() : NULL;
-    if (!c) return pd_fail(PERIDOT_ERROR_MEMORY, "libcurl does not start: out of memory");
+    char url[600], key[1024] = "";
     snprintf(url, sizeof url, "%s/v1/models", s->url);
-    snprintf(header, sizeof header, "Authorization: Bearer %s", s->key ? s->key : "");
-    struct curl_slist *headers = s->key ? curl_slist_append(NULL, header) : NULL;
-    curl_easy_setopt(c, CURLOPT_URL, url);
-    curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-    if (is_local(url)) curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
-    curl_easy_setopt(c, CURLOPT_TIMEOUT, (long)ANSWER_SECONDS);
-    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, connect_on_body);
-    curl_easy_setopt(c, CURLOPT_WRITEDATA, out);
-    CURLcode result = curl_easy_perform(c);
-    curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &code);
-    curl_easy_cleanup(c);
-    curl_slist_free_all(headers);
-    return result == CURLE_OK && code == 200 ? PERIDOT_OK : explain(s, result, code, out);
+    if (s->key) snprintf(key, sizeof key, "Authorization: Bearer %.999s\n", s->key);
+    peridot_status status = cmd_http_ask(out, http, &(struct cmd_http_request){
+        .url = url, .headers = key, .whole_s = ANSWER_SECONDS, .direct = is_local(url), .most = MAX_ANSWER});
+    return status == PERIDOT_OK && out->code == 200 ? PERIDOT_OK : explain(s, out, status);
 }
 
 /* As a terminal may see it: names come from the server. */
@@ -266,12 +237,15 @@ static peridot_status choose_model(struct server *s, yyjson_val *root, const cha
 
 static peridot_status find_server(struct server *s, const struct connect_args *args)
 {
-    struct answer a = {0};
-    peridot_status status = fetch(&a, s);
-    yyjson_doc *doc = status == PERIDOT_OK ? yyjson_read(a.text ? a.text : "", a.size, 0) : NULL;
+    struct cmd_http_answer a = {0};
+    struct cmd_http *http = cmd_http_open();
+    if (!http) return pd_fail(PERIDOT_ERROR_MEMORY, "libcurl does not start: out of memory");
+    peridot_status status = fetch(&a, http, s);
+    yyjson_doc *doc = status == PERIDOT_OK ? yyjson_read(a.body.data ? a.body.data : "", a.body.size, 0) : NULL;
     if (status == PERIDOT_OK) status = choose_model(s, yyjson_doc_get_root(doc), args->model);
     yyjson_doc_free(doc);
-    free(a.text);
+    cmd_http_free(&a);
+    cmd_http_close(http);
     return status;
 }
 

@@ -8,11 +8,10 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 
-/* Whatever a hub sends has an end: the list of files with all its pages, and the bodies of redirections. */
-enum { MAX_FILES = 100000, MAX_PAGES = 1000, MAX_LIST = 64 << 20, MAX_UNREAD = 1 << 20, URL_SIZE = 8192 };
+/* The list of files has an end, with all its pages. */
+enum { MAX_FILES = 100000, MAX_PAGES = 1000, MAX_LIST = 64 << 20, URL_SIZE = 8192 };
 enum { LIST_SECONDS = 300, STALLED_SECONDS = 60, MAX_TRIES = 6 };
 
 /* ---- requests ---- */
@@ -20,67 +19,33 @@ enum { LIST_SECONDS = 300, STALLED_SECONDS = 60, MAX_TRIES = 6 };
 struct transfer {
     struct hub *hub;
     uint64_t offset;
-    hub_take take;
+    hub_take take;             /* NULL: the answer's body is wanted */
     void *user;
-    bool begun;
-    peridot_status status;   /* of take */
 };
 
-static long hub_code_of(const struct hub *hub)
-{
-    long code = 0;
-    curl_easy_getinfo(hub->curl, CURLINFO_RESPONSE_CODE, &code);
-    return code;
-}
-
-static bool has_content(long code) { return code == 200 || code == 206; }
-
-static size_t hub_on_body(char *data, size_t one, size_t n, void *user)
+static peridot_status hub_on_body(void *user, struct cmd_http_answer *a, const char *data, size_t size)
 {
     struct transfer *t = user;
-    long code = hub_code_of(t->hub);
-    (void)one;
-    if (!has_content(code)) return CURL_WRITEFUNC_ERROR;
-    t->status = t->take(t->user, data, n, !t->begun && t->offset && code == 200);
-    t->begun = true;
-    return t->status == PERIDOT_OK ? n : CURL_WRITEFUNC_ERROR;
+    if (!t->take) return cmd_http_keep(a, data, size);
+    return t->take(t->user, data, size, t->offset && !a->n_taken && a->code == 200);
 }
 
-/* "NAME: VALUE\r\n": the value, where the name is this one. */
-static void keep_header(char *out, size_t out_size, const char *name, const char *line, size_t size)
+static peridot_status hub_look(void *user, struct cmd_http_answer *a)
 {
-    size_t n = strlen(name);
-    if (size <= n || strncasecmp(line, name, n) != 0 || line[n] != ':') return;
-    for (n++; n < size && line[n] == ' '; n++) {}
-    while (size > n && isspace((unsigned char)line[size - 1])) size--;
-    snprintf(out, out_size, "%.*s", (int)(size - n), line + n);
-}
-
-static size_t on_header(char *line, size_t one, size_t n, void *user)
-{
-    struct hub *hub = user;
-    (void)one;
-    if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) hub->error_code[0] = hub->error_message[0] = hub->next[0] = 0;
-    keep_header(hub->error_code, sizeof hub->error_code, "X-Error-Code", line, n);
-    keep_header(hub->error_message, sizeof hub->error_message, "X-Error-Message", line, n);
-    keep_header(hub->next, sizeof hub->next, "Link", line, n);
-    bool is_end = n && (line[0] == '\r' || line[0] == '\n');
-    return is_end && hub_code_of(hub) >= 400 ? 0 : n;   /* the page of an error, which may have no end, is not read */
-}
-
-static bool is_late(const struct hub *hub) { return hub->list_end_s && pd_now() > hub->list_end_s; }
-
-static int hub_on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
-{
-    const struct hub *hub = user;
-    (void)down_total, (void)up_total, (void)up;
-    return cmd_interrupted() || is_late(hub) || (down > MAX_UNREAD && !has_content(hub_code_of(hub)));
+    const struct hub *hub = ((struct transfer *)user)->hub;
+    (void)a;
+    if (cmd_interrupted()) return pd_fail(PERIDOT_CANCELLED, "interrupted");
+    if (!hub->list_end_s || pd_now() <= hub->list_end_s) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_IO, "%s: the list of the files of %s does not come within %d s", hub->endpoint,
+                   hub->repo, LIST_SECONDS);
 }
 
 /* Explains an HTTP error, with what to do about it. */
-static peridot_status explain_error(const struct hub *hub, long code)
+static peridot_status explain_error(const struct hub *hub, const struct cmd_http_answer *a)
 {
-    const char *repo = hub->repo, *at = hub->endpoint, *error = hub->error_code;
+    char error[64];
+    const char *repo = hub->repo, *at = hub->endpoint;
+    snprintf(error, sizeof error, "%s", cmd_http_header(a, "X-Error-Code"));
     if (strcmp(error, "GatedRepo") == 0 && !hub->token_source)
         return pd_fail(PERIDOT_ERROR_IO, "%s is gated: accept its licence at %s/%s, then set HF_TOKEN to an access "
                        "token of that account (%s/settings/tokens)", repo, at, repo, at);
@@ -90,62 +55,32 @@ static peridot_status explain_error(const struct hub *hub, long code)
                        hub->token_source, at, repo);
     if (strcmp(error, "RevisionNotFound") == 0)
         return pd_fail(PERIDOT_ERROR_IO, "%s has no revision %s", repo, hub->revision);
-    if (code == 401 && hub->token_source && strcmp(error, "RepoNotFound") != 0)
+    if (a->code == 401 && hub->token_source && strcmp(error, "RepoNotFound") != 0)
         return pd_fail(PERIDOT_ERROR_IO, "%s refuses the token in %s: make a new one at %s/settings/tokens, or unset "
                        "it", at, hub->token_source, at);
-    if (strcmp(error, "EntryNotFound") != 0 && (code == 404 || code == 401))
+    if (strcmp(error, "EntryNotFound") != 0 && (a->code == 404 || a->code == 401))
         return pd_fail(PERIDOT_ERROR_IO, "there is no model %s at %s, or it is private: check its name%s", repo, at,
                        hub->token_source ? "" : ", or set HF_TOKEN to a token that can read it");
-    return pd_fail(PERIDOT_ERROR_IO, "%s: HTTP status %ld for %s%s%s", at, code, repo,
-                   hub->error_message[0] ? ": " : "", cmd_shown(hub->error_message));
+    const char *message = cmd_http_header(a, "X-Error-Message");
+    return pd_fail(PERIDOT_ERROR_IO, "%s: HTTP status %ld for %s%s%s", at, a->code, repo, *message ? ": " : "",
+                   cmd_shown(message));
 }
 
-/* What may go well another time: not what the hub itself has said, such as an address that is none. */
-static bool may_pass(CURLcode result)
-{
-    static const CURLcode passing[] = {
-        CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_PARTIAL_FILE,
-        CURLE_OPERATION_TIMEDOUT, CURLE_SSL_CONNECT_ERROR, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR,
-        CURLE_HTTP2, CURLE_HTTP2_STREAM,
-    };
-    for (size_t i = 0; i < PD_COUNT(passing); i++)
-        if (passing[i] == result) return true;
-    return false;
-}
-
-static peridot_status explain_failure(struct hub *hub, CURLcode result, const char *why)
-{
-    const char *at = hub->endpoint;
-    if (cmd_interrupted()) return pd_fail(PERIDOT_CANCELLED, "interrupted");
-    if (result == CURLE_OUT_OF_MEMORY) return pd_fail_alloc(0, "a request");
-    if (is_late(hub))
-        return pd_fail(PERIDOT_ERROR_IO, "%s: the list of the files of %s does not come within %d s", at, hub->repo,
-                       LIST_SECONDS);
-    if (result == CURLE_ABORTED_BY_CALLBACK)
-        return pd_fail(PERIDOT_ERROR_IO, "%s: a redirection has more than %d bytes", at, MAX_UNREAD);
-    hub->may_retry = hub->answers && may_pass(result);
-    return pd_fail(PERIDOT_ERROR_IO, "%s: %s", at, cmd_shown(*why ? why : curl_easy_strerror(result)));
-}
-
-static peridot_status hub_get(struct transfer *t, const char *url)
+static peridot_status hub_get(struct cmd_http_answer *out, struct transfer *t, const char *url)
 {
     struct hub *hub = t->hub;
-    char range[32], why[CURL_ERROR_SIZE] = "";
-    snprintf(range, sizeof range, "%llu-", (unsigned long long)t->offset);
-    curl_easy_setopt(hub->curl, CURLOPT_URL, url);
-    curl_easy_setopt(hub->curl, CURLOPT_RANGE, t->offset ? range : NULL);
-    curl_easy_setopt(hub->curl, CURLOPT_WRITEDATA, t);
-    curl_easy_setopt(hub->curl, CURLOPT_ERRORBUFFER, why);
-    hub->may_retry = false;
-    CURLcode result = curl_easy_perform(hub->curl);
-    curl_easy_setopt(hub->curl, CURLOPT_ERRORBUFFER, NULL);
-    long code = hub_code_of(hub);
-    bool refuses = result == CURLE_WRITE_ERROR && !has_content(code);   /* its page was not read */
-    if (t->status != PERIDOT_OK) return t->status;
-    if (result != CURLE_OK && !refuses) return explain_failure(hub, result, why);
+    peridot_status status = cmd_http_ask(out, hub->http, &(struct cmd_http_request){
+        .url = url, .headers = hub->token, .offset = t->offset, .connect_s = 30, .stalled_s = STALLED_SECONDS,
+        .n_redirects = 8, .most = MAX_LIST - hub->n_listed, .user = t, .take = hub_on_body, .look = hub_look});
+    hub->may_retry = out->end == CMD_HTTP_PASSING && hub->answers;
+    if (out->end == CMD_HTTP_TOO_LARGE)
+        return pd_fail(PERIDOT_ERROR_IO, "%s: the list of the files of %s has more than %d bytes", hub->endpoint,
+                       hub->repo, MAX_LIST);
+    if (out->end > CMD_HTTP_TOO_LARGE) return pd_fail_prefix(status, hub->endpoint);
+    PD_TRY(status);
     hub->answers = true;
-    hub->may_retry = code == 429 || code >= 500 || code == 408;
-    return has_content(code) ? PERIDOT_OK : explain_error(hub, code);
+    hub->may_retry = out->code == 429 || out->code >= 500 || out->code == 408;
+    return out->code == 200 || out->code == 206 ? PERIDOT_OK : explain_error(hub, out);
 }
 
 peridot_status hub_wait(int tries, peridot_status failure)
@@ -170,38 +105,23 @@ static void encode_address(char out[URL_SIZE], const char *text, bool slashes)
 
 /* ---- answers in JSON ---- */
 
-struct answer {
-    struct hub *hub;
-    char *text;
-    size_t size, capacity;
-};
-
-static peridot_status take_answer(void *user, const void *data, size_t size, bool from_begin)
-{
-    struct answer *a = user;
-    (void)from_begin;
-    if (size > MAX_LIST - a->hub->n_listed)
-        return pd_fail(PERIDOT_ERROR_IO, "%s: the list of the files of %s has more than %d bytes", a->hub->endpoint,
-                       a->hub->repo, MAX_LIST);
-    PD_TRY(pd_array_reserve(&a->text, &a->capacity, a->size, size, 1, "answer"));
-    if (size) memcpy(a->text + a->size, data, size);
-    a->size += size, a->hub->n_listed += size;
-    return PERIDOT_OK;
-}
-
 static peridot_status get_json(yyjson_doc **out, struct hub *hub, const char *url)
 {
-    struct answer a = {.hub = hub};
+    struct cmd_http_answer a;
+    struct transfer t = {.hub = hub};
     peridot_status status;
     *out = NULL;
     for (int tries = 1;; tries++) {
-        struct transfer t = {.hub = hub, .take = take_answer, .user = &a};
-        a.size = 0;
-        status = hub_get(&t, url);
+        status = hub_get(&a, &t, url);
+        hub->n_listed += a.body.size;
         if (status == PERIDOT_OK || !hub->may_retry || (status = hub_wait(tries, status)) != PERIDOT_OK) break;
+        cmd_http_free(&a);
     }
-    if (status == PERIDOT_OK) *out = yyjson_read(a.text ? a.text : "", a.size, 0);
-    free(a.text);
+    if (status == PERIDOT_OK) {
+        *out = yyjson_read(a.body.data ? a.body.data : "", a.body.size, 0);
+        snprintf(hub->next, sizeof hub->next, "%s", cmd_http_header(&a, "Link"));
+    }
+    cmd_http_free(&a);
     if (status != PERIDOT_OK || *out) return status;
     return pd_fail(PERIDOT_ERROR_FORMAT, "%s: the answer about %s is not JSON: is this a hub?", hub->endpoint,
                    hub->repo);
@@ -331,38 +251,14 @@ static peridot_status find_token(char **out, struct hub *hub)
 
 static peridot_status add_token(struct hub *hub)
 {
-    char *token, header[1024];
+    char *token;
+    int size = 0;
     peridot_status status = find_token(&token, hub);
-    if (status == PERIDOT_OK && hub->token_source) {
-        int size = snprintf(header, sizeof header, "Authorization: Bearer %s", token);
-        hub->headers = curl_slist_append(NULL, header);
-        if (size >= (int)sizeof header || !hub->headers)
-            status = pd_fail(PERIDOT_ERROR_ARGUMENT, "%s does not hold an access token", hub->token_source);
-    }
+    if (status == PERIDOT_OK && hub->token_source)
+        size = snprintf(hub->token, sizeof hub->token, "Authorization: Bearer %s\n", token);
     free(token);
-    return status;
-}
-
-static void set_options(struct hub *hub)
-{
-    bool secure = strncmp(hub->endpoint, "https:", 6) == 0;
-    CURL *c = hub->curl;
-    curl_easy_setopt(c, CURLOPT_HTTPHEADER, hub->headers);   /* libcurl sends Authorization to the first host alone */
-    curl_easy_setopt(c, CURLOPT_USERAGENT, "peridot/" PERIDOT_VERSION);
-    curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);
-    curl_easy_setopt(c, CURLOPT_MAXREDIRS, 8L);
-    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, secure ? "https" : "http,https");
-    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 30L);
-    curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)STALLED_SECONDS);
-    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, hub_on_progress);
-    curl_easy_setopt(c, CURLOPT_XFERINFODATA, hub);
-    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, hub_on_body);
-    curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(c, CURLOPT_HEADERDATA, hub);
+    if (size < (int)sizeof hub->token) return status;
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s does not hold an access token", hub->token_source);
 }
 
 peridot_status hub_open(struct hub *out, const char *repo, const char *revision)
@@ -375,10 +271,9 @@ peridot_status hub_open(struct hub *out, const char *repo, const char *revision)
     if (strncmp(endpoint, "https://", 8) != 0 && strncmp(endpoint, "http://", 7) != 0)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "HF_ENDPOINT: %s is not the address of a hub, such as "
                        "https://huggingface.co", cmd_shown(endpoint));
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(out->curl = cmd_curl_open()))
+    if (!(out->http = cmd_http_open()))
         return pd_fail(PERIDOT_ERROR_MEMORY, "libcurl does not start: out of memory");
     PD_TRY(add_token(out));
-    set_options(out);
     out->list_end_s = pd_now() + LIST_SECONDS;
     PD_TRY(find_commit(out));
     PD_TRY(list_files(out));
@@ -390,16 +285,18 @@ void hub_close(struct hub *hub)
 {
     for (size_t i = 0; i < hub->n; i++) free(hub->files[i].path);
     free(hub->files);
-    curl_easy_cleanup(hub->curl);
-    curl_slist_free_all(hub->headers);
+    cmd_http_close(hub->http);
     *hub = (struct hub){0};
 }
 
 peridot_status hub_fetch(struct hub *hub, const struct hub_file *file, uint64_t offset, hub_take take, void *user)
 {
     char url[2 * URL_SIZE], path[URL_SIZE];
+    struct cmd_http_answer a;
     struct transfer t = {.hub = hub, .offset = offset, .take = take, .user = user};
     encode_address(path, file->path, true);
     snprintf(url, sizeof url, "%s/%s/resolve/%s/%s", hub->endpoint, hub->repo, hub->commit, path);
-    return hub_get(&t, url);
+    peridot_status status = hub_get(&a, &t, url);
+    cmd_http_free(&a);
+    return status;
 }

@@ -5,7 +5,6 @@
 #include "../base/base.h"
 #include "../console/console.h"
 
-#include <curl/curl.h>
 #include <yyjson.h>
 
 /* ---- names ---- */
@@ -36,14 +35,14 @@ struct hub {
     bool may_retry;                /* what failed last may go well another time */
 
     /* private */
-    CURL *curl;
-    struct curl_slist *headers;
+    struct cmd_http *http;
     const char *endpoint;
     const char *token_source;      /* NULL: there is no token */
     bool answers;                  /* it has answered once */
     double list_end_s;             /* when it must have said what files there are (pd_now); 0: it has */
     size_t n_listed;               /* bytes of the answers that say it */
-    char error_code[64], error_message[256], next[4096];   /* headers of the last answer */
+    char next[4096];               /* the header "Link" of the last of them */
+    char token[1024];              /* a header; "": there is none */
 };
 
 /* Asks for the revision and its files. *out must be closed even on failure. */

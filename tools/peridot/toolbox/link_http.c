@@ -2,18 +2,17 @@
 #include "../base/base.h"
 #include "toolbox_.h"
 
-#include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-enum { SESSION_SIZE = 1024, CONNECT_SECONDS = 30, STEP_MS = 100, LINGER_STEP_MS = 10, NOTIFY_MS = 2000 };
+enum { SESSION_SIZE = 1024, CONNECT_SECONDS = 30, NOTIFY_SECONDS = 2 };
 #define LINGER_SECONDS 0.05
 
 struct http_link {
     struct link link;
     const struct toolbox_entry *entry;
-    CURLM *multi;                  /* holds connections from one request to the next */
+    struct cmd_http *http;
     char *url;
     const char *version;           /* of the protocol, as messages had it */
     char session[SESSION_SIZE];    /* "": the server has given none */
@@ -22,13 +21,10 @@ struct http_link {
 /* ---- a transfer ---- */
 
 struct transfer {
-    CURL *curl;
-    struct link_receiver *receiver;   /* NULL: the answer does not matter */
-    bool begun, streams;
+    struct http_link *link;
+    struct link_receiver *receiver;
+    double deadline;
     struct events events;
-    struct pd_buffer body;
-    char why[CURL_ERROR_SIZE];
-    peridot_status status;            /* of what was taken */
 };
 
 static peridot_status take_event(void *user, const char *data, size_t size)
@@ -37,89 +33,38 @@ static peridot_status take_event(void *user, const char *data, size_t size)
     return r->done ? PERIDOT_OK : r->take(r, data, size);
 }
 
-static peridot_status take_body(struct transfer *t, const char *data, size_t size)
-{
-    if (size > LINK_MAX_MESSAGE - t->body.size)
-        return pd_fail(PERIDOT_ERROR_IO, "sent a message of more than %d bytes", LINK_MAX_MESSAGE);
-    return pd_buffer_add(&t->body, data, size);
-}
-
-static long status_of(CURL *curl)
-{
-    long code = 0;
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &code);
-    return code;
-}
-
-static bool is_stream(CURL *curl)
+static peridot_status link_http_on_body(void *user, struct cmd_http_answer *a, const char *data, size_t size)
 {
     static const char name[] = "text/event-stream";
-    const char *type = NULL;
-    curl_easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &type);
-    return type && strncasecmp(type, name, sizeof name - 1) == 0;
-}
-
-static size_t link_http_on_body(char *data, size_t one, size_t size, void *user)
-{
     struct transfer *t = user;
-    (void)one;
-    if (!t->receiver) return size;
-    if (!t->begun) t->streams = is_stream(t->curl);
-    t->begun = true;
-    t->status = t->streams ? events_feed(&t->events, data, size, LINK_MAX_MESSAGE, take_event, t->receiver)
-                           : take_body(t, data, size);
-    return t->status == PERIDOT_OK ? size : CURL_WRITEFUNC_ERROR;
+    if (strncasecmp(cmd_http_header(a, "Content-Type"), name, sizeof name - 1) != 0)
+        return cmd_http_keep(a, data, size);
+    return events_feed(&t->events, data, size, LINK_MAX_MESSAGE, take_event, t->receiver);
 }
 
-static bool add_header(struct curl_slist **list, const char *name, const char *value)
+/* Those of the entry come last: what a person has written counts. */
+static peridot_status make_headers(struct pd_buffer *out, const struct http_link *l, const struct link_message *m)
 {
-    char line[SESSION_SIZE + 64];
-    if (!value || !*value) return true;
-    snprintf(line, sizeof line, "%s: %s", name, value);
-    struct curl_slist *longer = curl_slist_append(*list, line);
-    if (longer) *list = longer;
-    return longer != NULL;
+    const struct toolbox_texts *more[] = {m->headers, &l->entry->headers};
+    if (m->text) pd_buffer_print(out, "Content-Type: application/json\n");
+    pd_buffer_print(out, "Accept: application/json, text/event-stream\n");
+    if (m->version && *m->version) pd_buffer_print(out, "MCP-Protocol-Version: %s\n", m->version);
+    if (l->session[0]) pd_buffer_print(out, "Mcp-Session-Id: %s\n", l->session);
+    for (size_t i = 0; i < PD_COUNT(more); i++)
+        for (size_t k = 0; more[i] && k < more[i]->n; k++) pd_buffer_print(out, "%s\n", more[i]->at[k]);
+    return out->failed ? pd_fail_alloc(0, "a request") : PERIDOT_OK;
 }
 
-static bool add_headers(struct curl_slist **list, const struct toolbox_texts *texts)
+/* What is the same of all requests; the headers are freed by the caller, also on failure. */
+static peridot_status link_http_prepare(struct cmd_http_request *out, struct pd_buffer *headers,
+                                        const struct http_link *l, const struct link_message *m)
 {
-    for (size_t i = 0; texts && i < texts->n; i++) {
-        struct curl_slist *longer = curl_slist_append(*list, texts->at[i]);
-        if (!longer) return false;
-        *list = longer;
-    }
-    return true;
-}
-
-/* Those of the entry come last: what a person has written counts. *list is freed by the caller, also on failure. */
-static bool make_headers(struct curl_slist **list, const struct http_link *l, const struct link_message *m)
-{
-    *list = curl_slist_append(NULL, "Expect:");   /* libcurl's own is not to be sent */
-    return *list && (!m->text || add_header(list, "Content-Type", "application/json")) &&
-           add_header(list, "Accept", "application/json, text/event-stream") &&
-           add_header(list, "MCP-Protocol-Version", m->version) && add_header(list, "Mcp-Session-Id", l->session) &&
-           add_headers(list, m->headers) && add_headers(list, &l->entry->headers);
-}
-
-static void set_options(struct transfer *t, const struct http_link *l, const struct link_message *m,
-                        struct curl_slist *headers)
-{
-    CURL *c = t->curl;
-    curl_easy_setopt(c, CURLOPT_URL, l->url);
-    curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(c, CURLOPT_USERAGENT, "peridot/" PERIDOT_VERSION);
-    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
-    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(c, CURLOPT_ERRORBUFFER, t->why);
-    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, link_http_on_body);
-    curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
-    if (m->text) {
-        curl_easy_setopt(c, CURLOPT_POSTFIELDS, m->text);
-        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)m->size);
-    } else {
-        curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, "DELETE");
-    }
+    *headers = (struct pd_buffer){0};
+    PD_TRY(make_headers(headers, l, m));
+    *out = (struct cmd_http_request){.url = l->url, .headers = headers->data, .text = m->text, .text_size = m->size,
+                                     .method = m->text ? NULL : "DELETE", .connect_s = CONNECT_SECONDS,
+                                     .most = LINK_MAX_MESSAGE, .reads_errors = true};
+    return PERIDOT_OK;
 }
 
 static void notify(struct link *link, const struct link_message *m);
@@ -135,83 +80,53 @@ static void send_replies(struct http_link *l, struct link_receiver *r, double de
     r->replies.size = 0;
 }
 
-/* Until the transfer has ended, or the receiver has what it waits for: a stream that ends with that leaves its
- * connection to the next request. */
-static peridot_status link_http_run(CURLcode *result, struct http_link *l, struct transfer *t, double deadline)
+/* Once the receiver has what it waits for, a stream that ends with that leaves its connection to the next request. */
+static peridot_status link_http_look(void *user, struct cmd_http_answer *a)
 {
+    struct transfer *t = user;
     struct link_receiver *r = t->receiver;
-    double done_s = 0;
-    int n_running = 0, n_left;
-    if (curl_multi_add_handle(l->multi, t->curl) != CURLM_OK) return pd_fail_alloc(0, "a request");
-    peridot_status status = PERIDOT_OK;
-    do {
-        if (curl_multi_perform(l->multi, &n_running) != CURLM_OK) status = pd_fail_alloc(0, "a request");
-        if (r->replies.size) send_replies(l, r, deadline);
-        if (r->done && !done_s) done_s = pd_now();
-        if (!n_running || status != PERIDOT_OK || (done_s && pd_now() - done_s > LINGER_SECONDS)) break;
-        if (r->done) curl_multi_poll(l->multi, NULL, 0, LINGER_STEP_MS, NULL);
-        else if (toolbox_is_stopped(r->stop)) status = pd_fail(PERIDOT_CANCELLED, "stopped");
-        else if (pd_now() >= deadline) status = pd_fail(PERIDOT_ERROR_IO, "does not answer in time");
-        else curl_multi_poll(l->multi, NULL, 0, STEP_MS, NULL);
-    } while (status == PERIDOT_OK);
-    for (CURLMsg *message; (message = curl_multi_info_read(l->multi, &n_left));)
-        if (message->msg == CURLMSG_DONE && message->easy_handle == t->curl) *result = message->data.result;
-    curl_multi_remove_handle(l->multi, t->curl);
-    return status;
+    if (r->replies.size) send_replies(t->link, r, t->deadline);
+    if (r->done && !a->end_s) a->end_s = pd_now() + LINGER_SECONDS;
+    if (r->done) return PERIDOT_OK;
+    if (toolbox_is_stopped(r->stop)) return pd_fail(PERIDOT_CANCELLED, "stopped");
+    return pd_now() < t->deadline ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_IO, "does not answer in time");
 }
 
-/* *headers is freed after the transfer. */
-static peridot_status prepare(struct transfer *t, struct curl_slist **headers, const struct http_link *l,
-                              const struct link_message *m)
+static peridot_status link_http_ask(struct cmd_http_answer *out, struct transfer *t, const struct link_message *m)
 {
-    *headers = NULL;
-    t->curl = cmd_curl_open();
-    if (!t->curl || !make_headers(headers, l, m)) return pd_fail_alloc(0, "a request");
-    set_options(t, l, m, *headers);
-    return PERIDOT_OK;
-}
-
-static peridot_status transfer(CURLcode *result, struct http_link *l, struct transfer *t, const struct link_message *m,
-                               double deadline)
-{
-    struct curl_slist *headers;
-    *result = CURLE_OUT_OF_MEMORY;
-    peridot_status status = prepare(t, &headers, l, m);
-    if (status == PERIDOT_OK) status = link_http_run(result, l, t, deadline);
-    if (t->curl) curl_easy_setopt(t->curl, CURLOPT_HTTPHEADER, NULL);
-    curl_slist_free_all(headers);
-    return status;
-}
-
-static void end_transfer(struct transfer *t)
-{
-    curl_easy_cleanup(t->curl);
+    struct cmd_http_request ask;
+    struct pd_buffer headers;
+    *out = (struct cmd_http_answer){0};
+    peridot_status status = link_http_prepare(&ask, &headers, t->link, m);
+    ask.user = t, ask.take = link_http_on_body, ask.look = link_http_look;
+    if (status == PERIDOT_OK) status = cmd_http_ask(out, t->link->http, &ask);
+    if (out->end == CMD_HTTP_TOO_LARGE)
+        status = pd_fail(PERIDOT_ERROR_IO, "sent a message of more than %d bytes", LINK_MAX_MESSAGE);
+    if (out->end > CMD_HTTP_TOO_LARGE && t->receiver->done) status = PERIDOT_OK;   /* what broke then is of no matter */
+    pd_buffer_free(&headers);
     events_free(&t->events);
-    pd_buffer_free(&t->body);
+    return status;
 }
 
 /* ---- answers ---- */
 
 /* It goes back to the server in a header: visible ASCII only. */
-static void keep_session(struct http_link *l, const struct transfer *t)
+static void keep_session(struct http_link *l, const struct cmd_http_answer *a)
 {
-    struct curl_header *header;
-    if (curl_easy_header(t->curl, "Mcp-Session-Id", 0, CURLH_HEADER, -1, &header) != CURLHE_OK) return;
-    for (const char *c = header->value; *c; c++)
+    const char *value = cmd_http_header(a, "Mcp-Session-Id");
+    if (!*value || strlen(value) >= SESSION_SIZE) return;
+    for (const char *c = value; *c; c++)
         if (*c < 0x21 || *c > 0x7e) return;
-    if (strlen(header->value) < SESSION_SIZE) strcpy(l->session, header->value);
+    strcpy(l->session, value);
 }
 
 /* Whether the server sends the request to another path of its own, where it is then sent; not elsewhere, as headers may
  * hold keys. */
-static peridot_status link_http_follow(bool *follows, struct http_link *l, const struct transfer *t)
+static peridot_status link_http_follow(bool *follows, struct http_link *l, const struct cmd_http_answer *a)
 {
-    const char *url = NULL, *origin_end = strchr(strstr(l->url, "://") + 3, '/');
+    const char *url = cmd_http_target(a), *origin_end = strchr(strstr(l->url, "://") + 3, '/');
     size_t size = origin_end ? (size_t)(origin_end - l->url) : strlen(l->url);
-    long code = status_of(t->curl);
-    *follows = false;
-    curl_easy_getinfo(t->curl, CURLINFO_REDIRECT_URL, &url);
-    if (!url || (code != 307 && code != 308)) return PERIDOT_OK;
+    if (!url || (a->code != 307 && a->code != 308)) return PERIDOT_OK;
     if (strncmp(url, l->url, size) != 0 || url[size] != '/')
         return pd_fail(PERIDOT_ERROR_IO, "is to be found at %s", cmd_shown(url));
     char *copy = strdup(url);
@@ -230,55 +145,56 @@ static peridot_status explain_status(long code)
 }
 
 /* The transfer has ended. An error of HTTP may bring one of JSON-RPC, which then counts. */
-static peridot_status take_answer(struct http_link *l, struct transfer *t, CURLcode result)
+static peridot_status take_answer(struct http_link *l, struct link_receiver *r, const struct cmd_http_answer *a)
 {
-    struct link_receiver *r = t->receiver;
-    long code = l->link.http_status = status_of(t->curl);
-    PD_TRY(t->status);
     if (r->done) return PERIDOT_OK;
-    if (result == CURLE_OUT_OF_MEMORY) return pd_fail_alloc(0, "a request");
-    if (result != CURLE_OK)
-        return pd_fail(PERIDOT_ERROR_IO, "%s", cmd_shown(t->why[0] ? t->why : curl_easy_strerror(result)));
-    if (code == 404 && l->session[0]) {
+    if (a->code == 404 && l->session[0]) {
         l->link.is_lost = true;
         return pd_fail(PERIDOT_ERROR_IO, "has ended the session");
     }
-    if (t->body.size) PD_TRY(r->take(r, t->body.data, t->body.size));
+    if (a->body.size) PD_TRY(r->take(r, a->body.data, a->body.size));
     if (r->done) return PERIDOT_OK;
-    if (code >= 300) return explain_status(code);
+    if (a->code >= 300) return explain_status(a->code);
     return pd_fail(PERIDOT_ERROR_IO, "does not answer the request with a message of MCP");
 }
 
 static peridot_status request(struct link *link, const struct link_message *m, struct link_receiver *r, double deadline)
 {
     struct http_link *l = (struct http_link *)link;
-    bool follows = false;
     if (m->version) l->version = m->version;
-    for (int tries = 0;; tries++) {
-        struct transfer t = {.receiver = r};
-        CURLcode result;
-        l->link.http_status = 0;
-        peridot_status status = transfer(&result, l, &t, m, deadline);
-        if (status == PERIDOT_OK && !tries) status = link_http_follow(&follows, l, &t);
-        if (status == PERIDOT_OK && !follows) status = take_answer(l, &t, result);
-        if (status == PERIDOT_OK && !follows) keep_session(l, &t);
-        end_transfer(&t);
-        if (!follows || status != PERIDOT_OK) return status;
-        follows = false;
+    for (bool follows = false, again;; follows = true) {
+        struct transfer t = {.link = l, .receiver = r, .deadline = deadline};
+        struct cmd_http_answer a;
+        again = false;
+        peridot_status status = link_http_ask(&a, &t, m);
+        l->link.http_status = a.code;
+        if (status == PERIDOT_OK && !follows) status = link_http_follow(&again, l, &a);
+        if (status == PERIDOT_OK && !again) status = take_answer(l, r, &a);
+        if (status == PERIDOT_OK && !again) keep_session(l, &a);
+        cmd_http_free(&a);
+        if (!again || status != PERIDOT_OK) return status;
     }
+}
+
+static peridot_status drop_body(void *user, struct cmd_http_answer *a, const char *data, size_t size)
+{
+    (void)user, (void)a, (void)data, (void)size;
+    return PERIDOT_OK;
 }
 
 /* Not by way of the others: a request may be under way. */
 static void notify(struct link *link, const struct link_message *m)
 {
-    struct transfer t = {0};
-    struct curl_slist *headers;
-    if (prepare(&t, &headers, (struct http_link *)link, m) == PERIDOT_OK) {
-        curl_easy_setopt(t.curl, CURLOPT_TIMEOUT_MS, (long)NOTIFY_MS);
-        curl_easy_perform(t.curl);
-    }
-    end_transfer(&t);
-    curl_slist_free_all(headers);
+    struct cmd_http *http = cmd_http_open();
+    struct cmd_http_answer a = {0};
+    struct cmd_http_request ask;
+    struct pd_buffer headers;
+    bool good = link_http_prepare(&ask, &headers, (struct http_link *)link, m) == PERIDOT_OK && http;
+    ask.whole_s = NOTIFY_SECONDS, ask.take = drop_body;
+    if (good) cmd_http_ask(&a, http, &ask);
+    cmd_http_free(&a);
+    cmd_http_close(http);
+    pd_buffer_free(&headers);
 }
 
 /* ---- the link ---- */
@@ -287,7 +203,7 @@ static void close_link(struct link *link)
 {
     struct http_link *l = (struct http_link *)link;
     if (l->session[0] && !l->link.is_lost) notify(link, &(struct link_message){.version = l->version});
-    if (l->multi) curl_multi_cleanup(l->multi);
+    cmd_http_close(l->http);
     free(l->url);
     free(l);
 }
@@ -300,8 +216,8 @@ static peridot_status link_http_open_link(struct link **out, const struct toolbo
     l->link = (struct link){.kind = &link_http, .sends_headers = true};
     l->entry = e;
     l->url = strdup(e->url);
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) l->multi = curl_multi_init();
-    if (l->url && l->multi) {
+    l->http = cmd_http_open();
+    if (l->url && l->http) {
         *out = &l->link;
         return PERIDOT_OK;
     }

@@ -10,7 +10,6 @@
 #include "../../console/console.h"
 #include "../../toolbox/toolbox.h"
 
-#include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -191,8 +190,6 @@ static int serve_run(const struct cmd_command *command, const void *arguments)
     for (size_t i = 0; i < s.args->allowed_urls.n; i++)
         if (strchr(s.args->allowed_urls.at[i], '/') || !s.args->allowed_urls.at[i][0])
             return cmd_usage(command, "--allow-url takes a host, such as images.example.org");
-    if (s.args->allowed_urls.n && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return cmd_usage(command, "libcurl does not start");
     cmd_signals_hold(true);   /* in all threads: only `watch` takes them */
     pthread_mutex_init(&s.metrics.lock, NULL);
     pthread_mutex_init(&s.loading, NULL);

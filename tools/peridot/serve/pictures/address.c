@@ -2,9 +2,10 @@
 #include "pictures.h"
 #include "../../base/base.h"
 
-#include <curl/curl.h>   /* which has Windows' sockets */
 #include <string.h>
-#ifndef _WIN32
+#ifdef _WIN32
+#include <ws2tcpip.h>
+#else
 #include <netinet/in.h>
 #endif
 

@@ -1,24 +1,20 @@
 /* Pictures at URLs, for those hosts that --allow-url names: what a request asks for is fetched with this machine's
  * rights, so that nothing else is. */
-#define _DEFAULT_SOURCE   /* strcasecmp, sockets */
+#define _DEFAULT_SOURCE   /* strcasecmp */
 #include "pictures_.h"
 #include "pictures.h"
 #include "../job/job.h"
 #include "../../base/base.h"
 
-#include <curl/curl.h>
 #include <string.h>
 #include <strings.h>
 
-#define CONNECT_SECONDS 10L
-#define FETCH_SECONDS 30L
+enum { CONNECT_SECONDS = 10, FETCH_SECONDS = 30 };
 #define LOOK_SECONDS 0.2       /* between looks whether anybody waits */
 
 struct transfer {
     struct serve_job *job;
-    struct pd_buffer *out;
-    size_t max;
-    bool too_large, is_private;
+    const char *name;
     double looked_s;
 };
 
@@ -32,113 +28,71 @@ static bool is_allowed(const struct cmd_texts *allowed, const char *place)
     return false;
 }
 
-/* By the parts of the URL that libcurl itself goes by. */
-static bool check_parts(struct serve_job *job, const char *name, CURLU *parts)
+static bool allows_place(void *user, const struct cmd_http_place *p)
 {
-    char *scheme = NULL, *host = NULL, *port = NULL, *user = NULL, place[300] = "";
-    bool good = curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK && strcmp(scheme, "https") == 0;
-    curl_url_get(parts, CURLUPART_HOST, &host, 0);
-    curl_url_get(parts, CURLUPART_PORT, &port, CURLU_NO_DEFAULT_PORT);
-    curl_url_get(parts, CURLUPART_USER, &user, 0);
-    snprintf(place, sizeof place, "%s%s%s", host ? host : "", port ? ":" : "", port ? port : "");
-    if (!good) serve_job_refuse_picture(job, name, "only https and data URLs are read");
-    else if (user) good = serve_job_refuse_picture(job, name, "the URL has a user name");
-    else if (!is_allowed(&job->server->args->allowed_urls, place))
-        good = serve_job_refuse_picture(job, name, "this server does not fetch from %.100s: send a data URL, or start "
-                                        "it with peridot serve --allow-url %.100s", place, place);
-    curl_free(scheme), curl_free(host), curl_free(port), curl_free(user);
-    return good;
+    const struct transfer *t = user;
+    char place[300];
+    snprintf(place, sizeof place, "%s%s%s", p->host, *p->port ? ":" : "", p->port);
+    if (strcmp(p->scheme, "https") != 0)
+        return serve_job_refuse_picture(t->job, t->name, "only https and data URLs are read");
+    if (p->has_user) return serve_job_refuse_picture(t->job, t->name, "the URL has a user name");
+    return is_allowed(&t->job->server->args->allowed_urls, place)
+        || serve_job_refuse_picture(t->job, t->name, "this server does not fetch from %.100s: send a data URL, or "
+                                    "start it with peridot serve --allow-url %.100s", place, place);
 }
 
 /* ---- a transfer ---- */
 
-static size_t fetch_on_body(char *data, size_t unused, size_t n, void *user)
-{
-    struct transfer *t = user;
-    (void)unused;   /* 1 */
-    t->too_large = t->out->size + n > t->max;
-    if (t->too_large) return 0;
-    pd_buffer_add(t->out, data, n);
-    return t->out->failed ? 0 : n;
-}
-
-static int fetch_on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
+static peridot_status fetch_look(void *user, struct cmd_http_answer *a)
 {
     struct transfer *t = user;
     double now = pd_now();
-    (void)down_total, (void)down, (void)up_total, (void)up;
-    if (now - t->looked_s < LOOK_SECONDS) return 0;
+    (void)a;
+    if (now - t->looked_s < LOOK_SECONDS) return PERIDOT_OK;
     t->looked_s = now;
-    return serve_job_is_gone(t->job) || t->job->server->draining;
+    return serve_job_is_gone(t->job) || t->job->server->draining ? pd_fail(PERIDOT_CANCELLED, "gone") : PERIDOT_OK;
 }
 
-/* A name may lead anywhere: what counts is the address that is connected to. */
-static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *a)
+/* What is wrong with the answer, if anything is. */
+static bool check_answer(struct transfer *t, const struct cmd_http_answer *a, peridot_status status, size_t max)
 {
-    struct transfer *t = user;
-    (void)purpose;
-    t->is_private = !serve_address_is_public(&a->addr);
-    return t->is_private ? CURL_SOCKET_BAD : socket(a->family, a->socktype, a->protocol);
-}
-
-static void set_options(CURL *c, struct transfer *t, CURLU *parts)
-{
-    curl_easy_setopt(c, CURLOPT_CURLU, parts);
-    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "https");
-    curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(c, CURLOPT_PROXY, "");   /* whose addresses would not be seen here */
-    curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-    curl_easy_setopt(c, CURLOPT_OPENSOCKETDATA, t);
-    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
-    curl_easy_setopt(c, CURLOPT_TIMEOUT, FETCH_SECONDS);
-    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, fetch_on_progress);
-    curl_easy_setopt(c, CURLOPT_XFERINFODATA, t);
-    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, fetch_on_body);
-    curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
-    curl_easy_setopt(c, CURLOPT_USERAGENT, "peridot/" PERIDOT_VERSION);
-}
-
-static bool perform(struct transfer *t, CURL *c, const char *name)
-{
-    char why[CURL_ERROR_SIZE] = "";
-    long code = 0;
-    curl_easy_setopt(c, CURLOPT_ERRORBUFFER, why);
-    CURLcode result = curl_easy_perform(c);
-    curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &code);
     struct serve_job *job = t->job;
-    if (t->is_private && result != CURLE_OK)
-        return serve_job_refuse_picture(job, name, "the URL's host has an address that is not of the public Internet");
-    if (t->too_large) return serve_job_refuse_picture(job, name, "the file has more than %zu bytes", t->max);
-    if (t->out->failed || result == CURLE_OUT_OF_MEMORY)
+    const char *name = t->name;
+    if (status == PERIDOT_ERROR_MEMORY)
         return serve_refuse(&job->error, 500, NULL, NULL, "out of memory for %s", name);
-    if (result == CURLE_ABORTED_BY_CALLBACK)
+    if (status == PERIDOT_CANCELLED)
         return serve_refuse(&job->error, 503, NULL, NULL, "nobody waits for the answer, or the server is shutting "
                             "down");
-    if (result != CURLE_OK)
-        return serve_job_refuse_picture(job, name, "it cannot be fetched: %s",
-                                        why[0] ? why : curl_easy_strerror(result));
-    if (code != 200)
-        return serve_job_refuse_picture(job, name, "it cannot be fetched: its host answers with status %ld%s", code,
-                                        code / 100 == 3 ? ", and redirects are not followed" : "");
-    return t->out->size || serve_job_refuse_picture(job, name, "the file at its URL is empty");
+    switch (a->end) {
+    case CMD_HTTP_OWN: return false;   /* allows_place has said why */
+    case CMD_HTTP_NO_URL: return serve_job_refuse_picture(job, name, "it must be base64, a data URL or an https URL");
+    case CMD_HTTP_NO_ADDRESS:
+        return serve_job_refuse_picture(job, name, "the URL's host has an address that is not of the public Internet");
+    case CMD_HTTP_TOO_LARGE: return serve_job_refuse_picture(job, name, "the file has more than %zu bytes", max);
+    case CMD_HTTP_ANSWERED: break;
+    default: return serve_job_refuse_picture(job, name, "it cannot be fetched: %s", pd_error());
+    }
+    if (a->code != 200)
+        return serve_job_refuse_picture(job, name, "it cannot be fetched: its host answers with status %ld%s", a->code,
+                                        a->code / 100 == 3 ? ", and redirects are not followed" : "");
+    return a->body.size || serve_job_refuse_picture(job, name, "the file at its URL is empty");
 }
 
 bool serve_fetch(struct pd_buffer *out, struct serve_job *job, const char *name, const char *url, size_t max)
 {
-    struct transfer t = {.job = job, .out = out, .max = max};
-    CURLU *parts = curl_url();
-    CURL *c = cmd_curl_open();
-    bool good = (parts && c) || serve_refuse(&job->error, 500, NULL, NULL, "out of memory for %s", name);
-    if (good && curl_url_set(parts, CURLUPART_URL, url, 0) != CURLUE_OK)
-        good = serve_job_refuse_picture(job, name, "it must be base64, a data URL or an https URL");
-    good = good && check_parts(job, name, parts);
+    struct transfer t = {.job = job, .name = name};
+    struct cmd_http_answer a;
+    struct cmd_http *http = cmd_http_open();
+    if (!http) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory for %s", name);
+    peridot_status status = cmd_http_ask(&a, http, &(struct cmd_http_request){
+        .url = url, .connect_s = CONNECT_SECONDS, .whole_s = FETCH_SECONDS, .direct = true, .most = max, .user = &t,
+        .allows = allows_place, .connects = serve_address_is_public, .look = fetch_look});
+    bool good = check_answer(&t, &a, status, max);
     if (good) {
-        set_options(c, &t, parts);
-        good = perform(&t, c, name);
+        *out = a.body;
+        a.body = (struct pd_buffer){0};
     }
-    curl_easy_cleanup(c);
-    curl_url_cleanup(parts);
+    cmd_http_free(&a);
+    cmd_http_close(http);
     return good;
 }
