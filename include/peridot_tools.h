@@ -236,25 +236,6 @@ typedef struct peridot_selftest_result {
  * tried. */
 PERIDOT_API peridot_status peridot_selftest(peridot_selftest_result *out, const peridot_selftest_params *params);
 
-/* ---- files that are written ------------------------------------------------------------------------------------- */
-
-/* A file of results, written as peridot.h says of all files. */
-typedef struct peridot_output peridot_output;
-
-PERIDOT_API peridot_status peridot_output_open(peridot_output **out, const char *path);
-PERIDOT_API peridot_status peridot_output_write(peridot_output *output, const void *data, size_t size);
-/* Completes the file. The output is freed either way; on failure nothing is left of what was written. */
-PERIDOT_API peridot_status peridot_output_commit(peridot_output *output);
-/* Removes what was written, and frees the output. NULL is allowed. */
-PERIDOT_API void peridot_output_abort(peridot_output *output);
-/* PERIDOT_ERROR_IO where `path` is the file `source`, or a file of the folder `source` other than a .gguf file, under
- * whatever name: what is read must not be replaced. */
-PERIDOT_API peridot_status peridot_output_check(const char *path, const char *source);
-
-/* A failure, with the reason, where this cache folder is not used: it must belong to the user, be no link, and others
- * must not be able to write to it. */
-PERIDOT_API peridot_status peridot_cache_check(const char *cache_dir);
-
 /* ---- synthetic models ------------------------------------------------------------------------------------------- */
 
 typedef struct peridot_make_params {

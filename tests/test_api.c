@@ -2,6 +2,7 @@
  * grow, files of results. */
 #define _POSIX_C_SOURCE 200809L
 #include "api/api.h"
+#include "base/base.h"
 #include "folder_fixture.h"
 #include "peridot_tools.h"
 
@@ -143,28 +144,28 @@ static void put(const char *name, const char *text)
     fclose(file);
 }
 
-static peridot_output *begin_output(const char *name)
+static struct pd_writer *begin_output(const char *name)
 {
-    peridot_output *output;
-    assert_int_equal(peridot_output_open(&output, in_folder(name)), PERIDOT_OK);
-    assert_int_equal(peridot_output_write(output, "new ", 4), PERIDOT_OK);
-    assert_int_equal(peridot_output_write(output, "text", 4), PERIDOT_OK);
-    return output;
+    static struct pd_writer output;
+    assert_int_equal(pd_writer_open(&output, in_folder(name)), PERIDOT_OK);
+    assert_int_equal(pd_writer_write(&output, "new ", 4), PERIDOT_OK);
+    assert_int_equal(pd_writer_write(&output, "text", 4), PERIDOT_OK);
+    return &output;
 }
 
 /* A file is there when it is complete, and not before; what it replaces stays until then. */
 static void test_output(void **state)
 {
     (void)state;
-    peridot_output *output = begin_output("a");
+    struct pd_writer *output = begin_output("a");
     assert_string_equal(contents("a"), "");
-    assert_int_equal(peridot_output_commit(output), PERIDOT_OK);
+    assert_int_equal(pd_writer_commit(output), PERIDOT_OK);
     assert_string_equal(contents("a"), "new text");
     put("b", "old");
     assert_int_equal(chmod(in_folder("b"), 0640), 0);
     output = begin_output("b");
     assert_string_equal(contents("b"), "old");
-    assert_int_equal(peridot_output_commit(output), PERIDOT_OK);
+    assert_int_equal(pd_writer_commit(output), PERIDOT_OK);
     assert_string_equal(contents("b"), "new text");
     struct stat st;
     assert_true(stat(in_folder("b"), &st) == 0 && (st.st_mode & 0777) == 0640);
@@ -175,17 +176,14 @@ static void test_output_abort(void **state)
 {
     (void)state;
     assert_int_equal(mkdir(in_folder("sub"), 0700), 0);
-    peridot_output_abort(begin_output("sub/c"));
-    peridot_output_abort(NULL);
+    pd_writer_abort(begin_output("sub/c"));
     assert_int_equal(rmdir(in_folder("sub")), 0);
     put("d", "old");
-    peridot_output_abort(begin_output("d"));
+    pd_writer_abort(begin_output("d"));
     assert_string_equal(contents("d"), "old");
-    peridot_output *output;
-    assert_int_equal(peridot_output_open(&output, in_folder("sub/c")), PERIDOT_ERROR_IO);
-    assert_null(output);
+    struct pd_writer output;
+    assert_int_equal(pd_writer_open(&output, in_folder("sub/c")), PERIDOT_ERROR_IO);
     assert_non_null(strstr(peridot_last_error(), "sub/c"));
-    assert_int_equal(peridot_output_open(&output, NULL), PERIDOT_ERROR_ARGUMENT);
 }
 
 /* What is read is not replaced, under whatever name. */
@@ -197,17 +195,15 @@ static void test_output_check(void **state)
     assert_int_equal(link(in_folder("source"), in_folder("hard")), 0);
     static const char *const same[] = {"source", "link", "hard"};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        assert_int_equal(peridot_output_check(in_folder(same[i]), in_folder("source")), PERIDOT_ERROR_IO);
+        assert_int_equal(pd_writer_check(in_folder(same[i]), in_folder("source")), PERIDOT_ERROR_IO);
     put("other", "x");
-    assert_int_equal(peridot_output_check(in_folder("other"), in_folder("source")), PERIDOT_OK);
-    assert_int_equal(peridot_output_check(in_folder("none"), in_folder("source")), PERIDOT_OK);
+    assert_int_equal(pd_writer_check(in_folder("other"), in_folder("source")), PERIDOT_OK);
+    assert_int_equal(pd_writer_check(in_folder("none"), in_folder("source")), PERIDOT_OK);
     assert_int_equal(mkdir(in_folder("model"), 0700), 0);
     put("model/config.json", "{}");
     put("model/x.gguf", "");
-    assert_int_equal(peridot_output_check(in_folder("model/config.json"), in_folder("model")), PERIDOT_ERROR_IO);
-    assert_int_equal(peridot_output_check(in_folder("model/x.gguf"), in_folder("model")), PERIDOT_OK);
-    assert_int_equal(peridot_output_check(NULL, in_folder("source")), PERIDOT_ERROR_ARGUMENT);
-    assert_int_equal(peridot_output_check(in_folder("other"), NULL), PERIDOT_ERROR_ARGUMENT);
+    assert_int_equal(pd_writer_check(in_folder("model/config.json"), in_folder("model")), PERIDOT_ERROR_IO);
+    assert_int_equal(pd_writer_check(in_folder("model/x.gguf"), in_folder("model")), PERIDOT_OK);
 }
 
 /* Fails when something was left beside them. */

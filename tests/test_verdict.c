@@ -205,7 +205,7 @@ static void test_private(void **state)
         if (i == 2) assert_int_equal(rename(folder, moved) + symlink(moved, folder), 0);
         assert_int_equal(n_remembered(), 0);
         assert_int_equal(pd_verdict_set(gpu, folder, wrong), PERIDOT_ERROR_IO);
-        assert_int_equal(peridot_cache_check(folder), PERIDOT_ERROR_IO);
+        assert_int_equal(pd_private_check(folder), PERIDOT_ERROR_IO);
         assert_non_null(strstr(pd_error(), i == 0 ? "others can write" : i == 1 ? "another user" : "symbolic link"));
         if (i == 0) assert_int_equal(chmod(folder, 0700), 0);
         if (i == 1) assert_int_equal(chown(folder, geteuid(), (gid_t)-1), 0);

@@ -177,12 +177,12 @@ struct result {
 
 static peridot_status save(const char *path, const struct result *r)
 {
-    peridot_output *file;
-    PD_TRY(peridot_output_open(&file, path));
-    peridot_status status = peridot_output_write(file, r->json, r->size);
-    if (status == PERIDOT_OK) status = peridot_output_write(file, "\n", 1);
-    if (status == PERIDOT_OK) return peridot_output_commit(file);
-    peridot_output_abort(file);
+    struct pd_writer file;
+    PD_TRY(pd_writer_open(&file, path));
+    peridot_status status = pd_writer_write(&file, r->json, r->size);
+    if (status == PERIDOT_OK) status = pd_writer_write(&file, "\n", 1);
+    if (status == PERIDOT_OK) return pd_writer_commit(&file);
+    pd_writer_abort(&file);
     return status;
 }
 
@@ -211,7 +211,7 @@ static peridot_status check_save(const struct bench_args *args)
     const char *model;
     if (args->quick || args->shape) return PERIDOT_OK;   /* what they make is gone before anything is saved */
     PD_TRY(cmd_model_path(&model, args->model.path));
-    return peridot_output_check(args->save, model);
+    return pd_writer_check(args->save, model);
 }
 
 static peridot_status no_json(void)

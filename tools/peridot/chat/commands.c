@@ -197,7 +197,7 @@ static peridot_status run_save(struct cmd_chat *chat, const char *value)
     char *path = expand(value);
     if (!path) return pd_fail_alloc(strlen(value), "file name");
     peridot_status status = cmd_model_path(&model, chat->args.model.path);
-    if (status == PERIDOT_OK) status = peridot_output_check(path, model);
+    if (status == PERIDOT_OK) status = pd_writer_check(path, model);
     if (status == PERIDOT_OK) status = cmd_conversation_save(&chat->conversation, path);
     if (status == PERIDOT_OK) cmd_say("%zu message%s in %s\n", chat->conversation.n,
                                       chat->conversation.n == 1 ? " is" : "s are", path);

@@ -400,15 +400,15 @@ peridot_status cmd_conversation_save(const struct cmd_conversation *c, const cha
 {
     char *text = NULL;
     size_t size = 0;
-    peridot_output *output;
+    struct pd_writer output;
     FILE *file = cmd_memory_open(&text, &size);
     if (file) write_messages(file, c);
     if (!file || !cmd_memory_close(file, &text, &size)) return pd_fail_alloc(size, "conversation");
-    peridot_status status = peridot_output_open(&output, path);
+    peridot_status status = pd_writer_open(&output, path);
     if (status == PERIDOT_OK) {
-        status = peridot_output_write(output, text, size);
-        if (status == PERIDOT_OK) status = peridot_output_commit(output);
-        else peridot_output_abort(output);
+        status = pd_writer_write(&output, text, size);
+        if (status == PERIDOT_OK) status = pd_writer_commit(&output);
+        else pd_writer_abort(&output);
     }
     free(text);
     return status;

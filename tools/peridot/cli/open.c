@@ -91,7 +91,7 @@ peridot_status cmd_model_path(const char **path, const char *given)
 static bool is_usable(const char *path)
 {
     cmd_make_private(path);
-    if (peridot_cache_check(path) == PERIDOT_OK) return true;
+    if (pd_private_check(path) == PERIDOT_OK) return true;
     cmd_say("the cache folder is not used: %s\n", peridot_last_error());
     return false;
 }

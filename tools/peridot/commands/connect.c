@@ -402,13 +402,13 @@ static peridot_status make_parents(const char *path)
 
 static peridot_status write_file(const char *path, const char *text)
 {
-    peridot_output *output;
+    struct pd_writer output;
     PD_TRY(make_parents(path));
-    PD_TRY(peridot_output_open(&output, path));
-    peridot_status status = peridot_output_write(output, text, strlen(text));
-    if (status == PERIDOT_OK && text[strlen(text) - 1] != '\n') status = peridot_output_write(output, "\n", 1);
-    if (status == PERIDOT_OK) return peridot_output_commit(output);
-    peridot_output_abort(output);
+    PD_TRY(pd_writer_open(&output, path));
+    peridot_status status = pd_writer_write(&output, text, strlen(text));
+    if (status == PERIDOT_OK && text[strlen(text) - 1] != '\n') status = pd_writer_write(&output, "\n", 1);
+    if (status == PERIDOT_OK) return pd_writer_commit(&output);
+    pd_writer_abort(&output);
     return status;
 }
 

@@ -43,7 +43,7 @@ static const struct cmd_option options[] = {
 
 struct embedding {
     const struct embed_args *args;
-    peridot_output *file;      /* with --out */
+    struct pd_writer writer, *file;   /* the latter NULL without --out */
     peridot_pool pool;
     double *sum;               /* [d_model] of the present text */
     float *vector;             /* [width] */
@@ -52,7 +52,7 @@ struct embedding {
 
 static peridot_status write_vector(struct embedding *e)
 {
-    if (e->file) return peridot_output_write(e->file, e->vector, e->width * sizeof *e->vector);
+    if (e->file) return pd_writer_write(e->file, e->vector, e->width * sizeof *e->vector);
     if (e->args->out) {   /* the file is rank 0's, which gets this */
         fwrite(e->vector, sizeof *e->vector, e->width, stdout);
         return PERIDOT_OK;
@@ -97,9 +97,11 @@ static peridot_status embed_open_file(struct embedding *e, const struct embed_ar
 {
     const char *model;
     PD_TRY(cmd_model_path(&model, args->inputs.model.path));
-    PD_TRY(peridot_output_check(args->out, model));
-    if (args->inputs.texts.n == 0) PD_TRY(peridot_output_check(args->out, "/dev/stdin"));
-    return peridot_output_open(&e->file, args->out);
+    PD_TRY(pd_writer_check(args->out, model));
+    if (args->inputs.texts.n == 0) PD_TRY(pd_writer_check(args->out, "/dev/stdin"));
+    PD_TRY(pd_writer_open(&e->writer, args->out));
+    e->file = &e->writer;
+    return PERIDOT_OK;
 }
 
 /* With the vectors of the other ranks' texts after those of rank 0's. */
@@ -108,7 +110,7 @@ static peridot_status complete_file(struct embedding *e)
     char *others;
     size_t size;
     PD_TRY(cmd_ranks_collect(&others, &size));
-    peridot_status status = peridot_output_write(e->file, others, size);
+    peridot_status status = pd_writer_write(e->file, others, size);
     free(others);
     return status;
 }
@@ -123,8 +125,8 @@ static int run_embed(const struct cmd_command *command, const void *arguments)
     peridot_status status = args->out && cmd_ranks_part().i == 0 ? embed_open_file(&e, args) : PERIDOT_OK;
     if (status == PERIDOT_OK) status = cmd_inputs_run(&args->inputs, &task);
     if (e.file && status == PERIDOT_OK) status = complete_file(&e);
-    if (e.file && status == PERIDOT_OK) status = peridot_output_commit(e.file);
-    else peridot_output_abort(e.file);
+    if (e.file && status == PERIDOT_OK) status = pd_writer_commit(e.file);
+    else if (e.file) pd_writer_abort(e.file);
     free(e.sum);
     free(e.vector);
     return cmd_exit(status);

@@ -35,7 +35,7 @@ static const struct cmd_option options[] = {
 };
 
 struct sink {
-    peridot_output *file;      /* NULL: rows go to stdout */
+    struct pd_writer writer, *file;   /* the latter NULL: rows go to stdout */
     const peridot_model *untold;   /* whose precision is told once its work begins: a failure is one sentence */
     bool failed;
     char sentence[1024];       /* the failure's: what the library says of the cancelled call would hide it */
@@ -55,7 +55,7 @@ static bool write_row(void *user, peridot_sequence *sequence, uint32_t pos, cons
     struct sink *s = user;
     (void)sequence, (void)pos;
     peridot_status status = PERIDOT_OK;
-    if (s->file) status = peridot_output_write(s->file, row, n * sizeof *row);
+    if (s->file) status = pd_writer_write(s->file, row, n * sizeof *row);
     else if (fwrite(row, sizeof *row, n, stdout) != n)
         status = pd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(errno));
     if (status != PERIDOT_OK) {
@@ -71,16 +71,18 @@ static peridot_status open_sink(struct sink *s, const struct rows_args *args)
     *s = (struct sink){0};
     if (strcmp(args->out, "-") == 0) return PERIDOT_OK;
     PD_TRY(cmd_model_path(&model, args->model.path));
-    PD_TRY(peridot_output_check(args->out, model));
-    if (args->tokens[0] == '@') PD_TRY(peridot_output_check(args->out, args->tokens + 1));
-    if (strcmp(args->tokens, "-") == 0) PD_TRY(peridot_output_check(args->out, "/dev/stdin"));
-    return peridot_output_open(&s->file, args->out);
+    PD_TRY(pd_writer_check(args->out, model));
+    if (args->tokens[0] == '@') PD_TRY(pd_writer_check(args->out, args->tokens + 1));
+    if (strcmp(args->tokens, "-") == 0) PD_TRY(pd_writer_check(args->out, "/dev/stdin"));
+    PD_TRY(pd_writer_open(&s->writer, args->out));
+    s->file = &s->writer;
+    return PERIDOT_OK;
 }
 
 static peridot_status close_sink(struct sink *s, peridot_status status)
 {
-    if (status == PERIDOT_OK && s->file) return peridot_output_commit(s->file);
-    peridot_output_abort(s->file);
+    if (status == PERIDOT_OK && s->file) return pd_writer_commit(s->file);
+    if (s->file) pd_writer_abort(s->file);
     return s->failed ? pd_fail(PERIDOT_ERROR_IO, "%s", s->sentence) : status;
 }
 

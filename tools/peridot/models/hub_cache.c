@@ -261,13 +261,13 @@ peridot_status hub_cache_fetch(const struct hub_cache *cache, struct hub *hub, c
 peridot_status hub_cache_set_revision(const struct hub_cache *cache, const struct hub *hub)
 {
     char path[CMD_PATH_SIZE];
-    peridot_output *out;
+    struct pd_writer out;
     if (strcmp(hub->revision, hub->commit) == 0) return PERIDOT_OK;
     PD_TRY(path_of(path, cache->folder, "refs/%s", hub->revision));
     PD_TRY(make_folders(path));
-    PD_TRY(peridot_output_open(&out, path));
-    peridot_status status = peridot_output_write(out, hub->commit, strlen(hub->commit));
-    if (status == PERIDOT_OK) return peridot_output_commit(out);
-    peridot_output_abort(out);
+    PD_TRY(pd_writer_open(&out, path));
+    peridot_status status = pd_writer_write(&out, hub->commit, strlen(hub->commit));
+    if (status == PERIDOT_OK) return pd_writer_commit(&out);
+    pd_writer_abort(&out);
     return status;
 }
