@@ -1,4 +1,4 @@
-/* The table of weight types, and the coders of those of single numbers, of floats of four bits and of IQ4; the others
+/* The table of weight types, and the decoders of those of single numbers, of floats of four bits and of IQ4; the others
  * are in dtype_block32.c, dtype_k.c and dtype_iq.c. */
 #include "codebooks.h"
 #include "format/format.h"
@@ -9,21 +9,9 @@
 
 void pd_f32_decode(float *dst, const uint8_t *src, uint64_t n) { memcpy(dst, src, n * 4); }
 
-void pd_f32_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
-{
-    (void)importance;
-    memcpy(dst, src, n * 4);
-}
-
 void pd_f16_decode(float *dst, const uint8_t *src, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) dst[i] = pd_load_f16(src + 2 * i);
-}
-
-void pd_f16_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
-{
-    (void)importance;
-    for (uint64_t i = 0; i < n; i++) pd_store_f16(dst + 2 * i, src[i]);
 }
 
 void pd_bf16_decode(float *dst, const uint8_t *src, uint64_t n)
@@ -31,16 +19,8 @@ void pd_bf16_decode(float *dst, const uint8_t *src, uint64_t n)
     for (uint64_t i = 0; i < n; i++) dst[i] = pd_f32_from_bf16(pd_load_u16(src + 2 * i));
 }
 
-void pd_bf16_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
-{
-    (void)importance;
-    for (uint64_t i = 0; i < n; i++) pd_store_u16(dst + 2 * i, pd_bf16_from_f32(src[i]));
-}
-
-#define ENCODER_reads(name)  NULL
-#define ENCODER_writes(name) pd_##name##_encode
 #define ROW(name, NAME, form, writes, smaller, device, file, ...) \
-    [PD_##NAME] = {#name, #NAME, pd_##name##_decode, ENCODER_##writes(name), PD_##smaller, PD_OF_ROW file},
+    [PD_##NAME] = {#name, #NAME, pd_##name##_decode, PD_##smaller, PD_OF_ROW file},
 const struct pd_dtype_info pd_dtypes[PD_N_DTYPES] = {PD_TYPES(ROW, )};
 #undef ROW
 
@@ -128,18 +108,6 @@ void pd_dequantize(enum pd_dtype dtype, float *dst, const void *src, uint64_t n)
     const struct pd_dtype_info *info = &pd_dtypes[dtype];
     assert(n % info->block_len == 0);
     info->decode(dst, src, n / info->block_len);
-}
-
-void pd_quantize(enum pd_dtype dtype, void *dst, const float *src, uint64_t n)
-{
-    pd_quantize_by(dtype, dst, src, NULL, n);
-}
-
-void pd_quantize_by(enum pd_dtype dtype, void *dst, const float *src, const float *importance, uint64_t n)
-{
-    const struct pd_dtype_info *info = &pd_dtypes[dtype];
-    assert(n % info->block_len == 0 && info->encode);
-    info->encode(dst, src, importance, n / info->block_len);
 }
 
 /* ---- dtype fp4 ---- */

@@ -1,9 +1,6 @@
 /* Blocks of 32 weights with one fp16 scale, and in the types that end in _1 also the fp16 minimum. Nibble i of the low
- * half is weight i, of the high half weight i + 16. Encoders that are told the importance of weights fit scales to it,
- * 8 blocks at a time (dtype_k.c). */
+ * half is weight i, of the high half weight i + 16. */
 #include "format/format_.h"
-
-#include <math.h>
 
 /* Q8_0: f16 scale, 32 signed bytes; w = scale * q. */
 void pd_q8_0_decode(float *dst, const uint8_t *src, uint64_t n)
@@ -11,18 +8,6 @@ void pd_q8_0_decode(float *dst, const uint8_t *src, uint64_t n)
     for (uint64_t b = 0; b < n; b++, src += 34, dst += 32) {
         float d = pd_load_f16(src);
         for (int i = 0; i < 32; i++) dst[i] = d * (float)(int8_t)src[2 + i];
-    }
-}
-
-void pd_q8_0_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
-{
-    (void)importance;
-    for (uint64_t b = 0; b < n; b++, src += 32, dst += 34) {
-        float largest = 0;
-        for (int i = 0; i < 32; i++) largest = fmaxf(largest, fabsf(src[i]));
-        float d = largest / 127, inverse = d != 0 ? 1 / d : 0;
-        pd_store_f16(dst, d);
-        for (int i = 0; i < 32; i++) dst[2 + i] = (uint8_t)pd_clamp_to_int(roundf(src[i] * inverse), -128, 127);
     }
 }
 
@@ -34,30 +19,6 @@ void pd_q4_0_decode(float *dst, const uint8_t *src, uint64_t n)
         for (int i = 0; i < 16; i++) {
             dst[i] = d * (float)((src[2 + i] & 15) - 8);
             dst[i + 16] = d * (float)((src[2 + i] >> 4) - 8);
-        }
-    }
-}
-
-/* The weight of largest magnitude, with its sign. */
-static float widest_of(const float src[32])
-{
-    float widest = 0;
-    for (int i = 0; i < 32; i++)
-        if (fabsf(widest) < fabsf(src[i])) widest = src[i];
-    return widest;
-}
-
-/* -8 is the widest value, so the scale takes the sign that puts the weight of largest magnitude there. */
-void pd_q4_0_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
-{
-    struct pd_block_fits fits;
-    for (uint64_t b = 0; b < n; b++, src += 32, dst += 18) {
-        if (importance && b % 8 == 0) pd_fit_scales(&fits, src, importance + 32 * b, pd_min(n - b, 8), 8);
-        float d = importance ? fits.scale[b % 8] : widest_of(src) / -8, inverse = d != 0 ? 1 / d : 0;
-        pd_store_f16(dst, d);
-        for (int i = 0; i < 16; i++) {
-            float low = src[i] * inverse, high = src[i + 16] * inverse;
-            dst[2 + i] = (uint8_t)(pd_clamp_to_int(low + 8.5f, 0, 15) | pd_clamp_to_int(high + 8.5f, 0, 15) << 4);
         }
     }
 }
@@ -75,55 +36,10 @@ void pd_q4_1_decode(float *dst, const uint8_t *src, uint64_t n)
     }
 }
 
-/* Weights from `low` on, in steps of d. */
-struct steps {
-    float low, d;
-};
-
-/* Divides what a block spans into `most` steps. */
-static struct steps span_of(const float src[32], int most)
-{
-    float low = src[0], high = src[0];
-    for (int i = 1; i < 32; i++) {
-        if (src[i] < low) low = src[i];
-        if (src[i] > high) high = src[i];
-    }
-    return (struct steps){low, (high - low) / (float)most};
-}
-
-/* Stores both as f16. Returns steps per unit; 0 where all weights are equal. */
-static float put_steps(uint8_t *dst, const struct steps *s)
-{
-    pd_store_f16(dst, s->d);
-    pd_store_f16(dst + 2, s->low);
-    return s->d != 0 ? 1 / s->d : 0;
-}
-
-void pd_q4_1_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
-{
-    struct pd_block_fits fits;
-    for (uint64_t b = 0; b < n; b++, src += 32, dst += 20) {
-        if (importance && b % 8 == 0) pd_fit_steps(&fits, src, importance + 32 * b, pd_min(n - b, 8), 15);
-        struct steps s = importance ? (struct steps){-fits.minimum[b % 8], fits.scale[b % 8]} : span_of(src, 15);
-        float inverse = put_steps(dst, &s);
-        for (int i = 0; i < 16; i++) {
-            float low = (src[i] - s.low) * inverse, high = (src[i + 16] - s.low) * inverse;
-            dst[4 + i] = (uint8_t)(pd_clamp_to_int(low + 0.5f, 0, 15) | pd_clamp_to_int(high + 0.5f, 0, 15) << 4);
-        }
-    }
-}
-
 /* Weight i's quant of five bits: bit i of the four bytes `high` is its top one. */
 static int quant5(const uint8_t *high, const uint8_t *nibbles, int i)
 {
     return (nibbles[i % 16] >> i / 16 * 4 & 15) | (high[i / 8] >> i % 8 & 1) << 4;
-}
-
-/* Into bytes that were cleared. */
-static void put_quant5(uint8_t *high, uint8_t *nibbles, int i, int q)
-{
-    nibbles[i % 16] |= (uint8_t)((q & 15) << i / 16 * 4);
-    high[i / 8] |= (uint8_t)((q >> 4) << i % 8);
 }
 
 /* Q5_0: f16 scale, 4 bytes of fifth bits, 16 bytes of nibbles; w = scale * (q - 16). */
@@ -135,21 +51,6 @@ void pd_q5_0_decode(float *dst, const uint8_t *src, uint64_t n)
     }
 }
 
-void pd_q5_0_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
-{
-    struct pd_block_fits fits;
-    memset(dst, 0, n * 22);
-    for (uint64_t b = 0; b < n; b++, src += 32, dst += 22) {
-        if (importance && b % 8 == 0) pd_fit_scales(&fits, src, importance + 32 * b, pd_min(n - b, 8), 16);
-        float d = importance ? fits.scale[b % 8] : widest_of(src) / -16, inverse = d != 0 ? 1 / d : 0;
-        pd_store_f16(dst, d);
-        for (int i = 0; i < 32; i++) {
-            float scaled = src[i] * inverse;
-            put_quant5(dst + 2, dst + 6, i, pd_clamp_to_int(scaled + 16.5f, 0, 31));
-        }
-    }
-}
-
 /* Q5_1: f16 scale, f16 minimum, 4 bytes of fifth bits, 16 bytes of nibbles; w = scale * q + minimum. */
 void pd_q5_1_decode(float *dst, const uint8_t *src, uint64_t n)
 {
@@ -158,21 +59,6 @@ void pd_q5_1_decode(float *dst, const uint8_t *src, uint64_t n)
         for (int i = 0; i < 32; i++) {
             float scaled = d * (float)quant5(src + 4, src + 8, i);
             dst[i] = scaled + m;
-        }
-    }
-}
-
-void pd_q5_1_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n)
-{
-    struct pd_block_fits fits;
-    memset(dst, 0, n * 24);
-    for (uint64_t b = 0; b < n; b++, src += 32, dst += 24) {
-        if (importance && b % 8 == 0) pd_fit_steps(&fits, src, importance + 32 * b, pd_min(n - b, 8), 31);
-        struct steps s = importance ? (struct steps){-fits.minimum[b % 8], fits.scale[b % 8]} : span_of(src, 31);
-        float inverse = put_steps(dst, &s);
-        for (int i = 0; i < 32; i++) {
-            float scaled = (src[i] - s.low) * inverse;
-            put_quant5(dst + 4, dst + 8, i, pd_clamp_to_int(scaled + 0.5f, 0, 31));
         }
     }
 }

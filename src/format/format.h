@@ -1,5 +1,5 @@
 /* Files of weights: GGUF (read and written), safetensors, a folder of Hugging Face, behind one door, the checkpoint;
- * the types that weights are stored in, with how they are decoded and encoded on the host; and what metadata says. A
+ * the types that weights are stored in, with how they are decoded on the host; and what metadata says. A
  * file may come from anyone: every offset, count and string is checked before it is used. A checkpoint, once open, is
  * only read, by any number of threads. */
 #ifndef PD_FORMAT_FORMAT_H
@@ -58,7 +58,29 @@ char *pd_string_text(struct pd_string s);
 
 /* ---- packed bits ---- */
 
-/* What decoders and the layout of rows on the device both take out of blocks of the IQ and TQ types. */
+/* What decoders and the layout of rows on the device both take out of blocks of the IQ and TQ types; and what decoders
+ * and quantisers (src/offline) both read. */
+
+static inline uint16_t pd_load_u16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
+static inline uint32_t pd_load_u32(const uint8_t *p) { return pd_load_u16(p) | (uint32_t)pd_load_u16(p + 2) << 16; }
+static inline float pd_load_f16(const uint8_t *p) { return pd_f32_from_f16(pd_load_u16(p)); }
+
+/* The 12 bytes of Q4_K and Q5_K: 8 scales and 8 minimums of six bits. Bytes 0..3 hold scales 0..3 and, above them, the
+ * upper two bits of scales 4..7; bytes 4..7 the same of the minimums; bytes 8..11 the low nibbles of scales 4..7, and
+ * above them those of the minimums. */
+
+struct pd_k_scale {
+    uint8_t scale, minimum;   /* 0..63 */
+};
+
+static inline struct pd_k_scale pd_k_scale_get(const uint8_t packed[12], int g)
+{
+    bool low = g < 4;
+    struct pd_k_scale s;
+    s.scale = (uint8_t)(low ? packed[g] & 63 : (packed[g + 4] & 15) | packed[g - 4] >> 6 << 4);
+    s.minimum = (uint8_t)(low ? packed[g + 4] & 63 : packed[g + 4] >> 4 | packed[g] >> 6 << 4);
+    return s;
+}
 
 /* The signs of eight weights from the lowest seven bits: there is an even number of minuses. */
 static inline unsigned pd_eight_signs(uint32_t bits)
@@ -129,9 +151,7 @@ enum pd_dtype {
 struct pd_dtype_info {
     const char *name;          /* "q8_0", as options and reports spell it */
     const char *upper;         /* "Q8_0", as safetensors spells types of one number */
-    /* n blocks at a time; encode is NULL for types that are only read. importance: see pd_quantize_by, or NULL. */
-    void (*decode)(float *dst, const uint8_t *src, uint64_t n);
-    void (*encode)(uint8_t *dst, const float *src, const float *importance, uint64_t n);
+    void (*decode)(float *dst, const uint8_t *src, uint64_t n);   /* n blocks */
     enum pd_dtype smaller;     /* see pd_dtype_for_row */
     uint32_t gguf;             /* ggml_type number */
     uint32_t file_type;        /* llama_ftype of a file most of whose weights have it */
@@ -156,12 +176,8 @@ const char *pd_gguf_type_name(uint32_t ggml_type);
 enum pd_dtype pd_dtype_for_row(enum pd_dtype dtype, uint64_t n);
 /* Bytes of n weights; n must be a multiple of block_len. */
 uint64_t pd_row_size(enum pd_dtype dtype, uint64_t n);
-/* n weights (a multiple of block_len) from blocks to floats and back. The blocks need no alignment. Quantisers give the
- * same blocks as the reference quantiser of ggml. */
+/* n weights (a multiple of block_len) from blocks, which need no alignment, to floats. src/offline has the way back. */
 void pd_dequantize(enum pd_dtype dtype, float *dst, const void *src, uint64_t n);
-void pd_quantize(enum pd_dtype dtype, void *dst, const float *src, uint64_t n);
-/* importance [n]: by how much the square of each weight's error counts; for types of 8 and more bits it is ignored. */
-void pd_quantize_by(enum pd_dtype dtype, void *dst, const float *src, const float *importance, uint64_t n);
 
 /* ---- tensor ---- */
 

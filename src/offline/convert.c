@@ -290,7 +290,7 @@ static peridot_status convert(struct job *j, const struct pd_checkpoint *c, stru
 
 static peridot_status find_type(enum pd_dtype *out, const char *name)
 {
-    if (name && pd_dtype_by_name(out, name) && pd_dtypes[*out].encode) return PERIDOT_OK;
+    if (name && pd_dtype_by_name(out, name) && pd_has_quantizer(*out)) return PERIDOT_OK;
     char list[200] = "";
     size_t size = 0;
     for (size_t i = 0; pd_convert_type(i); i++)
@@ -319,6 +319,6 @@ peridot_status pd_convert(const char *dst_path, const char *src_path, const peri
 const char *pd_convert_type(size_t i)
 {
     for (int t = 0; t < PD_N_DTYPES; t++)
-        if (pd_dtypes[t].encode && i-- == 0) return pd_dtypes[t].name;
+        if (pd_has_quantizer((enum pd_dtype)t) && i-- == 0) return pd_dtypes[t].name;
     return NULL;
 }

@@ -120,4 +120,55 @@ peridot_status pd_importance_find(const float **out, struct pd_importance *m, co
 /* How many were found. */
 uint32_t pd_importance_n_found(const struct pd_importance *m);
 
+/* ---- quantisers, private ---- */
+
+/* What the rows of types.def that write name, and the writing of bytes. Each product is its own statement where its
+ * rounding counts, so that no compiler fuses it with the addition after it. In all of them n counts blocks. */
+
+static inline void pd_store_u16(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)v;
+    p[1] = (uint8_t)(v >> 8);
+}
+
+static inline void pd_store_f16(uint8_t *p, float f) { pd_store_u16(p, pd_f16_from_f32(f)); }
+
+/* A float to an integer in low..high; NaN, which only infinite or NaN weights lead to, gives 0. */
+static inline int pd_clamp_to_int(float x, int low, int high)
+{
+    if (x != x) return 0;
+    if (x < (float)low) return low;
+    return x > (float)high ? high : (int)x;
+}
+
+#define WRITER_reads(name)
+#define WRITER_writes(name) \
+    void pd_##name##_encode(uint8_t *dst, const float *src, const float *importance, uint64_t n);
+#define ROW(name, NAME, form, writes, ...) WRITER_##writes(name)
+PD_TYPES(ROW, )
+#undef ROW
+#undef WRITER_writes
+#undef WRITER_reads
+
+/* For blocks of 32 weights with an importance each, what makes the errors that count by it least, of 8 blocks or the n
+ * that are left: w = scale * q with q in -most..most - 1, and w = scale * q - minimum with q in 0..most, 15 or 31. */
+struct pd_block_fits {
+    float scale[8], minimum[8];
+};
+void pd_fit_scales(struct pd_block_fits *out, const float *src, const float *importance, uint64_t n, float most);
+void pd_fit_steps(struct pd_block_fits *out, const float *src, const float *importance, uint64_t n, float most);
+
+/* Into bytes that were cleared. */
+static inline void pd_k_scale_set(uint8_t packed[12], int g, struct pd_k_scale s)
+{
+    if (g < 4) {
+        packed[g] |= s.scale;
+        packed[g + 4] |= s.minimum;
+        return;
+    }
+    packed[g + 4] = (uint8_t)((s.scale & 15) | (s.minimum & 15) << 4);
+    packed[g - 4] |= (uint8_t)(s.scale >> 4 << 6);
+    packed[g] |= (uint8_t)(s.minimum >> 4 << 6);
+}
+
 #endif

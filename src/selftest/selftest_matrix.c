@@ -35,7 +35,9 @@ static void random_block(struct pd_random *random, uint8_t *dst, enum pd_dtype d
     const struct pd_dtype_info *info = &pd_dtypes[dtype];
     float x = pd_random_uniform(random) * amplitude;
     if (info->block_len == 1) {
-        pd_quantize(dtype, dst, &x, 1);
+        uint16_t half = dtype == PD_F16 ? pd_f16_from_f32(x) : pd_bf16_from_f32(x);
+        if (dtype == PD_F32) memcpy(dst, &x, sizeof x);
+        else memcpy(dst, &half, sizeof half);
         return;
     }
     for (uint32_t i = 0; i < info->block_size; i++)

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "format/format.h"
+#include "offline/offline.h"
 #include "ops/ops.h"
 
 #include <stdlib.h>
@@ -91,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     lay(type, blocks, (uint32_t)n, pd_device_row_interleave(type, true));
     for (uint64_t i = 0; i < n; i++) importance[i] = (float)blocks[i % pd_row_size(type, n)];
     for (int to = 0; to < PD_N_DTYPES; to++)
-        if (pd_dtypes[to].encode && (uint64_t)to % 4 == size % 4) {
+        if (pd_has_quantizer((enum pd_dtype)to) && (uint64_t)to % 4 == size % 4) {
             encode((enum pd_dtype)to, numbers, NULL, n);
             encode((enum pd_dtype)to, numbers, importance, n);
         }
