@@ -229,12 +229,14 @@ static void make_bells(float *x, uint32_t n)
     }
 }
 
-/* What comes back equals, to the bit, what ggml's published search gives: hashes by tools/golden/k_quantizers.py. */
+/* What comes back equals, to the bit, what ggml's published search gives: hashes by tools/golden/k_quantizers.py, and
+ * of Q2_K, Q3_K, IQ4 and MXFP4 by ggml_quantize_chunk of ggml 0.27, where Q3_K has zeros of the other sign. */
 static void test_k_encoders(void **state)
 {
     (void)state;
     static const struct { enum pd_dtype dtype; uint32_t hash; } cases[] = {
-        {PD_Q4_K, 0x5b18aca6}, {PD_Q5_K, 0x189a11cc}, {PD_Q6_K, 0x344d3298},
+        {PD_Q4_K, 0x5b18aca6}, {PD_Q5_K, 0x189a11cc}, {PD_Q6_K, 0x344d3298}, {PD_Q2_K, 0x38d75860},
+        {PD_Q3_K, 0xa971cb62}, {PD_IQ4_NL, 0xd8a72c02}, {PD_IQ4_XS, 0x9c4b503a}, {PD_MXFP4, 0x767d166d},
     };
     enum { N_BELLS = 100 * 256 };
     static float x[N_BELLS], y[N_BELLS];
@@ -309,7 +311,10 @@ static void test_importance(void **state)
     (void)state;
     static const struct { enum pd_dtype type; double least, most; } rows[] = {
         {PD_Q4_K, 0.1, 0.3}, {PD_Q5_K, 0.1, 0.35}, {PD_Q6_K, 0.1, 0.3}, {PD_Q8_0, 1, 1}, {PD_Q4_0, 0.1, 0.6},
-        {PD_Q4_1, 0.1, 0.6}, {PD_Q5_0, 0.1, 0.6}, {PD_Q5_1, 0.1, 0.6}};
+        {PD_Q4_1, 0.1, 0.6}, {PD_Q5_0, 0.1, 0.6}, {PD_Q5_1, 0.1, 0.6}, {PD_Q2_K, 0.1, 0.6}, {PD_Q3_K, 0.1, 0.6},
+        {PD_IQ4_NL, 0.1, 0.6}, {PD_IQ4_XS, 0.1, 0.6}, {PD_IQ3_S, 0.05, 0.6}, {PD_IQ3_XXS, 0.05, 0.6},
+        {PD_IQ2_S, 0.05, 0.6}, {PD_IQ2_XS, 0.05, 0.6}, {PD_IQ2_XXS, 0.05, 0.6}, {PD_IQ1_M, 0.05, 0.6},
+        {PD_IQ1_S, 0.05, 0.6}, {PD_MXFP4, 1, 1}};
     enum { N_COLUMNS = 2048 };
     static float x[N_COLUMNS], importance[N_COLUMNS];
     uint32_t seed = 1;

@@ -1,6 +1,6 @@
 /* Quantisers: the table of them, and those of single numbers and of blocks of 32 weights with one fp16 scale and, in
- * the types that end in _1, the fp16 minimum. Told the importance of weights, these fit scales to it, 8 blocks at a time
- * (quantize_k.c); without it they have the plain scales of ggml's reference (ggml-quants.c: quantize_row_*_ref),
+ * the types that end in _1, the fp16 minimum. Told the importance of weights, these fit scales to it, 8 blocks at a
+ * time (quantize_k.c); without it they have the plain scales of ggml's reference (ggml-quants.c: quantize_row_*_ref),
  * operation by operation, because files made here and elsewhere should be equal. What is in a block is told in
  * src/format/dtype*.c. */
 #include "offline/offline.h"
