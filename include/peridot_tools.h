@@ -41,8 +41,8 @@ typedef struct peridot_convert_params {
     const char *type;          /* of matrices: peridot_convert_type */
     peridot_progress progress; /* bytes written */
     void *user;
-    /* A file of the importance of columns, as peridot_imatrix or llama.cpp writes it: errors of the types of 4
-     * to 6 bits count by it. NULL: all columns count alike. */
+    /* A file of the importance of columns, as peridot_imatrix or llama.cpp writes it: errors of the types of 1
+     * to 6 bits count by it. NULL: all columns count alike, and the smallest types are refused. */
     const char *imatrix;
     /* [n_adapters], up to 32: merged into the matrices before these get their type. Their names do not matter. */
     const peridot_adapter_file *adapters;
@@ -61,16 +61,20 @@ typedef struct peridot_convert_stats {
 } peridot_convert_stats;
 
 /* Writes a Hugging Face directory or a GGUF file as a GGUF file. Matrices get the type; of types below 6 bits a
- * weight, embeddings and output matrix get "q6_k"; what projects the embedding to the inputs of Gemma 4's layers is
- * bf16 of any type but f32; routers, norms and other vectors are f32. Where rows are not whole blocks of the type, the
- * matrix gets one of smaller blocks and as many bits, or more ("q5_0" for "q4_k"). A GGUF file's metadata is copied as
- * it is. Weights that are not finite numbers are refused. Needs some 50 MB of memory whatever the model's size, and
- * all processors. On failure and when cancelled nothing stays. PERIDOT_ERROR_IO where dst_path is a file of the
- * source. stats may be NULL. */
+ * weight, embeddings and output matrix get "q6_k". Of a mix ("q4_k_m", "q2_k", "iq4_xs") each matrix gets what
+ * llama-quantize gives it; of the smallest types only those that an imatrix tells of. What projects the embedding to
+ * the inputs of Gemma 4's layers is bf16 of any type but f32; routers, norms and other vectors are f32. Where rows are
+ * not whole blocks of the type, the matrix gets one of smaller blocks and as many bits, or more ("q5_0" for "q4_k"). A
+ * GGUF file's metadata is copied as it is. Weights that are not finite numbers are refused. Needs some 50 MB of memory
+ * whatever the model's size, and all processors. On failure and when cancelled nothing stays. PERIDOT_ERROR_IO where
+ * dst_path is a file of the source. stats may be NULL. */
 PERIDOT_API peridot_status peridot_convert(const char *dst_path, const char *src_path,
                                            const peridot_convert_params *params, peridot_convert_stats *stats);
-/* The types that can be written: name i, or NULL past the last. */
+/* The types that can be written, and mixes of them: name i, or NULL past the last. */
 PERIDOT_API const char *peridot_convert_type(size_t i);
+/* Of these the one that a name in whatever case stands for: "q4_k_m" for "Q4_K_M", and "q4_k" for "Q4_K_XL", a mix that
+ * is not there. NULL: none. */
+PERIDOT_API const char *peridot_convert_type_find(const char *name);
 /* The type that a name in whatever case stands for, as options and as names of files have them: "q4_k" for "Q4_K", and
  * for "Q4_K_M", a mix of which that is the most common type. NULL: it is not known. */
 PERIDOT_API const char *peridot_type_find(const char *name);

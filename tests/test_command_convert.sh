@@ -72,6 +72,11 @@ test_stories() {
         check "$type writes a time" contains out " time"
     done
     check "no temporary file stays" [ "$(ls "$folder" | grep -c '^x')" = 1 ]
+    run convert "$stories" -o "$folder/x.gguf" --type Q4_K_M
+    check "convert to a mix succeeds" [ $status = 0 ]
+    run inspect "$folder/x.gguf"
+    check "inspect says the mix's name" contains out "Q4_K_M"
+    fails_with 2 "type iq2_xs needs an importance matrix" convert "$stories" -o "$folder/y.gguf" --type IQ2_XS
 }
 
 # What a text says of the columns changes the weights, and the file is read as it was written.

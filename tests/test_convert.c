@@ -3,6 +3,7 @@
 #include "convert_fixture.h"
 
 #include "base/base.h"
+#include "offline/offline_.h"
 
 #include <math.h>
 #include <signal.h>
@@ -374,10 +375,163 @@ static void test_refusals(void **state)
     EXPECT_FAILURE(convert(golden("gemma2-sequence"), "f32"), PERIDOT_ERROR_UNSUPPORTED, "gemma2-sequence",
                    "classification head");
     EXPECT_FAILURE(convert(golden("llama-base"), "f32"), PERIDOT_ERROR_UNSUPPORTED, "without an output matrix");
-    EXPECT_FAILURE(convert(golden("gemma1"), "q1_0"), PERIDOT_ERROR_ARGUMENT, "q1_0", "q4_k, q5_k, q6_k");
+    EXPECT_FAILURE(convert(golden("gemma1"), "q1_0"), PERIDOT_ERROR_ARGUMENT, "q1_0", "q4_k, q5_k, q6_k", "q4_k_m");
     EXPECT_FAILURE(convert(golden("gemma1"), NULL), PERIDOT_ERROR_ARGUMENT, "(none)");
     EXPECT_FAILURE(convert(golden("nothing"), "f32"), PERIDOT_ERROR_IO, "nothing");
     EXPECT_FAILURE(peridot_convert(NULL, NULL, NULL, NULL), PERIDOT_ERROR_ARGUMENT, "NULL");
+}
+
+/* ---- mixes ---- */
+
+struct mixed_model {
+    char name[16], architecture[16], matrices[12][24];
+    unsigned n_cols, n_layers, n_heads, n_kv_heads, n_experts;
+    int n_matrices;
+};
+
+/* Of a line of mixes.txt; false: it is not of a model. */
+static bool read_mixed_model(struct mixed_model *m, const char *line)
+{
+    int at = 0;
+    memset(m, 0, sizeof *m);
+    if (sscanf(line, "model %15s %15s %u %u %u %u %u%n", m->name, m->architecture, &m->n_cols, &m->n_layers,
+               &m->n_heads, &m->n_kv_heads, &m->n_experts, &at) != 7) return false;
+    for (int n; sscanf(line + at, "%23s%n", m->matrices[m->n_matrices], &n) == 1; at += n) m->n_matrices++;
+    return true;
+}
+
+/* The name of a matrix in a layer, or of the one outside layers; false where the layer has none. NAME/3: in every third
+ * layer. */
+static bool matrix_name(char name[48], const char *matrix, unsigned layer)
+{
+    char part[24];
+    unsigned every = 1;
+    sscanf(matrix, "%23[^/]/%u", part, &every);
+    bool in_layers = strcmp(part, "token_embd") != 0 && strcmp(part, "output") != 0;
+    if (in_layers) snprintf(name, 48, "blk.%u.%s.weight", layer, part);
+    else snprintf(name, 48, "%s.weight", part);
+    return in_layers ? (layer + 1) % every == 0 : layer == 0;
+}
+
+static void write_mixed_model(const struct mixed_model *m)
+{
+    static const float zeros[16 * 2 * 256];
+    static const struct { const char *key; size_t at; } keys[] = {
+        {"block_count", offsetof(struct mixed_model, n_layers)},
+        {"attention.head_count", offsetof(struct mixed_model, n_heads)},
+        {"attention.head_count_kv", offsetof(struct mixed_model, n_kv_heads)},
+        {"expert_count", offsetof(struct mixed_model, n_experts)}};
+    char name[64];
+    struct pd_gguf_writer *w;
+    EXPECT_OK(pd_gguf_writer_open(&w, in_folder("m.gguf")));
+    pd_gguf_writer_add_string(w, "general.architecture", m->architecture);
+    for (size_t i = 0; i < PD_COUNT(keys); i++) {
+        snprintf(name, sizeof name, "%s.%s", m->architecture, keys[i].key);
+        pd_gguf_writer_add_u32(w, name, *(const unsigned *)((const char *)m + keys[i].at));
+    }
+    for (int writes = 0; writes < 2; writes++) {
+        if (writes) EXPECT_OK(pd_gguf_writer_begin(w));
+        for (unsigned layer = m->n_layers; layer-- > 0;)   /* their order in the file does not matter */
+            for (int i = 0; i < m->n_matrices; i++) {
+                uint64_t n = strstr(m->matrices[i], "_exps") ? m->n_experts : 0, shape[] = {n, 2, m->n_cols};
+                if (!matrix_name(name, m->matrices[i], layer)) continue;
+                if (!writes) pd_gguf_writer_add_tensor(w, name, PD_F32, n ? 3 : 2, shape + (n ? 0 : 1));
+                else EXPECT_OK(pd_gguf_writer_write(w, zeros, (n ? n : 1) * 2 * m->n_cols * sizeof *zeros));
+            }
+    }
+    EXPECT_OK(pd_gguf_writer_commit(w));
+}
+
+/* Of one matrix's types, TYPE or TYPE*LAYERS,...: that of the layer that is the i-th to have it. */
+static void expected_type(char type[16], const char *runs, unsigned i)
+{
+    for (unsigned n = ~0u; sscanf(runs, "%15[^*,]*%u", type, &n) >= 1 && i >= n; i -= n) {
+        runs = strchr(runs, ',');
+        assert_non_null(runs++);
+    }
+}
+
+static void check_mix(const struct mixed_model *m, const struct pd_checkpoint *c, const char *line)
+{
+    char mix[16], imatrix[8], runs[1000], type[16], name[48];
+    int at, n;
+    assert_int_equal(sscanf(line, "%15s %7s%n", mix, imatrix, &at), 2);
+    struct pd_convert_target target = {.has_imatrix = !strcmp(imatrix, "yes")};
+    for (size_t i = 0; (target.mix = pd_mix_get(i)) != NULL && strcmp(target.mix->name, mix) != 0;) i++;
+    assert_non_null(target.mix);
+    target.dtype = target.mix->dtype;
+    struct pd_convert_plan plan;
+    EXPECT_OK(pd_convert_plan_create(&plan, c, NULL, &target));
+    for (int i = 0; i < m->n_matrices; i++, at += n) {
+        assert_int_equal(sscanf(line + at, "%999s%n", runs, &n), 1);
+        for (unsigned layer = 0, k = 0; layer < m->n_layers; layer++) {
+            if (!matrix_name(name, m->matrices[i], layer)) continue;
+            expected_type(type, runs, k++);
+            for (uint32_t t = 0; t < plan.n; t++)
+                if (!strcmp(plan.items[t].name, name) && strcmp(pd_dtypes[plan.items[t].dtype].name, type) != 0)
+                    fail_msg("%s, %s, imatrix %s: %s is %s, not %s", m->name, mix, imatrix, name,
+                             pd_dtypes[plan.items[t].dtype].name, type);
+        }
+    }
+    pd_convert_plan_free(&plan);
+}
+
+/* Each matrix has the type that llama-quantize gives it (tools/golden/mixes.py). */
+static void test_mixes(void **state)
+{
+    (void)state;
+    static char line[8000];
+    struct mixed_model m;
+    struct pd_checkpoint *c = NULL;
+    size_t n = 0;
+    FILE *f = fopen(PERIDOT_MODELS "/../tests/mixes.txt", "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        if (line[0] == '#') continue;
+        if (strncmp(line, "model ", 6) != 0) {
+            check_mix(&m, c, line);
+            n++;
+            continue;
+        }
+        pd_checkpoint_close(c);
+        assert_true(read_mixed_model(&m, line));
+        write_mixed_model(&m);
+        c = open_file(in_folder("m.gguf"));
+    }
+    fclose(f);
+    pd_checkpoint_close(c);
+    remove(in_folder("m.gguf"));
+    assert_true(n >= 300);
+}
+
+/* Names of mixes are told apart from types, in whatever case, and the file says which it is. */
+static void test_mix_names(void **state)
+{
+    (void)state;
+    static const struct { const char *asked, *file_type; enum pd_dtype down; } rows[] = {
+        {"Q4_K_M", "15", PD_Q6_K}, {"Q4_K", "14", PD_Q4_K}, {"q2_k", "10", PD_Q3_K}, {"Q3_K_L", "13", PD_Q5_K},
+        {"iq4_xs", "30", PD_IQ4_XS}, {"Q4_K_XL", "14", PD_Q4_K}};
+    const char *source = PERIDOT_MODELS "/stories.gguf";
+    if (!pd_is_file(source)) skip();
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        EXPECT_OK(convert(source, rows[i].asked));
+        struct pd_checkpoint *c = open_file(in_folder("x.gguf"));
+        char name[32];
+        uint64_t n = 0;
+        while (snprintf(name, sizeof name, "blk.%u.ffn_down.weight", (unsigned)n), pd_checkpoint_find(c, name)) n++;
+        snprintf(name, sizeof name, "blk.%u.ffn_down.weight", (unsigned)n - 1);
+        assert_int_equal(pd_checkpoint_find(c, name)->dtype, rows[i].down);
+        expect_text(c, "general.file_type", rows[i].file_type);
+        pd_checkpoint_close(c);
+    }
+    for (size_t i = 0; peridot_convert_type(i); i++)
+        assert_ptr_equal(peridot_convert_type_find(peridot_convert_type(i)), peridot_convert_type(i));
+    assert_null(peridot_convert_type_find("q9_k"));
+    assert_null(peridot_convert_type_find(NULL));
+    EXPECT_FAILURE(convert(source, "iq2_m"), PERIDOT_ERROR_ARGUMENT, "type iq2_m needs an importance matrix");
+    EXPECT_FAILURE(convert(source, "q2_k_s"), PERIDOT_ERROR_ARGUMENT, "type q2_k_s needs an importance matrix",
+                   "blk.", "becomes q2_k");
+    remove(in_folder("x.gguf"));
 }
 
 /* ---- interruptions ---- */
@@ -442,6 +596,8 @@ int main(void)
         cmocka_unit_test_teardown(test_not_finite, clean),
         cmocka_unit_test_teardown(test_refusals, clean),
         cmocka_unit_test_teardown(test_pieces, clean),
+        cmocka_unit_test_teardown(test_mixes, clean),
+        cmocka_unit_test_teardown(test_mix_names, clean),
         cmocka_unit_test_teardown(test_cancel, clean),
         cmocka_unit_test_teardown(test_full_disk, clean),
         cmocka_unit_test_teardown(test_itself, clean),

@@ -79,7 +79,8 @@ offers 'peridot run --te' --temp --template
 offers 'peridot run --kv ' f16 f32 q8_0
 offers 'peridot run --kv=f1' f16
 offers 'peridot run --raw --device ' 0
-offers 'peridot make --type q4_' q4_0 q4_1 q4_k
+offers 'peridot make --type q4_' q4_0 q4_1 q4_k q4_k_s q4_k_m
+offers 'peridot convert x --type iq4' iq4_nl iq4_xs
 offers 'peridot run -n ' ''
 if command -v fish >/dev/null; then
     PATH=$copy/bin:$PATH fish --no-config \

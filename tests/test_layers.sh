@@ -204,6 +204,6 @@ done < <(grep -rnE '\b(curl/|curl_|CURL)' src tools/peridot --include='*.[ch]' |
 while read -r line; do
     wrong "a type is told in shaders/types.def alone: $line"
 done < <(grep -rnE '\b(PD|W)_(Q5_1|IQ2_XXS)\b' src tools/peridot shaders |
-    grep -v '^shaders/weights_lookup\.glsl:' || true)
+    grep -v -e '^shaders/weights_lookup\.glsl:' -e '^src/offline/mixes\.c:' || true)
 
 [ $n_wrong = 0 ]

@@ -23,6 +23,8 @@ peridot_status peridot_convert(const char *dst_path, const char *src_path, const
 
 const char *peridot_convert_type(size_t i) { return pd_convert_type(i); }
 
+const char *peridot_convert_type_find(const char *name) { return pd_convert_type_find(name); }
+
 const char *peridot_type_find(const char *name)
 {
     enum pd_dtype dtype;

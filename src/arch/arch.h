@@ -557,8 +557,8 @@ void pd_adapter_rules_get(uint32_t *rank, float *scale, const struct pd_adapter_
 /* Adds general.* and the architecture's keys; vocab_size is the number of rows of the embedding. A config that GGUF
  * has no words for is refused. */
 peridot_status pd_gguf_add_config(struct pd_gguf_writer *w, const struct pd_config *c, uint32_t vocab_size);
-/* Adds general.file_type, for a file most of whose matrices have this type, and general.quantization_version. */
-void pd_gguf_add_type(struct pd_gguf_writer *w, enum pd_dtype dtype);
+/* Adds general.file_type, a llama_ftype, and general.quantization_version. */
+void pd_gguf_add_type(struct pd_gguf_writer *w, uint32_t file_type);
 /* What general.file_type says that a file's quantised types are, "Q4_K_M": of a mix, the name that people know, which
  * its tensors alone do not tell. Static; NULL: it says nothing, nothing known, or a type of plain numbers. */
 const char *pd_gguf_file_type(const struct pd_checkpoint *c);

@@ -303,9 +303,9 @@ peridot_status pd_gguf_add_config(struct pd_gguf_writer *w, const struct pd_conf
     return add_windows(&k, c);
 }
 
-void pd_gguf_add_type(struct pd_gguf_writer *w, enum pd_dtype dtype)
+void pd_gguf_add_type(struct pd_gguf_writer *w, uint32_t file_type)
 {
-    pd_gguf_writer_add_u32(w, "general.file_type", pd_dtypes[dtype].file_type);
+    pd_gguf_writer_add_u32(w, "general.file_type", file_type);
     pd_gguf_writer_add_u32(w, "general.quantization_version", 2);
 }
 

@@ -22,6 +22,7 @@ struct job {
     struct pd_gguf_writer *writer;
     struct pd_merge merge;
     const peridot_convert_params *params;
+    struct pd_convert_target target;
     const char *path;
     uint64_t done, total;
     float *weights;      /* [PIECE] */
@@ -201,18 +202,21 @@ static peridot_status add_tokenizer(struct pd_gguf_writer *w, const struct pd_ch
     return status == PERIDOT_OK ? status : pd_fail_prefix(status, pd_checkpoint_path(c));
 }
 
-static peridot_status add_metadata(struct pd_gguf_writer *w, const struct pd_checkpoint *c,
-                                   const struct pd_config *config, const struct pd_convert_plan *p, bool *has_tokenizer)
+static peridot_status add_metadata(struct job *j, const struct pd_checkpoint *c, const struct pd_config *config,
+                                   const struct pd_convert_plan *p, bool *has_tokenizer)
 {
+    struct pd_gguf_writer *w = j->writer;
+    const struct pd_convert_target *t = &j->target;
+    uint32_t file_type = t->mix ? t->mix->file_type : pd_dtypes[t->dtype].file_type;
     if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) {
         *has_tokenizer = pd_checkpoint_find_meta(c, "tokenizer.ggml.tokens") != NULL;
         PD_TRY(copy_metadata(w, c));
-        pd_gguf_add_type(w, p->dtype);
+        pd_gguf_add_type(w, file_type);
         return PERIDOT_OK;
     }
     peridot_status status = pd_gguf_add_config(w, config, p->vocab_size);
     if (status != PERIDOT_OK) return pd_fail_prefix(status, pd_checkpoint_path(c));
-    pd_gguf_add_type(w, p->dtype);
+    pd_gguf_add_type(w, file_type);
     struct pd_recommended recommended;
     PD_TRY(pd_recommended_read(&recommended, c));
     pd_recommended_write(w, &recommended);
@@ -239,7 +243,7 @@ static peridot_status write_file(struct job *j, const struct pd_checkpoint *c, c
     PD_TRY(pd_gguf_writer_open(&j->writer, j->path));
     j->weights = malloc(PIECE * sizeof *j->weights);
     j->blocks = malloc(PIECE * sizeof(float));
-    peridot_status status = j->weights && j->blocks ? add_metadata(j->writer, c, config, p, has_tokenizer)
+    peridot_status status = j->weights && j->blocks ? add_metadata(j, c, config, p, has_tokenizer)
                                                     : pd_fail_alloc(PIECE * 2 * sizeof(float),
                                                                     "weights being converted");
     if (status == PERIDOT_OK) status = write_items(j, p);
@@ -264,8 +268,23 @@ static peridot_status find_importance(struct pd_convert_plan *p, struct pd_impor
     return pd_fail(PERIDOT_ERROR_FORMAT, "%s: is of another model: it names none of the matrices", path);
 }
 
+/* Few bits need to be spent where they count. */
+static peridot_status check_importance(const struct pd_convert_plan *p, const struct job *j)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct pd_convert_item *item = &p->items[i];
+        if (item->importance || !pd_mix_needs_importance(j->target.mix, item)) continue;
+        if (!j->params->imatrix)
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "type %s needs an importance matrix, as peridot imatrix makes one: "
+                           PD_NAME " becomes %s", j->params->type, item->name, pd_dtypes[item->dtype].name);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: does not tell of " PD_NAME ", which is not to become %s without",
+                       j->params->imatrix, item->name, pd_dtypes[item->dtype].name);
+    }
+    return PERIDOT_OK;
+}
+
 static peridot_status convert(struct job *j, const struct pd_checkpoint *c, struct pd_config *config,
-                              enum pd_dtype dtype, peridot_convert_stats *stats)
+                              peridot_convert_stats *stats)
 {
     struct pd_importance *importance = NULL;
     struct pd_convert_plan p;
@@ -274,10 +293,11 @@ static peridot_status convert(struct job *j, const struct pd_checkpoint *c, stru
     bool merges = j->params->n_adapters != 0;
     if (pd_checkpoint_kind(c) == PD_CHECKPOINT_HF || merges) PD_TRY(pd_config_read(config, c));
     if (merges) PD_TRY(pd_merge_open(&j->merge, config, j->params->adapters, j->params->n_adapters));
-    peridot_status status = pd_convert_plan_create(&p, c, config, dtype);
+    peridot_status status = pd_convert_plan_create(&p, c, config, &j->target);
     bool has_tokenizer = false;
     if (status == PERIDOT_OK && j->params->imatrix) status = pd_importance_open(&importance, j->params->imatrix);
     if (status == PERIDOT_OK) status = find_importance(&p, importance, j->params->imatrix);
+    if (status == PERIDOT_OK) status = check_importance(&p, j);
     if (status == PERIDOT_OK) status = write_file(j, c, config, &p, &has_tokenizer);
     uint32_t n_weighted = importance ? pd_importance_n_found(importance) : 0;
     *stats = (peridot_convert_stats){.n_tensors = p.n, .n_weighted = n_weighted,
@@ -288,10 +308,27 @@ static peridot_status convert(struct job *j, const struct pd_checkpoint *c, stru
     return status;
 }
 
-static peridot_status find_type(enum pd_dtype *out, const char *name)
+static const struct pd_mix *find_mix(const char *name)
 {
-    if (name && pd_dtype_by_name(out, name) && pd_has_quantizer(*out)) return PERIDOT_OK;
-    char list[200] = "";
+    const struct pd_mix *mix = NULL;
+    for (size_t i = 0; (mix = pd_mix_get(i)) != NULL && strcmp(mix->name, name) != 0;) i++;
+    return mix;
+}
+
+/* Mixes come first: of some names that are a type's, too, people know the mix. */
+static bool find_target(struct pd_convert_target *out, const char *name)
+{
+    const char *known = pd_convert_type_find(name);
+    if (!known) return false;
+    out->mix = find_mix(known);
+    if (out->mix) out->dtype = out->mix->dtype;
+    return out->mix || pd_dtype_by_name(&out->dtype, known);
+}
+
+static peridot_status check_type(struct pd_convert_target *out, const char *name)
+{
+    if (find_target(out, name)) return PERIDOT_OK;
+    char list[400] = "";
     size_t size = 0;
     for (size_t i = 0; pd_convert_type(i); i++)
         size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", size ? ", " : "", pd_convert_type(i));
@@ -303,22 +340,36 @@ peridot_status pd_convert(const char *dst_path, const char *src_path, const peri
 {
     struct pd_checkpoint *c;
     struct pd_config config = {0};
-    enum pd_dtype dtype;
-    PD_TRY(find_type(&dtype, params->type));
+    struct job j = {.params = params, .path = dst_path, .target = {.has_imatrix = params->imatrix != NULL}};
+    PD_TRY(check_type(&j.target, params->type));
     PD_TRY(pd_writer_check(dst_path, src_path));
     PD_TRY(pd_checkpoint_open(&c, src_path, true));
-    struct job j = {.params = params, .path = dst_path};
     peridot_status status = pd_checkpoint_check_output(c, dst_path);
-    if (status == PERIDOT_OK) status = convert(&j, c, &config, dtype, stats);
+    if (status == PERIDOT_OK) status = convert(&j, c, &config, stats);
     pd_merge_close(&j.merge);
     pd_config_free(&config);
     pd_checkpoint_close(c);
     return status;
 }
 
+/* Types that are no mix's name, and mixes. */
 const char *pd_convert_type(size_t i)
 {
     for (int t = 0; t < PD_N_DTYPES; t++)
-        if (pd_has_quantizer((enum pd_dtype)t) && i-- == 0) return pd_dtypes[t].name;
-    return NULL;
+        if (pd_has_quantizer((enum pd_dtype)t) && !find_mix(pd_dtypes[t].name) && i-- == 0) return pd_dtypes[t].name;
+    const struct pd_mix *mix = pd_mix_get(i);
+    return mix ? mix->name : NULL;
+}
+
+const char *pd_convert_type_find(const char *name)
+{
+    char lower[16];
+    enum pd_dtype dtype;
+    size_t n = name ? strlen(name) : sizeof lower;
+    if (n >= sizeof lower) return NULL;
+    for (size_t i = 0; i <= n; i++) lower[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] | 0x20) : name[i];
+    const char *known;
+    for (size_t i = 0; (known = pd_convert_type(i)) != NULL; i++)
+        if (!strcmp(known, lower)) return known;
+    return pd_dtype_by_name(&dtype, lower) && pd_has_quantizer(dtype) ? pd_dtypes[dtype].name : NULL;
 }

@@ -30,16 +30,86 @@ static enum matrix matrix_kind(const char *name)
     return ORDINARY;
 }
 
-/* Few bits hurt most in the matrix that every token's logits come from, and in what every token starts as. */
-static enum pd_dtype convert_plan_choose(struct pd_convert_plan *p, const char *name, uint32_t n_dims, uint64_t n_cols)
+/* What a matrix is whatever the others are; PD_N_DTYPES: what the target says. */
+static enum pd_dtype fixed_type(const struct pd_convert_item *item, enum pd_dtype wanted)
 {
-    enum matrix kind = matrix_kind(name);
-    if (n_dims < 2 || p->dtype == PD_F32 || strstr(name, ".ffn_gate_inp.")) return PD_F32;   /* routers are, too */
-    if (kind == UNQUANTIZED) return PD_BF16;
-    bool small = pd_dtypes[p->dtype].block_size * 8 < 7 * pd_dtypes[p->dtype].block_len;
-    enum pd_dtype wanted = kind == VOCABULARY && small ? PD_Q6_K : p->dtype, got = pd_dtype_for_row(wanted, n_cols);
-    p->n_replaced += got != wanted;
-    return got;
+    bool is_router = strstr(item->name, ".ffn_gate_inp.") != NULL;
+    if (!item->source || item->n_dims < 2 || wanted == PD_F32 || is_router) return PD_F32;
+    return matrix_kind(item->name) == UNQUANTIZED ? PD_BF16 : PD_N_DTYPES;
+}
+
+/* Few bits hurt most in the matrix that every token's logits come from, and in what every token starts as. */
+static enum pd_dtype plain_type(const struct pd_convert_item *item, enum pd_dtype wanted)
+{
+    bool small = pd_dtypes[wanted].block_size * 8 < 7 * pd_dtypes[wanted].block_len;
+    return matrix_kind(item->name) == VOCABULARY && small ? PD_Q6_K : wanted;
+}
+
+/* "" where it says none. */
+static void read_architecture(char out[64], const struct pd_checkpoint *c, const struct pd_config *config)
+{
+    struct pd_string s = {"", 0};
+    bool is_gguf = pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF;
+    const struct pd_meta *m = is_gguf ? pd_checkpoint_find_meta(c, "general.architecture") : NULL;
+    if (m) pd_meta_string(&s, m, 0);
+    if (is_gguf) snprintf(out, 64, "%.*s", (int)pd_min(s.size, 63), s.data);
+    else snprintf(out, 64, "%s", pd_families[config->family].name);
+}
+
+/* Of a file's key ARCHITECTURE.KEY, or of an array's first; 0: there is none. */
+static uint64_t number_of(const struct pd_checkpoint *c, const char *architecture, const char *key)
+{
+    char name[128];
+    uint64_t number = 0;
+    snprintf(name, sizeof name, "%s.%s", architecture, key);
+    const struct pd_meta *m = pd_checkpoint_find_meta(c, name);
+    return m && pd_meta_uint(&number, m, 0) ? number : 0;
+}
+
+static struct pd_mix_model mix_model_of(const struct pd_checkpoint *c, const struct pd_config *config)
+{
+    struct pd_mix_model model = {0};
+    char architecture[64];
+    uint64_t n_heads = 0, n_kv_heads = 0;
+    read_architecture(architecture, c, config);
+    if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) {
+        model.n_layers = number_of(c, architecture, "block_count");
+        model.n_experts = number_of(c, architecture, "expert_count");
+        n_heads = number_of(c, architecture, "attention.head_count");
+        n_kv_heads = number_of(c, architecture, "attention.head_count_kv");
+        if (n_kv_heads == 0) n_kv_heads = n_heads;
+    } else if (config->n_layers) {
+        model.n_layers = config->n_layers;
+        for (uint32_t i = 0; i < config->n_layers; i++)
+            model.n_experts = pd_max(model.n_experts, config->layers[i].n_experts);
+        n_heads = config->layers[0].n_heads;
+        n_kv_heads = config->layers[0].n_kv_heads;
+    }
+    bool is_known = !strcmp(architecture, "llama") || !strcmp(architecture, "qwen2");
+    model.heads_per_key = n_kv_heads ? n_heads / n_kv_heads : 0;
+    model.is_70b = is_known && model.n_layers == 80 && n_heads != n_kv_heads;
+    return model;
+}
+
+/* Of all items, once all are there: what a mix gives one depends on how many others there are. */
+static peridot_status choose_types(struct pd_convert_plan *p, const struct pd_checkpoint *c,
+                                   const struct pd_config *config, const struct pd_convert_target *target)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct pd_convert_item *item = &p->items[i];
+        item->dtype = fixed_type(item, target->dtype);
+        if (item->dtype == PD_N_DTYPES && !target->mix) item->dtype = plain_type(item, target->dtype);
+    }
+    struct pd_mix_model model = mix_model_of(c, config);
+    model.has_imatrix = target->has_imatrix;
+    if (target->mix) PD_TRY(pd_mix_choose(p->items, p->n, target->mix, &model));
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct pd_convert_item *item = &p->items[i];
+        enum pd_dtype got = pd_dtype_for_row(item->dtype, item->shape[item->n_dims - 1]);
+        p->n_replaced += got != item->dtype;
+        item->dtype = got;
+    }
+    return PERIDOT_OK;
 }
 
 static peridot_status add_item(struct pd_convert_plan *p, const char *name, struct pd_convert_item item)
@@ -71,9 +141,7 @@ static peridot_status plan_gguf(struct pd_convert_plan *p, const struct pd_check
     for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) {
         const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
         if (t->is_scale) continue;   /* no matrix stays in NVFP4 */
-        struct pd_convert_item item = item_of(t);
-        item.dtype = convert_plan_choose(p, t->name, t->n_dims, t->shape[t->n_dims - 1]);
-        PD_TRY(add_item(p, t->name, item));
+        PD_TRY(add_item(p, t->name, item_of(t)));
     }
     return PERIDOT_OK;
 }
@@ -86,7 +154,6 @@ static peridot_status add_tensor(struct planner *l, const struct pd_tensor *t, c
     char name[PD_TENSOR_NAME_SIZE];
     struct pd_convert_item item = item_of(t);
     pd_tensor_name_gguf(name, plan->role, plan->layer);
-    item.dtype = convert_plan_choose(l->plan, name, t->n_dims, t->shape[t->n_dims - 1]);
     item.plus_one = plan->plus_one;
     item.interleaves = plan->n_rotated_rows && pd_families[l->source.config->family].gguf_interleaved;
     item.order = pd_head_order_of(l->source.config, plan->layer);
@@ -134,7 +201,7 @@ static peridot_status add_made(struct planner *l, enum pd_role role, uint32_t la
 {
     char name[PD_TENSOR_NAME_SIZE];
     pd_tensor_name_gguf(name, role, layer);
-    return add_item(l->plan, name, (struct pd_convert_item){.made = made, .dtype = PD_F32, .n_dims = 1,
+    return add_item(l->plan, name, (struct pd_convert_item){.made = made, .n_dims = 1,
         .shape = {n, 1, 1, 1}});
 }
 
@@ -214,16 +281,23 @@ static peridot_status plan_hf(struct planner *l)
     return pd_source_check_unused(&l->plan->n_ignored, &l->source);
 }
 
-peridot_status pd_convert_plan_create(struct pd_convert_plan *out, const struct pd_checkpoint *c,
-                                      const struct pd_config *config, enum pd_dtype dtype)
+static peridot_status plan_from_hf(struct pd_convert_plan *p, const struct pd_checkpoint *c,
+                                   const struct pd_config *config)
 {
-    *out = (struct pd_convert_plan){.dtype = dtype};
-    if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) return plan_gguf(out, c);
-    struct planner l = {.plan = out};
+    struct planner l = {.plan = p};
     peridot_status status = pd_source_open(&l.source, c, config);
     if (status == PERIDOT_OK) status = plan_hf(&l);
     pd_source_close(&l.source);
     return status;
+}
+
+peridot_status pd_convert_plan_create(struct pd_convert_plan *out, const struct pd_checkpoint *c,
+                                      const struct pd_config *config, const struct pd_convert_target *target)
+{
+    *out = (struct pd_convert_plan){0};
+    if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) PD_TRY(plan_gguf(out, c));
+    else PD_TRY(plan_from_hf(out, c, config));
+    return choose_types(out, c, config, target);
 }
 
 void pd_convert_plan_free(struct pd_convert_plan *p)

@@ -112,7 +112,7 @@ static peridot_status add_tokenizer_keys(struct pd_gguf_writer *w, const struct 
 static peridot_status add_metadata(struct pd_gguf_writer *w, const struct plan *p)
 {
     PD_TRY(pd_gguf_add_config(w, &p->config, p->shape->vocab_size));
-    pd_gguf_add_type(w, p->dtype);
+    pd_gguf_add_type(w, pd_dtypes[p->dtype].file_type);
     return add_tokenizer_keys(w, p->shape);
 }
 

@@ -10,6 +10,7 @@
 peridot_status pd_convert(const char *dst_path, const char *src_path, const peridot_convert_params *params,
                           peridot_convert_stats *stats);
 const char *pd_convert_type(size_t i);
+const char *pd_convert_type_find(const char *name);
 peridot_status pd_make(const char *path, const peridot_make_params *params);
 /* The same with any shape; params->shape is not read. */
 peridot_status pd_make_shape(const char *path, const struct pd_shape *shape, const peridot_make_params *params);
@@ -18,8 +19,8 @@ peridot_status pd_make_shape(const char *path, const struct pd_shape *shape, con
 
 /* False for types that are only read. */
 bool pd_has_quantizer(enum pd_dtype dtype);
-/* n weights (a multiple of block_len) from floats to blocks, which need no alignment. Quantisers give the same blocks
- * as the reference quantiser of ggml. */
+/* n weights (a multiple of block_len) from floats to blocks, which need no alignment. Quantisers give the same weights
+ * as those of ggml, or such as err no more. */
 void pd_quantize(enum pd_dtype dtype, void *dst, const float *src, uint64_t n);
 /* importance [n]: by how much the square of each weight's error counts; for types of 8 and more bits it is ignored. */
 void pd_quantize_by(enum pd_dtype dtype, void *dst, const float *src, const float *importance, uint64_t n);

@@ -59,7 +59,7 @@ struct pd_convert_item {
     const char *name;
     const struct pd_tensor *source;   /* NULL: `made` is its data, n_dims is 1 and dtype f32 */
     const float *made;
-    enum pd_dtype dtype;
+    enum pd_dtype dtype;              /* PD_N_DTYPES: not chosen yet */
     uint32_t n_dims;
     uint64_t shape[4];                /* outermost first */
     bool plus_one;                    /* add 1 to every weight: Hugging Face centres norm weights on zero */
@@ -75,15 +75,44 @@ struct pd_convert_plan {
     uint32_t vocab_size;              /* rows of the embedding; 0 for a GGUF source, whose keys are copied */
     uint32_t n_replaced;              /* matrices that got another type because their rows are not whole blocks */
     uint32_t n_ignored;               /* tensors that are left out: those of vision */
-    enum pd_dtype dtype;
 };
 
-/* Matrices become `dtype`, except that types below 6 bits leave embeddings and output at q6_k, and what published files
- * never quantise becomes bf16; all else becomes f32. The config is that of a Hugging Face directory, and not read for a
- * GGUF file. Checks all shapes. *out is freed by pd_convert_plan_free even on failure; tensors are borrowed. */
+/* What matrices become: those of a mix what it says; else `dtype`, but where it has below 6 bits embeddings and output
+ * q6_k. What published files never quantise becomes bf16; all else becomes f32. */
+struct pd_convert_target {
+    enum pd_dtype dtype;
+    const struct pd_mix *mix;         /* NULL: none */
+    bool has_imatrix;
+};
+
+/* The config is that of a Hugging Face directory, and not read for a GGUF file. Checks all shapes. *out is freed by
+ * pd_convert_plan_free even on failure; tensors are borrowed. */
 peridot_status pd_convert_plan_create(struct pd_convert_plan *out, const struct pd_checkpoint *c,
-                                      const struct pd_config *config, enum pd_dtype dtype);
+                                      const struct pd_config *config, const struct pd_convert_target *target);
 void pd_convert_plan_free(struct pd_convert_plan *p);
+
+/* ---- mixes ---- */
+
+struct pd_mix {
+    const char *name;
+    enum pd_dtype dtype;       /* of matrices that no rule speaks of */
+    uint32_t file_type;        /* llama_ftype */
+};
+
+/* What rules ask of a model. */
+struct pd_mix_model {
+    uint64_t n_layers, n_experts, heads_per_key;
+    bool is_70b;               /* Llama's or Qwen's of 80 layers, whose heads share keys */
+    bool has_imatrix;
+};
+
+/* NULL past the last. */
+const struct pd_mix *pd_mix_get(size_t i);
+/* Chooses for those of the n items whose type is not chosen yet, as if all rows were whole blocks. */
+peridot_status pd_mix_choose(struct pd_convert_item *items, uint32_t n, const struct pd_mix *mix,
+                             const struct pd_mix_model *model);
+/* Whether the matrix is not to be written without an importance. mix: of the file, or NULL. */
+bool pd_mix_needs_importance(const struct pd_mix *mix, const struct pd_convert_item *item);
 
 /* ---- synthetic vocab ---- */
 

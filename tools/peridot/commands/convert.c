@@ -17,11 +17,12 @@ static const struct cmd_option options[] = {
     {.letter = 'o', .name = "out", .metavar = "DST", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, out),
      .required = true, .help = "The .gguf file to write. It appears only when it is complete."},
     {.name = "type", .metavar = "TYPE", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, type),
-     .fallback = "q8_0", .value = peridot_convert_type, .spelling = peridot_type_find,
-     .help = "Type of the matrices, in whatever case; Q4_K_M and Q4_K_S, as files are named after, stand for q4_k."},
+     .fallback = "q8_0", .value = peridot_convert_type, .spelling = peridot_convert_type_find,
+     .help = "Type of the matrices, or a mix by the name that files have, in whatever case: q4_k is that throughout, "
+             "and Q4_K_M has better types where few bits hurt most."},
     {.name = "imatrix", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, imatrix),
-     .help = "How much each column of the matrices counts, from peridot imatrix or llama.cpp: for types of 4 to "
-             "6 bits."},
+     .help = "How much each column of the matrices counts, from peridot imatrix or llama.cpp: for types of 1 to "
+             "6 bits, of which the smallest are not written without."},
     {.name = "lora", .metavar = "FILE[:SCALE]", .kind = CMD_TEXTS, .offset = offsetof(struct convert_args, adapters),
      .help = "Merge a LoRA adapter into the matrices, before they get their type: a .gguf file or a PEFT directory, "
              "and by how much it is taken (1 where nothing is said). May be repeated."},
@@ -72,9 +73,11 @@ const struct cmd_command cmd_convert = {
         "Writes a Hugging Face directory or a GGUF file as a GGUF file whose matrices have the type asked for. Types "
         "below 6 bits a weight leave embedding and output matrix at q6_k, where few bits hurt most; norms are always "
         "f32. Where rows are not whole blocks of the type, a matrix gets one of smaller blocks.\n\n"
+        "Mixes give each matrix what llama-quantize gives it: Q4_K_M, Q4_K_S, Q5_K_M, Q5_K_S, Q3_K_L, Q3_K_M, Q3_K_S, "
+        "Q2_K, the IQ types and MXFP4_MOE. Those of some three bits and fewer need --imatrix.\n\n"
         "Metadata and tokenizer go along. The model streams through some 50 MB of memory. Ctrl-C leaves nothing "
         "behind.",
-    .examples = "peridot convert gemma-2-2b-it -o gemma-2-2b-it-q4_k.gguf --type q4_k\n"
+    .examples = "peridot convert gemma-2-2b-it -o gemma-2-2b-it-Q4_K_M.gguf --type q4_k_m\n"
                 "peridot convert model-f16.gguf -o model-q8_0.gguf\n"
                 "peridot convert Llama-3.2-1B -o mine.gguf --lora my-adapter:0.8",
     CMD_ARGUMENTS(options, struct convert_args),
