@@ -53,7 +53,8 @@ typedef struct peridot_convert_stats {
     uint32_t n_tensors;        /* written */
     /* of them: matrices of another type than the mix says, as their rows are not whole blocks */
     uint32_t n_replaced;
-    uint32_t n_weighted;       /* matrices that the imatrix told of */
+    uint32_t n_weighted;       /* tensors of matrices that the imatrix told of */
+    uint32_t n_unseen;         /* matrices of them, of experts that no token took, that got their type without it */
     uint32_t n_ignored;        /* tensors of the source that text does not need: those of vision */
     /* false: the directory had no tokenizer.model or tokenizer.json; the file can only take ids */
     bool has_tokenizer;

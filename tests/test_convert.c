@@ -534,6 +534,63 @@ static void test_mix_names(void **state)
     remove(in_folder("x.gguf"));
 }
 
+/* ---- importance of experts ---- */
+
+enum { N_EXPERT_WEIGHTS = 2 * 256 };
+
+/* A file of tensors [2 experts][rows][columns], f32. */
+static void write_experts(const char *path, size_t n, const char *const names[], const uint64_t shapes[][3],
+                          const float *const data[])
+{
+    struct pd_gguf_writer *w;
+    EXPECT_OK(pd_gguf_writer_open(&w, path));
+    pd_gguf_writer_add_string(w, "general.architecture", "llama");
+    for (size_t i = 0; i < n; i++)
+        pd_gguf_writer_add_tensor(w, names[i], PD_F32, shapes[i][2] ? 3 : 2, shapes[i]);
+    EXPECT_OK(pd_gguf_writer_begin(w));
+    for (size_t i = 0; i < n; i++) {
+        size_t n_weights = (size_t)(shapes[i][0] * shapes[i][1] * (shapes[i][2] ? shapes[i][2] : 1));
+        EXPECT_OK(pd_gguf_writer_write(w, data[i], n_weights * sizeof *data[i]));
+    }
+    EXPECT_OK(pd_gguf_writer_commit(w));
+}
+
+/* The squares of each expert are divided by how often it was taken; one that was not gets what it has without. */
+static void test_experts(void **state)
+{
+    (void)state;
+    static float x[2 * N_EXPERT_WEIGHTS], sums[2 * 256], means[256];
+    const float counts[] = {4, 0};
+    const char *const down[] = {"blk.0.ffn_down_exps.weight"},
+        *const told[] = {"blk.0.ffn_down_exps.weight.in_sum2", "blk.0.ffn_down_exps.weight.counts"};
+    uint8_t expected[2 * N_EXPERT_WEIGHTS];
+    uint32_t seed = 1;
+    for (int i = 0; i < 2 * N_EXPERT_WEIGHTS; i++)
+        x[i] = (float)((seed = seed * 1664525 + 1013904223) >> 8) / (float)(1 << 24) - 0.5f;
+    for (int i = 0; i < 256; i++) means[i] = (sums[i] = (float)(1 + i % 64 * i % 7)) / 4;
+    write_experts(in_folder("m.gguf"), 1, down, (const uint64_t[][3]){{2, 2, 256}}, (const float *const[]){x});
+    write_experts(in_folder("i.gguf"), 2, told, (const uint64_t[][3]){{2, 256, 0}, {2, 1, 0}},
+                  (const float *const[]){sums, counts});
+    for (int i = 0; i < 2; i++) {
+        enum pd_dtype type = i ? PD_IQ2_XXS : PD_Q4_K;
+        peridot_convert_params params = {.type = pd_dtypes[type].name, .imatrix = in_folder("i.gguf")};
+        EXPECT_OK(peridot_convert(in_folder("x.gguf"), in_folder("m.gguf"), &params, &stats));
+        assert_int_equal(stats.n_weighted, 1);
+        assert_int_equal(stats.n_unseen, 1);
+        struct pd_checkpoint *c = open_file(in_folder("x.gguf"));
+        const struct pd_tensor *t = pd_checkpoint_find(c, down[0]);
+        size_t size = (size_t)pd_row_size(type, 256);
+        assert_int_equal(t->dtype, type);
+        for (int r = 0; r < 2; r++) pd_quantize_by(type, expected + (size_t)r * size, x + 256 * r, means, 256);
+        pd_quantize(type, expected + 2 * size, x + N_EXPERT_WEIGHTS, N_EXPERT_WEIGHTS);
+        assert_memory_equal(t->data, expected, 4 * size);
+        pd_checkpoint_close(c);
+        remove(in_folder("x.gguf"));
+    }
+    remove(in_folder("m.gguf"));
+    remove(in_folder("i.gguf"));
+}
+
 /* ---- interruptions ---- */
 
 static bool cancel(void *user, uint64_t done, uint64_t total)
@@ -598,6 +655,7 @@ int main(void)
         cmocka_unit_test_teardown(test_pieces, clean),
         cmocka_unit_test_teardown(test_mixes, clean),
         cmocka_unit_test_teardown(test_mix_names, clean),
+        cmocka_unit_test_teardown(test_experts, clean),
         cmocka_unit_test_teardown(test_cancel, clean),
         cmocka_unit_test_teardown(test_full_disk, clean),
         cmocka_unit_test_teardown(test_itself, clean),

@@ -73,15 +73,16 @@ static void quantize(uint8_t *blocks, const float *weights, const struct pd_conv
                      uint64_t n)
 {
     uint64_t n_cols = item->shape[item->n_dims - 1], n_rows = item->n_dims > 1 ? item->shape[item->n_dims - 2] : 1;
-    if (!item->importance) {
+    if (!item->importance.means) {
         pd_quantize(item->dtype, blocks, weights, n);
         return;
     }
     for (uint64_t at = 0, size; at < n; at += size) {
-        uint64_t row = (first + at) / n_cols, column = (first + at) % n_cols;
+        uint64_t matrix = (first + at) / n_cols / n_rows, column = (first + at) % n_cols;
+        const float *means = item->importance.means + matrix * n_cols + column;
         size = pd_min(n_cols - column, n - at);
         pd_quantize_by(item->dtype, blocks + pd_row_size(item->dtype, at), weights + at,
-                       item->importance + row / n_rows * n_cols + column, size);
+                       item->importance.seen[matrix] ? means : NULL, size);
     }
 }
 
@@ -273,7 +274,7 @@ static peridot_status check_importance(const struct pd_convert_plan *p, const st
 {
     for (uint32_t i = 0; i < p->n; i++) {
         const struct pd_convert_item *item = &p->items[i];
-        if (item->importance || !pd_mix_needs_importance(j->target.mix, item)) continue;
+        if (item->importance.means || !pd_mix_needs_importance(j->target.mix, item)) continue;
         if (!j->params->imatrix)
             return pd_fail(PERIDOT_ERROR_ARGUMENT, "type %s needs an importance matrix, as peridot imatrix makes one: "
                            PD_NAME " becomes %s", j->params->type, item->name, pd_dtypes[item->dtype].name);
@@ -300,7 +301,8 @@ static peridot_status convert(struct job *j, const struct pd_checkpoint *c, stru
     if (status == PERIDOT_OK) status = check_importance(&p, j);
     if (status == PERIDOT_OK) status = write_file(j, c, config, &p, &has_tokenizer);
     uint32_t n_weighted = importance ? pd_importance_n_found(importance) : 0;
-    *stats = (peridot_convert_stats){.n_tensors = p.n, .n_weighted = n_weighted,
+    uint32_t n_unseen = importance ? pd_importance_n_unseen(importance) : 0;
+    *stats = (peridot_convert_stats){.n_tensors = p.n, .n_weighted = n_weighted, .n_unseen = n_unseen,
                                      .n_replaced = p.n_replaced, .n_ignored = p.n_ignored,
                                      .has_tokenizer = has_tokenizer, .size = j->total};
     pd_importance_close(importance);

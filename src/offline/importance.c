@@ -14,13 +14,14 @@
 struct entry {
     char *name;              /* of the matrix */
     float *means;            /* [n_matrices][n_cols] */
+    bool *seen;              /* [n_matrices] */
     uint64_t n_matrices, n_cols;
 };
 
 struct pd_importance {
     const char *path;        /* the caller's */
     struct entry *entries;   /* [n] */
-    uint32_t n, capacity, n_found;
+    uint32_t n, capacity, n_found, n_unseen;
 };
 
 /* ---- entries ---- */
@@ -37,16 +38,16 @@ static peridot_status add_entry(struct pd_importance *m, struct entry **out, con
     }
     struct entry *e = *out = &m->entries[m->n];
     *e = (struct entry){.name = malloc(size + 1), .means = malloc(n_matrices * n_cols * sizeof(float)),
-        .n_matrices = n_matrices, .n_cols = n_cols};
+        .seen = calloc(n_matrices, sizeof(bool)), .n_matrices = n_matrices, .n_cols = n_cols};
     m->n++;
-    if (!e->name || !e->means) return pd_fail_alloc(n_matrices * n_cols * sizeof(float), "importances");
+    if (!e->name || !e->means || !e->seen) return pd_fail_alloc(n_matrices * n_cols * sizeof(float), "importances");
     memcpy(e->name, name, size);
     e->name[size] = 0;
     return PERIDOT_OK;
 }
 
-/* Sums become means. A column that nothing went through still counts a little, and so does a matrix (of an expert that
- * no token took), whose columns then count alike. */
+/* Sums become means. A column that nothing went through still counts a little; a matrix that nothing went through, that
+ * of an expert that no token took, was not seen. */
 static peridot_status divide(const struct pd_importance *m, struct entry *e, uint64_t matrix, double count)
 {
     float *means = e->means + matrix * e->n_cols;
@@ -58,6 +59,7 @@ static peridot_status divide(const struct pd_importance *m, struct entry *e, uin
         means[i] = count > 0 ? (float)(means[i] / count) : 0;
         total += (double)means[i];
     }
+    e->seen[matrix] = total > 0;
     float least = total > 0 ? (float)(1e-4 * total / (double)e->n_cols) : 1;
     for (uint64_t i = 0; i < e->n_cols; i++) means[i] = fmaxf(means[i], fmaxf(least, 1e-30f));
     return PERIDOT_OK;
@@ -178,15 +180,16 @@ void pd_importance_close(struct pd_importance *m)
     for (uint32_t i = 0; i < m->n; i++) {
         free(m->entries[i].name);
         free(m->entries[i].means);
+        free(m->entries[i].seen);
     }
     free(m->entries);
     free(m);
 }
 
-peridot_status pd_importance_find(const float **out, struct pd_importance *m, const char *name, uint64_t n_matrices,
-                                  uint64_t n_cols)
+peridot_status pd_importance_find(struct pd_column_importance *out, struct pd_importance *m, const char *name,
+                                  uint64_t n_matrices, uint64_t n_cols)
 {
-    *out = NULL;
+    *out = (struct pd_column_importance){NULL, NULL};
     for (uint32_t i = 0; i < m->n; i++) {
         const struct entry *e = &m->entries[i];
         if (strcmp(e->name, name) != 0) continue;
@@ -194,7 +197,8 @@ peridot_status pd_importance_find(const float **out, struct pd_importance *m, co
             return pd_fail(PERIDOT_ERROR_FORMAT, "%s: " PD_NAME " has %llu x %llu columns, but in the model %llu x "
                            "%llu", m->path, name, (unsigned long long)e->n_matrices, (unsigned long long)e->n_cols,
                            (unsigned long long)n_matrices, (unsigned long long)n_cols);
-        *out = e->means;
+        *out = (struct pd_column_importance){e->means, e->seen};
+        for (uint64_t k = 0; k < n_matrices; k++) m->n_unseen += !e->seen[k];
         m->n_found++;
         return PERIDOT_OK;
     }
@@ -202,3 +206,5 @@ peridot_status pd_importance_find(const float **out, struct pd_importance *m, co
 }
 
 uint32_t pd_importance_n_found(const struct pd_importance *m) { return m->n_found; }
+
+uint32_t pd_importance_n_unseen(const struct pd_importance *m) { return m->n_unseen; }

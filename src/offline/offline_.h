@@ -55,6 +55,12 @@ void pd_random_weights_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t 
 
 /* ---- convert plan ---- */
 
+/* How much the columns of a tensor's matrices count. */
+struct pd_column_importance {
+    const float *means;               /* [n_matrices][n_cols], positive; NULL: it is not known */
+    const bool *seen;                 /* [n_matrices]; false: nothing is known of this one */
+};
+
 struct pd_convert_item {
     const char *name;
     const struct pd_tensor *source;   /* NULL: `made` is its data, n_dims is 1 and dtype f32 */
@@ -65,7 +71,7 @@ struct pd_convert_item {
     bool plus_one;                    /* add 1 to every weight: Hugging Face centres norm weights on zero */
     bool interleaves;                 /* rows of q and k are ordered for rotation of neighbours, in heads */
     struct pd_head_order order;       /* of so many rows */
-    const float *importance;          /* of the columns of each of its matrices; NULL: not known */
+    struct pd_column_importance importance;
 };
 
 struct pd_convert_plan {
@@ -142,12 +148,12 @@ struct pd_importance;
 peridot_status pd_importance_open(struct pd_importance **out, const char *path);
 /* NULL is allowed. */
 void pd_importance_close(struct pd_importance *m);
-/* Of the matrix of a GGUF name: *out [n_matrices][n_cols], positive, until it is closed; NULL where the file has none.
- * A file that has it in another size is refused. */
-peridot_status pd_importance_find(const float **out, struct pd_importance *m, const char *name, uint64_t n_matrices,
-                                  uint64_t n_cols);
-/* How many were found. */
+/* Of the tensor of a GGUF name, until it is closed. A file that has it in another size is refused. */
+peridot_status pd_importance_find(struct pd_column_importance *out, struct pd_importance *m, const char *name,
+                                  uint64_t n_matrices, uint64_t n_cols);
+/* How many were found, and how many matrices of theirs nothing is known of. */
 uint32_t pd_importance_n_found(const struct pd_importance *m);
+uint32_t pd_importance_n_unseen(const struct pd_importance *m);
 
 /* ---- quantisers, private ---- */
 

@@ -38,6 +38,9 @@ static void print_stats(const char *path, const peridot_convert_stats *s)
                 s->n_replaced == 1 ? "matrix has" : "matrices have",
                 s->n_replaced == 1 ? "it got one of smaller blocks" : "they got one of smaller blocks");
     if (s->n_weighted) fprintf(stderr, "%u matrices by the importance of their columns\n", s->n_weighted);
+    if (s->n_unseen)
+        fprintf(stderr, "%u %s of experts without: no token of the imatrix's text took them\n", s->n_unseen,
+                s->n_unseen == 1 ? "matrix" : "matrices");
     if (s->n_ignored)
         fprintf(stderr, "%u tensor%s of vision %s left out\n", s->n_ignored, PD_S(s->n_ignored),
                 s->n_ignored == 1 ? "was" : "were");
