@@ -6,13 +6,15 @@ llama-quantize (tests/reports/quality.txt):
 MODEL is in F32. Where its weights were once of a small type they lie on that type's grid, and types that have the same
 look better than they are: `quality.py --fold MODEL.gguf` changes a file of a Llama so that it computes the same with
 weights off the grid (norms move into the matrices that follow them, and rows of v and up are divided by what the
-columns of o and down are multiplied by). Needs numpy and gguf.
+columns of o and down are multiplied by). TEXT may be "": then there is no KL, which takes most of the time. Needs numpy
+and gguf.
 
 Error: the root of the mean square of the differences over that of the weights, of all matrices that have the same type
 in both files; weighted: each square counts by the importance of its column. KL: the mean divergence, in nats, of the
-next token's distribution from the model's, of the first 2,000 tokens of the text in windows of 500. A file of
-llama-quantize has one type (--pure), and its embedding the type that convert gives it. `same`: all matrices have the
-same bytes in both.
+next token's distribution from the model's, of the first 2,000 tokens of the text in windows of 500. Of a type, a file
+of llama-quantize has that alone (--pure), and its embedding the type that convert gives it; of a mix, which has several
+types, the errors are of all matrices whose types are the same in both. A mix that is refused without an importance
+matrix has one row. `same`: all matrices have the same bytes in both.
 """
 import subprocess
 import sys
@@ -23,6 +25,9 @@ from gguf import GGUFReader
 from gguf.quants import dequantize
 
 TYPES = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k"]
+MIXES = ["q2_k", "q2_k_s", "q3_k_s", "q3_k_m", "q3_k_l", "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m", "iq4_nl", "iq4_xs",
+         "iq3_m", "iq3_s", "iq3_xs", "iq3_xxs", "iq2_m", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_m", "iq1_s"]
+BY_IMATRIX = ["q2_k_s", "iq3_xs", "iq3_xxs", "iq2_m", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_m", "iq1_s"]
 WINDOW, N_WINDOWS = 500, 4
 
 
@@ -87,28 +92,29 @@ class Logits:
 
 def main(peridot, llama, model, imatrix, text, folder, *types):
     folder = Path(folder)
-    wanted, logits = matrices(model), Logits(peridot, model, text, folder)
+    wanted, logits = matrices(model), Logits(peridot, model, text, folder) if text else None
     importance = {t.name.removesuffix(".in_sum2"): t.data.reshape(-1) for t in GGUFReader(imatrix).tensors
                   if t.name.endswith(".in_sum2")}
     ours, theirs = folder / "ours.gguf", folder / "theirs.gguf"
     print("type imatrix matrices error theirs weighted theirs kl theirs")
-    for name in types or TYPES:
-        for by in ([], ["--imatrix", imatrix]):
+    for name in types or TYPES + MIXES:
+        for by in ([], ["--imatrix", imatrix])[name in BY_IMATRIX:]:
             subprocess.run([peridot, "convert", model, "-o", ours, "--type", name, *by], check=True,
                            capture_output=True)
             a = matrices(ours)
             embedding = a["token_embd.weight"].tensor_type.name.lower()
-            subprocess.run([llama, *by, "--pure", "--token-embedding-type", embedding, model, theirs, name], check=True,
-                           capture_output=True)
+            alone = [] if name in MIXES else ["--pure", "--token-embedding-type", embedding]
+            subprocess.run([llama, *by, *alone, model, theirs, name], check=True, capture_output=True)
             b = matrices(theirs)
-            names = [n for n in a if a[n].tensor_type == b[n].tensor_type and a[n].tensor_type.name.lower() == name]
+            names = [n for n in a if a[n].tensor_type == b[n].tensor_type
+                     and (name in MIXES or a[n].tensor_type.name.lower() == name)]
             pairs = zip(errors(wanted, a, names, importance), errors(wanted, b, names, importance))
             row = [f"{x:.6f}" for pair in pairs for x in pair]
             same = all(np.array_equal(a[n].data, b[n].data) for n in a)
-            kl = f"{logits.divergence(ours):.5f}", "same" if same else f"{logits.divergence(theirs):.5f}"
+            kl = [f"{logits.divergence(m):.5f}" if logits else "-" for m in (ours, theirs)[:2 - same]] + ["same"] * same
             print(name, "yes" if by else "no", f"{len(names)}/{len(a)}", *row, *kl, flush=True)
-    for path in (ours, theirs, logits.out):
-        path.unlink()
+    for path in (ours, theirs, folder / "logits.f32"):
+        path.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
