@@ -484,6 +484,48 @@ waits() {
 }
 
 # On every interface a stream whose client goes ends at once, whether it is written or waits for its turn.
+# An answer with X-Stream-Id goes on without its client, and can be read from its first byte, and stopped.
+test_streams_kept() {
+    local id=0123456789abcdef-_AZ i whole
+    ask /v1/chat/completions "$(chat 'Once upon a time' 24 1 ', "stream": true')" -H "X-Stream-Id: $id"
+    whole=$(deltas)
+    check "a stream that is kept is one as ever" [ "$status" = 200 -a ${#whole} -gt 20 ]
+    get /v1/streams/$id -N
+    check "it is there again" [ "$status" = 200 ]
+    check "from its first byte to its last" [ "$(deltas)" = "$whole" ]
+    ask /v1/chat/completions "$(chat a 1 1 ', "stream": true')" -H "X-Stream-Id: $id"
+    check "an id that is taken: 409" [ "$status" = 409 ]
+    for i in short "${id}%" "$(printf 'a%.0s' $(seq 65))"; do
+        ask /v1/chat/completions "$(chat a 1 1 ', "stream": true')" -H "X-Stream-Id: $i"
+        check "no id: 400" [ "$status" = 400 ]
+    done
+    send left /v1/chat/completions "$(chat 'The king said' 400 1 "$endless, \"stream\": true")" \
+        -H 'X-Stream-Id: left-left-left-left'
+    for _ in $(seq 500); do grep -q '"content":"[^"]' "$folder/left" 2>/dev/null && break; sleep 0.01; done
+    kill "${sent[@]}"
+    wait "${sent[@]}" 2>/dev/null
+    sent=()
+    get /v1/streams/left-left-left-left -N
+    check "a reply whose client has left is written to its end" matches out '"finish_reason":"length"'
+    check "which begins with what the client has seen" \
+        [ "$(head -c 600 "$folder/out")" = "$(head -c 600 "$folder/left")" ]
+    send stopped /v1/chat/completions \
+        "$(chat 'The king said' 400 1 "$endless, \"stream\": true, \"stream_options\": {\"include_usage\": true}")" \
+        -H 'X-Stream-Id: stop-stop-stop-stop'
+    for _ in $(seq 500); do grep -q '"content":"[^"]' "$folder/stopped" 2>/dev/null && break; sleep 0.01; done
+    get /v1/streams/stop-stop-stop-stop -X DELETE
+    check "DELETE stops one" contains out '"stopped": true'
+    await
+    answer stopped
+    check "which has an end" matches out '"finish_reason":"stop"'
+    check "and the count of what was written" matches out '"completion_tokens":[1-9]'
+    check "which is not all" [ "$(field completion_tokens)" -lt 400 ]
+    get /v1/streams/none-none-none-none
+    check "none of that id: 404" [ "$status" = 404 ]
+    get /v1/streams/none-none-none-none -X DELETE
+    check "nor to be stopped" [ "$status" = 404 ]
+}
+
 test_streams_closed() {
     local body paths=() bodies=() i at n
     while read -r at body; do
@@ -548,6 +590,8 @@ test_keys() {
     check "--alias names the model" [ "$(field id)" = mine ]
     get /health
     check "/health needs no key" [ "$status" = 200 ]
+    ask /v1/chat/completions "$(chat a 1 1 ', "stream": true')" -H 'Authorization: Bearer first' \
+        -H 'X-Stream-Id: kept-kept-kept-kept'
     send slow /v1/chat/completions "$(chat 'The king said' 400 1 "$endless")" -H 'Authorization: Bearer first'
     for _ in $(seq 50); do
         get /metrics -H 'Authorization: Bearer first'
@@ -559,6 +603,10 @@ test_keys() {
     check "and when to try again" grep -qi '^Retry-After: ' "$folder/headers"
     ask /v1/chat/completions "$(chat a 1 1 ', "stream": true')" -H 'Authorization: Bearer first'
     check "a stream that there is no room for has not begun: 429, not $status" [ "$status" = 429 ]
+    get /v1/streams/kept-kept-kept-kept -H 'Authorization: Bearer first'
+    check "a stream is there for its key" [ "$status" = 200 ]
+    get /v1/streams/kept-kept-kept-kept -H 'Authorization: Bearer second'
+    check "and for no other" [ "$status" = 404 ]
     local begun=${EPOCHREALTIME/[.,]/} end='"finish_reason"'
     stop
     await
@@ -878,6 +926,7 @@ test_neutral
 test_samplers
 test_ignored
 test_together
+test_streams_kept
 test_framing
 test_crowd
 stop

@@ -39,7 +39,7 @@ struct exchange {
     struct serve_log_line line;
     const struct page *page;   /* of a GET, */
     const struct serve_interface *api;   /* or of a POST, */
-    bool asks;                 /* or about a response that is kept; none: there is no such route */
+    bool asks;                 /* or about a response or a stream that is kept; none: there is no such route */
     const struct serve_error_form *errors;
     struct serve_job *job;     /* NULL: it needs none */
     struct serve_error error;
@@ -93,6 +93,8 @@ static bool is_json_type(const char *type)
 
 /* ---- routes ---- */
 
+#define STREAMS "/v1/streams/"
+
 static bool matches(const char *path, const char *url)
 {
     size_t n = strlen(path);
@@ -112,6 +114,10 @@ static void find_route(struct exchange *x, const struct serve_args *args, const 
         bool whole = !strchr(strstr(url, "/responses/") + strlen("/responses/"), '/');   /* not a part of one */
         x->allowed = whole ? "GET, HEAD, DELETE" : "GET, HEAD";
         x->asks = gets || (whole && strcmp(method, "DELETE") == 0);
+    }
+    if (is_at(STREAMS "*", url)) {
+        x->allowed = "GET, HEAD, DELETE";
+        x->asks = gets || strcmp(method, "DELETE") == 0;
     }
     for (size_t i = 0; i < PD_COUNT(pages) && !x->allowed; i++) {
         if (!is_at(pages[i].path, url)) continue;
@@ -391,9 +397,12 @@ static void submit(struct serve_http *http, struct exchange *x, struct MHD_Conne
     set_waiting(http, c, true);
     serve_job_own(x->job);
     http->server->n_jobs++;
-    bool taken = x->api->kind == SERVE_TOOLS ? serve_tools_add(http->server->tools, x->job)
-                                             : serve_reader_add(http->server->reader, x->job);
-    if (!taken) {
+    const char *id = serve_kind_writes(x->api->kind) ? header(c, "X-Stream-Id") : NULL;
+    bool keeps = !id || serve_streams_keep(&x->job->error, x->job, id);
+    bool taken = keeps && (x->api->kind == SERVE_TOOLS ? serve_tools_add(http->server->tools, x->job)
+                                                       : serve_reader_add(http->server->reader, x->job));
+    if (!keeps) serve_job_to(x->job, SERVE_DONE);
+    else if (!taken) {
         serve_refuse(&x->job->error, 429, "rate_limit_exceeded", NULL,
                      "%u requests are waiting already: try again later", http->server->args->n_queue);
         serve_job_to(x->job, SERVE_DONE);
@@ -437,6 +446,41 @@ static enum MHD_Result answer_ask(struct serve_http *http, struct exchange *x, s
     return send_buffer(c, http->server, x, status, &b, "application/json");
 }
 
+static ssize_t read_stream(void *user, uint64_t at, char *to, size_t size)
+{
+    ptrdiff_t n = serve_stream_read(user, to, size);
+    (void)at;
+    return n == -1 ? MHD_CONTENT_READER_END_OF_STREAM : n < 0 ? MHD_CONTENT_READER_END_WITH_ERROR : (ssize_t)n;
+}
+
+static void close_stream(void *user) { serve_stream_close(user); }
+
+/* The answer to another request, from its first byte; or, of DELETE, that it ends. */
+static enum MHD_Result answer_stream(struct serve_http *http, struct exchange *x, struct MHD_Connection *c,
+                                     const char *url)
+{
+    struct serve_streams *streams = &http->server->streams;
+    const char *id = strstr(url, "/streams/") + strlen("/streams/");
+    const uint32_t key = get_client(http->server, c).key;
+    const bool stops = strcmp(x->line.method, "DELETE") == 0;
+    struct serve_stream_reader *reader = stops ? NULL : serve_stream_open(streams, id, key, c);
+    struct pd_buffer b = {0};
+    if (reader) {
+        struct MHD_Response *response =
+            MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, read_stream, reader, close_stream);
+        if (!response) serve_stream_close(reader);
+        else MHD_add_response_header(response, "Content-Type", serve_stream_type(reader));
+        set_waiting(http, c, true);
+        return respond(c, http->server, x, 200, response);
+    }
+    if (!stops || !serve_streams_stop(streams, id, key)) {
+        serve_refuse(&x->error, 404, NULL, NULL, "there is no stream %.*s, or no longer", SERVE_STREAM_ID_MAX, id);
+        return send_error(c, http->server, x);
+    }
+    pd_buffer_print(&b, "{\"stopped\": true}");
+    return send_buffer(c, http->server, x, 200, &b, "application/json");
+}
+
 static enum MHD_Result http_get(struct serve_http *http, struct exchange *x, struct MHD_Connection *c, const char *url)
 {
     struct serve_server *server = http->server;
@@ -468,6 +512,7 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
         return take_body(x, data, n);
     }
     if (x->error.status) return send_error(c, http->server, x);
+    if (x->asks && is_at(STREAMS "*", url)) return answer_stream(http, x, c, url);
     if (x->asks) return answer_ask(http, x, c, url);
     if (!x->job) return http_get(http, x, c, url);
     if (!x->submitted) submit(http, x, c);
@@ -489,8 +534,10 @@ static void completed(void *user, struct MHD_Connection *c, void **context, enum
         x->job->answer.connection = NULL;
         x->job->answer.suspended = false;
         x->job->answer.socket = -1;
+        if (x->job->stream) x->job->answer.out.size = x->job->answer.n_taken = 0;   /* nobody reads it any more */
         pthread_mutex_unlock(&x->job->answer.lock);
-        if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK) x->job->closed = true;
+        if (x->job->stream) serve_streams_leave(x->job);
+        else if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK) x->job->closed = true;
     }
     serve_log_end(&x->line, http->server, x->job, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     if (x->job) serve_job_drop(x->job);

@@ -123,6 +123,7 @@ static void watch(struct serve_server *s)
     while (!s->failed && !cmd_signals_wait(0.5)) {
         serve_http_tend(s->http);
         serve_pings_tend(&s->pings, serve_job_ping);
+        serve_streams_tend(&s->streams);
         check_steps(s, STEP_SECONDS);
     }
 }
@@ -195,6 +196,7 @@ static int serve_run(const struct cmd_command *command, const void *arguments)
     pthread_mutex_init(&s.loading, NULL);
     pthread_mutex_init(&s.pings.lock, NULL);
     pthread_mutex_init(&s.stored.lock, NULL);
+    pthread_mutex_init(&s.streams.lock, NULL);
     serve_thoughts_init(&thoughts);
     cmd_allow_connections(SERVE_MAX_CONNECTIONS);
     peridot_status status = serve(&s);
@@ -206,6 +208,7 @@ static int serve_run(const struct cmd_command *command, const void *arguments)
     for (size_t i = 0; i < s.n_models; i++) serve_engine_free(s.models[i].engine);
     serve_models_free(&s);
     serve_stored_free(&s.stored);
+    serve_streams_free(&s.streams);
     free(s.key_text);
     return s.misused ? cmd_usage(command, "%s", peridot_last_error()) : cmd_exit(status);
 }

@@ -105,6 +105,7 @@ void serve_job_drop(struct serve_job *job)
     if (job->body.is_long) job->server->n_long--;
     free_pictures(job);
     serve_stored_leave(job);
+    serve_streams_drop(job);
     for (size_t i = 0; i < job->work.n_tasks; i++) free_task(&job->work.tasks[i]);
     free(job->work.tasks);
     free(job->asks.bias);
@@ -134,7 +135,8 @@ static void wake(struct serve_job *job)
 bool serve_job_is_gone(struct serve_job *job)
 {
     pthread_mutex_lock(&job->answer.lock);
-    if (job->answer.socket >= 0 && cmd_socket_is_closed(job->answer.socket)) job->closed = true;
+    bool looks = job->answer.socket >= 0 && !job->stream;
+    if (looks && cmd_socket_is_closed(job->answer.socket)) job->closed = true;
     pthread_mutex_unlock(&job->answer.lock);
     return job->closed;
 }
@@ -163,7 +165,8 @@ void serve_job_write(struct serve_job *job, const struct pd_buffer *more, bool e
     struct serve_answer *a = &job->answer;
     if (end) free_pictures(job);   /* the client may take its time to read the answer */
     pthread_mutex_lock(&a->lock);
-    if (more) pd_buffer_add(&a->out, more->data, more->size);
+    serve_streams_write(job, more ? more->data : NULL, more ? more->size : 0, end);
+    if (more && !(job->stream && !a->connection)) pd_buffer_add(&a->out, more->data, more->size);
     a->written_s = pd_now();
     a->out.failed = a->out.failed || (more && more->failed);
     a->done = a->done || end;
@@ -177,7 +180,8 @@ void serve_job_ping(struct serve_job *job, double now)
     const char *text = job->api->ping;
     pthread_mutex_lock(&a->lock);
     if (!a->done && a->out.size == a->n_taken && now - a->written_s > (double)job->asks.ping_s) {
-        pd_buffer_add(&a->out, text, strlen(text));
+        serve_streams_write(job, text, strlen(text), false);
+        if (!job->stream || a->connection) pd_buffer_add(&a->out, text, strlen(text));
         a->written_s = now;
         wake(job);
     }

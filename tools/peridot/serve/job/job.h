@@ -291,6 +291,8 @@ struct serve_ping {
     struct serve_job *next, **at;   /* NULL: it is not there */
 };
 
+struct serve_stream;
+
 struct serve_job {
     /* constant, but that the reader may choose another model, and an interface that has its path in common */
     struct serve_server *server;
@@ -301,10 +303,12 @@ struct serve_job {
     int64_t created;           /* seconds since 1970 */
     char id[40];
     struct serve_client client;   /* who asks */
+    struct serve_stream *stream;  /* where its answer is kept as it comes; NULL: nowhere */
 
     /* any thread's */
     atomic_int n_owners;       /* its connection, and whoever has it at its stage */
     atomic_bool closed;        /* nobody waits for the answer */
+    atomic_bool stopped;       /* it is to end with what it has */
 
     /* the owner's: see `stages` */
     enum serve_stage stage;
@@ -448,6 +452,40 @@ struct serve_ask {
 /* /v1/responses/ID and /v1/responses/ID/input_items: writes the body and gives the status. */
 int serve_ask_stored(struct pd_buffer *out, struct serve_server *server, const struct serve_ask *ask);
 
+/* ---- streams ---- */
+
+/* Answers that go on when their connection ends, and can be read again by an id that the client chose: see streams.c.
+ * Functions can be called by any thread. */
+
+struct serve_stream_reader;
+
+enum { SERVE_STREAM_ID_MIN = 16, SERVE_STREAM_ID_MAX = 64 };   /* of A-Z a-z 0-9 - _ */
+
+struct serve_streams {
+    pthread_mutex_t lock;
+    struct serve_stream *first;    /* the youngest */
+    size_t n, size;                /* of these, and bytes of their texts */
+};
+
+void serve_streams_free(struct serve_streams *streams);
+/* Before the job is anybody else's: its answer is kept, unless there are too many that have not ended. False: the id is
+ * none, or taken, and the error says so. */
+bool serve_streams_keep(struct serve_error *error, struct serve_job *job, const char *id);
+/* Its connection has ended. */
+void serve_streams_leave(struct serve_job *job);
+/* Lets go of those that ended or were left long ago, and stops the latter. Called every now and then. */
+void serve_streams_tend(struct serve_streams *streams);
+/* Stops the reply of that id, which stays readable. False: this key has none of that id. */
+bool serve_streams_stop(struct serve_streams *streams, const char *id, uint32_t key);
+/* Reads the answer of that id from its first byte, for a connection; freed by serve_stream_close. NULL: this key has none of that id, or memory is short. */
+struct serve_stream_reader *serve_stream_open(struct serve_streams *streams, const char *id, uint32_t key,
+                                              struct MHD_Connection *connection);
+void serve_stream_close(struct serve_stream_reader *reader);
+const char *serve_stream_type(const struct serve_stream_reader *reader);
+/* Some bytes, at most `size`. 0: there are none yet, and the connection was suspended until there are; -1: the answer
+ * is complete; -2: it was too long to be kept. */
+ptrdiff_t serve_stream_read(struct serve_stream_reader *reader, char *to, size_t size);
+
 /* ---- server ---- */
 
 /* What the threads of peridot serve share: the one of HTTP, the reader, the engine, and the main thread, which watches
@@ -489,6 +527,7 @@ struct serve_server {
     struct serve_pings pings;          /* streams */
     const struct serve_thoughts *thoughts;   /* what their seals are made by */
     struct serve_stored stored;        /* responses */
+    struct serve_streams streams;      /* and answers that can be taken up again */
     struct serve_http *http;
     struct serve_reader *reader;
     const struct serve_stage_row *stages;   /* [SERVE_N_STAGES] */

@@ -27,4 +27,11 @@ void serve_pings_remove(struct serve_pings *p, struct serve_job *job);
 /* The job no longer needs what it goes on from. */
 void serve_stored_leave(struct serve_job *job);
 
+/* ---- streams ---- */
+
+/* More of the answer; `end`: it is complete. Under the answer's lock. */
+void serve_streams_write(struct serve_job *job, const char *text, size_t size, bool end);
+/* The job is freed. */
+void serve_streams_drop(struct serve_job *job);
+
 #endif

@@ -91,7 +91,8 @@ static void submit_some(struct serve_engine *e)
     }
 }
 
-/* Tasks whose answer nobody waits for, or cannot be given any more, end: those that write at once. */
+/* Tasks whose answer nobody waits for, or cannot be given any more, end, and those that are to stop: that write, at
+ * once. */
 static void sweep(struct serve_engine *e)
 {
     double now = pd_now();
@@ -100,7 +101,8 @@ static void sweep(struct serve_engine *e)
     for (struct serve_task **at = &e->tasks; *at;) {
         struct serve_task *task = *at;
         bool gone = (look || task->counted) && serve_job_is_gone(task->job);
-        if (gone || task->job->closed || task->job->error.status) {
+        if (task->job->stopped) task->finish = SERVE_FINISH_STOP;
+        if (gone || task->job->stopped || task->job->closed || task->job->error.status) {
             *at = task->next;
             end_task(task);
         } else at = &task->next;
