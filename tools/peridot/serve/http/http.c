@@ -167,6 +167,17 @@ static struct serve_client get_client(const struct serve_server *server, struct 
     return (struct serve_client){info ? serve_address_number(info->client_addr) : 0, serve_key_number(server, &asker)};
 }
 
+/* For the log. */
+static void log_asker(struct serve_log_line *line, struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *at = info ? info->client_addr : NULL;
+    socklen_t size = at && at->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    char text[64];
+    bool known = at && getnameinfo(at, size, text, sizeof text, NULL, 0, NI_NUMERICHOST) == 0;
+    serve_log_ask(line, known ? text : "?", header(c, "X-Request-Id"));
+}
+
 static bool check(struct exchange *x, struct serve_server *server, struct MHD_Connection *c)
 {
     struct serve_error *e = &x->error;
@@ -256,6 +267,7 @@ static enum MHD_Result respond(struct MHD_Connection *c, struct serve_server *se
     if (status == 401) MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
     if (status == 405) MHD_add_response_header(response, "Allow", x->allowed);
     if (status == 200 && x->job) add_warnings(response, server, x->job);
+    if (*x->line.id) MHD_add_response_header(response, "X-Request-Id", x->line.id);
     x->line.status = status;
     enum MHD_Result result = MHD_queue_response(c, (unsigned)status, response);
     MHD_destroy_response(response);
@@ -350,6 +362,7 @@ static struct exchange *http_begin(struct serve_http *http, struct MHD_Connectio
     if (!x) return NULL;
     x->errors = strncmp(url, "/api/", 5) == 0 ? &serve_errors_ollama : &serve_errors_openai;
     serve_log_begin(&x->line, method, url);
+    log_asker(&x->line, c);
     find_route(x, http->server->args, method, url);
     if (strcmp(method, "OPTIONS") == 0 && http->server->args->cors) x->error = (struct serve_error){.status = 204};
     if (check(x, http->server, c) && x->api) {

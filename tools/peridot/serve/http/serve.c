@@ -26,6 +26,12 @@ static const char *full_name(size_t i)
     return i < PD_COUNT(names) ? names[i] : NULL;
 }
 
+static const char *format_name(size_t i)
+{
+    static const char *const names[] = {[SERVE_LOG_TEXT] = "text", [SERVE_LOG_JSON] = "json"};
+    return i < PD_COUNT(names) ? names[i] : NULL;
+}
+
 static const struct cmd_option options[] = {
     {.letter = 'm', .name = "model", .metavar = "MODEL", .kind = CMD_TEXTS,
      .offset = offsetof(struct serve_args, models),
@@ -78,8 +84,10 @@ static const struct cmd_option options[] = {
     {.name = "timeout", .metavar = "S", .kind = CMD_U32, .offset = offsetof(struct serve_args, timeout_s),
      .fallback = "30", .min = 1, .max = 3600, .help = "Seconds after which a connection is closed that "
                                                       "is idle or sends too slowly."},
+    {.name = "log-format", .metavar = "FORMAT", .kind = CMD_CHOICE, .offset = offsetof(struct serve_args, log_format),
+     .fallback = "text", .value = format_name, .help = "How requests are logged: text, or json, an object on a line."},
     {.name = "log-json", .kind = CMD_FLAG, .offset = offsetof(struct serve_args, log_json),
-     .help = "Log requests as JSON objects."},
+     .help = "The same as --log-format json."},
     {.name = "log-prompts", .kind = CMD_FLAG, .offset = offsetof(struct serve_args, log_prompts),
      .help = "Log the bodies of requests as well."},
 };
@@ -242,7 +250,8 @@ const struct cmd_command cmd_serve = {
         "pretend to be the page.\n\n"
         "Without an API key the server listens only on addresses of this machine, and answers only requests that are "
         "addressed to one of them or to localhost. A line on standard error tells of each request, without its "
-        "texts.\n\n"
+        "texts: when, the client, the model, tokens and tokens/s, and the X-Request-Id that the client gave it, which "
+        "the answer has, too. Checks of /health are left out.\n\n"
         "On SIGTERM or Ctrl-C the server takes no new requests, and ends within 10 seconds: those in progress get 8 of "
         "these to end.",
     .examples = "peridot serve -m gemma-2-2b-it.gguf\n"

@@ -492,13 +492,14 @@ ptrdiff_t serve_stream_read(struct serve_stream_reader *reader, char *to, size_t
  * them. */
 
 enum { SERVE_FULL_DROP, SERVE_FULL_REFUSE };   /* --full */
+enum { SERVE_LOG_TEXT, SERVE_LOG_JSON };       /* --log-format */
 
 struct serve_args {
     struct cmd_model_args model;
     const char *host, *key, *key_file, *alias, *cors, *template_name;
     struct cmd_texts models, tools;    /* the former are -m; model.path is not used */
     struct cmd_texts allowed_urls;     /* hosts that pictures may be fetched from */
-    uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s, idle_s, full, think;
+    uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s, idle_s, full, think, log_format;
     bool insecure, log_json, log_prompts;
     struct cmd_draft_args draft;
     struct cmd_sampling sampling;      /* where a request says nothing */
@@ -552,11 +553,18 @@ void serve_write_end(struct serve_job *job);
 
 struct serve_log_line {
     char method[12], path[64];
+    char client[48];           /* its address */
+    char id[64];               /* that the client gave the request, as X-Request-Id; "": none */
     double begun_s;
     int status;                /* 0: none was sent */
 };
 
 void serve_log_begin(struct serve_log_line *line, const char *method, const char *path);
+/* id: NULL: none. What of both is no plain letter is replaced, so that line->id can be a header's value. */
+void serve_log_ask(struct serve_log_line *line, const char *client, const char *id);
+bool serve_log_is_json(const struct serve_server *server);
+/* What became of a model: "loaded", "unloaded"; seconds that it took, or 0. */
+void serve_log_model(const struct serve_server *server, const char *what, const char *model, double seconds);
 /* job may be NULL; `complete`: all of the answer was sent. Counts it, too. */
 void serve_log_end(const struct serve_log_line *line, struct serve_server *server, const struct serve_job *job,
                    bool complete);

@@ -1,4 +1,7 @@
-/* One line on standard error for each request: what was asked, the status, tokens and seconds. No texts. */
+/* One line on standard error for each request: when, who asked, what, the status, the model, tokens, tokens/s and
+ * seconds; and one where a model is loaded or let go. No texts. What asks again and again whether the server is there
+ * is not told, where it is. */
+#define _POSIX_C_SOURCE 200809L   /* localtime_r */
 #include "../../base/base.h"
 #include "job.h"
 
@@ -7,6 +10,20 @@
 #include <string.h>
 
 static pthread_mutex_t whole_lines = PTHREAD_MUTEX_INITIALIZER;   /* where one is written in parts */
+
+bool serve_log_is_json(const struct serve_server *server)
+{
+    return server->args->log_json || server->args->log_format == SERVE_LOG_JSON;
+}
+
+/* "2026-11-27 20:15:03", as the clock of the machine shows it. */
+static void put_time(char *to, size_t size)
+{
+    const time_t now = time(NULL);
+    struct tm t;
+    localtime_r(&now, &t);
+    strftime(to, size, "%Y-%m-%d %H:%M:%S", &t);
+}
 
 /* What a client chose to ask for must not forge a line. */
 static void copy(char *to, size_t size, const char *from)
@@ -26,13 +43,63 @@ void serve_log_begin(struct serve_log_line *line, const char *method, const char
     copy(line->path, sizeof line->path, path);
 }
 
-static void count_tokens(uint64_t tokens[3], const struct serve_job *job)
+void serve_log_ask(struct serve_log_line *line, const char *client, const char *id)
 {
+    copy(line->client, sizeof line->client, client);
+    copy(line->id, sizeof line->id, id ? id : "");
+}
+
+/* Of a job: tokens of prompts, of the cache, and of replies, and how many of the last come in a second. */
+struct numbers {
+    uint64_t prompt, cached, reply;
+    double speed;              /* 0: not known */
+};
+
+/* `ended`: nobody else has the tasks any more. */
+static struct numbers count_tokens(const struct serve_job *job, bool ended)
+{
+    struct numbers n = {0};
+    double first = 0, last = 0;
     for (size_t i = 0; job && i < job->work.n_tasks; i++) {
-        tokens[0] += i % job->asks.n ? 0 : job->work.tasks[i].n_prompt;
-        tokens[1] += job->work.tasks[i].n_cached;
-        tokens[2] += job->work.tasks[i].n_reply;
+        const struct serve_task *task = &job->work.tasks[i];
+        n.prompt += i % job->asks.n ? 0 : task->n_prompt;
+        n.cached += task->n_cached;
+        n.reply += task->n_reply;
+        if (!ended || !task->n_reply) continue;
+        first = first > 0 ? pd_min(first, task->first_s) : task->first_s;
+        last = task->last_s > last ? task->last_s : last;
     }
+    if (last > first && n.reply > job->work.n_tasks) n.speed = (double)(n.reply - job->work.n_tasks) / (last - first);
+    return n;
+}
+
+static void put_text_line(const struct serve_log_line *line, int status, const char *model, const struct numbers *n)
+{
+    char when[32], speed[32] = "";
+    put_time(when, sizeof when);
+    if (n->speed > 0) snprintf(speed, sizeof speed, "%.1f tokens/s, ", n->speed);
+    fprintf(stderr, "%s %s %s %s %d", when, line->client, line->method, line->path, status);
+    if (model) fprintf(stderr, ", %s: %" PRIu64 " + %" PRIu64 " tokens (%" PRIu64 " cached)", cmd_shown(model),
+                       n->prompt, n->reply, n->cached);
+    fprintf(stderr, ", %s%.3f s%s%s\n", speed, pd_now() - line->begun_s, *line->id ? ", id " : "", line->id);
+}
+
+static void put_json_line(const struct serve_log_line *line, int status, const char *model, const struct numbers *n)
+{
+    fprintf(stderr, "{\"time\": %" PRId64 ", \"method\": \"%s\", \"path\": \"%s\", \"status\": %d, "
+            "\"client\": \"%s\", \"prompt_tokens\": %" PRIu64 ", \"cached_tokens\": %" PRIu64
+            ", \"completion_tokens\": %" PRIu64 ", \"tokens_per_second\": %.1f, \"seconds\": %.3f",
+            (int64_t)time(NULL), line->method, line->path, status, line->client, n->prompt, n->cached, n->reply,
+            n->speed, pd_now() - line->begun_s);
+    if (model) fputs(", \"model\": ", stderr), cmd_json_string(stderr, model, strlen(model));
+    if (*line->id) fprintf(stderr, ", \"request_id\": \"%s\"", line->id);
+    fputs("}\n", stderr);
+}
+
+/* Whoever watches over the server asks this every few seconds. */
+static bool is_watching(const struct serve_log_line *line, int status)
+{
+    return status == 200 && (strcmp(line->path, "/health") == 0 || strcmp(line->path, "/v1/health") == 0);
 }
 
 void serve_log_end(const struct serve_log_line *line, struct serve_server *server, const struct serve_job *job,
@@ -40,23 +107,30 @@ void serve_log_end(const struct serve_log_line *line, struct serve_server *serve
 {
     static const enum serve_counter counters[] = {[2] = SERVE_REQUESTS_2XX, [4] = SERVE_REQUESTS_4XX,
                                                   [5] = SERVE_REQUESTS_5XX};
-    uint64_t tokens[3] = {0};
-    double seconds = pd_now() - line->begun_s;
     int status = complete ? line->status : 499;   /* as nginx counts clients that went away */
     int kind = status / 100;
-    count_tokens(tokens, job);
+    const struct numbers n = count_tokens(job, complete);
+    const char *model = job && job->work.n_tasks ? job->model->id : NULL;
     serve_count(&server->metrics, !complete ? SERVE_REQUESTS_CLOSED : counters[kind == 4 || kind == 5 ? kind : 2], 1);
-    serve_observe(&server->metrics, SERVE_DURATION, seconds);
+    serve_observe(&server->metrics, SERVE_DURATION, pd_now() - line->begun_s);
+    if (is_watching(line, status)) return;
     pthread_mutex_lock(&whole_lines);
-    if (server->args->log_json)
-        fprintf(stderr,
-                "{\"time\": %" PRId64 ", \"method\": \"%s\", \"path\": \"%s\", \"status\": %d, "
-                "\"prompt_tokens\": %" PRIu64 ", \"cached_tokens\": %" PRIu64 ", \"completion_tokens\": %" PRIu64
-                ", \"seconds\": %.3f}\n",
-                (int64_t)time(NULL), line->method, line->path, status, tokens[0], tokens[1], tokens[2], seconds);
-    else
-        fprintf(stderr, "%s %s %d, %" PRIu64 " + %" PRIu64 " tokens (%" PRIu64 " cached), %.3f s\n", line->method,
-                line->path, status, tokens[0], tokens[2], tokens[1], seconds);
+    (serve_log_is_json(server) ? put_json_line : put_text_line)(line, status, model, &n);
+    pthread_mutex_unlock(&whole_lines);
+}
+
+void serve_log_model(const struct serve_server *server, const char *what, const char *model, double seconds)
+{
+    char when[32];
+    put_time(when, sizeof when);
+    pthread_mutex_lock(&whole_lines);
+    if (serve_log_is_json(server)) {
+        fprintf(stderr, "{\"time\": %" PRId64 ", \"event\": \"%s\", \"model\": ", (int64_t)time(NULL), what);
+        cmd_json_string(stderr, model, strlen(model));
+        if (seconds > 0) fprintf(stderr, ", \"seconds\": %.3f", seconds);
+        fputs("}\n", stderr);
+    } else if (seconds > 0) fprintf(stderr, "%s %s %s in %.1f s\n", when, what, cmd_shown(model), seconds);
+    else fprintf(stderr, "%s %s %s\n", when, what, cmd_shown(model));
     pthread_mutex_unlock(&whole_lines);
 }
 
@@ -71,7 +145,7 @@ void serve_log_ignored(const struct serve_server *server, const char *name)
     while (i < n_told && strcmp(told[i], plain) != 0) i++;
     bool is_new = i == n_told && i < sizeof told / sizeof *told;
     if (is_new) memcpy(told[n_told++], plain, sizeof plain);
-    if (is_new && server->args->log_json)
+    if (is_new && serve_log_is_json(server))
         fprintf(stderr, "{\"time\": %" PRId64 ", \"ignored\": \"%s\"}\n", (int64_t)time(NULL), told[i]);
     else if (is_new) fprintf(stderr, "ignored in a request: %s\n", told[i]);
     pthread_mutex_unlock(&whole_lines);

@@ -245,6 +245,7 @@ static peridot_status open_model(struct serve_engine *e)
 {
     const struct cmd_model_args args = serve_model_args(e->server, e->served);
     peridot_status status = PERIDOT_OK;
+    const double begun = pd_now();
     pthread_mutex_lock(&e->server->loading);
     if (!e->vocab) status = cmd_model_need_head(&args, CMD_HEAD_LANGUAGE | CMD_HEAD_NONE | CMD_HEAD_RERANKER, "serve");
     if (status == PERIDOT_OK) do status = cmd_model_open(&e->model, &args);
@@ -260,6 +261,7 @@ static peridot_status open_model(struct serve_engine *e)
     } else close_model(e);
     e->served->loaded = status == PERIDOT_OK;
     pthread_mutex_unlock(&e->server->loading);
+    if (status == PERIDOT_OK) serve_log_model(e->server, "loaded", e->served->id, pd_now() - begun);
     engine_show(e);
     return status;
 }
@@ -337,7 +339,7 @@ static void engine_load(struct serve_engine *e)
 {
     char why[512];
     e->step_begun_s = 0;
-    fprintf(stderr, "loading %s\n", cmd_shown(e->served->id));
+    serve_log_model(e->server, "loading", e->served->id, 0);
     peridot_status status = open_model(e);
     if (status == PERIDOT_OK) {
         pass_unread(e, 0, NULL);
@@ -356,7 +358,7 @@ static void unload(struct serve_engine *e)
 {
     close_model(e);
     engine_show(e);
-    fprintf(stderr, "unloaded %s\n", cmd_shown(e->served->id));
+    serve_log_model(e->server, "unloaded", e->served->id, 0);
 }
 
 /* ---- the thread ---- */
