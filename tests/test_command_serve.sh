@@ -93,6 +93,15 @@ format=', "response_format": {"type": "json_schema", '
 nested_schema() { printf '%s"json_schema": {"name": "x", "schema": %s}}' "$format" "$1"; }
 flat_schema() { printf '%s"schema": %s}' "$format" "$1"; }
 
+# A stream tells how much of its prompt is read, to whom asks for that, as llama.cpp's server does.
+test_progress() {
+    local long='"stream": true, "return_progress": true'
+    ask /v1/chat/completions "$(chat "$(printf 'the king said %.0s' $(seq 120))" 1 1 ", $long")"
+    check "how much of a prompt is read" matches out '"prompt_progress":\{"total":[0-9]+,"cache":0,"processed":[0-9]+,'
+    ask /v1/chat/completions "$(chat 'a bird and a cat' 1 1 ', "stream": true')"
+    check "which is told to nobody else" [ "$(grep -c prompt_progress "$folder/out")" = 0 ]
+}
+
 test_json() {
     local schema
     for schema in nested_schema flat_schema; do
@@ -526,6 +535,16 @@ test_streams_kept() {
     check "nor to be stopped" [ "$status" = 404 ]
 }
 
+# A line for each request.
+test_log() {
+    local line='^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8} '
+    check "the log says when a model was loaded" matches log "${line}loaded stories in [0-9.]+ s$"
+    line+='127.0.0.1 POST /v1/chat/completions 200, '
+    check "when, who, what, which model, how many tokens and how fast" \
+        matches log "${line}stories: 5 \+ 24 tokens \(0 cached\), [0-9.]+ tokens/s, [0-9.]+ s$"
+    check "health checks are not logged" [ "$(grep -c '/health' "$folder/log")" = 0 ]
+}
+
 test_streams_closed() {
     local body paths=() bodies=() i at n
     while read -r at body; do
@@ -580,7 +599,7 @@ test_closed() {
 
 test_keys() {
     printf 'first\n\nsecond\n' >"$folder/keys"
-    start --api-key-file "$folder/keys" --parallel 1 --queue 0 --log-json --alias mine
+    start --api-key-file "$folder/keys" --parallel 1 --queue 0 --log-format json --alias mine
     get /v1/models
     check "without a key: 401" [ "$status" = 401 ]
     get /v1/models -H 'Authorization: Bearer secon'
@@ -590,8 +609,9 @@ test_keys() {
     check "--alias names the model" [ "$(field id)" = mine ]
     get /health
     check "/health needs no key" [ "$status" = 200 ]
-    ask /v1/chat/completions "$(chat a 1 1 ', "stream": true')" -H 'Authorization: Bearer first' \
-        -H 'X-Stream-Id: kept-kept-kept-kept'
+    ask /v1/chat/completions "$(chat a 9 1 "$endless, \"stream\": true")" -H 'Authorization: Bearer first' \
+        -H 'X-Stream-Id: kept-kept-kept-kept' -H 'X-Request-Id: a"b' -D "$folder/headers"
+    check "a request's id is told" grep -qi '^X-Request-Id: a?b' "$folder/headers"
     send slow /v1/chat/completions "$(chat 'The king said' 400 1 "$endless")" -H 'Authorization: Bearer first'
     for _ in $(seq 50); do
         get /metrics -H 'Authorization: Bearer first'
@@ -614,6 +634,10 @@ test_keys() {
     [ $((${EPOCHREALTIME/[.,]/} - begun)) -lt 8000000 ] || end='"the server is shutting down"'
     check "what was at work got its time" grep -q "$end" "$folder/slow"
     check "it says for whom it waits" matches log 'shutting down: waiting up to 10 s for 1 request$'
+    check "health checks are not logged" [ "$(grep -c '/health' "$folder/log")" = 0 ]
+    check "a model that is loaded is" matches log '^\{"time": [0-9]+, "event": "loaded", "model": "mine", "seconds": '
+    check "who asked, how fast, and the request's id" matches log '"path": "/v1/chat/completions", "status": 200, '\
+'"client": "127.0.0.1", .*"tokens_per_second": [1-9].*"model": "mine", "request_id": "a\?b"\}$'
     check "logs are JSON" matches log '^\{"time": [0-9]+, "method": "GET", "path": "/v1/models", "status": 401, '
     check "and without texts" [ "$(grep -c king "$folder/log")" = 0 ]
 }
@@ -915,6 +939,7 @@ fails_with 2 '--cors' serve --cors '*'
 start
 test_pages
 test_chat
+test_progress
 test_json
 test_schemas
 test_prefix
@@ -928,6 +953,7 @@ test_ignored
 test_together
 test_streams_kept
 test_framing
+test_log
 test_crowd
 stop
 test_embedding_model

@@ -145,6 +145,7 @@ struct serve_task {
     peridot_request *request;
     uint32_t n_pauses;         /* times that it gave way to another */
     bool counted;              /* the request's prompt is evaluated, and was counted */
+    double told_s;             /* when a stream was told last how much of the prompt is read */
     double first_s, last_s;    /* when it had its first token, and its last */
     size_t line;               /* where the last line of its text begins that was looked at; 0: none was */
     bool limited;              /* its time is up, or a line is indented too little */
@@ -173,6 +174,7 @@ struct serve_task {
 struct serve_asks {
     yyjson_doc *document;
     bool stream, include_usage, echo, base64, wants_pieces, token_ids;
+    bool progress;             /* a stream tells how much of the prompt is read */
     bool special;              /* control tokens may stand in its texts */
     float ping_s;              /* seconds of silence after which a stream has a comment; 0: never */
     yyjson_val *fields;        /* of the answer: the only ones that are wanted; NULL: all */
@@ -477,7 +479,8 @@ void serve_streams_leave(struct serve_job *job);
 void serve_streams_tend(struct serve_streams *streams);
 /* Stops the reply of that id, which stays readable. False: this key has none of that id. */
 bool serve_streams_stop(struct serve_streams *streams, const char *id, uint32_t key);
-/* Reads the answer of that id from its first byte, for a connection; freed by serve_stream_close. NULL: this key has none of that id, or memory is short. */
+/* Reads the answer of that id from its first byte, for a connection; freed by serve_stream_close. NULL: this key has
+ * none of that id, or memory is short. */
 struct serve_stream_reader *serve_stream_open(struct serve_streams *streams, const char *id, uint32_t key,
                                               struct MHD_Connection *connection);
 void serve_stream_close(struct serve_stream_reader *reader);
@@ -637,6 +640,8 @@ struct serve_interface {
     void (*begin)(struct serve_job *job);
     void (*piece)(struct serve_task *task, const char *text, size_t size);
     void (*thought)(struct serve_task *task, const char *text, size_t size);
+    /* so many tokens of the prompt are read (NULL: none) */
+    void (*progress)(struct serve_task *task, uint64_t n);
     /* more of the arguments of call i, which is new unless `begun`, and done where `complete` (NULL: none) */
     void (*call)(struct serve_task *task, size_t i, const char *text, size_t size);
     void (*end)(struct serve_job *job);

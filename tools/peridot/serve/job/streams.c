@@ -2,9 +2,9 @@
  * finds it when it comes back, and a second one sees the same reply grow. A request asks for that by a header,
  * X-Stream-Id, with an id of its own making, so that it knows it whatever happens; GET and DELETE /v1/streams/ID read
  * and stop the answer. Whoever has another API key finds none of them. There are at most so many, of so many bytes:
- * those that have ended give way to new ones, the oldest first. One that ended, or that nobody reads, is let go of after
- * a while; the latter is stopped then. All functions can be called by any thread; the lock of an answer is taken before
- * the one here, never after it. */
+ * those that have ended give way to new ones, the oldest first. One that ended, or that nobody reads, is let go of
+ * after a while; the latter is stopped then. All functions can be called by any thread; the lock of an answer is taken
+ * before the one here, never after it. */
 #include "job.h"
 #include "job_.h"
 #include "../../base/base.h"
@@ -123,7 +123,8 @@ bool serve_streams_keep(struct serve_error *error, struct serve_job *job, const 
                             "A-Z, a-z, 0-9, - and _", SERVE_STREAM_ID_MIN, SERVE_STREAM_ID_MAX);
     struct serve_stream *stream = calloc(1, sizeof *stream), *oldest;
     if (!stream) return serve_refuse(error, 500, NULL, NULL, "out of memory");
-    *stream = (struct serve_stream){.key = job->client.key, .job = job, .type = job->api->stream_type, .attended = true};
+    *stream = (struct serve_stream){.key = job->client.key, .job = job, .type = job->api->stream_type};
+    stream->attended = true;
     memcpy(stream->id, id, strlen(id));
     pthread_mutex_lock(&all->lock);
     bool taken = find_stream(all, id, stream->key);

@@ -109,6 +109,19 @@ static bool take_thought(void *user, int32_t token, const char *text, size_t siz
     return !task->job->error.status;
 }
 
+/* Some times a second, for who wants to know. */
+static bool take_progress(void *user, uint64_t done, uint64_t total)
+{
+    struct serve_task *task = user;
+    const double now = pd_now();
+    (void)total;
+    if (now - task->told_s > 0.1 && !task->n_reply) {
+        task->told_s = now;
+        task->job->api->progress(task, done);
+    }
+    return true;
+}
+
 static struct serve_call *add_call(struct serve_task *task, const char *name)
 {
     uint64_t random = 0;
@@ -184,6 +197,7 @@ static void want_text(peridot_request_params *p, const struct serve_task *task)
     p->text = requests_take_text;
     p->think = job->asks.think;
     if (job->kind == SERVE_CONVERSATION) p->thought = take_thought;
+    if (job->asks.progress && job->asks.stream && job->api->progress) p->progress = take_progress;
     p->tools = job->work.compiled;
     if (job->work.compiled) p->call = take_call;
     if (job->asks.logprobs) p->logits = serve_take_logits;

@@ -77,6 +77,19 @@ static void thought(struct serve_task *task, const char *text, size_t size)
     task->finish = finish;
 }
 
+/* As llama.cpp's server tells it. */
+static void chat_progress(struct serve_task *task, uint64_t n)
+{
+    val_t *root, *choices;
+    doc_t *doc = serve_completion_new(&root, &choices, task->job, "chat.completion.chunk");
+    val_t *o = yyjson_mut_obj_add_obj(doc, root, "prompt_progress");
+    yyjson_mut_obj_add_uint(doc, o, "total", task->n_prompt);
+    yyjson_mut_obj_add_uint(doc, o, "cache", task->n_cached);
+    yyjson_mut_obj_add_uint(doc, o, "processed", n);
+    yyjson_mut_obj_add_uint(doc, o, "time_ms", (uint64_t)(1e3 * (pd_now() - task->job->begun_s)));
+    serve_send_event(task->job, NULL, doc);
+}
+
 /* {"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}; `begins`: with what only the first
  * event of a call has. */
 static void add_call(doc_t *doc, val_t *chat_call, const struct serve_call *from, bool begins, val_t *arguments)
@@ -151,5 +164,6 @@ const struct serve_interface serve_wire_chat = {
     .input = "messages", .schema = "response_format", .errors = &serve_errors_openai, .stream_type = SERVE_EVENTS,
     .ping = ":\n\n",
     .read = serve_read_conversation, .read_messages = chat_read_messages,
-    .begin = chat_begin, .piece = chat_piece, .thought = thought, .call = chat_call, .end = end, .body = chat_body,
+    .begin = chat_begin, .piece = chat_piece, .thought = thought, .progress = chat_progress, .call = chat_call,
+    .end = end, .body = chat_body,
 };

@@ -72,7 +72,7 @@ static const struct neutral neutrals[] = {
     {"guided_decoding_backend", TEXTS, NULL},      /* V */
     /* numbers beside the answer, and in how many pieces a stream comes */
     {"timings_per_token", WRITES, NULL},           /* L */
-    {"return_progress", WRITES, NULL},             /* L */
+    {"return_progress", WRITES & ~CHAT, NULL},     /* L */
     {"verbose", WRITES | SHOW, NULL},              /* L, A */
     {"stream_interval", WRITES, NULL},             /* V */
     {"return_tokens", TEXTS, "false"},             /* L: here it is return_token_ids */

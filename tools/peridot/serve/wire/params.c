@@ -385,6 +385,7 @@ static const struct serve_param params[] = {
     {"num_ctx", OPTIONS, .read = read_ctx, .min = 1, .max = 1e9},
     {"max_output_tokens", RESPONSES, .read = read_max, .min = -1, .max = 1e9},
     {"full", CHAT, .read = read_full},
+    {"return_progress", CHAT, .read = read_bool, AT(progress)},   /* llama.cpp's */
     {"reasoning_effort", CHAT, .read = serve_read_effort},
     {"reasoning", CHAT | RESPONSES, .read = serve_read_reasoning},
     {"chat_template_kwargs", CHAT, .read = serve_read_kwargs},
