@@ -2,7 +2,8 @@
 """The chat page in a browser, driven by chromedriver: page.py DRIVER_URL SERVER_URL THINKER_URL CALLER_URL SEER_URL
 FOLDER [SCREENSHOTS]. See test_command_page.sh.
 
-Against peridot serve: send, stream, stop, retry, edit, reload; a full context; at THINKER_URL a model that thinks, at
+Against peridot serve: send, stream, stop, retry, edit, reload, and their versions; a reply that is left, and another
+tab; names, search, files; a full context; at THINKER_URL a model that thinks, at
 CALLER_URL one that calls a tool, which leaves its arguments in FOLDER, at SEER_URL one that sees. And against a server
 that hands out the same page, with the same policy, and answers with hostile text: whatever a model writes stays text.
 SCREENSHOTS: a folder to leave some."""
@@ -66,6 +67,11 @@ class Browser:
         """Runs until it calls done(): what would be over before a second command came."""
         self.call("POST", "/execute/async", {"script": "const done = arguments[0]; " + script, "args": []})
 
+    def press(self, article, name):
+        """A button at the foot of a message, by its text or label."""
+        self.js("""[...document.querySelector(arguments[0]).querySelectorAll(".foot button")]
+            .find(b => b.textContent === arguments[1] || b.ariaLabel === arguments[1]).click()""", article, name)
+
     def find(self, selector):
         found = self.call("POST", "/element", {"using": "css selector", "value": selector})
         return next(iter(found.values()))
@@ -114,6 +120,8 @@ LAST = "document.querySelector('article:last-of-type .body').innerText"
 
 def talk(b, url):
     b.open(url)
+    b.js("localStorage.setItem('peridot.settings', JSON.stringify({ seed: 1 }))")   # a long reply
+    b.open(url)
     b.wait("the model's name", "document.getElementById('model').textContent !== 'Peridot'")
     b.type("#text", "Once upon a time\ue007")   # Enter
     b.wait("the beginning of a reply", ARTICLES + " === 2 && " + LAST + ".length > 0")
@@ -125,27 +133,180 @@ def talk(b, url):
     need("tokens/s" in note and "first token after" in note, "no speed is shown: " + note)
 
     # Retry; Stop once it writes
-    b.in_page("document.querySelector('article:last-of-type .foot button:nth-child(2)').click();"
+    b.js("settings.seed = 2")
+    b.in_page("[...document.querySelectorAll('article:last-of-type .foot button')].at(-1).click();"
               f"const look = setInterval(() => {{ if ({LAST}.length === 0) return; clearInterval(look);"
               " document.getElementById('stop').click(); done(); }, 1);")
     b.wait("the end of the stopped reply", IDLE)
-    need("stopped" in b.js("return document.querySelector('article:last-of-type').innerText"),
-         "a stopped reply does not say so")
+    note = b.js("return document.querySelector('article:last-of-type .foot').innerText")
+    need("stopped · " in note and "tokens" in note, "a stopped reply does not say so, and how much it has: " + note)
     before = b.js("return document.getElementById('log').innerText")
     b.open(url)
     b.wait("the conversation after loading anew", ARTICLES + " === 2")
     need(b.js("return document.getElementById('log').innerText") == before,
          "the conversation is another one after loading anew")
 
-    b.click("article.user .foot button:nth-child(2)")   # Edit
+    b.press("article.user", "Edit")
     b.js("document.getElementById('edit-text').value = 'The little fox'")
     b.click("#edit button.main")
     b.wait("the answer to the edited message",
            IDLE + " && document.querySelector('article.user .body').innerText === 'The little fox'")
     b.click("#new")
-    need(b.js("return " + ARTICLES) == 0, "a new conversation is not empty")
+    b.wait("a new conversation, which is empty", ARTICLES + " === 0")
     need(b.js("return document.querySelectorAll('#list li').length") == 1, "the list does not hold one conversation")
-    need(b.js("return document.getElementById('attach').hidden"), "images may be sent to a model that sees none")
+    b.in_page("""add_files([new File(["x"], "a.png", { type: "image/png" })]).then(done)""")
+    need(b.js("return document.getElementById('images').hidden && document.getElementById('notice').innerText")
+         == "This model sees no images.", "images may be sent to a model that sees none")
+    need(not b.errors(), "the browser's console: " + str(b.errors()))
+
+
+def say_here(b, text):
+    b.js("document.getElementById('text').value = arguments[0];"
+         "document.getElementById('composer').requestSubmit()", text)
+
+
+def part(b, url):
+    """What is tried again or edited stays, as another version; also over a reload."""
+    ways = "(document.querySelector('{} .ways .note')?.innerText ?? '')"
+    users, last = ways.format("article.user"), ways.format("article:last-of-type")
+    b.open(url)
+    b.wait("the list", "document.querySelectorAll('#list li').length === 1")
+    b.click("#list .open")
+    b.wait("the conversation", ARTICLES + " === 2")
+    need(b.js("return " + users) == "2 of 2", "an edited message has no other version: " + b.js("return " + users))
+    b.press("article.user", "The version before")
+    b.wait("the message before it was edited", "document.querySelector('article.user .body').innerText"
+           " === 'Once upon a time'")
+    need(b.js("return " + last) == "2 of 2", "a reply that was tried again has no other version")
+    second = b.js("return " + LAST)
+    b.press("article:last-of-type", "The version before")
+    b.wait("the first reply", last + " === '1 of 2'")
+    first = b.js("return " + LAST)
+    need(first != second, "both versions are the same")
+    b.press("article:last-of-type", "Edit")
+    b.js("document.getElementById('edit-text').value = 'There was a *cat*.'")
+    b.click("#edit button.main")
+    b.wait("other words of the model's", f"{LAST} === 'There was a cat.' && {last} === '3 of 3' && {IDLE}")
+    b.wait("that they are kept", "(window.kept ?? find(current.id).then(c => { window.kept = c; }), window.kept"
+           "?.messages[1].content === 'There was a *cat*.')")
+    b.open(url)
+    b.wait("them after loading anew", f"{ARTICLES} === 2 && {LAST} === 'There was a cat.' && {last} === '3 of 3'")
+    b.press("article:last-of-type", "The next version")
+    b.wait("the first reply again", f"{LAST} === {json.dumps(first)}")
+
+
+def leave(b, url):
+    """A reply goes on when the page is left, and is there when it comes back; another tab sees it grow."""
+    b.open(url)
+    b.wait("the list", "document.querySelectorAll('#list li').length > 0")
+    b.click("#new")
+    b.wait("a new conversation", ARTICLES + " === 0")
+    say_here(b, "The king said")
+    b.wait("the beginning of a reply", f"{ARTICLES} === 2 && {LAST}.length > 10")
+    seen = b.js("return " + LAST)[:10]
+    b.open(url)
+    b.wait("the reply that was left", f"{IDLE} && {ARTICLES} === 2 && {LAST}.length > 10")
+    need(b.js("return " + LAST).startswith(seen), "the reply is another one after loading anew")
+    note = b.js("return document.querySelector('article:last-of-type .foot').innerText")
+    need("tokens" in note and "lost" not in note, "the end of the reply is not there: " + note)
+    first = b.call("GET", "/window")
+    b.js("settings.seed = 2")
+    b.press("article:last-of-type", "Retry")
+    second = b.call("POST", "/window/new", {"type": "tab"})["handle"]
+    b.call("POST", "/window", {"handle": second})
+    b.open(url)
+    b.wait("the reply in another tab", f"{IDLE} && {ARTICLES} === 2 && {LAST}.length > 0"
+           " && document.querySelector('.ways') !== null")
+    there = b.js("return " + LAST)
+    b.call("POST", "/window", {"handle": first})
+    b.wait("the same in the first", f"{IDLE} && {ARTICLES} === 2 && {LAST} === {json.dumps(there)}")
+    b.js("document.getElementById('new').click()")
+    b.wait("a new conversation", ARTICLES + " === 0")
+    say_here(b, "Tab one")
+    b.wait("its reply", f"{IDLE} && {ARTICLES} === 2")
+    b.call("POST", "/window", {"handle": second})
+    b.wait("what the first tab has begun in the list of the second",
+           "document.getElementById('list').innerText.includes('Tab one')")
+    b.call("DELETE", "/window")
+    b.call("POST", "/window", {"handle": first})
+    need(not b.errors(), "the browser's console: " + str(b.errors()))
+
+
+def manage(b, url, shots):
+    """Two replies at once; names, pins, search, files; what is temporary."""
+    b.open(url)
+    b.wait("the list", "document.querySelectorAll('#list li').length === 3")
+    ids = []
+    for text in ["The bird", "The fish"]:
+        b.js("document.getElementById('new').click()")
+        b.wait("a new conversation", ARTICLES + " === 0")
+        say_here(b, text)
+        b.wait("a reply", ARTICLES + " === 2")
+        ids.append(b.js("return current.id"))
+    b.wait("both replies", "runs.size === 0")
+    for id in ids:
+        b.js("choose(arguments[0])", id)
+        b.wait("a whole reply", f"current.id === '{id}' && {ARTICLES} === 2 && {LAST}.length > 0"
+               " && document.querySelectorAll('#log .error').length === 0")
+    b.js("document.querySelector('#list [aria-label=\"Manage The bird\"]').click();"
+         "document.getElementById('manage-name').value = 'Zebra'; document.getElementById('manage-pin').checked = true")
+    if shots:
+        look_at(b, shots, "manage")
+        b.look(1280, 800)
+    b.type("#manage-name", "\ue007")   # Enter
+    b.wait("the name, pinned", "document.querySelector('#list section li .open').innerText === 'Zebra'"
+           " && document.querySelector('#list h2').innerText === 'Pinned'")
+    b.js("document.getElementById('search').value = 'zeb'; document.getElementById('search')"
+         ".dispatchEvent(new Event('input'))")
+    b.wait("what is searched", "document.getElementById('list').innerText.split(/\\n+/).join() === 'Pinned,Zebra,⋯'"
+           " || document.querySelectorAll('#list li').length === 1")
+    b.js("document.getElementById('search').value = 'once upon'; document.getElementById('search')"
+         ".dispatchEvent(new Event('input'))")
+    b.wait("what is searched in messages", "document.querySelectorAll('#list li').length >= 1"
+           " && !document.getElementById('list').innerText.includes('Zebra')")
+    b.js("document.getElementById('search').value = ''; document.getElementById('search')"
+         ".dispatchEvent(new Event('input'))")
+    b.wait("all again", "document.querySelectorAll('#list li').length === 5")
+    need(b.js("return as_markdown(current)").startswith("# The fish\n\n## You\n\nThe fish\n\n## Model\n\n"),
+         "a conversation is exported as " + b.js("return as_markdown(current)")[:100])
+    b.js("begin()")
+    b.in_page("""add_files([new File(["a ``` b\\n"], "a.txt"), new File(["\\xff\\0"], "b.bin"),
+        new File([new Uint8Array([255, 254])], "c.bin")]).then(done)""")
+    need(b.js("return document.getElementById('images').innerText").startswith("a.txt")
+         and b.js("return document.querySelectorAll('#images li').length") == 1, "text files are not attached")
+    need("c.bin cannot be added" in b.js("return document.getElementById('notice').innerText"),
+         "what is no text is not refused")
+    say_here(b, "Read")
+    b.wait("the answer about the file", f"{IDLE} && {ARTICLES} === 2")
+    need(b.js("return to_messages(current.messages[0])[0].content")
+         == "a.txt:\n\n````\na ``` b\n````\n\nRead", "the model gets the file as "
+         + b.js("return JSON.stringify(current.messages[0])"))
+    b.in_page("remove(current.id).then(done)")
+    b.js("choose(arguments[0])", ids[1])
+    b.wait("the conversation", f"current.id === '{ids[1]}'")
+    b.in_page("import_file(new File([as_json([current])], 'x.json')).then(done)")
+    b.wait("what was imported", f"document.querySelectorAll('#list li').length === 6 && {ARTICLES} === 2"
+           f" && current.id !== '{ids[1]}' && current.title === 'The fish'")
+    for bad in ['{"conversations": [{"messages": [{"role": "system", "content": "x"}]}]}', "[]", "{",
+                '{"conversations": [{"messages": [{"role": "user", "content": {"x": 1}}]}]}']:
+        b.js("import_file(new File([arguments[0]], 'x.json'))", bad)
+        b.wait("that it is no such file", "document.getElementById('notice').innerText.includes('x.json')")
+        b.js("notice('')")
+    set_up(b, **{"set-temperature": "0.33", "set-top_p": "7"})
+    need(b.js("return document.getElementById('settings').open"), "the settings take a top-p of 7")
+    b.js("document.getElementById('set-top_p').value = ''")
+    b.click("#settings .main")
+    b.wait("a temperature of 0.33", "settings.temperature === 0.33 && settings.top_p === undefined")
+    need(b.js("return document.getElementById('set-top_k').placeholder") == "40", "defaults are not shown")
+    b.js("document.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true }))")
+    need(b.js("return document.activeElement.id") == "search", "Ctrl+K does not search")
+    b.js("document.getElementById('new-temporary').click()")
+    b.wait("a temporary conversation", ARTICLES + " === 0 && current.temporary")
+    say_here(b, "A secret")
+    b.wait("its reply", f"{IDLE} && {ARTICLES} === 2")
+    b.open(url)
+    b.wait("the list", "document.querySelectorAll('#list li').length === 6")
+    need("A secret" not in b.js("return document.body.innerText"), "what is temporary is kept")
     need(not b.errors(), "the browser's console: " + str(b.errors()))
 
 
@@ -154,9 +315,11 @@ def fill(b, url, shots):
     cut = "document.querySelector('#log > .cut')"
     above = f"[...document.querySelectorAll('article')].filter(a => a.compareDocumentPosition({cut}) & 4).length"
     b.open(url)
+    b.wait("the list", "document.querySelectorAll('#list li').length > 0")
+    b.js("document.getElementById('new').click()")
+    b.wait("a new conversation", ARTICLES + " === 0")
     for turn in range(1, 4):
-        b.js("document.getElementById('text').value = arguments[0];"
-             "document.getElementById('composer').requestSubmit()", "the lion " * 85)   # 170 tokens
+        say_here(b, "the lion " * 85)   # 170 tokens
         b.wait(f"the answer of turn {turn}", f"{IDLE} && {ARTICLES} === {2 * turn}")
         need(b.js("return document.querySelectorAll('#log .error').length") == 0, f"turn {turn} fails")
     need("no longer reads" in b.js(f"return {cut}?.innerText ?? ''"), "the page does not say that turns are left out")
@@ -164,19 +327,20 @@ def fill(b, url, shots):
     need(n in (2, 4) and n == b.js("return document.querySelectorAll('article.dropped').length"),
          f"{n} messages are above the line")
     b.open(url)
+    b.wait("the conversation", ARTICLES + " === 6")
     need(b.js("return " + above) == n, "the line is elsewhere after loading anew")
     b.js("document.getElementById('log').scrollTop = 0")
-    for width, height, dark in [(360, 740, False), (360, 740, True), (1280, 800, False), (1280, 800, True)]:
+    for width, height, dark in [(320, 568, False), (360, 740, True), (1280, 800, False), (1280, 800, True)]:
         b.look(width, height, dark)
         need(b.js("return document.documentElement.scrollWidth <= innerWidth"),
              f"at {width} pixels the page scrolls sideways")
         b.js(f"{cut}.scrollIntoView({{ block: 'center' }})")
         if shots:
             b.shot(shots / f"page-full-{width}{'-dark' if dark else ''}.png")
-    b.js("document.querySelector('article:last-of-type .foot button:nth-child(2)').click()")   # Retry
+    b.press("article:last-of-type", "Retry")
     b.wait("another reply", f"{IDLE} && {LAST}.length > 0")
     need(b.js("return " + above) == n, "the line is elsewhere after another try")
-    b.click("article.user .foot button:nth-child(2)")   # Edit the first message
+    b.press("article.user", "Edit")
     b.js("document.getElementById('edit-text').value = 'The little fox'")
     b.click("#edit button.main")
     b.wait("the answer to the edited message", f"{IDLE} && {ARTICLES} === 2")
@@ -325,6 +489,7 @@ def resist(b, shots):
         b.js("document.body.classList.remove('menu')")
         b.click("#open-settings")
         b.shot(shots / "page-360-settings.png")
+    b.look(1280, 800)
     need(all("favicon" in e for e in b.errors()), "the browser's console: " + str(b.errors()))
 
 
@@ -364,6 +529,7 @@ def adapt(b, url):
         b.wait("the adapter's name", "document.getElementById('model').textContent === "
                + json.dumps("model" + (name and " · " + name)))
         b.click("#new")
+        b.wait("a new conversation", ARTICLES + " === 0")
         b.type("#text", "abc\ue007")
         b.wait("the answer", IDLE + " && " + ARTICLES + " === 2")
         answers[name] = b.js("return " + LAST)
@@ -419,7 +585,7 @@ def call_tools(b, url, folder, shots):
     choose(b, "always", 6, "called,called")
     say(b, "hello", 9)
     need(n_made() == 3 and b.js("return " + IDLE), "what is always allowed is asked for")
-    b.js("document.querySelector('article:last-of-type .foot button:nth-child(2)').click()")   # Retry
+    b.press("article:last-of-type", "Retry")
     b.wait("the turn again", f"{IDLE} && {ARTICLES} === 9 && {LAST} === 'hello model'")
     need(n_made() == 4, "another try is not one of the whole turn")
     before = b.js("return document.getElementById('log').innerText")
@@ -429,6 +595,7 @@ def call_tools(b, url, folder, shots):
          "the conversation is another one after loading anew")
 
     b.click("#new")
+    b.wait("a new conversation", ARTICLES + " === 0")
     say(b, "hello", 2)
     need(b.js(f"return {QUESTION} !== null"), "what is allowed in a conversation is in another")
     choose(b, "no", 3, "denied")
@@ -518,9 +685,12 @@ def see(b, url, golden, shots):
     shapes = b.js(f"return {SHOWN}.map(i => i.width / i.height * i.naturalHeight / i.naturalWidth)")
     need(all(abs(shape - 1) < 0.02 for shape in shapes), "images are distorted: " + str(shapes))
     look_at(b, shots, "images")
+    b.click("article .images button")
+    need(b.js("return document.querySelector('#picture img').naturalWidth") == 96, "an image is not enlarged")
+    b.js("document.getElementById('picture').close()")
     b.open(url)
     b.wait("the conversation after loading anew", f"{ARTICLES} === 2 && {SHOWN}.length === 3")
-    b.click("article.user .foot button:nth-child(2)")   # Edit
+    b.press("article.user", "Edit")
     b.js("document.getElementById('edit-text').value = 'And this?'")
     b.click("#edit button.main")
     b.wait("the answer to the edited message",
@@ -528,10 +698,12 @@ def see(b, url, golden, shots):
     need(b.js(f"return {SHOWN}.length") == 3, "an edited message loses its images")
 
     b.click("#new")   # no room: the text is kept, and that there was an image
-    b.js("""let x = "";
-        for (let n = 1 << 22; n >= 1; n /= 2)
-            try { localStorage.setItem("x", x + "x".repeat(n)); x += "x".repeat(n); } catch {}
-        localStorage.setItem("x", x.slice(10000));""")
+    b.wait("a new conversation", ARTICLES + " === 0")
+    b.js("""const put = IDBObjectStore.prototype.put;
+        IDBObjectStore.prototype.put = function (c) {
+            if (JSON.stringify(c).length > 20000) throw new DOMException("", "QuotaExceededError");
+            return put.call(this, c);
+        };""")
     hand_over(b, "drop", [("wide.png", "image/png", 1500, 900)])   # of 40,000
     b.wait("the image", PICTURES + ".length === 1")
     b.type("#text", "Again\ue007")
@@ -541,7 +713,6 @@ def see(b, url, golden, shots):
     b.open(url)
     b.wait("the conversation without its image",
            f"{ARTICLES} === 2 && document.querySelector('article.user').innerText.includes('An image was here')")
-    b.js("localStorage.removeItem('x')")
     b.click("#open-settings")
     need(b.js("return document.getElementById('sees').checkVisibility()"),
          "the settings do not say that the model sees")
@@ -559,6 +730,9 @@ def main():
     try:
         shots = pathlib.Path(sys.argv[8]) if len(sys.argv) > 8 else None
         talk(b, server)
+        part(b, server)
+        leave(b, server)
+        manage(b, server, shots)
         fill(b, server, shots)
         mark_up(b, server)
         resist(b, shots)

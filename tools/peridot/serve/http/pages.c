@@ -76,7 +76,9 @@ static yyjson_mut_val *model(yyjson_mut_doc *doc, const struct serve_server *ser
     yyjson_mut_obj_add_sint(doc, o, "created", server->created);
     yyjson_mut_obj_add_str(doc, o, "owned_by", "peridot");
     if (adapter) yyjson_mut_obj_add_val(doc, o, "parent", serve_text(doc, m->id, strlen(m->id)));   /* as in vLLM */
+    yyjson_mut_obj_add_bool(doc, o, "loaded", m->loaded);
     if (!m->known) return o;
+    yyjson_mut_obj_add_bool(doc, o, "thinks", m->thinks);
     yyjson_mut_obj_add_uint(doc, o, "max_model_len", m->ctx);    /* as vLLM says what a request may have, and */
     yyjson_mut_obj_add_uint(doc, o, "context_length", m->ctx);   /* as OpenRouter does */
     add_meta(doc, o, m);

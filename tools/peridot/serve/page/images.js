@@ -29,7 +29,7 @@ async function image_url(file) {
 }
 
 async function add_images(files) {
-    notice("");
+    if (!sees) return;
     for (const file of files) {
         n_adding++;
         show_images();
@@ -45,17 +45,24 @@ async function add_images(files) {
 
 const thumbnail = (url, i) => element("img", { src: url, alt: "Image " + (i + 1) });
 
+/* As large as the window, until it is closed. */
+function enlarge(url, i) {
+    $("picture").replaceChildren(element("form", { method: "dialog" },
+        element("button", { "aria-label": "Close" }, "✕")), thumbnail(url, i));
+    $("picture").showModal();
+}
+
 /* Those of the message that is being written. */
 function show_images() {
-    $("attach").hidden = !sees;
     $("sees").hidden = !sees;
     $("send").disabled = n_adding > 0;
-    $("images").hidden = !images.length && !n_adding;
+    $("images").hidden = !images.length && !texts.length && !n_adding;
     $("images").replaceChildren(
         ...images.map((url, i) => element("li", {}, thumbnail(url, i), element("button", {
             type: "button", "aria-label": "Remove image " + (i + 1),
             onclick: () => { images.splice(i, 1); show_images(); $("text").focus(); },
         }, "✕"))),
+        ...chips(),
         ...(n_adding ? [element("li", { class: "note" }, "Reading …")] : []));
 }
 
@@ -68,7 +75,9 @@ function take_images() {
 
 /* Those of a message of the conversation. What did not fit the browser's storage is gone. */
 const images_of = m => [
-    ...(m.images?.length ? [element("div", { class: "images" }, ...m.images.map(thumbnail))] : []),
+    ...(m.images?.length ? [element("div", { class: "images" }, ...m.images.map((url, i) => element("button", {
+        type: "button", "aria-label": "Enlarge image " + (i + 1), onclick: () => enlarge(url, i),
+    }, thumbnail(url, i))))] : []),
     ...(m.n_lost ? [element("p", { class: "note" }, m.n_lost === 1
         ? "An image was here: the browser's storage had no room for it."
         : m.n_lost + " images were here: the browser's storage had no room for them.")] : []),
@@ -88,29 +97,29 @@ const has_images = c => c.messages.some(m => m.images?.length);
 
 /* ---- where they come from ---- */
 
-const image_files = transfer => [...(transfer?.files ?? [])].filter(file => file.type.startsWith("image/"));
+const is_picture = file => file.type.startsWith("image/");
 
 function listen_for_images() {
     $("attach").addEventListener("click", () => $("files").click());
     $("files").addEventListener("change", async () => {
         const files = [...$("files").files];
         $("files").value = "";
-        await add_images(files);
+        await add_files(files);
         $("text").focus();
     });
     document.addEventListener("paste", event => {
-        const files = image_files(event.clipboardData), text = event.clipboardData.getData("text/plain");
-        if (!sees || !files.length || text || document.querySelector("dialog[open]")) return;   /* as of a table */
+        const files = [...event.clipboardData.files], text = event.clipboardData.getData("text/plain");
+        if (!files.length || text || document.querySelector("dialog[open]")) return;   /* as of a table */
         event.preventDefault();
-        add_images(files);
+        add_files(files);
     });
     for (const type of ["dragover", "dragleave", "drop"]) {
         document.addEventListener(type, event => {
-            const over = sees && event.dataTransfer?.types.includes("Files");
+            const over = event.dataTransfer?.types.includes("Files");
             document.body.classList.toggle("drop", over && type === "dragover");
             if (!over) return;
             event.preventDefault();
-            if (type === "drop") add_images(image_files(event.dataTransfer));
+            if (type === "drop") add_files([...event.dataTransfer.files]);
         });
     }
 }

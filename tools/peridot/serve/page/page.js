@@ -1,40 +1,18 @@
 const $ = id => document.getElementById(id);
-const NUMBERS = {   /* settings that requests carry, with the step of their inputs */
-    temperature: ["Temperature", 0.05], top_p: ["Top-p", 0.01], top_k: ["Top-k", 1], min_p: ["Min-p", 0.01],
-    repeat_penalty: ["Repeat penalty", 0.05], max_tokens: ["Longest reply (tokens)", 1], seed: ["Seed", 1],
+const NUMBERS = {   /* settings that requests carry, and what the server takes: the least, the most, the step */
+    temperature: ["Temperature", 0, 2, "any"], top_p: ["Top-p", 0, 1, "any"], top_k: ["Top-k", 0, 1e9, 1],
+    min_p: ["Min-p", 0, 1, "any"], repeat_penalty: ["Repeat penalty", 0, 100, "any"],
+    max_tokens: ["Longest reply (tokens)", 1, 1e9, 1], seed: ["Seed", 0, Number.MAX_SAFE_INTEGER, 1],
 };
-
-/* ---- storage: each conversation under a key of its own, so that tabs don't overwrite each other's ---- */
-
-const PREFIX = "peridot.conversation.";
-const load = (key, otherwise) => {
-    try { return JSON.parse(localStorage.getItem(key)) ?? otherwise; } catch { return otherwise; }
-};
-const fits = (key, value) => {
-    try { localStorage.setItem(key, JSON.stringify(value)); } catch { return false; }
-    return true;
-};
-const full = () => notice("The browser's storage is full: delete old conversations to keep this one.");
-const save = (key, value) => fits(key, value) || full();
-const conversations = () => Object.keys(localStorage).filter(key => key.startsWith(PREFIX)).map(key => load(key, null))
-    .filter(c => c && Array.isArray(c.messages)).sort((a, b) => b.changed - a.changed);
-const create = () => ({
-    id: Date.now().toString(36) + Math.random().toString(36).slice(2, 8), title: "", system: "",
-    messages: [], changed: Date.now(),
-});
-const keep = c => {
-    c.changed = Date.now();
-    if (fits(PREFIX + c.id, c)) return;
-    if (has_images(c) && fits(PREFIX + c.id, without_images(c)))
-        notice("The browser's storage has no room for this conversation's images: they are gone once it is left.");
-    else full();
-};
-const keep_if_there = c => { if (localStorage.getItem(PREFIX + c.id) !== null) keep(c); };   /* it may be deleted */
 
 let settings = load("peridot.settings", {});
-let current = conversations().find(c => c.id === load("peridot.current", "")) ?? create();
-let adapters = [];    /* names of the model's */
-let running = null;   /* { abort, conversation, question, call } of the reply that is being written */
+let current = create({ system: settings.system ?? "" });
+let models = [];      /* that the server has, as it lists them */
+let adapters = [];    /* names of the first model's */
+
+/* The model that is chosen; undefined: not known yet. */
+const model = () => models.find(m => m.id === settings.model) ?? models[0];
+const context = () => model()?.context_length ?? 0;   /* tokens that a conversation may have; 0: not known */
 
 /* ---- what is seen ---- */
 
@@ -45,19 +23,39 @@ const to_end = () => { $("log").scrollTop = $("log").scrollHeight; };
 function foot_of(i) {
     const m = current.messages[i], last = i === current.messages.length - 1;
     const foot = element("div", { class: "foot" });
-    if (running?.conversation === current && last) return foot;
+    if (run_of(current) && last) {
+        foot.append(element("span", { class: "note" }, progress_of(run_of(current))));
+        return foot;
+    }
     const add = (name, call) => foot.append(element("button", { type: "button", class: "plain", onclick: call }, name));
     if (m.content) foot.append(copy_button(() => m.content));
-    if (m.role === "user") add("Edit", () => edit(i));
+    if (!m.tool_calls) add("Edit", () => edit(i));
     if (last) add("Retry", retry);
+    if (m.fork) foot.append(ways_of(m, i));
     if (m.note && (last || m.content)) foot.append(element("span", { class: "note" }, m.note));
     if (m.error) foot.append(element("span", { class: "note error" }, m.error));
     return foot;
 }
 
+/* Which way from here is shown, of how many. */
+function ways_of({ fork }, i) {
+    const step = (text, name, by) => element("button", { type: "button", class: "plain", "aria-label": name,
+        onclick: () => go_way(i, by) }, text);
+    return element("span", { class: "ways", role: "group", "aria-label": "Versions" },
+        step("‹", "The version before", -1), element("span", { class: "note" },
+            fork.shown + 1 + " of " + fork.ways.length), step("›", "The next version", 1));
+}
+
+async function go_way(i, by) {
+    if (run_of(current)) return;
+    take_way(current, i, by);
+    await keep_if_there(current);
+    show();
+}
+
 /* What the model thought, folded. */
 function thought_of(m) {
-    const thinking = running?.conversation === current && m === current.messages.at(-1) && !m.content;
+    const thinking = run_of(current) && m === current.messages.at(-1) && !m.content;
     return element("details", { class: "thought", ...(m.thought ? {} : { hidden: "" }) },
         element("summary", {}, thinking ? "Thinking …" : "Thought"), element("div", {}, m.thought ?? ""));
 }
@@ -66,8 +64,9 @@ function thought_of(m) {
 const drawn_messages = new WeakMap();
 function message(i) {
     const m = current.messages[i], last = i === current.messages.length - 1, was = drawn_messages.get(m);
-    const busy = last && running?.conversation === current;
-    const key = JSON.stringify([m.content, m.thought, m.note, m.error, m.n_lost, i, last, busy]);
+    const busy = last && Boolean(run_of(current));
+    const key = JSON.stringify([m.content, m.thought, m.note, m.error, m.n_lost, i, last, busy, m.fork?.shown,
+        m.fork?.ways.length]);
     if (was?.key === key && !m.tool_calls && !current.messages[i - 1]?.tool_calls) return was.article;
     const article = new_message(i);
     drawn_messages.set(m, { key, article });
@@ -80,7 +79,8 @@ function new_message(i) {
         ...(goes_on ? [] : [element("h2", { class: "who" }, user ? "You" : "Model")]),
         ...(user ? [] : [thought_of(m)]),
         ...images_of(m),
-        element("div", { class: "body", ...(user && !m.content ? { hidden: "" } : {}) },
+        ...texts_of(m),
+        element("div", { class: "body", dir: "auto", ...(user && !m.content ? { hidden: "" } : {}) },
             user ? [m.content] : [...marked_up(m.content).childNodes]),
         ...(m.tool_calls ?? []).map(call_of),
         foot_of(i));
@@ -95,20 +95,22 @@ function count_dropped(c) {
 }
 
 function show() {
-    const busy = running?.conversation === current, n = count_dropped(current);
+    const busy = Boolean(run_of(current)), n = count_dropped(current);
     const articles = current.messages.map((_, i) => message(i));
     articles.forEach((article, i) => article.classList.toggle("dropped", i < n));
     if (n) articles.splice(n, 0, element("p", { class: "cut" },
         "The context is full: the model no longer reads the messages above this line."));
-    if (!current.messages.length) articles.push(element("p", { id: "empty" }, "Ask the model something."));
+    if (!current.messages.length) articles.push(element("p", { id: "empty" }, current.temporary
+        ? "This conversation is not kept: it is gone when you leave it." : "Ask the model something."));
     const kept = new Set(articles);
     for (const there of [...$("log").childNodes]) if (!kept.has(there)) there.remove();
     articles.forEach((article, i) => {
         if ($("log").childNodes[i] !== article) $("log").insertBefore(article, $("log").childNodes[i] ?? null);
     });
     $("log").setAttribute("aria-busy", busy);
-    $("send").hidden = Boolean(running);
-    $("stop").hidden = !running;
+    $("send").hidden = busy;
+    $("stop").hidden = !busy;
+    show_room();
     show_list();
 }
 
@@ -118,136 +120,31 @@ function redraw(c) {
     if (c === current && follow) to_end();
 }
 
-function show_list() {
-    const all = conversations();
-    $("list").replaceChildren(...all.map(c => {
-        const open = element("button", { type: "button", class: "open", onclick: () => choose(c), title: c.title },
-            c.title || "Untitled");
-        if (c.id === current.id) open.setAttribute("aria-current", "true");
-        return element("li", {}, open, element("button", {
-            type: "button", class: "plain", "aria-label": "Delete " + (c.title || "Untitled"), onclick: () => remove(c),
-        }, "✕"));
-    }));
+/* How much of the context the conversation has, as its last request said. */
+function show_room() {
+    const used = current.messages.findLast(m => m.n_used)?.n_used;
+    const ctx = context();
+    $("room").hidden = !used || !ctx;
+    if (!used || !ctx) return;
+    $("room-meter").value = Math.min(1, used / ctx);
+    $("room-text").textContent = used.toLocaleString() + " of " + ctx.toLocaleString() + " tokens";
 }
 
-function choose(c) {
-    current = running?.conversation.id === c.id ? running.conversation : c;
-    save("peridot.current", current.id);
-    menu(false);
-    notice("");
-    show();
-    to_end();
-    $("text").focus();
-}
-
-function remove(c) {
-    if (!confirm("Delete \u201c" + (c.title || "Untitled") + "\u201d?")) return;
-    if (running?.conversation.id === c.id) running.abort.abort();
-    localStorage.removeItem(PREFIX + c.id);
-    if (c.id === current.id) choose(conversations()[0] ?? create());
-    else show_list();
-}
-
-function menu(open) {
-    document.body.classList.toggle("menu", open);
-    $("menu").setAttribute("aria-expanded", open);
-    if (open) $("new").focus();
-}
-
-/* ---- asking ---- */
-
-const headers = () => ({
-    "Content-Type": "application/json", ...(settings.key ? { Authorization: "Bearer " + settings.key } : {}),
-});
-
-async function failure(response) {
-    let text = "";
-    try {
-        const error = (await response.json()).error;
-        text = error.message;
-        if (error.code === "context_length_exceeded")
-            text += " Start a new conversation, or edit a message to shorten this one.";
-    } catch { text = "The server's answer has status " + response.status + "."; }
-    return response.status === 401 ? text + " Enter the API key in the settings." : text;
-}
-
-/* The data of server-sent events, as it comes. */
-async function* events(response) {
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = "";
-    for (;;) {
-        const { value, done } = await reader.read();
-        if (done) return;
-        const lines = (rest + value).split(/\r?\n/);
-        rest = lines.pop();
-        for (const line of lines)
-            if (line.startsWith("data:")) yield line.slice(5).trim();
-    }
-}
-
-function request_of(c) {
-    const numbers = Object.fromEntries(
-        Object.keys(NUMBERS).filter(key => Number.isFinite(settings[key])).map(key => [key, settings[key]]));
-    const messages = c.messages.slice(0, -1).flatMap(to_messages);
-    if (c.system) messages.unshift({ role: "system", content: c.system });
-    const think = settings.think ? { enable_thinking: settings.think === "on" } : {};
-    const model = adapter() ? { model: adapter() } : {};
-    return { messages, full: "drop", stream: true, stream_options: { include_usage: true }, ...request_tools(),
-        ...think, ...model, ...numbers };
-}
-
-async function read_reply(c, reply, signal) {
-    const begun = performance.now();
-    let first = 0, last = 0, usage = null, finish = "", drawn = false, drawing = 0;
-    const response = await ask_server("v1/chat/completions", request_of(c), signal), calls = [];
-    if (!response.ok) throw new Error(await failure(response));
-    for await (const data of events(response)) {
-        if (data === "[DONE]") break;
-        const event = JSON.parse(data), choice = event.choices?.[0];
-        if (event.error) throw new Error(event.error.message);
-        usage = event.usage ?? usage;
-        if (event.dropped_messages !== undefined && event.dropped_messages !== dropped(c)) {
-            reply.dropped = event.dropped_messages;
-            redraw(c);
-        }
-        finish = choice?.finish_reason ?? finish;
-        take_calls(calls, choice?.delta?.tool_calls ?? []);
-        if (!choice?.delta?.content && !choice?.delta?.reasoning_content) continue;
-        last = performance.now();
-        first ||= last;
-        reply.content += choice.delta.content ?? "";
-        if (choice.delta.reasoning_content) reply.thought = (reply.thought ?? "") + choice.delta.reasoning_content;
-        if (drawn || c !== current) continue;
-        drawn = true;   /* a long reply is drawn for a part of the time only */
-        setTimeout(() => requestAnimationFrame(() => {
-            const begins = performance.now();
-            drawn = false;
-            draw(c, reply);
-            drawing = performance.now() - begins;
-        }), 3 * drawing);
-    }
-    const n = usage?.completion_tokens, n_thought = usage?.completion_tokens_details?.reasoning_tokens, parts = [];
-    if (n_thought) parts.push(n_thought + (n_thought === 1 ? " token of thought" : " tokens of thought"));
-    if (n) parts.push(n + (n === 1 ? " token" : " tokens"));
-    if (n > 1 && last > first) parts.push(((n - 1) / (last - first) * 1000).toFixed(1) + " tokens/s");
-    if (first) parts.push("first token after " + ((first - begun) / 1000).toFixed(2) + " s");
-    if (finish === "length")
-        parts.push(Number.isFinite(settings.max_tokens)
-            ? "reached the longest length" : "ended to leave room for the next turn");
-    reply.note = parts.join(" · ");
-    if (finish === "tool_calls") reply.tool_calls = calls;   /* else they were cut */
-}
+/* For those who listen: whole replies, once they are there. */
+const say = text => { $("said").textContent = text; };
 
 let live = null;   /* { body, text, n }: where a reply is drawn as it comes, and how much of it is */
 
 /* The reply as far as it has come. */
 function draw(c, reply) {
     const body = $("log").lastElementChild?.querySelector(".body"), follow = at_end();
-    if (c !== current || !body || running?.conversation !== c) return;
+    const run = run_of(c);
+    if (c !== current || !body || !run) return;
     if (live?.body !== body) {
         body.replaceChildren();
         live = { body, text: markdown(body), n: 0 };
     }
+    if (live.n > reply.content.length) return void (live = null);   /* it is read from its beginning again */
     live.text.write(reply.content.slice(live.n));
     live.n = reply.content.length;
     live.text.draw();
@@ -255,58 +152,52 @@ function draw(c, reply) {
     thought.hidden = !reply.thought;
     thought.firstElementChild.textContent = reply.content ? "Thought" : "Thinking …";
     thought.lastElementChild.textContent = reply.thought ?? "";
+    show_progress(c);
     if (follow) to_end();
 }
 
-async function answer(c) {
-    const abort = new AbortController();
-    let reply;
-    running = { abort, conversation: c, question: null, call: null };
-    notice("");
-    to_end();
-    try {
-        do {
-            reply = { role: "assistant", content: "" };
-            c.messages.push(reply);
-            redraw(c);
-            await find_tools(abort.signal);
-            await read_reply(c, reply, abort.signal);
-            if (reply.tool_calls) await run_calls(c, reply, abort.signal);
-        } while (reply.tool_calls);
-    } catch (error) {
-        if (error.name === "AbortError") reply.note = "stopped";
-        else reply.error = error instanceof TypeError ? "The server does not respond." : error.message;
-    }
-    running = null;
-    keep_if_there(c);
-    redraw(c);
+function show_progress(c) {
+    const run = run_of(c), foot = $("log").lastElementChild?.querySelector(".foot");
+    if (c !== current || !run || !foot) return;
+    foot.replaceChildren(element("span", { class: "note" }, progress_of(run)));
 }
 
-function ask(text, more = {}) {
-    if (running || (!text.trim() && !more.images)) return;
-    current.messages.push({ role: "user", content: text.trim() && text, ...more });
-    current.title ||= text.trim().split("\n")[0].slice(0, 60) || "Image";
-    keep(current);
-    save("peridot.current", current.id);
-    answer(current);
+async function ask(text, more = {}) {
+    const c = current;
+    if (run_of(c) || (!text.trim() && !more.images && !more.texts)) return;
+    c.messages.push({ role: "user", content: text.trim() && text, ...more });
+    c.title ||= text.trim().split("\n")[0].slice(0, 60) || more.texts?.[0].name || "Image";
+    const kept = keep(c);
+    if (!c.temporary) save("peridot.current", c.id);
+    const answered = answer(c);
+    await kept;
+    await answered;
 }
 
 function retry() {
-    if (running) return;
-    current.messages.splice(current.messages.findLastIndex(m => m.role === "user") + 1);   /* all of the turn */
-    answer(current);
+    const c = current, i = c.messages.findLastIndex(m => m.role === "user") + 1;   /* all of the turn */
+    if (run_of(c)) return;
+    const fork = part_ways(c, i);
+    answer(c, fork ? { fork } : {});
 }
 
+/* Another message of the user's, which is answered, or other words of the model's. */
 function edit(i) {
-    if (running) return;
-    const c = current, { images } = c.messages[i];
+    const c = current, { role, images, texts: files } = c.messages[i], user = role === "user";
+    if (run_of(c)) return;
     $("edit-text").value = c.messages[i].content;
+    $("edit-note").textContent = user ? "The model answers again. What was there stays, as another version."
+        : "What the model has said is changed. What was there stays, as another version.";
+    $("edit-send").textContent = user ? "Send" : "Save";
     $("edit").returnValue = "";
-    $("edit").onclose = () => {
-        const empty = !$("edit-text").value.trim() && !images;
-        if ($("edit").returnValue !== "send" || empty || running) return;
-        c.messages.splice(i);
-        ask($("edit-text").value, images ? { images } : {});
+    $("edit").onclose = async () => {
+        const text = $("edit-text").value, empty = !text.trim() && !images && !files;
+        if ($("edit").returnValue !== "send" || empty || run_of(c) || c !== current) return;
+        const more = { ...(images ? { images } : {}), ...(files ? { texts: files } : {}), fork: part_ways(c, i) };
+        if (user) return ask(text, more);
+        c.messages.push({ role, content: text, note: "edited", ...more });
+        await keep_if_there(c);
+        show();
     };
     $("edit").showModal();
 }
@@ -318,13 +209,15 @@ const fit = area => {
     area.style.height = area.scrollHeight + 2 + "px";
 };
 
-for (const [key, [label, step]] of Object.entries(NUMBERS)) {
-    const input = element("input", { id: "set-" + key, type: "number", step, min: 0, inputmode: "decimal" });
+for (const [key, [label, min, max, step]] of Object.entries(NUMBERS)) {
+    const input = element("input", { id: "set-" + key, type: "number", step, min, max, inputmode: "decimal" });
     input.value = settings[key] ?? "";
     $("numbers").append(element("div", {}, element("label", { for: "set-" + key }, label), input));
 }
 $("open-settings").addEventListener("click", () => {
     $("system").value = current.system;
+    $("system-default").checked = false;
+    for (const key of Object.keys(NUMBERS)) $("set-" + key).value = settings[key] ?? "";
     $("key").value = settings.key ?? "";
     $("think").value = settings.think ?? "";
     $("tools").value = settings.tools ?? "";
@@ -334,23 +227,29 @@ $("open-settings").addEventListener("click", () => {
 });
 $("settings").addEventListener("close", () => {
     current.system = $("system").value.trim();
-    if (current.messages.length) keep(current);
-    settings = { key: $("key").value, think: $("think").value, tools: $("tools").value,
-        adapter: $("adapter").value };
+    if (current.messages.length) keep_if_there(current);
+    settings = { ...settings, key: $("key").value, think: $("think").value, tools: $("tools").value,
+        adapter: $("adapter").value, ...($("system-default").checked ? { system: current.system } : {}) };
     for (const key of Object.keys(NUMBERS)) {
-        const value = $("set-" + key).value;
-        if (value !== "") settings[key] = Number(value);
+        const input = $("set-" + key);
+        if (input.value !== "" && input.validity.valid) settings[key] = Number(input.value);
+        else if (input.validity.valid) delete settings[key];   /* else what it was: Escape closes the settings, too */
     }
     save("peridot.settings", settings);
     find_model();
 });
 $("composer").addEventListener("submit", event => {
     event.preventDefault();
-    if (running || n_adding) return;
-    ask($("text").value, take_images());
+    if (run_of(current) || n_adding) return;
+    ask($("text").value, { ...take_texts(), ...take_images() });
     $("text").value = "";
     fit($("text"));
     $("text").focus();
+});
+$("pick").addEventListener("change", () => {
+    settings.model = $("pick").value;
+    save("peridot.settings", settings);
+    show_model();
 });
 $("text").addEventListener("input", () => fit($("text")));
 $("text").addEventListener("keydown", event => {
@@ -358,49 +257,109 @@ $("text").addEventListener("keydown", event => {
     event.preventDefault();
     $("composer").requestSubmit();
 });
+const stop_reply = () => { if (run_of(current)) stop(run_of(current)); };
 $("stop").addEventListener("click", () => {
-    running?.abort.abort();
+    stop_reply();
     $("text").focus();
 });
-$("new").addEventListener("click", () => choose(create()));
-$("menu").addEventListener("click", () => menu(!document.body.classList.contains("menu")));
+
+/* Keys of the whole page, by what a KeyboardEvent says, with Ctrl or Command where that is written. */
+const focus_search = () => {
+    menu(true);
+    $("search").focus();
+};
+const last_of = role => current.messages.findLastIndex(m => m.role === role);
+const KEYS = [
+    ["Enter", "sends; Shift+Enter starts a new line"],
+    ["Escape", "stops the reply", () => document.body.classList.contains("menu") ? menu(false) : stop_reply()],
+    ["Ctrl+K", "searches the conversations", focus_search],
+    ["Ctrl+Shift+O", "begins a conversation", () => begin()],
+    ["Ctrl+Shift+E", "edits your last message", () => { if (last_of("user") >= 0) edit(last_of("user")); }],
+    ["Ctrl+,", "opens the settings", () => $("open-settings").click()],
+];
+const pressed = e => (e.ctrlKey || e.metaKey ? "Ctrl+" : "") + (e.shiftKey ? "Shift+" : "")
+    + (e.key.length === 1 ? e.key.toUpperCase() : e.key);
+
+$("keys").append(...KEYS.flatMap(([key, what]) => [element("dt", {}, element("kbd", {}, key)),
+    element("dd", {}, what)]));
 document.addEventListener("keydown", event => {
-    if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
-    if (document.body.classList.contains("menu")) menu(false);
-    else running?.abort.abort();
+    const call = KEYS.find(([key]) => key === pressed(event))?.[2];
+    if (!call || document.querySelector("dialog[open]")) return;
+    event.preventDefault();
+    call();
 });
 document.querySelector("main").addEventListener("pointerdown", event => {
     if (event.target.id !== "menu") menu(false);
 });
-window.addEventListener("storage", show_list);
 window.addEventListener("resize", () => fit($("text")));
 
-/* The one that is chosen, of those that the server has for its model; "": none. */
-const adapter = () => adapters.includes(settings.adapter) ? settings.adapter : "";
+/* The one that is chosen, of those that the server has for its first model; "": none. */
+const adapter = () => model() === models[0] && adapters.includes(settings.adapter) ? settings.adapter : "";
 
 function show_adapters() {
     $("adapter-box").hidden = !adapters.length;
     $("adapter").replaceChildren(...["", ...adapters].map(id => element("option", { value: id }, id || "None")));
 }
 
+/* What is known of a model: one that was never loaded has said nothing yet. */
+const abilities = m => [m.architecture?.input_modalities.includes("image") && "sees images", m.thinks && "thinks",
+    !m.loaded && "is loaded when it is asked"].filter(Boolean).join(", ");
+
+function show_model() {
+    const m = model();
+    $("model").textContent = m.id + (adapter() && " · " + adapter());
+    $("model").hidden = models.length > 1;
+    $("pick").hidden = models.length < 2;
+    $("pick").replaceChildren(...models.map(each => element("option", { value: each.id,
+        ...(each === m ? { selected: "" } : {}) }, each.id + (abilities(each) && " (" + abilities(each) + ")"))));
+    sees = Boolean(m.architecture?.input_modalities.includes("image"));
+    show_images();
+    show_room();
+    document.title = $("model").textContent + " · Peridot";
+}
+
+/* What holds where a setting is empty. */
+async function show_defaults() {
+    const response = await fetch("props", { headers: headers() });
+    if (!response.ok) return;
+    const params = (await response.json()).default_generation_settings?.params ?? {};
+    for (const key of Object.keys(NUMBERS))
+        if (Number.isFinite(params[key]) && params[key] >= 0 && key !== "seed")
+            $("set-" + key).placeholder = Number(params[key].toFixed(4));
+}
+
 async function find_model() {
     try {
         const response = await fetch("v1/models", { headers: headers() });
         if (!response.ok) return notice(await failure(response));
-        const [model, ...others] = (await response.json()).data;
-        adapters = others.filter(each => each.parent === model.id).map(each => each.id);
+        const all = (await response.json()).data;
+        models = all.filter(each => !each.parent);
+        adapters = all.filter(each => each.parent === models[0].id).map(each => each.id);
         show_adapters();
-        $("model").textContent = model.id + (adapter() && " · " + adapter());
-        sees = Boolean(model.architecture?.input_modalities.includes("image"));
-        show_images();
-        document.title = $("model").textContent + " · Peridot";
+        show_model();
         notice("");
         has_tools = Boolean((await (await fetch("health")).json()).tools);
         await find_tools();
+        await show_defaults();
     } catch (error) { notice(error instanceof TypeError ? "The server does not respond." : error.message); }
 }
 
+/* Nothing is kept of what goes wrong because the page is left. */
+let leaving = false;
+window.addEventListener("pagehide", () => { leaving = true; });
+window.addEventListener("pageshow", () => { leaving = false; });
+
+async function start() {
+    try {
+        await read_list();
+        const last = await find(load("peridot.current", ""));
+        if (last && !current.messages.length) await open_conversation(last);
+    } catch { notice("The browser's storage does not work: conversations are gone when the page is left."); }
+    show_list();
+}
+
 listen_for_images();
+listen_to_list();
 show();
-to_end();
 find_model();
+start();
