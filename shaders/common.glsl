@@ -29,6 +29,7 @@ layout(buffer_reference) buffer pd_candidates;
 layout(buffer_reference) buffer pd_draws;
 layout(buffer_reference) buffer pd_choices;
 layout(buffer_reference) buffer pd_lora_parts;
+layout(buffer_reference) buffer pd_state_runs;
 
 #include "params.h"
 
@@ -37,6 +38,7 @@ layout(buffer_reference, std430, buffer_reference_align = 8) buffer pd_candidate
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer pd_draws { pd_draw at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer pd_choices { pd_choice at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer pd_lora_parts { pd_lora_part at[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer pd_state_runs { pd_state_run at[]; };
 
 /* address + index * stride */
 uvec2 address_of(uvec2 address, uint index, uint stride)

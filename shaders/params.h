@@ -42,6 +42,9 @@
 #define PD_EXPERTS_ID 13     /* experts.glsl: whether the matrix is one of experts */
 #define PD_MAX_EXPERTS 512   /* of a layer */
 #define PD_MAX_EXPERTS_USED 32   /* by a token */
+#define PD_NO_STATE 0xffffffffu   /* in place of a state's number: zeros */
+#define PD_MAX_DELTA_DIM 256      /* d_k and d_v of a recurrence */
+#define PD_MAX_CONV 8             /* rows that its convolution sees */
 #define PD_DOT_BLOCK 20   /* pack_q16: words of 32 columns */
 
 /* Grids of decode attention, one for each kind of layer, so that a recorded command buffer can be replayed. */
@@ -61,6 +64,13 @@ struct pd_place {
     uint32_t split_pages, n_splits;
     uint32_t first_split;    /* splits of the tokens before it in the step */
     float q_growth;          /* its queries are multiplied by 1 + q_growth */
+};
+
+/* Consecutive rows of one sequence, of layers with recurrences: which of the cache's states they begin with, and which
+ * one takes what comes of them. */
+struct pd_state_run {
+    uint32_t first, n;
+    uint32_t from, to;            /* from: PD_NO_STATE where they begin a text */
 };
 
 /* One candidate of the vocabulary. */
@@ -250,6 +260,37 @@ struct pd_clamp_push {
     PD_PTR(pd_floats) y;          /* [n_rows][y_stride] */
     uint32_t n, x_stride, y_stride;
     float low, high;
+};
+
+/* See conv.comp. Grid: [blocks of n, runs]. */
+struct pd_conv_push {
+    PD_PTR(pd_state_runs) runs;
+    PD_PTR(pd_floats) x;          /* [n_rows][x_stride] */
+    PD_PTR(pd_floats) y;          /* [n_rows][y_stride] */
+    PD_PTR(pd_floats) w;          /* [n][width] */
+    PD_ADDRESS tails;             /* of each state [width - 1][n], the oldest row first */
+    uint32_t n, x_stride, y_stride, tail_size;
+};
+
+/* See delta.comp. */
+struct pd_delta_push {
+    PD_PTR(pd_state_runs) runs;
+    PD_PTR(pd_floats) x;          /* [n_rows][x_stride]: q [n_k][d_k], k [n_k][d_k], v [n_v][d_v] */
+    PD_PTR(pd_floats) gates;      /* [n_rows][gates_stride]: b [n_v], a [n_v] */
+    PD_PTR(pd_floats) dt;         /* [n_v] */
+    PD_PTR(pd_floats) decay;      /* [n_v] */
+    PD_PTR(pd_floats) y;          /* [n_rows][y_stride]: [n_v][d_v] */
+    PD_ADDRESS states;            /* of each [n_v][d_v / 4][d_k][4] */
+    uint32_t n_k, n_v, d_v, tiled, x_stride, gates_stride, y_stride, state_size;
+};
+
+/* See delta_norm.comp. */
+struct pd_delta_norm_push {
+    PD_PTR(pd_floats) y;          /* [n_rows][y_stride] */
+    PD_PTR(pd_floats) z;          /* [n_rows][z_stride] */
+    PD_PTR(pd_floats) w;          /* [n] */
+    uint32_t n, y_stride, z_stride;
+    float eps;
 };
 
 /* See squares.comp. Grid: [blocks of n]. */

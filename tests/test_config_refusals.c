@@ -19,6 +19,18 @@ static void test_json_refusals(void **state)
         {"\"model_type\": \"mixtral\", \"num_local_experts\": 100000", "num_local_experts", "100000",
          PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"olmoe\", \"clip_qkv\": 8.0", "clip_qkv", "not null", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"qwen3_5_text\", \"linear_num_value_heads\": 24", "24 value heads", "share 16 key heads",
+         PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"qwen3_5_text\", \"linear_value_head_dim\": 1000", "linear_value_head_dim", "1000",
+         PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"qwen3_5_text\", \"linear_conv_kernel_dim\": 1", "linear_conv_kernel_dim is 1", "8",
+         PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"qwen3_5_text\", \"num_hidden_layers\": 3", "no layer has attention", "not supported",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"qwen3_5_text\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\"]",
+         "1 entries", "2 layers", PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"qwen3_5_text\", \"num_hidden_layers\": 1, \"layer_types\": [\"sliding_attention\"]",
+         "layer_types[0]", "sliding_attention", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"qwen2\", \"use_sliding_window\": 1", "use_sliding_window", "true or false",
          PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"ministral\", \"num_hidden_layers\": 1, \"sliding_window\": null, \"layer_types\": "
@@ -474,7 +486,7 @@ static void test_obstacles(void **state)
         {"t5gemma2", "an encoder"}, {"diffusion_gemma", "denoising"}, {"diffusion_gemma_text", "denoising"},
         {"llama4", "attention in chunks"}, {"llama4_text", "attention in chunks"}, {"mllama", "cross-attention"},
         {"mllama_text_model", "cross-attention"}, {"falcon_h1", "state-space blocks"},
-        {"qwen3_5_text", "gated delta rule"}, {"gpt_oss", "attention sinks"}, {"qwen2_moe", "experts"},
+        {"qwen3_5_moe_text", "gated delta rule"}, {"gpt_oss", "attention sinks"}, {"qwen2_moe", "experts"},
         {"deepseek_v3", "MLA"}, {"starcoder2", "LayerNorm"}, {"bert", "an encoder"},
     };
     struct pd_config c;

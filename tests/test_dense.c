@@ -19,7 +19,7 @@
 #include "relative_error.h"
 #include "sequence_fixture.h"
 
-enum { N_MAX = 64, NO_WORDS = -1 };
+enum { N_MAX = 96, NO_WORDS = -1 };
 
 static const struct dense {
     const char *folder, *family;
@@ -44,6 +44,8 @@ static const struct dense {
     {"qwen3-moe", "qwen3moe", true},
     {"qwen3-moe-raw", "qwen3moe", NO_WORDS},
     {"qwen3-moe-sparse", "qwen3moe", false},
+    {"qwen35", "qwen35", NO_WORDS},
+    {"qwen35-untied", "qwen35", NO_WORDS},
     {"smollm3", "smollm3", true},
 };
 
@@ -106,7 +108,8 @@ static void run(peridot_model *model, peridot_kv_type kv, uint32_t chunk, uint32
     peridot_sequence *s;
     const peridot_eval_params params = {.logits = keep_logits, .hidden = keep_hidden, .user = rows};
     rows[0].n_seen = rows[1].n_seen = 0;
-    expect(open_sequence(&s, model, &(peridot_session_params){.ctx = N_MAX, .chunk = chunk, .kv_type = kv}));
+    uint32_t ctx = n > 64 ? N_MAX : 64;
+    expect(open_sequence(&s, model, &(peridot_session_params){.ctx = ctx, .chunk = chunk, .kv_type = kv}));
     if (n_first > n) n_first = (uint32_t)n;
     expect(peridot_sequence_eval(s, ids, n_first, &params));
     for (size_t i = n_first; i < n; i++) expect(peridot_sequence_eval(s, ids + i, 1, &params));

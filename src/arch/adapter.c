@@ -229,6 +229,9 @@ static peridot_status adapter_read_all(struct pd_adapter *out, struct reader *r)
 peridot_status pd_adapter_open(struct pd_adapter *out, const char *path, const struct pd_config *config)
 {
     *out = (struct pd_adapter){0};
+    if (pd_layers_recurrence(config))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "adapters are not supported of a model with recurrences (%s)",
+                       config->name);
     PD_TRY(pd_checkpoint_open_adapter(&out->checkpoint, path));
     struct reader r = {.checkpoint = out->checkpoint, .config = config,
         .gguf = pd_checkpoint_kind(out->checkpoint) == PD_CHECKPOINT_GGUF};

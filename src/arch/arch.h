@@ -18,8 +18,8 @@
 enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
     PD_GEMMA_EMBEDDING2, PD_MIXTRAL, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO3, PD_OLMO2, PD_OLMOE, PD_GRANITE,
-    PD_GRANITE4, PD_GRANITE_MOE, PD_QWEN2, PD_QWEN3, PD_QWEN3_MOE, PD_SMOLLM3, PD_MINISTRAL3, PD_MUSE_GLIMMER,
-    PD_TEST_FAMILY, PD_N_FAMILIES
+    PD_GRANITE4, PD_GRANITE_MOE, PD_QWEN2, PD_QWEN3, PD_QWEN3_MOE, PD_QWEN35, PD_SMOLLM3, PD_MINISTRAL3,
+    PD_MUSE_GLIMMER, PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
 /* Which keys of config.json name the gate's activation. */
@@ -59,7 +59,9 @@ struct pd_family_traits {
     double q_norm_weight;
     double post_eps;                 /* of post norms, where config.json does not say it; 0: as of the other norms */
     bool embed_norm;                 /* embeddings are normed, by no weight */
-    bool attn_gate;                  /* what attention gives is gated by rows of a matrix beside q, k and v */
+    bool attn_gate;                  /* what attention gives is gated by rows of a matrix beside q, k and v, */
+    bool gate_in_q;                  /* which files have in q's: of each head the rows of q, then those of its gate */
+    bool recurrences;                /* layers may be linear recurrences (gated delta rule) in place of attention */
     bool silu;                       /* the gate's activation; else GELU in its tanh form */
     bool scale_embedding;            /* by sqrt(d_model) in bf16, as published weights are */
     bool published_f32;              /* or were float32: it is not rounded */
@@ -98,7 +100,8 @@ struct pd_family_traits {
     bool output_scales;              /* each layer has a number that multiplies what comes out of it */
     bool local_rope;                 /* layers with windows rotate with a base of their own, and without a divisor */
     bool old_longrope;               /* config.json may call it by other names */
-    bool partial_rope;               /* files may say that a part of a head's columns is rotated */
+    bool partial_rope;               /* files may say that a part of a head's columns is rotated, */
+    double rotated_columns;          /* and where config.json does not, it is this; 0: all */
     bool query_growth;               /* files may say that queries grow with their position */
     uint32_t no_rope_interval;       /* every n-th layer is not rotated, unless config.json says which; 0: all are */
     bool windows_rotate;             /* GGUF files do not rotate layers without a window, and rotate the others */
@@ -222,6 +225,19 @@ struct pd_rope_table {
 
 enum { PD_MAX_ROPE_TABLES = 4 };
 
+/* A linear recurrence by the gated delta rule. Of each of n_v heads of values it has a state S [d_k][d_v], which begins
+ * as zeros; each key head serves n_v / n_k of them. With q, k and v from a causal convolution of each channel over the
+ * last `conv` rows, and then SiLU, q and k of length 1 and q * d_k^-0.5, a token computes
+ *   S = exp(decay softplus(a + dt)) S;   S += k (sigmoid(b) (v - S^T k))^T;   y = S^T q
+ * and of each head the layer gives norm(y) silu(z), multiplied by a last matrix. z, b and a are rows of one matrix with
+ * q, k and v. */
+struct pd_delta {
+    uint32_t n_k, n_v, d_k, d_v;     /* n_v 0: the layer has attention */
+    uint32_t conv;                   /* rows that the convolution sees, the token's own included */
+    /* value head i has key head i % n_k, as GGUF files order value heads; else i / (n_v / n_k) */
+    bool tiled;
+};
+
 #define PD_TARGET_LAYER UINT32_MAX   /* a drafter's: of the model that it drafts for, the last of that kind */
 
 struct pd_layer {
@@ -244,7 +260,8 @@ struct pd_layer {
     bool qk_norms;                   /* q and k heads are normed before they are rotated, */
     bool whole_qk_norms;             /* or all of them as one vector */
     bool v_norm;                     /* v heads are normed, by no weight */
-    bool attn_gate;                  /* what attention gives is multiplied by a sigmoid: see PD_ROLE_ATTN_GATE */
+    bool attn_gate;                  /* what attention gives is multiplied by a sigmoid: see PD_ROLE_ATTN_GATE, */
+    bool gate_in_q;                  /* whose rows are in q's tensor: see pd_family_traits */
     bool pre_norms;                  /* what branches read is normed */
     bool post_norms;                 /* branches are normed before they are added */
     bool output_scale;               /* a number multiplies what comes out of the layer */
@@ -254,6 +271,7 @@ struct pd_layer {
     bool raw_routes;                 /* the weights of a token's experts are not made to sum to 1 */
     bool fused_qkv, fused_qkv_bias;  /* files have q, k and v as one tensor, and their biases */
     bool experts_split;              /* their gates and what these multiply are two tensors of the file */
+    struct pd_delta delta;           /* in place of attention: then there are no heads */
 };
 
 /* An image's rows see those that come after them, in layers with a window, in those without. */
@@ -276,6 +294,7 @@ struct pd_config {
     bool norm_plus_one;              /* stored norm weights are centred on zero: add 1 */
     bool tied;                       /* the output matrix is the embedding */
     bool fused_gate_up;              /* files have these as one tensor */
+    bool log_decay;                  /* files have log(-decay) of recurrences: see PD_ROLE_DELTA_DECAY */
     bool bidirectional;              /* a token sees its whole text, not only what is before it */
     uint32_t image_sight;            /* PD_SIGHT_ ...: what an image's rows see of it that causal ones would not */
     struct pd_layer *layers;         /* [n_layers] */
@@ -417,7 +436,11 @@ enum pd_role {
     /* In layers: */
     PD_ROLE_ATTN_NORM, PD_ROLE_QKV, PD_ROLE_Q, PD_ROLE_K, PD_ROLE_V, PD_ROLE_ATTN_GATE,
     PD_ROLE_QKV_BIAS, PD_ROLE_Q_BIAS, PD_ROLE_K_BIAS, PD_ROLE_V_BIAS,
-    PD_ROLE_O, PD_ROLE_O_BIAS, PD_ROLE_Q_NORM, PD_ROLE_K_NORM, PD_ROLE_POST_ATTN_NORM,
+    PD_ROLE_O, PD_ROLE_O_BIAS, PD_ROLE_Q_NORM, PD_ROLE_K_NORM,
+    /* Of recurrences: q, k and v; z; b; a; the convolution's weights; dt and decay of each head; norm; the last one. */
+    PD_ROLE_DELTA_QKV, PD_ROLE_DELTA_Z, PD_ROLE_DELTA_B, PD_ROLE_DELTA_A, PD_ROLE_DELTA_CONV, PD_ROLE_DELTA_DT,
+    PD_ROLE_DELTA_DECAY, PD_ROLE_DELTA_NORM, PD_ROLE_DELTA_O,
+    PD_ROLE_POST_ATTN_NORM,
     PD_ROLE_FFN_NORM, PD_ROLE_GATE_UP, PD_ROLE_GATE, PD_ROLE_UP, PD_ROLE_GATE_BIAS, PD_ROLE_UP_BIAS, PD_ROLE_DOWN,
     PD_ROLE_DOWN_BIAS, PD_ROLE_POST_FFN_NORM,
     PD_ROLE_POST_DENSE_NORM, PD_ROLE_EXPERTS_NORM, PD_ROLE_POST_EXPERTS_NORM, PD_ROLE_ROUTER, PD_ROLE_ROUTER_SCALE,
@@ -444,6 +467,8 @@ struct pd_plan {
     uint32_t n_dims;               /* 3: n_experts matrices; 2: a matrix; 1: a vector of n_cols */
     uint32_t n_experts;
     uint32_t n_rows, n_cols;
+    bool is_vector;                /* goes to the device as fp32, row after row, whatever its dimensions */
+    uint32_t head_half;            /* 1, 2: of each head's rows in the tensor, the first or the second half; 0: all */
     enum pd_layer_matrix matrix;   /* of a layer's matrices */
     bool is_bias;                  /* of that matrix: a number for each row of its tensor */
     bool plus_one;                 /* 1 is to be added to the tensor's elements */
@@ -581,15 +606,23 @@ peridot_status pd_layer_set_experts(struct pd_layer *layer, const struct pd_fami
 bool pd_layer_owns_kv(const struct pd_config *config, uint32_t layer);
 /* Ranks may begin with a layer up to this one, as later ones read its keys, which must be on the same rank. */
 uint32_t pd_layers_last_division(const struct pd_config *config);
-/* Columns of all of a layer's heads, and rows of its fused matrix of q, k, v and attention's gate. */
+/* Columns of all of a layer's heads, and rows of its fused matrix of q, k, v and attention's gate, or of what a
+ * recurrence reads. */
 uint32_t pd_layer_q_dim(const struct pd_layer *layer);
 uint32_t pd_layer_kv_dim(const struct pd_layer *layer);
 uint32_t pd_layer_qkv_dim(const struct pd_config *config, uint32_t layer);
+static inline bool pd_layer_recurs(const struct pd_layer *layer) { return layer->delta.n_v != 0; }
+/* Of a recurrence: channels of its convolution, and columns of what comes out of its heads. */
+static inline uint32_t pd_delta_conv_dim(const struct pd_delta *d) { return 2 * d->n_k * d->d_k + d->n_v * d->d_v; }
+static inline uint32_t pd_delta_dim(const struct pd_delta *d) { return d->n_v * d->d_v; }
+/* The first layer that recurs, all of which are alike; NULL: none does. */
+const struct pd_layer *pd_layers_recurrence(const struct pd_config *config);
 
 /* The largest of each number in any layer. */
 struct pd_layer_sizes {
     uint32_t n_heads, n_kv_heads, head_dim, ffn_dim, window;
-    uint32_t q_dim, qkv_dim;
+    uint32_t q_dim, qkv_dim;                          /* q_dim: or of recurrences, what their heads give */
+    uint32_t conv_dim;
     uint32_t n_experts, n_experts_used, expert_dim;
 };
 struct pd_layer_sizes pd_layers_largest(const struct pd_config *config);

@@ -32,6 +32,9 @@ enum pd_number {
     PD_NUMBER_EXPERTS, PD_NUMBER_EXPERTS_USED, PD_NUMBER_EXPERT_DIM,
     PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN,   /* other names of the first two */
     PD_NUMBER_SPARSE_STEP,                                  /* every so many layers one has experts */
+    /* Of recurrences, and every how many layers one has attention: */
+    PD_NUMBER_DELTA_K_HEADS, PD_NUMBER_DELTA_V_HEADS, PD_NUMBER_DELTA_K_DIM, PD_NUMBER_DELTA_V_DIM, PD_NUMBER_CONV,
+    PD_NUMBER_FULL_INTERVAL,
     /* Of rotation: */
     PD_NUMBER_ROPE_BASE, PD_NUMBER_ROPE_BASE_LOCAL, PD_NUMBER_ROPE_PART, PD_NUMBER_ROPE_FACTOR, PD_NUMBER_LOW_FREQ,
     PD_NUMBER_HIGH_FREQ, PD_NUMBER_OLD_CTX, PD_NUMBER_BETA_FAST, PD_NUMBER_BETA_SLOW, PD_NUMBER_MSCALE,
@@ -49,6 +52,10 @@ extern const struct pd_number_row pd_numbers[PD_N_NUMBERS];
 
 /* What kernels, sizes and formulas rely on. `key`: as a sentence names it. */
 peridot_status pd_number_check(enum pd_number number, double value, const char *key);
+
+/* Of layers whose recurrences are read: heads of values are shared out evenly, and some layer attends. `file`: as a
+ * sentence names it. */
+peridot_status pd_layers_check_recurrences(const struct pd_config *config, const char *file);
 
 /* ---- hf reader ---- */
 

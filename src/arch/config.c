@@ -41,6 +41,7 @@ static void find_biases(struct pd_config *out, const struct pd_checkpoint *c)
 static void find_fused(struct pd_config *out, const struct pd_checkpoint *c)
 {
     for (uint32_t i = 0; i + out->n_shared_kv < out->n_layers; i++) {
+        if (pd_layer_recurs(&out->layers[i])) continue;   /* it has a matrix of that name */
         out->layers[i].fused_qkv = has_tensor(c, PD_ROLE_QKV, i);
         out->layers[i].fused_qkv_bias = has_tensor(c, PD_ROLE_QKV_BIAS, i);
     }
@@ -116,6 +117,7 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     out->bidirectional = family->embeds;
     if (family->embeds) see_both_ways(out, family, gguf);
     out->norm_plus_one = !gguf && family->hf_norm_plus_one;
+    out->log_decay = !gguf;
     out->rope_interleaved = gguf && family->gguf_interleaved;
     if (family->scale_embedding) out->embed_scale = scale_of(out->d_model, family);
     out->per_layer_scale = scale_of(out->per_layer_dim, family);
@@ -191,6 +193,12 @@ const struct pd_number_row pd_numbers[PD_N_NUMBERS] = {
     [PD_NUMBER_LOCAL_EXPERTS] = {"num_local_experts", NULL, 0, PD_MAX_EXPERTS},
     [PD_NUMBER_EXPERTS_PER_TOKEN] = {"num_experts_per_tok", NULL, 1, PD_MAX_EXPERTS_USED},
     [PD_NUMBER_SPARSE_STEP] = {"decoder_sparse_step", NULL, 1, 1024},
+    [PD_NUMBER_DELTA_K_HEADS] = {"linear_num_key_heads", "ssm.group_count", 1, 256},
+    [PD_NUMBER_DELTA_V_HEADS] = {"linear_num_value_heads", "ssm.time_step_rank", 1, 256},
+    [PD_NUMBER_DELTA_K_DIM] = {"linear_key_head_dim", "ssm.state_size", 4, PD_MAX_DELTA_DIM, 4},
+    [PD_NUMBER_DELTA_V_DIM] = {"linear_value_head_dim", NULL, 4, PD_MAX_DELTA_DIM, 4},
+    [PD_NUMBER_CONV] = {"linear_conv_kernel_dim", "ssm.conv_kernel", 2, PD_MAX_CONV},
+    [PD_NUMBER_FULL_INTERVAL] = {"full_attention_interval", "full_attention_interval", 1, 1024},
     [PD_NUMBER_ROPE_BASE] = {"rope_theta", "rope.freq_base", 1, 1e12},
     [PD_NUMBER_ROPE_BASE_LOCAL] = {"rope_local_base_freq", "rope.freq_base_swa", 1, 1e12},
     [PD_NUMBER_ROPE_PART] = {"partial_rotary_factor", NULL, 1e-3, 1},
@@ -238,8 +246,7 @@ static const struct { const char *obstacle, *names; } rows[] = {
      " mamba mamba2 falcon_mamba jamba bamba zamba zamba2 falcon_h1 falcon-h1 granitehybrid nemotron_h "
      "nemotron_h_moe plamo2 olmo_hybrid "},
     {"layers that are linear recurrences (gated delta rule)",
-     " qwen3_next qwen3next qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text qwen35 qwen35moe kimi_linear "
-     "kimi-linear "},
+     " qwen3_next qwen3next qwen3_5_moe qwen3_5_moe_text qwen35 qwen35moe kimi_linear kimi-linear "},
     {"layers that are linear recurrences (RWKV)", " rwkv rwkv6 rwkv6qwen2 rwkv7 arwkv7 "},
     {"layers that are short convolutions", " lfm2 lfm2_moe lfm2moe lfm3 "},
     {"attention sinks, and experts in place of its gated units", " gpt_oss gpt-oss "},

@@ -378,6 +378,7 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
         return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key general.architecture is %s", m ? "not a string" : "missing");
     for (int i = 0; i < PD_N_FAMILIES; i++) {
         if (!equals(name, pd_families[i].name) || !has_own_keys(c, &pd_families[i])) continue;
+        if (pd_families[i].recurrences) break;   /* their tensors are ordered otherwise there */
         out->family = (enum pd_family)i;
         return PERIDOT_OK;
     }

@@ -109,12 +109,37 @@ static peridot_status read_hybrid(struct pd_hf_reader *r, struct pd_config *out)
                    "unit are not computed in a %s model", r->config.prefix, r->family->name);
 }
 
+/* Layers with recurrences in place of attention: by name, or all but every n-th. */
+static peridot_status read_recurrences(struct pd_hf_reader *r, struct pd_config *out)
+{
+    yyjson_val *types = pd_hf_member(r->config.at, "layer_types");
+    uint32_t interval = types ? 1 : pd_hf_uint(r, PD_NUMBER_FULL_INTERVAL, 4);
+    struct pd_delta delta = {.n_k = pd_hf_uint(r, PD_NUMBER_DELTA_K_HEADS, 16),
+        .n_v = pd_hf_uint(r, PD_NUMBER_DELTA_V_HEADS, 32), .d_k = pd_hf_uint(r, PD_NUMBER_DELTA_K_DIM, 128),
+        .d_v = pd_hf_uint(r, PD_NUMBER_DELTA_V_DIM, 128), .conv = pd_hf_uint(r, PD_NUMBER_CONV, 4)};
+    if (types && !yyjson_is_arr(types)) pd_hf_fail_type(r, r->config, "layer_types", "a list");
+    PD_TRY(r->status);
+    if (types && yyjson_arr_size(types) != out->n_layers)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %slayer_types has %zu entries for %u layers",
+                       r->config.prefix, yyjson_arr_size(types), out->n_layers);
+    for (uint32_t i = 0; i < out->n_layers; i++) {
+        const char *name = types ? yyjson_get_str(yyjson_arr_get(types, i)) : NULL;
+        bool recurs = types ? name && strcmp(name, "linear_attention") == 0 : (i + 1) % interval != 0;
+        if (types && !recurs && (!name || strcmp(name, "full_attention") != 0))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %slayer_types[%u] is \"" PD_NAME "\", which is not "
+                           "known", r->config.prefix, i, name ? name : "not a string");
+        if (recurs) out->layers[i].delta = delta;
+    }
+    return pd_layers_check_recurrences(out, "config.json");
+}
+
 /* Which layers have a window: by name, all but every n-th, or the last ones. */
 static peridot_status read_windows(struct pd_hf_reader *r, struct pd_config *out)
 {
     bool by_types = r->type->window_types && pd_hf_member(r->config.at, "layer_types");
     if (r->family->hf_all_windows && !by_types) return read_all_windows(r, out);
     if (r->family->hf_shared_unit) return read_hybrid(r, out);
+    if (r->family->recurrences) return read_recurrences(r, out);
     uint32_t first = read_first_window(r);
     struct pd_hf_object types = {pd_hf_member(r->config.at, "layer_types"), ""};
     uint32_t usual = r->family->window_pattern, pattern = types.at ? usual : read_pattern(r);
@@ -240,6 +265,7 @@ static peridot_status read_layer(struct pd_hf_reader *r, struct pd_config *out, 
     l->qkv_biases = l->o_bias = yyjson_is_true(yyjson_obj_get(r->config.at, "attention_bias"));
     l->ffn_biases = yyjson_is_true(yyjson_obj_get(r->config.at, "mlp_bias"));
     l->ffn_dim = pd_hf_layer_uint(r, ffn_dim, i, d->ffn_dim);
+    if (pd_layer_recurs(l)) return r->status;
     l->n_heads = pd_hf_layer_uint(r, PD_NUMBER_HEADS, i, d->n_heads);
     l->n_kv_heads = pd_hf_layer_uint(r, PD_NUMBER_KV_HEADS, i, d->n_kv_heads ? d->n_kv_heads : l->n_heads);
     if (r->family->sizes_by_window) read_own_sizes(r, out, i);

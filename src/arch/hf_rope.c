@@ -234,7 +234,8 @@ void pd_hf_read_ropes(struct pd_hf_reader *r, struct pd_config *out)
         .old_ctx = out->ctx_max, .attn_factor = 1};
     struct pd_rope local = global, old;
     global.rotated_part = family->rotated_part;
-    if (family->partial_rope) global.rotated_columns = optional_number(r, r->config, PD_NUMBER_ROPE_PART, 0);
+    if (family->partial_rope)
+        global.rotated_columns = optional_number(r, r->config, PD_NUMBER_ROPE_PART, family->rotated_columns);
     if (family->rotated_part > 0 && yyjson_obj_size(scaling.at) && r->status == PERIDOT_OK)
         r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %srope_scaling is not known in a %s model: its "
                             "rotation is in rope_parameters", r->config.prefix, family->name);

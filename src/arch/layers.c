@@ -1,6 +1,7 @@
 /* The layers of a config: what its readers and shapes fill in, what follows from it, and the largest of each number. */
 #include "arch/arch.h"
 
+#include "arch/arch_.h"
 #include "base/base.h"
 
 #include <math.h>
@@ -33,6 +34,20 @@ peridot_status pd_layer_set_experts(struct pd_layer *layer, const struct pd_fami
                    layer->n_experts);
 }
 
+peridot_status pd_layers_check_recurrences(const struct pd_config *config, const char *file)
+{
+    bool attends = false;
+    for (uint32_t i = 0; i < config->n_layers; i++) {
+        const struct pd_delta *d = &config->layers[i].delta;
+        attends = attends || !d->n_v;
+        if (d->n_v && (!d->n_k || d->n_v % d->n_k != 0))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: %u value heads of a recurrence cannot share %u key heads evenly",
+                           file, d->n_v, d->n_k);
+    }
+    if (attends) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: no layer has attention, which is not supported", file);
+}
+
 /* ---- sizes ---- */
 
 bool pd_layer_owns_kv(const struct pd_config *config, uint32_t layer)
@@ -56,7 +71,16 @@ uint32_t pd_layer_qkv_dim(const struct pd_config *config, uint32_t i)
 {
     const struct pd_layer *layer = &config->layers[i];
     uint32_t n_kv = !pd_layer_owns_kv(config, i) ? 0 : layer->has_v ? 2 : 1;
+    if (pd_layer_recurs(layer))
+        return pd_delta_conv_dim(&layer->delta) + pd_delta_dim(&layer->delta) + 2 * layer->delta.n_v;
     return (layer->attn_gate ? 2 : 1) * pd_layer_q_dim(layer) + n_kv * pd_layer_kv_dim(layer);
+}
+
+const struct pd_layer *pd_layers_recurrence(const struct pd_config *config)
+{
+    for (uint32_t i = 0; i < config->n_layers; i++)
+        if (pd_layer_recurs(&config->layers[i])) return &config->layers[i];
+    return NULL;
 }
 
 static void raise_to(uint32_t *most, uint32_t n) { *most = (uint32_t)pd_max(*most, n); }
@@ -74,7 +98,8 @@ struct pd_layer_sizes pd_layers_largest(const struct pd_config *config)
         raise_to(&most.n_experts, layer->n_experts);
         raise_to(&most.n_experts_used, layer->n_experts_used);
         raise_to(&most.expert_dim, layer->expert_dim);
-        raise_to(&most.q_dim, pd_layer_q_dim(layer));
+        raise_to(&most.q_dim, (uint32_t)pd_max(pd_layer_q_dim(layer), pd_delta_dim(&layer->delta)));
+        raise_to(&most.conv_dim, pd_delta_conv_dim(&layer->delta));
         raise_to(&most.qkv_dim, pd_layer_qkv_dim(config, i));
     }
     return most;
@@ -96,7 +121,7 @@ uint64_t pd_layers_n_idle(const struct pd_config *config)
 static bool same_kind(const struct pd_layer *a, const struct pd_layer *b)
 {
     return a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads && a->head_dim == b->head_dim
-        && a->window == b->window;
+        && a->window == b->window && pd_layer_recurs(a) == pd_layer_recurs(b);
 }
 
 static peridot_status find_kind(struct pd_config *c, uint32_t i)
@@ -133,10 +158,11 @@ static void set_blocks(const struct pd_family_traits *family, struct pd_layer *l
 {
     layer->qkv_biases = layer->qkv_biases || family->qkv_biases;
     layer->fused_qkv = layer->fused_qkv || family->fused;
-    layer->qk_norms = family->qk_norms;
+    layer->qk_norms = family->qk_norms && !pd_layer_recurs(layer);
     layer->whole_qk_norms = family->whole_qk_norms;
     layer->v_norm = family->v_norms;
-    layer->attn_gate = family->attn_gate;
+    layer->attn_gate = family->attn_gate && !pd_layer_recurs(layer);
+    layer->gate_in_q = family->gate_in_q && !pd_layer_recurs(layer);
     layer->experts_beside = layer->n_experts && family->experts_beside;
     layer->pre_norms = !family->no_pre_norms;
     layer->post_norms = family->post_norms;
@@ -155,7 +181,7 @@ peridot_status pd_layers_complete(struct pd_config *config)
         if (config->target_dim && config->layers[i].window) config->layers[i].window++;   /* see arch.h */
         PD_TRY(find_kind(config, i));
         PD_TRY(find_cache(config, i));
-        PD_TRY(pd_rope_find_table(config, &config->layers[i]));
+        if (!pd_layer_recurs(&config->layers[i])) PD_TRY(pd_rope_find_table(config, &config->layers[i]));
     }
     return PERIDOT_OK;
 }

@@ -10,7 +10,8 @@
 
 enum size { ONE, D_MODEL, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_HEAD, TWO_FFN_DIMS, FFN_DIM,
     PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
-    N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS, ANY };
+    N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS,
+    CONV_DIM, CONV_WIDTH, DELTA_DIM, DELTA_HEADS, DELTA_HEAD_DIM, ANY };
 
 /* What a layer has, or its model: bits of what rows of the table need and forbid. */
 enum {
@@ -19,7 +20,7 @@ enum {
     FUSED_GATE_UP = 1 << 11, EXPERTS = 1 << 12, EXPERTS_SPLIT = 1 << 13, PER_LAYER = 1 << 14,
     PER_LAYER_PROJECTED = 1 << 15, OUTPUT_SCALE = 1 << 16, UNTIED = 1 << 17, ROPE_FACTORS = 1 << 18,
     LONG_ROPE = 1 << 19, CLASSIFIES = 1 << 20, DENSE_2 = 1 << 21, DENSE_3 = 1 << 22, PROJECTS = 1 << 23,
-    DRAFTS = 1 << 24, FFN = 1 << 25, EXPERTS_BESIDE = 1 << 26
+    DRAFTS = 1 << 24, FFN = 1 << 25, EXPERTS_BESIDE = 1 << 26, RECURS = 1 << 27, ATTENDS = 1 << 28
 };
 
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
@@ -55,8 +56,8 @@ static const struct row {
         PRE_NORMS},
     [PD_ROLE_QKV] = {"blk.%u.attn_qkv.weight", "layers.%u.self_attn.qkv_proj.weight", NULL, QKV_DIM, D_MODEL, FUSED_QKV,
         0, PD_MATRIX_QKV},
-    [PD_ROLE_Q] = {"blk.%u.attn_q.weight", "layers.%u.self_attn.q_proj.weight", NULL, Q_DIM, D_MODEL, 0, FUSED_QKV,
-        PD_MATRIX_QKV},
+    [PD_ROLE_Q] = {"blk.%u.attn_q.weight", "layers.%u.self_attn.q_proj.weight", NULL, Q_DIM, D_MODEL, ATTENDS,
+        FUSED_QKV, PD_MATRIX_QKV},
     [PD_ROLE_K] = {"blk.%u.attn_k.weight", "layers.%u.self_attn.k_proj.weight", NULL, KV_DIM, D_MODEL, KV, FUSED_QKV,
         PD_MATRIX_QKV},
     [PD_ROLE_V] = {"blk.%u.attn_v.weight", "layers.%u.self_attn.v_proj.weight", NULL, KV_DIM, D_MODEL, KV | V,
@@ -71,14 +72,30 @@ static const struct row {
         FUSED_QKV_BIAS, PD_MATRIX_QKV},
     [PD_ROLE_V_BIAS] = {"blk.%u.attn_v.bias", "layers.%u.self_attn.v_proj.bias", NULL, ONE, KV_DIM, QKV_BIASES | KV | V,
         FUSED_QKV_BIAS, PD_MATRIX_QKV},
-    [PD_ROLE_O] = {"blk.%u.attn_output.weight", "layers.%u.self_attn.o_proj.weight", NULL, D_MODEL, Q_DIM, 0, 0,
-        PD_MATRIX_O},
+    [PD_ROLE_O] = {"blk.%u.attn_output.weight", "layers.%u.self_attn.o_proj.weight", NULL, D_MODEL, Q_DIM,
+        ATTENDS, 0, PD_MATRIX_O},
     [PD_ROLE_O_BIAS] = {"blk.%u.attn_output.bias", "layers.%u.self_attn.o_proj.bias", NULL, ONE, D_MODEL, O_BIAS, 0,
         PD_MATRIX_O},
     [PD_ROLE_Q_NORM] = {"blk.%u.attn_q_norm.weight", "layers.%u.self_attn.q_norm.weight", NULL, ONE, Q_NORM_DIM,
         QK_NORMS},
     [PD_ROLE_K_NORM] = {"blk.%u.attn_k_norm.weight", "layers.%u.self_attn.k_norm.weight", NULL, ONE, K_NORM_DIM,
         QK_NORMS | KV},
+    [PD_ROLE_DELTA_QKV] = {"blk.%u.attn_qkv.weight", "layers.%u.linear_attn.in_proj_qkv.weight", NULL, CONV_DIM,
+        D_MODEL, RECURS, 0, PD_MATRIX_QKV},
+    [PD_ROLE_DELTA_Z] = {"blk.%u.attn_gate.weight", "layers.%u.linear_attn.in_proj_z.weight", NULL, DELTA_DIM, D_MODEL,
+        RECURS, 0, PD_MATRIX_QKV},
+    [PD_ROLE_DELTA_B] = {"blk.%u.ssm_beta.weight", "layers.%u.linear_attn.in_proj_b.weight", NULL, DELTA_HEADS, D_MODEL,
+        RECURS, 0, PD_MATRIX_QKV},
+    [PD_ROLE_DELTA_A] = {"blk.%u.ssm_alpha.weight", "layers.%u.linear_attn.in_proj_a.weight", NULL, DELTA_HEADS,
+        D_MODEL, RECURS, 0, PD_MATRIX_QKV},
+    [PD_ROLE_DELTA_CONV] = {"blk.%u.ssm_conv1d.weight", "layers.%u.linear_attn.conv1d.weight", NULL, CONV_DIM,
+        CONV_WIDTH, RECURS},
+    [PD_ROLE_DELTA_DT] = {"blk.%u.ssm_dt.bias", "layers.%u.linear_attn.dt_bias", NULL, ONE, DELTA_HEADS, RECURS},
+    [PD_ROLE_DELTA_DECAY] = {"blk.%u.ssm_a", "layers.%u.linear_attn.A_log", NULL, ONE, DELTA_HEADS, RECURS},
+    [PD_ROLE_DELTA_NORM] = {"blk.%u.ssm_norm.weight", "layers.%u.linear_attn.norm.weight", NULL, ONE, DELTA_HEAD_DIM,
+        RECURS},
+    [PD_ROLE_DELTA_O] = {"blk.%u.ssm_out.weight", "layers.%u.linear_attn.out_proj.weight", NULL, D_MODEL, DELTA_DIM,
+        RECURS, 0, PD_MATRIX_O},
     [PD_ROLE_POST_ATTN_NORM] = {"blk.%u.post_attention_norm.weight", "layers.%u.post_attention_layernorm.weight", NULL,
         ONE, D_MODEL, POST_NORMS},
     [PD_ROLE_FFN_NORM] = {"blk.%u.ffn_norm.weight", "layers.%u.post_attention_layernorm.weight",
@@ -135,8 +152,9 @@ static uint32_t properties_of(const struct pd_config *c, uint32_t layer)
     bool projects = c->family == PD_GEMMA_EMBEDDING2;
     const struct { bool has; uint32_t bit; } all[] = {
         {l->pre_norms, PRE_NORMS}, {l->post_norms, POST_NORMS}, {l->fused_qkv, FUSED_QKV},
-        {pd_layer_owns_kv(c, layer), KV}, {l->has_v, V}, {l->qk_norms || l->whole_qk_norms, QK_NORMS},
-        {l->attn_gate, ATTN_GATE}, {l->qkv_biases, QKV_BIASES}, {l->fused_qkv_bias, FUSED_QKV_BIAS},
+        {pd_layer_owns_kv(c, layer) && !pd_layer_recurs(l), KV}, {l->has_v, V},
+        {l->qk_norms || l->whole_qk_norms, QK_NORMS}, {l->attn_gate, ATTN_GATE},
+        {l->qkv_biases, QKV_BIASES}, {l->fused_qkv_bias, FUSED_QKV_BIAS},
         {l->o_bias, O_BIAS}, {l->ffn_biases, FFN_BIASES}, {c->fused_gate_up, FUSED_GATE_UP},
         {l->ffn_dim != 0, FFN}, {l->n_experts != 0, EXPERTS}, {l->experts_beside, EXPERTS_BESIDE},
         {l->experts_split, EXPERTS_SPLIT}, {c->per_layer_dim != 0, PER_LAYER},
@@ -145,7 +163,7 @@ static uint32_t properties_of(const struct pd_config *c, uint32_t layer)
         {c->ropes[PD_ROPE_GLOBAL].is_long, LONG_ROPE},
         {c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN, CLASSIFIES},
         {c->embedding.n_dense > 0, DENSE_2}, {c->embedding.n_dense > 1, DENSE_3}, {projects, PROJECTS},
-        {c->target_dim != 0, DRAFTS}};
+        {c->target_dim != 0, DRAFTS}, {pd_layer_recurs(l), RECURS}, {!pd_layer_recurs(l), ATTENDS}};
     uint32_t properties = 0;
     for (size_t i = 0; i < PD_COUNT(all); i++) properties |= all[i].has ? all[i].bit : 0;
     return properties;
@@ -174,6 +192,11 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
     case DENSE_3_DIM: return c->embedding.dense_dims[1];
     case TARGET_DIM: return c->target_dim;
     case TWO_TARGET_DIMS: return 2 * c->target_dim;
+    case CONV_DIM: return pd_delta_conv_dim(&layer->delta);
+    case CONV_WIDTH: return layer->delta.conv;
+    case DELTA_DIM: return pd_delta_dim(&layer->delta);
+    case DELTA_HEADS: return layer->delta.n_v;
+    case DELTA_HEAD_DIM: return layer->delta.d_v;
     case ANY: break;
     }
     return PD_ANY_SIZE;
@@ -184,7 +207,8 @@ static uint32_t n_rotated_rows(const struct pd_config *c, const struct pd_plan *
     const struct pd_layer *l = &c->layers[plan->layer];
     switch ((int)plan->role) {
     case PD_ROLE_QKV: case PD_ROLE_QKV_BIAS: return pd_layer_q_dim(l) + pd_layer_kv_dim(l);
-    case PD_ROLE_Q: case PD_ROLE_K: return plan->n_rows;
+    case PD_ROLE_Q: return pd_layer_q_dim(l);
+    case PD_ROLE_K: return plan->n_rows;
     case PD_ROLE_Q_BIAS: case PD_ROLE_K_BIAS: case PD_ROLE_Q_NORM: case PD_ROLE_K_NORM: return plan->n_cols;
     }
     return 0;
@@ -193,7 +217,8 @@ static uint32_t n_rotated_rows(const struct pd_config *c, const struct pd_plan *
 /* Hugging Face files centre the weights of norms on zero in some families, all or all but the last. */
 static bool is_centred(const struct pd_config *c, const struct pd_plan *plan)
 {
-    bool norm = plan->n_dims == 1 && !plan->is_bias && plan->role != PD_ROLE_OUTPUT_SCALE;
+    bool of_delta = plan->role >= PD_ROLE_DELTA_QKV && plan->role <= PD_ROLE_DELTA_O;
+    bool norm = plan->n_dims == 1 && !plan->is_bias && plan->role != PD_ROLE_OUTPUT_SCALE && !of_delta;
     bool plain = plan->role == PD_ROLE_OUTPUT_NORM && pd_families[c->family].hf_plain_output_norm;
     return c->norm_plus_one && norm && !plain;
 }
@@ -209,7 +234,12 @@ bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role ro
     *out = (struct pd_plan){.role = role, .layer = layer, .n_dims = row->rows == ONE ? 1 : row->each_expert ? 3 : 2,
         .n_experts = row->each_expert ? c->layers[layer].n_experts : 0,
         .n_rows = size_of(c, row->rows, layer), .n_cols = size_of(c, row->cols, layer), .matrix = row->matrix,
-        .is_bias = role >= PD_FIRST_LAYER_ROLE && strstr(row->gguf, ".bias")};
+        .is_bias = role >= PD_FIRST_LAYER_ROLE && role != PD_ROLE_DELTA_DT && strstr(row->gguf, ".bias"),
+        .is_vector = row->rows == ONE || role == PD_ROLE_DELTA_CONV};
+    if (c->layers[layer].gate_in_q && (role == PD_ROLE_Q || role == PD_ROLE_ATTN_GATE)) {
+        out->head_half = role == PD_ROLE_Q ? 1 : 2;
+        out->n_rows *= 2;   /* of the tensor */
+    }
     out->n_rotated_rows = n_rotated_rows(c, out);
     out->plus_one = is_centred(c, out);
     out->constant = constant_of(c, role);
@@ -324,6 +354,10 @@ const char *pd_tensor_prefix_of_layers(const struct pd_checkpoint *c, const char
 void pd_tensor_name(char out[PD_TENSOR_NAME_SIZE], const struct pd_checkpoint *c, enum pd_family family,
                     const char *prefix, enum pd_role role, uint32_t layer)
 {
-    if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) pd_tensor_name_gguf(out, role, layer);
+    bool gguf = pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF;
+    if (role == PD_ROLE_ATTN_GATE && pd_families[family].gate_in_q) role = PD_ROLE_Q;
+    /* what comes before the ffn is named there by what it comes after */
+    if (role == PD_ROLE_FFN_NORM && gguf && pd_families[family].recurrences) role = PD_ROLE_POST_ATTN_NORM;
+    if (gguf) pd_tensor_name_gguf(out, role, layer);
     else pd_tensor_name_hf(out, role, layer, family, prefix);
 }

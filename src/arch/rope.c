@@ -75,7 +75,7 @@ static double frequency(const struct pd_rope *rope, uint32_t n, uint32_t i)
 const struct pd_layer *pd_rope_global_layer(const struct pd_config *config)
 {
     for (uint32_t i = 0; i < config->n_layers; i++)
-        if (!config->layers[i].window) return &config->layers[i];
+        if (!config->layers[i].window && !pd_layer_recurs(&config->layers[i])) return &config->layers[i];
     return &config->layers[0];
 }
 

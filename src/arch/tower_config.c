@@ -320,6 +320,7 @@ peridot_status pd_tower_read(struct pd_tower_config *out, const struct pd_checkp
     *out = (struct pd_tower_config){0};
     r.vision = yyjson_obj_get(r.root, "vision_config");
     if (r.root && !yyjson_is_obj(r.vision)) return PERIDOT_OK;
+    if (c == text && pd_families[config->family].recurrences) return PERIDOT_OK;   /* its tower is not computed */
     if (!r.root && c == text && config->n_layers) {
         find_own_kind(&r, config);
         if (!r.kind) return PERIDOT_OK;

@@ -134,7 +134,8 @@ void pd_tensor_dequantize(float *dst, const struct pd_tensor *t, uint64_t first,
 bool pd_tensor_is_unread(const char *name)
 {
     static const char *const prefixes[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
-        "model.multi_modal_projector.", "model.vision_adapter.", "model.vision_projection.", "embed_vision.",
+        "model.multi_modal_projector.", "model.visual.", "mtp.",
+        "model.vision_adapter.", "model.vision_projection.", "embed_vision.",
         "model.embed_vision.", "vision_embedder.",
         "model.vision_embedder.", "audio_tower.", "embed_audio.", "model.audio_tower.", "model.embed_audio.",
         "masked_embedding.",

@@ -273,6 +273,9 @@ static peridot_status plan_hf(struct planner *l)
         PD_ROLE_EMBEDDING_PROJ, PD_ROLE_PER_LAYER_EMBEDDING, PD_ROLE_PER_LAYER_MODEL_PROJ,
         PD_ROLE_PER_LAYER_MODEL_NORM, PD_ROLE_PRE_PROJ, PD_ROLE_POST_PROJ};
     PD_TRY(check_head(l));
+    if (pd_layers_recurrence(l->source.config))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: a model with recurrences cannot be converted to GGUF, which has "
+                       "their heads in another order", pd_checkpoint_path(l->source.checkpoint));
     PD_TRY(plan_vocabulary(l));
     for (size_t i = 0; i < PD_COUNT(others); i++) PD_TRY(add_role(l, others[i], 0));
     for (enum pd_role role = PD_ROLE_ROPE_FREQS; role <= PD_ROLE_ROPE_LONG; role++) PD_TRY(plan_rope(l, role));

@@ -367,6 +367,25 @@ struct pd_clamp {
 };
 void pd_op_clamp(struct pd_recorder *r, const struct pd_clamp *clamp, uint32_t n_rows);
 
+/* A recurrence of one layer over runs of rows: see struct pd_delta of arch. */
+struct pd_recurrence {
+    uint64_t runs;             /* [n_runs] struct pd_state_run */
+    uint32_t n_runs, n_rows;
+    uint32_t n_k, n_v, d_k, d_v, conv;
+    bool tiled;                /* value head i has key head i % n_k, not i / (n_v / n_k) */
+    struct pd_rows x;          /* what the layer's matrix gives: q, k, v, z, b, a */
+    struct pd_rows qkv;        /* scratch [n_rows][2 n_k d_k + n_v d_v] */
+    struct pd_rows y;          /* [n_rows][n_v][d_v] */
+    uint64_t states, tails;    /* of the cache, fp32: see pd_delta_push and pd_conv_push */
+    uint64_t w_conv, dt, decay, w_norm;   /* fp32 */
+    float eps;                 /* of the norm */
+};
+/* y = norm(delta rule(silu(convolution(q, k, v)), b, a)) silu(z) */
+void pd_op_recur(struct pd_recorder *r, const struct pd_recurrence *c);
+/* Bytes of a layer's state, and of the tail of its convolution. */
+uint64_t pd_state_size(uint32_t n_v, uint32_t d_k, uint32_t d_v);
+uint64_t pd_tail_size(uint32_t n_channels, uint32_t conv);
+
 /* y[m][i] = act(gate[m][i]) * up[m][i] for i < n, act being PD_GELU, PD_SILU or PD_SIGMOID; up may be y, or has no
  * address: act(gate[m][i]) */
 struct pd_glu {

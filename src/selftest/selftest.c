@@ -52,6 +52,9 @@ static const struct kind {
     [PD_KERNELS_rate_matrix] = {3, pd_try_rate},
     [PD_KERNELS_layernorm] = {3, pd_try_layernorm},
     [PD_KERNELS_pool] = {3, pd_try_pool},
+    [PD_KERNELS_conv] = {3, pd_try_recur},
+    [PD_KERNELS_delta] = {3, pd_try_recur},
+    [PD_KERNELS_delta_norm] = {3, pd_try_recur},
     [PD_KERNELS_clamp] = {3, pd_try_clamp},
     [PD_KERNELS_squares] = {3, pd_try_squares},
 };

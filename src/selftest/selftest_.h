@@ -314,5 +314,7 @@ void pd_try_lora(struct pd_trial *t, uint32_t type);
 /* selftest_experts.c */
 void pd_try_route(struct pd_trial *t, uint32_t type);
 void pd_try_combine(struct pd_trial *t, uint32_t type);
+/* selftest_delta.c */
+void pd_try_recur(struct pd_trial *t, uint32_t type);
 
 #endif

@@ -28,6 +28,7 @@ import weights
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "dense"
 N_TOKENS = 48
+LONG_TEXT = 90     # tokens where that is more than a chunk of transformers' recurrences
 COMMON = dict(vocab_size=96, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
               num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-5, pad_token_id=0, bos_token_id=1,
               eos_token_id=2)
@@ -42,6 +43,7 @@ LONG_KEYS = {f"rope_factors_{n}.weight": np.array(LONG[f"{n}_factor"], np.float3
 # Router logits decide: a token's best expert has half of the weight, and some expert is chosen by few.
 EXPERTS = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=24)
 LOCAL_EXPERTS = dict(num_local_experts=8, num_experts_per_tok=3, intermediate_size=24)
+DELTA = dict(num_hidden_layers=8, num_attention_heads=2, num_key_value_heads=1, linear_conv_kernel_dim=4)
 
 # Queries of the last third of a text are multiplied by 1.55.
 GROWING = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=2.0, beta_slow=0.5,
@@ -105,6 +107,15 @@ MODELS = {
         "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 16,
         "rope.scaling.yarn_beta_fast": 2.0, "rope.scaling.yarn_beta_slow": 0.5,
         "rope.scaling.yarn_log_multiplier": 1.0, "attention.temperature_scale": 0.5}),
+    # chunks of recurrences are of 64 tokens in transformers
+    "qwen35": ("Qwen3_5Text", dict(DELTA, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
+                                   linear_key_head_dim=16, linear_value_head_dim=16, tie_word_embeddings=True,
+                                   rope_parameters=ROPE | {"partial_rotary_factor": 0.25}), False, None, {}),
+    "qwen35-untied": ("Qwen3_5Text", dict(
+        DELTA, num_hidden_layers=5, head_dim=32, linear_num_key_heads=3, linear_num_value_heads=3,
+        linear_key_head_dim=20, linear_value_head_dim=12, tie_word_embeddings=False, rms_norm_eps=0.05,
+        layer_types=[f"{t}_attention" for t in ("full", "linear", "linear", "full", "linear")],
+        rope_parameters=ROPE), False, None, {}),
     # gguf-py does not know it: the file is as it is described
     "muse-glimmer": ("MuseGlimmer", dict(
         num_hidden_layers=3, head_dim=32, num_key_value_heads=1, sliding_window=9, rms_norm_eps=0.05,
@@ -231,12 +242,13 @@ def make(name, folder):
         numbers = {"text_config": numbers, "tie_word_embeddings": False} | WRAPPED[family]
     config = getattr(transformers, family + "Config")(**numbers)
     text = config.get_text_config()
-    architecture = family + ("ForConditionalGeneration" if family in WRAPPED else "ForCausalLM")
+    architecture = family.removesuffix("Text") + ("ForConditionalGeneration" if family in WRAPPED else "ForCausalLM")
     config.architectures = [architecture]
     config._attn_implementation = "eager"
     model = getattr(transformers, architecture)(config).double().eval()
     shapes, tensors = saved_shapes(model) if is_moe else shapes_of(model), {}
-    centred = {n + ".weight" for n, module in model.named_modules() if "Centered" in type(module).__name__}
+    centred = {n + ".weight" for n, module in model.named_modules()
+               if "Centered" in type(module).__name__ or type(module).__name__ == "Qwen3_5RMSNorm"}
     assert all(weights.is_centred(name, n) == (n in centred) for n in shapes)
     for n, shape in shapes.items():
         if n == "lm_head.weight" and text.tie_word_embeddings:
@@ -254,7 +266,8 @@ def make(name, folder):
     if arch:
         save_gguf(folder / "model.gguf", arch, keys, text, tensors, centred)
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
-    ids = [1] + [int(i) for i in rng.integers(3, text.vocab_size, N_TOKENS - 1)]
+    n_tokens = LONG_TEXT if family == "Qwen3_5Text" else N_TOKENS
+    ids = [1] + [int(i) for i in rng.integers(3, text.vocab_size, n_tokens - 1)]
     (folder / "tokens.txt").write_text(",".join(map(str, ids)) + "\n")
     seen = []
     model.model.get_decoder().norm.register_forward_hook(lambda module, args, out: seen.append(out[0]))

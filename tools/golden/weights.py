@@ -22,13 +22,16 @@ def last_word(name):
 # Standard deviations, and those of matrices whose columns' root is divided by: an fp16 cache must stay below 1e-3.
 DENSE_SPREAD = {"embed_tokens": 2.0, "lm_head": 0.5}
 DENSE_GAIN = {"q_proj": 1.4, "k_proj": 1.4, "qkv_proj": 1.2, "v_proj": 0.8, "o_proj": 0.8,
-              "gate": 2.0, "layer": 2.0}     # the latter two: routers
+              "conv1d": 2.0, "gate": 2.0, "layer": 2.0}     # the latter two: routers
+RECURRENCE = {"A_log": -1.5, "dt_bias": -1.0}     # means, such that a state is remembered for some tokens
 # Muse Glimmer's branches are so small that the eps of their norms counts.
 OWN_GAIN = {"muse-glimmer": {"o_proj": 8e-5, "down_proj": 2e-4}}
 
 
 def is_centred(model, name):
     """Whether a norm multiplies by one more than its weight."""
+    if model.startswith("qwen35"):
+        return "norm" in name and "linear_attn" not in name
     return model == "muse-glimmer" and name.endswith("layernorm.weight")
 
 
@@ -36,6 +39,8 @@ def dense(model, name, shape):
     values, word = normal(zlib.crc32(model.encode()), name, shape), last_word(name)
     if name.endswith(".bias"):
         return 0.3 * values
+    if word in RECURRENCE:
+        return RECURRENCE[word] + 0.5 * values
     if len(shape) == 1:
         return (not is_centred(model, name)) + 0.3 * values
     gain = DENSE_GAIN | OWN_GAIN.get(model, {})

@@ -126,6 +126,7 @@ struct pd_loader {
 /* Rows of several tensors, one after the other, or those of experts one expert after the other. */
 struct pd_load_rows {
     const struct pd_tensor *at[4];
+    uint32_t head_half[4], head_dim;    /* see pd_plan: those of heads' halves alone */
     uint32_t n;
     uint32_t n_reordered;               /* rows, the first ones, that files order otherwise, */
     struct pd_head_order order;         /* so */

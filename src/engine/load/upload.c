@@ -39,6 +39,12 @@ struct file_row {
     float scale;          /* what its weights are multiplied by */
 };
 
+/* Rows of a part, of which a tensor may have others as well. */
+static uint32_t rows_of_part(const struct pd_load_rows *parts, uint32_t i)
+{
+    return (uint32_t)pd_tensor_n_rows(parts->at[i]) / (parts->head_half[i] ? 2 : 1);
+}
+
 static struct file_row part_row(const struct pd_load_rows *parts, uint32_t row)
 {
     uint32_t i = 0;
@@ -48,7 +54,8 @@ static struct file_row part_row(const struct pd_load_rows *parts, uint32_t row)
         i = number % parts->n;
         row = number / parts->n * n + row % n;
     }
-    while (row >= pd_tensor_n_rows(parts->at[i])) row -= (uint32_t)pd_tensor_n_rows(parts->at[i++]);
+    while (row >= rows_of_part(parts, i)) row -= rows_of_part(parts, i++);
+    if (parts->head_half[i]) row += (row / parts->head_dim + parts->head_half[i] - 1) * parts->head_dim;
     const struct pd_tensor *t = parts->at[i];
     return (struct file_row){pd_tensor_row(t, row), pd_tensor_scale(t, row)};
 }
@@ -127,6 +134,7 @@ static const uint8_t *rows_in_place(const struct pd_loader *l, const struct pd_s
     enum { WORTH = 64 << 10 };
     const uint8_t *rows = part_row(parts, slice->first_row).data;
     bool in_order = slice->first_row >= parts->n_reordered && !pd_load_splits_experts(parts) && !parts->at[0]->experts;
+    for (uint32_t i = 0; i < parts->n; i++) in_order = in_order && !parts->head_half[i];
     bool fits = may_stay(l, slice->dtype) && in_order && !parts->copied
         && pd_row_size(slice->dtype, n_cols) == slice->row_size && (uintptr_t)rows % 16 == 0
         && (uint64_t)slice->n_rows * slice->row_size >= WORTH;
@@ -218,8 +226,8 @@ peridot_status pd_load_matrix(struct pd_loader *l, struct pd_matrix *m, const st
         enum pd_dtype dtype = parts->at[i]->dtype;
         uint32_t n_rows = 0;
         do {
-            count_part(l, parts->at[i]);
-            n_rows += (uint32_t)pd_tensor_n_rows(parts->at[i++]);
+            if (parts->head_half[i] != 2) count_part(l, parts->at[i]);
+            n_rows += rows_of_part(parts, i++);
         } while (i < parts->n && parts->at[i]->dtype == dtype
                  && (!may_stay(l, dtype) || pd_load_splits_experts(parts)));
         PD_TRY(load_run(l, m, parts, dtype, row, n_rows));
@@ -233,9 +241,10 @@ peridot_status pd_load_matrix(struct pd_loader *l, struct pd_matrix *m, const st
 /* Elements of norms of heads are ordered as rows of q and k are. */
 static void read_vector(float *out, const struct pd_loader *l, const struct pd_tensor *t, const struct pd_plan *plan)
 {
+    uint32_t n = plan->n_cols * (plan->n_dims == 2 ? plan->n_rows : 1);
     const struct pd_head_order order = pd_head_order_of(l->config, plan->layer);
     if (!plan->n_rotated_rows || !pd_head_order_differs(&order)) {
-        pd_tensor_dequantize(out, t, 0, plan->n_cols);
+        pd_tensor_dequantize(out, t, 0, n);
         return;
     }
     for (uint32_t i = 0; i < plan->n_cols; i++)
@@ -267,7 +276,7 @@ peridot_status pd_load_norm(struct pd_loader *l, uint64_t *address, const struct
     const struct pd_tensor *t;
     struct pd_span span;
     float *row;
-    uint32_t n = plan->n_cols;
+    uint32_t n = plan->n_cols * (plan->n_dims == 2 ? plan->n_rows : 1);
     if (plan->constant != 0) return pd_load_constant(l, address, plan->constant, n);
     PD_TRY(pd_source_get(&t, &l->source, plan));
     PD_TRY(upload_alloc(&span, l, NULL, n * sizeof *row, t->name));
@@ -284,6 +293,8 @@ peridot_status pd_load_norm(struct pd_loader *l, uint64_t *address, const struct
     bool is_post = plan->role == PD_ROLE_POST_ATTN_NORM || plan->role == PD_ROLE_POST_FFN_NORM;
     if (is_post && l->config->post_eps != 0)
         for (uint32_t i = 0; i < n; i++) row[i] /= pd_stream_scale(l->config);
+    if (plan->role == PD_ROLE_DELTA_DECAY && l->config->log_decay)
+        for (uint32_t i = 0; i < n; i++) row[i] = -expf(row[i]);
     if (plan->role == PD_ROLE_ROUTER_SCALE)
         for (uint32_t i = 0; i < n; i++) row[i] /= sqrtf((float)n);
     if (plan->role == PD_ROLE_OUTPUT_NORM)   /* the matrix after it may be the embedding */

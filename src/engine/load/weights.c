@@ -16,6 +16,8 @@ static peridot_status add_part(struct pd_loader *l, struct pd_load_rows *parts, 
 {
     parts->order = pd_head_order_of(l->config, plan->layer);
     if (pd_head_order_differs(&parts->order)) parts->n_reordered += plan->n_rotated_rows;
+    parts->head_dim = l->config->layers[plan->layer].head_dim;
+    parts->head_half[parts->n] = plan->head_half;
     return pd_source_get(&parts->at[parts->n++], &l->source, plan);
 }
 
@@ -37,7 +39,7 @@ static peridot_status load_layer(struct pd_loader *l, uint32_t i)
         if (!pd_plan_get(&plan, l->config, role, i)) continue;
         if (role == PD_ROLE_OUTPUT_SCALE) PD_TRY(pd_load_output_scale(l, &w->output_scale, &plan));
         else if (plan.is_bias) PD_TRY(add_part(l, &biases[plan.matrix], &plan));
-        else if (plan.n_dims == 1) PD_TRY(pd_load_norm(l, &w->norms[role], &plan));
+        else if (plan.is_vector) PD_TRY(pd_load_norm(l, &w->norms[role], &plan));
         else PD_TRY(add_part(l, &parts[plan.matrix], &plan));
     }
     for (int m = 0; m < PD_N_LAYER_MATRICES; m++) {

@@ -33,13 +33,22 @@ static void make_pools(struct pd_cache *cache, const struct pd_config *c, const 
         struct pd_page_pool *pool = &cache->pools[layer->kind];
         pool->window = layer->window;
         pool->kv_dim = pd_layer_kv_dim(layer);
-        pool->page_size = (uint64_t)PD_PAGE * layer->n_kv_heads * pd_kv_head_size(shape->type, layer->head_dim);
-        if (pd_layer_owns_kv(c, i)) pool->n_pages = pages_needed(layer->window, shape);
+        pool->page_size[0] = pool->page_size[1] =
+            (uint64_t)PD_PAGE * layer->n_kv_heads * pd_kv_head_size(shape->type, layer->head_dim);
+        if (pd_layer_owns_kv(c, i) && !pd_layer_recurs(layer)) pool->n_pages = pages_needed(layer->window, shape);
     }
+    const struct pd_layer *layer = pd_layers_recurrence(c);
+    if (!layer) return;
+    const struct pd_delta *d = &layer->delta;
+    cache->pools[PD_STATE_KIND] = (struct pd_page_pool){
+        .n_pages = shape->n_tables * PD_N_STATES + shape->n_snapshots,
+        .page_size = {pd_state_size(d->n_v, d->d_k, d->d_v), pd_tail_size(pd_delta_conv_dim(d), d->conv)}};
 }
 
-/* Bytes of one layer's keys; values take as many. */
-static uint64_t half_size(const struct pd_page_pool *pool) { return pool->n_pages * pool->page_size; }
+/* Bytes of one layer's keys, or of its values. */
+static uint64_t half_size(const struct pd_page_pool *pool, int half) { return pool->n_pages * pool->page_size[half]; }
+
+static uint32_t kind_of(const struct pd_layer *layer) { return pd_layer_recurs(layer) ? PD_STATE_KIND : layer->kind; }
 
 /* Whether the layer has keys and values of its own, here. */
 static bool is_here(const struct pd_config *config, const struct pd_cache_shape *shape, uint32_t layer)
@@ -54,8 +63,8 @@ uint64_t pd_cache_size(const struct pd_config *config, const struct pd_cache_sha
     uint64_t size = 0;
     make_pools(&cache, config, shape);
     for (uint32_t i = 0; i < config->n_layers; i++)
-        if (is_here(config, shape, i))
-            size += 2 * pd_align(half_size(&cache.pools[config->layers[i].kind]), 256);
+        for (int half = 0; half < 2 && is_here(config, shape, i); half++)
+            size += pd_align(half_size(&cache.pools[kind_of(&config->layers[i])], half), 256);
     return size;
 }
 
@@ -63,21 +72,23 @@ uint64_t pd_cache_size(const struct pd_config *config, const struct pd_cache_sha
 
 static peridot_status create_pool(struct pd_page_pool *pool, const struct pd_cache *cache, struct pd_heap *tables)
 {
+    bool states = pool == &cache->pools[PD_STATE_KIND], keeps = pool->window || states;
     uint64_t n = (uint64_t)pool->n_pages * PD_PAGE * pool->kv_dim;
-    if (n == 0) return PERIDOT_OK;
+    if (pool->n_pages == 0 || (n == 0 && !states)) return PERIDOT_OK;
     if (n > UINT32_MAX)   /* kernels count elements in 32 bits */
         return pd_fail(PERIDOT_ERROR_ARGUMENT,
                        "%u positions have %llu numbers in a layer's keys, and at most 2^32 - 1 are supported",
                        pool->n_pages * PD_PAGE, (unsigned long long)n);
     pool->free_pages = malloc(pool->n_pages * sizeof *pool->free_pages);
     pool->n_references = calloc(pool->n_pages, sizeof *pool->n_references);
-    if (pool->window) pool->kept = calloc(pool->n_pages, sizeof *pool->kept);
-    if (!pool->free_pages || !pool->n_references || (pool->window && !pool->kept))
+    if (keeps) pool->kept = calloc(pool->n_pages, sizeof *pool->kept);
+    if (!pool->free_pages || !pool->n_references || (keeps && !pool->kept))
         return pd_fail_alloc(pool->n_pages * sizeof *pool->free_pages, "pages");
     while (pool->n_free < pool->n_pages) {
         pool->free_pages[pool->n_free] = pool->n_pages - 1 - pool->n_free;   /* the first page is taken first */
         pool->n_free++;
     }
+    if (states) return PERIDOT_OK;   /* passes are told which */
     return pd_heap_alloc(&pool->tables, tables, sizeof(uint32_t) * cache->n_tables * cache->table_pages,
                          "tables of pages");
 }
@@ -93,18 +104,18 @@ static peridot_status cache_create(struct pd_cache *cache, const struct pd_confi
         return pd_fail_alloc(config->n_layers * sizeof *cache->spans, "KV cache");
     PD_TRY(pd_heap_create(&cache->heap, gpu, PD_HEAP_DEVICE, pd_min(cache->size, 256u << 20)));
     PD_TRY(pd_commands_create(&cache->commands, gpu));
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) PD_TRY(create_pool(&cache->pools[kind], cache, tables));
+    for (uint32_t kind = 0; kind <= PD_STATE_KIND; kind++) PD_TRY(create_pool(&cache->pools[kind], cache, tables));
     for (uint32_t i = 0; i < config->n_layers; i++) {
         const struct pd_layer *layer = &config->layers[i];
-        const struct pd_page_pool *pool = &cache->pools[layer->kind];
-        cache->kinds[i] = layer->kind;
+        const struct pd_page_pool *pool = &cache->pools[kind_of(layer)];
+        cache->kinds[i] = kind_of(layer);
         if (!pd_layer_owns_kv(config, i)) {
             cache->layers[i] = cache->layers[layer->kv_layer];
             continue;
         }
         if (!is_here(config, shape, i)) continue;
         for (int half = 0; half < 2; half++)
-            PD_TRY(pd_heap_alloc(&cache->spans[i][half], cache->heap, half_size(pool), "the KV cache"));
+            PD_TRY(pd_heap_alloc(&cache->spans[i][half], cache->heap, half_size(pool, half), "the KV cache"));
         cache->layers[i] = (struct pd_kv){.k = cache->spans[i][0].address, .v = cache->spans[i][1].address,
             .pages = pool->tables.address, .type = cache->type};
     }
@@ -126,7 +137,7 @@ peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const s
 
 void pd_cache_free(struct pd_cache *cache)
 {
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
+    for (uint32_t kind = 0; kind <= PD_STATE_KIND; kind++) {
         free(cache->pools[kind].free_pages);
         free(cache->pools[kind].n_references);
         free(cache->pools[kind].kept);
@@ -171,7 +182,8 @@ uint64_t pd_page_full_size(const struct pd_cache *cache, uint32_t kind)
 {
     uint64_t size = 0;
     for (uint32_t i = 0; i < cache->n_layers; i++)
-        if (cache->kinds[i] == kind && cache->spans[i][0].size) size += 2 * cache->pools[kind].page_size;
+        if (cache->kinds[i] == kind && cache->spans[i][0].size)
+            size += cache->pools[kind].page_size[0] + cache->pools[kind].page_size[1];
     return size;
 }
 
@@ -180,13 +192,14 @@ uint64_t pd_page_full_size(const struct pd_cache *cache, uint32_t kind)
 /* Copies pages of the kind in all of its layers: from one to another, or to or from the staging memory (UINT32_MAX). */
 static peridot_status copy_page(struct pd_cache *cache, uint32_t kind, uint32_t to, uint32_t from)
 {
-    uint64_t size = cache->pools[kind].page_size, staged = 0;
+    const uint64_t *sizes = cache->pools[kind].page_size;
+    uint64_t staged = 0;
     PD_TRY(pd_commands_begin(cache->commands));
     for (uint32_t i = 0; i < cache->n_layers; i++)
-        for (int half = 0; half < 2 && cache->kinds[i] == kind && cache->spans[i][0].size; half++, staged += size)
+        for (int half = 0; half < 2 && cache->kinds[i] == kind && cache->spans[i][0].size; staged += sizes[half++])
             pd_copy(cache->commands, to == STAGING ? cache->staging : cache->spans[i][half],
-                    to == STAGING ? staged : to * size, from == STAGING ? cache->staging : cache->spans[i][half],
-                    from == STAGING ? staged : from * size, size);
+                    to == STAGING ? staged : to * sizes[half], from == STAGING ? cache->staging : cache->spans[i][half],
+                    from == STAGING ? staged : from * sizes[half], sizes[half]);
     PD_TRY(pd_commands_end(cache->commands));
     return pd_commands_run(cache->commands);
 }
@@ -201,8 +214,8 @@ static peridot_status open_staging(struct pd_cache *cache)
 {
     uint64_t size = 0;
     if (cache->staging.size) return PERIDOT_OK;
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
-        if (cache->pools[kind].window) size = pd_max(size, pd_page_full_size(cache, kind));
+    for (uint32_t kind = 0; kind <= PD_STATE_KIND; kind++)
+        if (cache->pools[kind].kept) size = pd_max(size, pd_page_full_size(cache, kind));
     if (!cache->staging_heap) PD_TRY(pd_heap_create(&cache->staging_heap, cache->gpu, PD_HEAP_HOST, pd_max(size, 1)));
     return pd_heap_alloc(&cache->staging, cache->staging_heap, size, "staging");
 }

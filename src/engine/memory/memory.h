@@ -9,21 +9,29 @@
 
 /* ---- cache ---- */
 
+/* Layers with recurrences have no keys: all that they remember of the tokens so far is a state, of each layer a matrix
+ * and the last inputs of its convolution. States are the pages of a pool of their own, a page in all those layers being
+ * the state after some position. A sequence has up to PD_N_STATES of them, its latest: a run of rows reads one and
+ * writes another, so that steps which are queued and then discarded leave the one that they began with; and the one
+ * before the last token's is there to evaluate that again. Snapshots keep others. */
+#define PD_STATE_KIND PD_MAX_LAYER_KINDS   /* of states, among pools; layers' own kinds have no pages */
+#define PD_N_STATES 4                      /* after the token before the last, after the last, after two queued steps */
+
 /* A page of a kind that snapshots have: all of them together are one reference of the device's page. */
 struct pd_kept_page {
     uint32_t n_snapshots;
     uint32_t number;           /* on the device, where host is NULL */
-    uint8_t *host;             /* [layers of the kind][k, v][PD_PAGE] positions */
+    uint8_t *host;             /* [layers of the kind] both parts of a page */
     uint32_t id;               /* of what other ranks have there */
 };
 
 struct pd_page_pool {
     uint32_t window, kv_dim;   /* of the kind's layers */
-    uint64_t page_size;        /* bytes of a page of one layer's keys; values take as many */
+    uint64_t page_size[2];     /* bytes of a page of one layer: keys, values; of a state its matrix, its tail */
     uint32_t n_pages, n_free;  /* 0: they read caches of others */
     uint32_t *free_pages;      /* [n_free], a stack */
     uint16_t *n_references;    /* [n_pages] */
-    struct pd_kept_page **kept;   /* [n_pages], of layers with windows: NULL where no snapshot has the page */
+    struct pd_kept_page **kept;   /* [n_pages], of layers with windows, and states: NULL where no snapshot has it */
     struct pd_span tables;     /* in the host's reach: [n_tables][table_pages] page numbers */
 };
 
@@ -34,14 +42,14 @@ struct pd_cache {
     struct pd_heap *heap;
     struct pd_kv *layers;      /* [n_layers] */
     struct pd_span (*spans)[2];   /* [n_layers]: k, v; none for a layer that reads another's */
-    uint32_t *kinds;           /* [n_layers] */
+    uint32_t *kinds;           /* [n_layers]; PD_STATE_KIND: it has states */
     struct pd_commands *commands;   /* that copy pages */
     struct pd_heap *staging_heap;
     struct pd_span staging;         /* a page of all layers of a kind, to or from the host; made when needed */
     struct pd_snapshot *snapshots;  /* of all sequences, the oldest first */
     uint64_t host_size, host_max;   /* bytes of the host's memory that their pages take, and may take */
     uint32_t n_layers;
-    struct pd_page_pool pools[PD_MAX_LAYER_KINDS];
+    struct pd_page_pool pools[PD_MAX_LAYER_KINDS + 1];
     uint32_t n_kinds, n_tables, table_pages;
     peridot_kv_type type;
     bool long_rope;                 /* keys are rotated as in long sessions: see pd_rope_is_long */
@@ -85,12 +93,35 @@ uint32_t pd_cache_free_positions(const struct pd_cache *cache);
 struct pd_pages {
     uint32_t table;
     uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];
+    struct pd_state_entry {
+        uint32_t pos, page;    /* after so many positions; 0: there is none */
+    } states[PD_N_STATES];     /* in any order */
 };
 
 /* [table_pages]: the sequence's table of pages of a kind. */
 uint32_t *pd_pages_table(const struct pd_cache *cache, uint32_t kind, const struct pd_pages *pages);
 /* Gives back all pages of a kind. */
 void pd_pages_clear(struct pd_cache *cache, struct pd_pages *pages, uint32_t kind);
+
+/* ---- states ---- */
+
+/* Whether the model has recurrences. Of others all states are there. */
+bool pd_cache_has_states(const struct pd_cache *cache);
+/* Whether the sequence has the state after its first n positions; that of none is zeros, which need no memory. */
+bool pd_states_have(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t n);
+/* The last position at or before n of which it has one; 0: there is none. */
+uint32_t pd_states_before(const struct pd_pages *pages, uint32_t n);
+/* The page of the one that it has after n > 0 positions. */
+uint32_t pd_states_number(const struct pd_pages *pages, uint32_t n);
+/* Drops those after more than n positions; all where n is 0. */
+void pd_states_truncate(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
+/* Makes a page that others hold its state after n positions, in place of the earliest where it has too many. */
+void pd_states_put(struct pd_cache *cache, struct pd_pages *pages, uint32_t n, uint32_t page);
+/* The same of a new page, which is to be written. */
+peridot_status pd_states_add(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
+/* Of out->n rows from position pos on: the states that they read and write. Those of later positions, which such rows
+ * write anew, are dropped. */
+peridot_status pd_states_step(struct pd_state_run *out, struct pd_cache *cache, struct pd_pages *pages, uint32_t pos);
 
 /* ---- snapshots ---- */
 
@@ -134,8 +165,10 @@ peridot_status pd_pages_truncate(struct pd_cache *cache, struct pd_pages *pages,
 /* Makes `to`, which has none, share the pages of the first n positions, as far as `from` has them; the last one is
  * copied unless it is full. */
 peridot_status pd_pages_fork(struct pd_cache *cache, struct pd_pages *to, const struct pd_pages *from, uint32_t n);
-/* Least number of positions, beside none, to which a sequence can go back: the next one sees only keys that are still
- * there. */
-uint32_t pd_pages_least(const struct pd_cache *cache, const struct pd_pages *pages);
+/* Whether a sequence can go back to its first n positions as it is: the next one sees only keys that are still there,
+ * and the state after them is. */
+bool pd_pages_reach(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t n);
+/* The last position at or before n to which it can go back, by a snapshot or without; 0 always is one. */
+uint32_t pd_pages_before(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t n);
 
 #endif

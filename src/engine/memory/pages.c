@@ -61,6 +61,7 @@ static peridot_status take_copy(struct pd_cache *cache, uint32_t kind, uint32_t 
 
 peridot_status pd_pages_truncate(struct pd_cache *cache, struct pd_pages *pages, uint32_t n)
 {
+    pd_states_truncate(cache, pages, n);
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
         struct pd_page_pool *pool = &cache->pools[kind];
         uint32_t end = (uint32_t)pd_div_up(n, PD_PAGE), *table = pd_pages_table(cache, kind, pages);
@@ -91,14 +92,30 @@ peridot_status pd_pages_fork(struct pd_cache *cache, struct pd_pages *to, const 
         PD_TRY(take_copy(cache, kind, &table[n_full], source[n_full]));
         to->end[kind]++;
     }
+    if (n && pd_cache_has_states(cache) && pd_states_have(cache, from, n))
+        pd_states_put(cache, to, n, pd_states_number(from, n));
     return PERIDOT_OK;
 }
 
-uint32_t pd_pages_least(const struct pd_cache *cache, const struct pd_pages *pages)
+/* Least number of positions, beside none, after which the next one sees only keys that are still there. */
+static uint32_t least_of(const struct pd_cache *cache, const struct pd_pages *pages)
 {
     uint32_t least = 0;
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
         if (pages->begin[kind])
             least = (uint32_t)pd_max(least, pages->begin[kind] * PD_PAGE + cache->pools[kind].window - 1);
     return least;
+}
+
+bool pd_pages_reach(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t n)
+{
+    return n == 0 || (n >= least_of(cache, pages) && pd_states_have(cache, pages, n));
+}
+
+uint32_t pd_pages_before(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t n)
+{
+    if (pd_pages_reach(cache, pages, n)) return n;
+    uint32_t at = pd_cache_has_states(cache) ? pd_states_before(pages, n) : 0;
+    if (!pd_pages_reach(cache, pages, at)) at = 0;
+    return (uint32_t)pd_max(at, pd_snapshot_before(cache, pages, n));
 }

@@ -14,7 +14,8 @@
 struct pd_snapshot {
     struct pd_snapshot *next;          /* the next newer one */
     uint32_t table, pos;
-    uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];   /* see pd_pages; of layers with windows only */
+    /* See pd_pages; of layers with windows only, and where there are states of one page. */
+    uint32_t begin[PD_STATE_KIND + 1], end[PD_STATE_KIND + 1];
     struct pd_kept_page *pages[];      /* of all kinds, one after the other */
 };
 
@@ -38,7 +39,7 @@ static void drop_snapshot(struct pd_cache *cache, struct pd_snapshot **at)
     struct pd_snapshot *s = *at;
     size_t k = 0;
     *at = s->next;
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
+    for (uint32_t kind = 0; kind <= PD_STATE_KIND; kind++)
         for (uint32_t i = s->begin[kind]; i < s->end[kind]; i++) drop_kept(cache, kind, s->pages[k++]);
     free(s);
 }
@@ -76,6 +77,8 @@ peridot_status pd_cache_make_room(struct pd_cache *cache, uint32_t kind, uint32_
     struct pd_page_pool *pool = &cache->pools[kind];
     while (pool->n_free < n) {
         struct pd_kept_page *kept = find_movable(cache, kind);
+        if (!kept && kind == PD_STATE_KIND)
+            return pd_fail(PERIDOT_ERROR_MEMORY, "the KV cache has no room for one more state of a sequence");
         if (!kept)
             return pd_fail(PERIDOT_ERROR_MEMORY,
                            "the KV cache is full: %u more positions are needed, %u of %u are free",
@@ -129,14 +132,19 @@ peridot_status pd_snapshot_take(struct pd_cache *cache, const struct pd_pages *p
         shape.end[kind] = (uint32_t)pd_div_up(pos, PD_PAGE);
         n += shape.end[kind] - shape.begin[kind];
     }
+    bool has_state = pos && pd_cache_has_states(cache);
+    if (has_state && !pd_states_have(cache, pages, pos)) return PERIDOT_OK;
+    shape.end[PD_STATE_KIND] = has_state;
+    n += has_state;
     if (n == 0) return PERIDOT_OK;
     struct pd_snapshot *s = calloc(1, sizeof *s + n * sizeof *s->pages);
     if (!s) return pd_fail_alloc(n * sizeof *s->pages, "a snapshot");
     *s = shape;
     append(cache, s);
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
+    for (uint32_t kind = 0; kind <= PD_STATE_KIND; kind++)
         for (uint32_t i = s->begin[kind]; i < s->end[kind]; i++) {
-            s->pages[k] = keep(&cache->pools[kind], pd_pages_table(cache, kind, pages)[i]);
+            s->pages[k] = keep(&cache->pools[kind], kind == PD_STATE_KIND ? pd_states_number(pages, pos)
+                                                                          : pd_pages_table(cache, kind, pages)[i]);
             if (!s->pages[k++]) {
                 pd_snapshots_drop(cache, pages, pos - 1);
                 return pd_fail_alloc(sizeof(struct pd_kept_page), "a snapshot");
@@ -147,10 +155,10 @@ peridot_status pd_snapshot_take(struct pd_cache *cache, const struct pd_pages *p
 }
 
 /* Pages of a snapshot, of all kinds. */
-static size_t count_pages(const struct pd_cache *cache, const struct pd_snapshot *s)
+static size_t count_pages(const struct pd_snapshot *s)
 {
     size_t n = 0;
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) n += s->end[kind] - s->begin[kind];
+    for (uint32_t kind = 0; kind <= PD_STATE_KIND; kind++) n += s->end[kind] - s->begin[kind];
     return n;
 }
 
@@ -160,7 +168,7 @@ peridot_status pd_snapshots_share(struct pd_cache *cache, const struct pd_pages 
     const struct pd_snapshot *last = cache->snapshots;
     while (last && last->next) last = last->next;
     for (const struct pd_snapshot *s = cache->snapshots; last; s = s->next) {
-        size_t n = count_pages(cache, s), size = sizeof *s + n * sizeof *s->pages;
+        size_t n = count_pages(s), size = sizeof *s + n * sizeof *s->pages;
         if (s->table == from->table && s->pos <= pos) {
             struct pd_snapshot *copy = malloc(size);
             if (!copy) return pd_fail_alloc(size, "a snapshot");
@@ -223,6 +231,9 @@ static peridot_status restore(struct pd_cache *cache, struct pd_pages *pages, co
             pool->n_references[s->pages[k]->number]++;
         }
     }
+    if (s->end[PD_STATE_KIND] == 0 || pd_states_have(cache, pages, s->pos)) return PERIDOT_OK;
+    if (s->pages[k]->host) PD_TRY(move_to_device(cache, PD_STATE_KIND, s->pages[k]));
+    pd_states_put(cache, pages, s->pos, s->pages[k]->number);
     return PERIDOT_OK;
 }
 

@@ -1,6 +1,7 @@
 /* The forward pass, in the order of the papers. Of rows in any mix, those of decode steps first, it computes
  *   x = embed(tokens), in some families normed, or rows that stand for images
- *   in each layer   x += post(o(attention(rope(qkv(norm(x)))))), in some with attention's output gated
+ *   in each layer   x += post(o(attention(rope(qkv(norm(x)))))), in some with attention's output gated,
+ *                        or o(recurrence(qkv(norm(x))))
  *                   x = (x + post(down(act(gate(norm(x))) up(norm(x))))) scale, or so of experts
  *                   and in models whose layers have inputs of their own, before that scale, one more branch
  *   logits = softcap(output(norm(x)))
@@ -126,6 +127,19 @@ static void gate_attention(const struct pd_forward_args *p, uint32_t i)
     pd_op_glu(p->recorder, &(struct pd_glu){att, gate, att, n, PD_SIGMOID}, p->n_tokens);
 }
 
+/* delta = norm(delta rule(silu(convolution(q, k, v)), b, a)) silu(z), what it reads being in qkv */
+static void recur(const struct pd_forward_args *p, uint32_t i)
+{
+    const struct pd_delta *d = &p->config->layers[i].delta;
+    const uint64_t *norms = p->weights->layers[i].norms;
+    const struct pd_recurrence c = {.runs = p->runs, .n_runs = p->n_runs, .n_rows = p->n_tokens, .n_k = d->n_k,
+        .n_v = d->n_v, .d_k = d->d_k, .d_v = d->d_v, .conv = d->conv, .tiled = d->tiled, .x = p->scratch->qkv,
+        .qkv = p->scratch->conv, .y = p->scratch->delta, .states = p->cache->layers[i].k,
+        .tails = p->cache->layers[i].v, .w_conv = norms[PD_ROLE_DELTA_CONV], .dt = norms[PD_ROLE_DELTA_DT],
+        .decay = norms[PD_ROLE_DELTA_DECAY], .w_norm = norms[PD_ROLE_DELTA_NORM], .eps = p->config->eps};
+    pd_op_recur(p->recorder, &c);
+}
+
 /* All q heads are normed as one vector, and all k heads. */
 static void norm_whole(const struct pd_forward_args *p, uint32_t i)
 {
@@ -244,9 +258,11 @@ static void layer(const struct pd_forward_args *p, struct pd_residual *x, uint32
     pd_residual_norm(x, w->norms[PD_ROLE_ATTN_NORM]);                                   /* x [n][d_model] */
     pd_op_linear_stream(r, s->qkv, &w->linears[PD_MATRIX_QKV], x);                    /* [n][heads of q, k, v, gate] */
     if (p->config->layers[i].whole_qk_norms) norm_whole(p, i);
-    attend(p, i);                                                                     /* att [n][n_heads head_dim] */
+    if (pd_layer_recurs(&p->config->layers[i])) recur(p, i);                          /* delta [n][n_v d_v] */
+    else attend(p, i);                                                                /* att [n][n_heads head_dim] */
     if (p->config->layers[i].attn_gate) gate_attention(p, i);
-    pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_O], s->att, n);                  /* [n][d_model] */
+    const struct pd_rows mixed = pd_layer_recurs(&p->config->layers[i]) ? s->delta : s->att;
+    pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_O], mixed, n);                   /* [n][d_model] */
     pd_residual_add(x, s->branch, w->norms[PD_ROLE_POST_ATTN_NORM], 1);
     if (beside) pd_op_stream_add(r, x);
 

@@ -74,6 +74,11 @@ peridot_status pd_pass_add(struct pd_pass *p, const struct pd_run *run)
     *r = *run;
     r->row = row;
     s->n_rows += run->n;
+    if (p->input.runs.size) {
+        struct pd_state_run *states = (struct pd_state_run *)p->input.runs.host + s->n_runs++;
+        *states = (struct pd_state_run){.first = row, .n = run->n};
+        PD_TRY(pd_states_step(states, &run->sequence->set->cache, &run->sequence->pages, run->pos));
+    }
     for (uint32_t m = 0; m < run->n; m++) {
         pd_input_write(&p->input, p->w, row + m, &run->sequence->pages, run->pos + m,
                        run->pos + (whole ? run->n - 1 : last_of_image(run, m)));
@@ -147,6 +152,7 @@ static uint64_t forward_rows(const struct pd_pass *p, struct pd_recorder *r, con
     args.consecutive = s->consecutive;
     args.heads = s->all_rows ? NULL : s->heads;
     args.n_heads = s->n_heads;
+    args.n_runs = s->n_runs;
     if (!s->embeds) args.embedded = 0;
     pd_forward(&args, head && is_step ? &logits : NULL);
     uint64_t most_work = r->most_work;

@@ -27,6 +27,8 @@ struct pd_scratch {
     struct pd_rows qkv;        /* [n][(n_heads + 2 n_kv_heads) head_dim]: q, k, v; fewer in layers without k or v, and
                                   n_heads more, the gate, in those that have one */
     struct pd_rows att;        /* [n][n_heads head_dim] */
+    struct pd_rows delta;      /* [n][n_v d_v]: the same of recurrences; by itself, as it has another width */
+    struct pd_rows conv;       /* [n][channels of the convolution], where layers have recurrences */
     struct pd_rows gate_up;    /* [n][2 ffn_dim]: gate, up */
     struct pd_rows act;        /* [n][ffn_dim] */
     /* Where layers have inputs of their own: */
@@ -71,6 +73,8 @@ struct pd_forward_args {
     uint64_t places[PD_MAX_LAYER_KINDS];     /* of each kind of layer, [n_tokens] struct pd_place */
     uint64_t angles[PD_MAX_ROPE_TABLES];   /* [n_tokens][head_dim] each: cos, sin */
     uint64_t lora_scales;                  /* [n_tokens][n_adapters]; 0: the model has none */
+    uint64_t runs;                         /* [n_runs] struct pd_state_run, where layers have recurrences */
+    uint32_t n_runs;
     uint32_t n_tokens;
     uint32_t n_keys;                   /* that the last one may see, where pieces are counted: see pd_recorder */
     uint32_t n_decode;                 /* of them are of a decode step, the first ones: each is the next token of its
@@ -154,6 +158,7 @@ struct pd_input {
     struct pd_span step, tokens, places, angles;   /* places: [kinds][n_rows]; angles: of each RoPE table
                                                       [n_rows][head_dim] */
     struct pd_span lora_scales;                    /* [n_rows][n_adapters]; empty where the model has none */
+    struct pd_span runs;                           /* [PD_MAX_RUNS] struct pd_state_run; empty without recurrences */
     uint32_t n_rows;                               /* at most */
     struct pd_input_row {
         uint32_t table, pos, last;
@@ -247,6 +252,7 @@ struct pd_pass_shape {
     uint32_t n_rows, n_steps;          /* rows; the first n_steps are those of steps */
     uint32_t first_logits;             /* of a step's rows of logits, the one that its first row has */
     uint32_t n_keys;                   /* that the last row of a prompt sees, for pieces */
+    uint32_t n_runs;                   /* where layers have recurrences; else 0 */
     uint32_t n_heads;                  /* rows of prompts that have logits */
     uint32_t consecutive;              /* whether a step has several rows of one sequence */
     uint32_t draws;                    /* whether the device draws the next tokens */

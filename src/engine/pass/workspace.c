@@ -59,6 +59,9 @@ static peridot_status alloc_scratch(struct pd_workspace *w)
     PD_TRY(alloc_rows(&s->branch, &span, w, n, d_model));
     PD_TRY(alloc_rows(&s->qkv, &span, w, n, most.qkv_dim));
     PD_TRY(alloc_rows(&s->att, &span, w, n, most.q_dim));
+    if (most.conv_dim) PD_TRY(alloc_rows(&s->conv, &span, w, n, most.conv_dim));
+    const struct pd_layer *recurs = pd_layers_recurrence(&w->model->config);
+    if (recurs) PD_TRY(alloc_rows(&s->delta, &span, w, n, pd_delta_dim(&recurs->delta)));
     PD_TRY(alloc_rows(&s->gate_up, &span, w, n, 2 * (uint64_t)most.ffn_dim));
     PD_TRY(alloc_rows(&s->act, &span, w, n, most.ffn_dim));
     uint32_t per_layer = w->model->config.per_layer_dim, n_layers = w->model->config.n_layers;
@@ -105,6 +108,7 @@ static void count_groups(struct pd_workspace *w)
     const struct pd_config *c = &w->model->config;
     const struct pd_recorder r = pd_workspace_recorder(w, NULL);
     for (uint32_t kind = 0; kind < c->n_kinds; kind++) {
+        if (pd_layer_recurs(&c->layers[c->kinds[kind]])) continue;
         const struct pd_heads heads = pd_layer_heads(c, &w->model->weights, c->kinds[kind]);
         w->attention_groups[kind] = pd_attention_groups(&r, &heads);
     }

@@ -23,7 +23,8 @@
 /* Steps ahead of one group of sequences, or a group for each rank. */
 static uint32_t count_passes(const struct pd_workspace *w)
 {
-    return w->model->link ? (uint32_t)pd_min(w->model->link->host.n_ranks, w->n_sequences) : PD_N_STEPS;
+    if (w->model->link) return (uint32_t)pd_min(w->model->link->host.n_ranks, w->n_sequences);
+    return pd_cache_has_states(w->cache) ? PD_N_STATES - 2 : PD_N_STEPS;   /* each writes one, beside the last two */
 }
 
 peridot_status pd_decoder_create(struct pd_decoder *d, struct pd_workspace *w, struct pd_stage *stage)
@@ -165,6 +166,7 @@ peridot_status pd_decoder_record(struct pd_decoder *d)
         struct pd_pass *p;
         PD_TRY(begin_step(&p, d, false));
         p->shape.n_rows = p->shape.n_steps = 1;
+        p->shape.n_runs = pd_cache_has_states(d->w->cache);
         PD_TRY(pd_pass_ready(p));
         d->next = (d->next + 1) % d->n_passes;
     }

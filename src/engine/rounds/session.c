@@ -83,6 +83,9 @@ static peridot_status read_draft(struct pd_session *s, uint32_t n_draft)
     if (n_draft && s->model->link)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
                        "drafts are not supported where several ranks hold the model's layers");
+    if (n_draft && pd_layers_recurrence(&s->model->config))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "drafts are not supported where layers have recurrences, whose state "
+                       "would have to be kept for each token of a draft");
     if (n_draft > PD_MAX_DRAFT && !automatic)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a draft of %u tokens is longer than the limit of %d", n_draft,
                        PD_MAX_DRAFT);
@@ -287,12 +290,29 @@ peridot_status pd_session_set_sampling(struct pd_session *s, struct pd_sequence 
 
 /* ---- results ---- */
 
+/* Where a recurrence no longer has the state before the last token: all is evaluated again from where one is left. */
+static peridot_status read_again(struct pd_session *s, struct pd_sequence *q)
+{
+    uint32_t n = q->pos, kept = n;
+    atomic_bool never = false;
+    int32_t *tokens = malloc(n * sizeof *tokens);
+    if (!tokens) return pd_fail_alloc(n * sizeof *tokens, "tokens");
+    memcpy(tokens, q->tokens, n * sizeof *tokens);
+    peridot_status status = pd_decoder_yield(&s->decoder);
+    if (status == PERIDOT_OK) status = pd_sequence_truncate(q, n - 1, &kept);
+    struct pd_prompt prompt = {.sequence = q, .tokens = tokens + kept, .n_left = n - kept};
+    if (status == PERIDOT_OK) status = pd_prefill_run(&s->prefill, &prompt, 1, NULL, &never);
+    free(tokens);
+    return status;
+}
+
 /* Evaluates the last token once more. Where that fails the sequence still has it. */
 static peridot_status decode_again(struct pd_session *s, struct pd_sequence *q)
 {
     int32_t last = q->tokens[q->pos - 1];
     if (pd_is_image_row(last))
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sequence ends in an image, whose logits are gone");
+    if (!pd_states_have(&s->set.cache, &q->pages, q->pos - 1)) return read_again(s, q);
     q->pos--;
     q->sampler.n_seen--;
     peridot_status status = pd_decode(&s->decoder, &q, &last, 1);
@@ -366,6 +386,8 @@ uint64_t pd_session_step_size(const struct pd_session *s, uint32_t n, uint32_t p
     uint64_t size = s->model->weights.decode_read_size;
     for (uint32_t i = 0; i < c->n_layers; i++) {
         const struct pd_layer *layer = &c->layers[i];
+        if (pd_layer_recurs(layer))   /* read and written */
+            size += n * 2 * pd_state_size(layer->delta.n_v, layer->delta.d_k, layer->delta.d_v);
         size += n * pd_n_keys(layer, pos) * layer->n_kv_heads * 2 * pd_kv_head_size(type, layer->head_dim);
     }
     return size;

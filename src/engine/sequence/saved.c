@@ -33,12 +33,27 @@ struct header {
     float scales[PD_MAX_ADAPTERS];
 };
 
+/* Pages of a layer in the file: of states the one after its last token. */
+static uint32_t n_pages(const struct pd_cache *cache, const struct header *h, uint32_t layer)
+{
+    uint32_t kind = cache->kinds[layer];
+    return kind == PD_STATE_KIND ? h->pos != 0 : h->end[kind] - h->begin[kind];
+}
+
+static uint32_t page_number(const struct pd_sequence *q, const struct header *h, uint32_t layer, uint32_t k)
+{
+    const struct pd_cache *cache = &q->set->cache;
+    uint32_t kind = cache->kinds[layer];
+    return kind == PD_STATE_KIND ? pd_states_number(&q->pages, h->pos)
+                                 : pd_pages_number(cache, &q->pages, kind, h->begin[kind] + k);
+}
+
 static uint64_t file_size(const struct pd_cache *cache, const struct header *h)
 {
     uint64_t size = sizeof *h + h->pos * sizeof(int32_t) + PD_TOPK * sizeof(struct pd_candidate);
     for (uint32_t i = 0; i < cache->n_layers; i++)
-        if (cache->spans[i][0].size)
-            size += 2 * (h->end[cache->kinds[i]] - h->begin[cache->kinds[i]]) * cache->pools[cache->kinds[i]].page_size;
+        for (int half = 0; half < 2 && cache->spans[i][0].size; half++)
+            size += n_pages(cache, h, i) * cache->pools[cache->kinds[i]].page_size[half];
     return size;
 }
 
@@ -73,7 +88,8 @@ static peridot_status write_all(struct pd_writer *w, const struct pd_sequence *q
     const struct pd_cache *cache = &q->set->cache;
     const struct header h = make_header(q, model);
     uint64_t largest = 0;
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) largest = pd_max(largest, cache->pools[kind].page_size);
+    for (uint32_t kind = 0; kind <= PD_STATE_KIND; kind++)
+        for (int half = 0; half < 2; half++) largest = pd_max(largest, cache->pools[kind].page_size[half]);
     PD_TRY(pd_writer_write(w, &h, sizeof h));
     if (q->pos) PD_TRY(pd_writer_write(w, q->tokens, q->pos * sizeof *q->tokens));
     PD_TRY(pd_writer_write(w, q->best, sizeof q->best));
@@ -82,11 +98,9 @@ static peridot_status write_all(struct pd_writer *w, const struct pd_sequence *q
     peridot_status status = PERIDOT_OK;
     for (uint32_t i = 0; i < cache->n_layers; i++)
         for (int half = 0; half < 2 && cache->spans[i][0].size; half++) {
-            uint32_t kind = cache->kinds[i];
-            uint64_t size = cache->pools[kind].page_size;
-            for (uint32_t k = h.begin[kind]; k < h.end[kind] && status == PERIDOT_OK; k++) {
-                status = pd_span_read(model->gpu, page, cache->spans[i][half],
-                                      pd_pages_number(cache, &q->pages, kind, k) * size, size);
+            uint64_t size = cache->pools[cache->kinds[i]].page_size[half];
+            for (uint32_t k = 0; k < n_pages(cache, &h, i) && status == PERIDOT_OK; k++) {
+                status = pd_span_read(model->gpu, page, cache->spans[i][half], page_number(q, &h, i, k) * size, size);
                 if (status == PERIDOT_OK) status = pd_writer_write(w, page, size);
             }
         }
@@ -202,11 +216,9 @@ static peridot_status read_pages(struct pd_sequence *q, const struct header *h, 
     struct pd_cache *cache = &q->set->cache;
     for (uint32_t i = 0; i < cache->n_layers; i++)
         for (int half = 0; half < 2 && cache->spans[i][0].size; half++) {
-            uint32_t kind = cache->kinds[i];
-            uint64_t size = cache->pools[kind].page_size;
-            for (uint32_t k = h->begin[kind]; k < h->end[kind]; k++, from += size)
-                PD_TRY(pd_span_write(gpu, cache->spans[i][half], pd_pages_number(cache, &q->pages, kind, k) * size,
-                                     from, size));
+            uint64_t size = cache->pools[cache->kinds[i]].page_size[half];
+            for (uint32_t k = 0; k < n_pages(cache, h, i); k++, from += size)
+                PD_TRY(pd_span_write(gpu, cache->spans[i][half], page_number(q, h, i, k) * size, from, size));
         }
     return PERIDOT_OK;
 }
@@ -222,6 +234,7 @@ static peridot_status saved_read_all(struct pd_sequence *q, const struct header 
     PD_TRY(read_scales(&q->scales, h, &model->adapters, path));
     pd_pages_skip(&q->set->cache, &q->pages, h->begin);
     PD_TRY(pd_sequence_extend(q, h->pos));
+    if (h->pos && pd_cache_has_states(&q->set->cache)) PD_TRY(pd_states_add(&q->set->cache, &q->pages, h->pos));
     PD_TRY(read_tokens(q, tokens, h->pos, model->weights.vocab_size, path));
     PD_TRY(read_best(q, best, h, model, path));
     return read_pages(q, h, pages, model->gpu);

@@ -85,8 +85,7 @@ void pd_sequence_mark(struct pd_sequence *q)
 uint32_t pd_sequence_nearest(const struct pd_sequence *q, uint32_t n)
 {
     n = pd_image_border(q->tokens, n, q->pos);
-    if (n == 0 || n >= pd_pages_least(&q->set->cache, &q->pages)) return n;
-    return pd_image_border(q->tokens, pd_snapshot_before(&q->set->cache, &q->pages, n), q->pos);
+    return pd_image_border(q->tokens, pd_pages_before(&q->set->cache, &q->pages, n), q->pos);
 }
 
 static void forget_after(struct pd_sequence *q, uint32_t n)
@@ -109,7 +108,7 @@ peridot_status pd_sequence_truncate(struct pd_sequence *q, uint32_t n, uint32_t 
     *kept = pd_sequence_nearest(q, n);
     if (*kept == q->pos) return PERIDOT_OK;
     peridot_status status = PERIDOT_OK;
-    bool gone = *kept && *kept < pd_pages_least(cache, &q->pages);
+    bool gone = !pd_pages_reach(cache, &q->pages, *kept);
     pd_snapshots_drop(cache, &q->pages, *kept);
     if (gone) status = pd_snapshot_restore(cache, &q->pages, *kept);
     if (status == PERIDOT_OK) status = pd_pages_truncate(cache, &q->pages, *kept);
@@ -132,7 +131,7 @@ static peridot_status share(struct pd_sequence *to, const struct pd_sequence *fr
     PD_TRY(grow_tokens(to, n));
     PD_TRY(pd_pages_fork(cache, &to->pages, &from->pages, n));   /* which may drop snapshots, to make room */
     PD_TRY(pd_snapshots_share(cache, &to->pages, &from->pages, n));
-    if (n == 0 || n >= pd_pages_least(cache, &from->pages)) return PERIDOT_OK;
+    if (pd_pages_reach(cache, &from->pages, n)) return PERIDOT_OK;
     if (pd_snapshot_before(cache, &to->pages, n) != n)
         return pd_fail(PERIDOT_ERROR_MEMORY, "the KV cache is full: it no longer has the keys of the first %u tokens",
                        n);
@@ -149,8 +148,10 @@ peridot_status pd_sequence_fork(struct pd_sequence **out, const struct pd_sequen
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "token %u is within an image, where no sequence ends", n);
     if (pd_sequence_nearest(q, n) != n)
         return pd_fail(PERIDOT_ERROR_ARGUMENT,
-                       "the keys of the first %u token%s are gone: layers with windows have passed over them", n,
-                       PD_S(n));
+                       "the %s of the first %u token%s %s gone: layers with %s have passed over them",
+                       pd_cache_has_states(&q->set->cache) ? "state" : "keys", n, PD_S(n),
+                       pd_cache_has_states(&q->set->cache) ? "is" : "are",
+                       pd_cache_has_states(&q->set->cache) ? "recurrences" : "windows");
     PD_TRY(pd_sequence_create(out, q->set));
     struct pd_sequence *copy = *out;
     copy->scales = q->scales;

@@ -1,0 +1,54 @@
+/* Linear recurrences: the gated delta rule, with the convolution before it and the norm and gate after it. One kernel
+ * walks the rows of a run with the state in registers, for a decode step and a prompt alike: a row's result is the same
+ * however a text is cut into passes, and whatever other rows there are. */
+#include "ops/ops_.h"
+
+#include "base/base.h"
+
+uint64_t pd_state_size(uint32_t n_v, uint32_t d_k, uint32_t d_v) { return sizeof(float) * n_v * d_k * d_v; }
+
+uint64_t pd_tail_size(uint32_t n_channels, uint32_t conv) { return sizeof(float) * n_channels * (conv - 1); }
+
+static uint32_t n_channels(const struct pd_recurrence *c) { return 2 * c->n_k * c->d_k + c->n_v * c->d_v; }
+
+static void convolve(struct pd_recorder *r, const struct pd_recurrence *c)
+{
+    uint32_t n = n_channels(c), spec[] = {64, c->conv};
+    struct pd_conv_push push = {.runs = c->runs, .x = c->x.address, .y = c->qkv.address, .w = c->w_conv,
+        .tails = c->tails, .n = n, .x_stride = c->x.stride, .y_stride = c->qkv.stride,
+        .tail_size = (uint32_t)pd_tail_size(n, c->conv)};
+    dispatch(r, kernel(r, PD_KERNEL_conv, spec, 2), &push, (uint32_t)pd_div_up(n, spec[0]), c->n_runs, 1);
+    barrier(r);
+}
+
+/* The kernel shares a head's elements out to the lanes of a subgroup, whose size it is compiled for. */
+static void apply_rule(struct pd_recorder *r, const struct pd_recurrence *c)
+{
+    uint32_t lanes = subgroup_size(r), workgroup = (uint32_t)pd_max(lanes, 64), n_units = c->n_v * c->d_v / 4;
+    uint32_t spec[] = {workgroup, c->d_k, lanes, [PD_SUBGROUP_ID] = lanes};
+    uint32_t gates = n_channels(c) + c->n_v * c->d_v;
+    struct pd_delta_push push = {.runs = c->runs, .x = c->qkv.address, .gates = pd_rows_at(c->x, 0, gates).address,
+        .dt = c->dt, .decay = c->decay, .y = c->y.address, .states = c->states, .n_k = c->n_k, .n_v = c->n_v,
+        .d_v = c->d_v, .tiled = c->tiled, .x_stride = c->qkv.stride, .gates_stride = c->x.stride,
+        .y_stride = c->y.stride, .state_size = (uint32_t)pd_state_size(c->n_v, c->d_k, c->d_v)};
+    dispatch(r, kernel(r, PD_KERNEL_delta, spec, PD_COUNT(spec)), &push,
+             (uint32_t)pd_div_up(n_units, workgroup / lanes), c->n_runs, 1);
+    barrier(r);
+}
+
+static void norm_heads(struct pd_recorder *r, const struct pd_recurrence *c)
+{
+    uint32_t spec[] = {c->d_v > 32 ? 64 : 32};
+    struct pd_delta_norm_push push = {.y = c->y.address, .z = pd_rows_at(c->x, 0, n_channels(c)).address,
+        .w = c->w_norm, .n = c->d_v, .y_stride = c->y.stride, .z_stride = c->x.stride, .eps = c->eps};
+    dispatch(r, kernel(r, PD_KERNEL_delta_norm, spec, 1), &push, c->n_v, c->n_rows, 1);
+    barrier(r);
+}
+
+void pd_op_recur(struct pd_recorder *r, const struct pd_recurrence *c)
+{
+    convolve(r, c);
+    apply_rule(r, c);
+    norm_heads(r, c);
+    end_part(r, (uint64_t)c->n_rows * c->n_v * c->d_v * 4 * c->d_k);
+}
