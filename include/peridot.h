@@ -710,12 +710,14 @@ PERIDOT_API uint32_t peridot_sequence_pos(const peridot_sequence *sequence);
  * were done before. */
 PERIDOT_API const int32_t *peridot_sequence_tokens(const peridot_sequence *sequence);
 /* Tokens that the sequence keeps where it is to go back to n of them, or is to be forked there: n, or where layers with
- * windows have passed over that, the nearest place before it: see peridot_sequence_truncate. */
+ * windows or recurrences have passed over that, the nearest place before it: see peridot_sequence_truncate. */
 PERIDOT_API uint32_t peridot_sequence_nearest(const peridot_sequence *sequence, uint32_t n);
 /* Keeps the first n tokens: the next one is at position n, and until then there are no logits unless all were kept.
- * Exact in models without windows. Layers with windows give keys back; they still have those for any place a chunk or
- * less back, and for the ends of the last eight prompts and of the replies before them, unless these take more memory
- * than snapshot_size: then the oldest of all sequences are dropped. Elsewhere the nearest such place before n, or 0, is
+ * Exact in models without windows or recurrences. Layers with windows give keys back; they still have those for any
+ * place a chunk or less back, and for the ends of the last eight prompts and of the replies before them, unless these
+ * take more memory than snapshot_size: then the oldest of all sequences are dropped. Layers with recurrences have
+ * states of 16 places, by the same bound: the ends of the last two prompts and replies, of each a place 256 tokens or
+ * less before it, and older ones the further apart the older they are. Elsewhere the nearest such place before n, or 0, is
  * gone back to: *kept says how many tokens remain, to be evaluated from there on. With kept NULL nothing is changed
  * then, and PERIDOT_ERROR_ARGUMENT is returned; as when there are fewer than n tokens. */
 PERIDOT_API peridot_status peridot_sequence_truncate(peridot_sequence *sequence, uint32_t n, uint32_t *kept);

@@ -9,7 +9,7 @@
 
 static void expect_all_free(const struct pd_cache *cache)
 {
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
+    for (uint32_t kind = 0; kind <= PD_STATE_KIND; kind++)
         assert_int_equal(cache->pools[kind].n_free, cache->pools[kind].n_pages);
 }
 
@@ -198,8 +198,113 @@ static void test_snapshots_bounded(void **state)
     peridot_model_close(model);
 }
 
+/* ---- states of recurrences ---- */
+
+static peridot_session *open_recurrent(peridot_model *model, uint32_t n)
+{
+    peridot_session *s;
+    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 8192, .n_sequences = n}));
+    return s;
+}
+
+static void eval_long(peridot_sequence *q, uint32_t text, uint32_t from, uint32_t to)
+{
+    static int32_t tokens[8192];
+    for (uint32_t i = from; i < to; i++) tokens[i - from] = token_of(text, i);
+    EXPECT_OK(peridot_sequence_eval(q, tokens, to - from, NULL));
+}
+
+static void expect_same_logits(peridot_sequence *q, peridot_sequence *plain)
+{
+    float want[MAX_WIDTH], got[MAX_WIDTH];
+    size_t width = 256;
+    assert_int_equal(peridot_sequence_pos(plain), peridot_sequence_pos(q));
+    copy_logits(want, plain, width);
+    copy_logits(got, q, width);
+    double error = relative_error(got, want, width);
+    if (!(error < 2e-5)) fail_msg("after %u tokens: %g apart", peridot_sequence_pos(q), error);
+}
+
+/* A prompt that is said again, within a chunk or beyond its end, is read again from 256 tokens before at most, and goes
+ * on as if it had not been said before; so does a fork. */
+static void test_states(void **state)
+{
+    (void)state;
+    static const uint32_t at[][2] = {{600, 600}, {599, 512}, {515, 512}, {512, 512}, {511, 256}, {255, 100}};
+    peridot_model *model = open_model(RECURRENT, NULL);
+    peridot_session *s = open_recurrent(model, 3);
+    peridot_sequence *q = add(s), *plain = add(s), *fork;
+    uint32_t kept;
+    int32_t prompt[600];
+    for (uint32_t i = 0; i < 600; i++) prompt[i] = token_of(1, i);
+    for (size_t i = 0; i < PD_COUNT(at); i++) {
+        EXPECT_OK(peridot_sequence_truncate(q, 0, NULL));
+        EXPECT_OK(peridot_sequence_eval(q, prompt, 100, NULL));
+        EXPECT_OK(peridot_sequence_eval(q, prompt + 100, 500, NULL));
+        for (uint32_t k = 600; k < 620; k++) eval(q, 1, k, k + 1);
+        assert_int_equal(peridot_sequence_nearest(q, at[i][0]), at[i][1]);
+        EXPECT_OK(peridot_sequence_fork(&fork, q, at[i][1]));
+        EXPECT_OK(peridot_sequence_truncate(q, at[i][0], &kept));
+        assert_int_equal(kept, at[i][1]);
+        eval_long(q, 2, kept, kept + 90);
+        eval_long(fork, 2, kept, kept + 90);
+        EXPECT_OK(peridot_sequence_truncate(plain, 0, NULL));
+        eval_long(plain, 1, 0, kept);
+        eval_long(plain, 2, kept, kept + 90);
+        expect_same_logits(q, plain);
+        expect_same_logits(fork, plain);
+        peridot_sequence_free(fork);
+    }
+    /* a step back: the state before the last token is there still */
+    for (uint32_t k = kept + 90; k < kept + 93; k++) eval(q, 2, k, k + 1);
+    EXPECT_OK(peridot_sequence_truncate(q, kept + 92, NULL));
+    eval(q, 2, kept + 92, kept + 93);
+    eval_long(plain, 2, kept + 90, kept + 93);
+    expect_same_logits(q, plain);
+    peridot_sequence_free(q);
+    peridot_sequence_free(plain);
+    expect_all_free(cache_of(s));
+    peridot_session_free(s);
+    peridot_model_close(model);
+}
+
+/* A long conversation: what is kept is bounded; of the last two turns each is read again from 256 tokens before at most,
+ * and of older ones from not much further than they are back. */
+static void test_old_states(void **state)
+{
+    (void)state;
+    enum { N_TURNS = 7, PROMPT = 45, TURN = 600, END = N_TURNS * TURN + 1600 };
+    peridot_model *model = open_model(RECURRENT, NULL);
+    peridot_session *s = open_recurrent(model, 2);
+    peridot_sequence *q = add(s), *plain = add(s);
+    uint32_t kept, n_places = 0, before = 0;
+    for (uint32_t turn = 0; turn < N_TURNS; turn++) {
+        eval(q, 1, turn * TURN, turn * TURN + PROMPT);
+        eval_long(q, 1, turn * TURN + PROMPT, (turn + 1) * TURN);
+    }
+    eval_long(q, 1, N_TURNS * TURN, END);   /* the last reply is a long one */
+    for (uint32_t n = 1; n < END; n++) {
+        uint32_t nearest = peridot_sequence_nearest(q, n);
+        n_places += nearest != before;
+        before = nearest;
+        assert_in_range(n - nearest, 0, pd_max(256, 3 * (END - n) / 4));
+    }
+    assert_in_range(n_places, 10, PD_N_SNAPSHOTS + PD_N_STATES);
+    for (uint32_t turn = N_TURNS - 2; turn < N_TURNS; turn++) {
+        assert_in_range(turn * TURN - peridot_sequence_nearest(q, turn * TURN), 0, 256);
+        assert_in_range(turn * TURN + PROMPT - 1 - peridot_sequence_nearest(q, turn * TURN + PROMPT - 1), 0, 256);
+    }
+    EXPECT_OK(peridot_sequence_truncate(q, TURN * (N_TURNS - 1) + PROMPT - 1, &kept));
+    eval_long(q, 1, kept, TURN * (N_TURNS - 1) + PROMPT);
+    eval_long(plain, 1, 0, TURN * (N_TURNS - 1) + PROMPT);
+    expect_same_logits(q, plain);
+    peridot_session_free(s);
+    peridot_model_close(model);
+}
+
 /* Forks share what was, and then each goes its own way; so does the one that they came from, backwards too. */
-static void check_forks(const char *path, peridot_kv_type kv)
+/* back: to where the first one goes back, from 140 */
+static void check_forks(const char *path, peridot_kv_type kv, uint32_t back)
 {
     static const uint32_t at[] = {64, 100, 127, 128, 140};
     peridot_model *model = open_model(path, NULL);
@@ -214,14 +319,14 @@ static void check_forks(const char *path, peridot_kv_type kv)
         assert_int_equal(peridot_sequence_pos(forks[i]), at[i]);
         for (uint32_t k = 0; k < at[i]; k++) assert_int_equal(peridot_sequence_tokens(forks[i])[k], token_of(1, k));
     }
-    EXPECT_OK(peridot_sequence_truncate(q, 126, NULL));
+    EXPECT_OK(peridot_sequence_truncate(q, back, NULL));
     for (uint32_t k = 0; k < 20; k++) {   /* side by side, and over each other's pages if these were still shared */
-        eval(q, 9, 126 + k, 127 + k);
+        eval(q, 9, back + k, back + k + 1);
         for (size_t i = 0; i < PD_COUNT(at); i++) eval(forks[i], 20 + (uint32_t)i, at[i] + k, at[i] + k + 1);
     }
     for (size_t i = 0; i <= PD_COUNT(at); i++) {
         bool is_fork = i < PD_COUNT(at);
-        uint32_t n = is_fork ? at[i] : 126, text = is_fork ? 20 + (uint32_t)i : 9;
+        uint32_t n = is_fork ? at[i] : back, text = is_fork ? 20 + (uint32_t)i : 9;
         EXPECT_OK(peridot_sequence_truncate(plain, 0, NULL));
         for (uint32_t k = 0, to = 64; k < n; k = to, to = n) {   /* chunks as they were */
             for (size_t m = 0; m < PD_COUNT(at); m++)
@@ -235,7 +340,7 @@ static void check_forks(const char *path, peridot_kv_type kv)
         double error = relative_error(got, want, width);
         if (!(error < 5e-4)) fail_msg("fork at %u: %g apart", n, error);
     }
-    EXPECT_FAILURE(peridot_sequence_fork(&plain, q, 147), PERIDOT_ERROR_ARGUMENT, "146", "147");
+    EXPECT_FAILURE(peridot_sequence_fork(&plain, q, back + 21), PERIDOT_ERROR_ARGUMENT, "cannot fork");
     EXPECT_FAILURE(peridot_sequence_create(&plain, s), PERIDOT_ERROR_ARGUMENT, "all 7 sequences");
     peridot_sequence_free(forks[2]);
     EXPECT_OK(peridot_sequence_create(&plain, s));
@@ -247,8 +352,9 @@ static void check_forks(const char *path, peridot_kv_type kv)
 static void test_forks(void **state)
 {
     (void)state;
-    check_forks(MODEL, PERIDOT_KV_F16);
-    check_forks(GEMMA4, PERIDOT_KV_Q8_0);
+    check_forks(MODEL, PERIDOT_KV_F16, 126);
+    check_forks(GEMMA4, PERIDOT_KV_Q8_0, 126);
+    check_forks(RECURRENT, PERIDOT_KV_F16, 127);
 }
 
 /* ---- files ---- */
@@ -311,6 +417,7 @@ static void test_saved(void **state)
     check_saved(MODEL, PERIDOT_KV_F16, PERIDOT_KV_F32);
     check_saved(MODEL, PERIDOT_KV_Q8_0, PERIDOT_KV_F16);
     check_saved(GEMMA4, PERIDOT_KV_F16, PERIDOT_KV_Q8_0);
+    check_saved(RECURRENT, PERIDOT_KV_F16, PERIDOT_KV_F32);
 }
 
 /* LongRoPE rotates keys for the longest text of a session, which another session's need not be. */
@@ -392,6 +499,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_snapshots),         cmocka_unit_test(test_snapshots_on_host),
         cmocka_unit_test(test_forks_of_old_turns), cmocka_unit_test(test_snapshots_bounded),
+        cmocka_unit_test(test_states),            cmocka_unit_test(test_old_states),
         cmocka_unit_test(test_forks),             cmocka_unit_test(test_saved),
         cmocka_unit_test(test_damaged),           cmocka_unit_test(test_saved_long),
     };

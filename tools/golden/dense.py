@@ -107,8 +107,9 @@ MODELS = {
         "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 16,
         "rope.scaling.yarn_beta_fast": 2.0, "rope.scaling.yarn_beta_slow": 0.5,
         "rope.scaling.yarn_log_multiplier": 1.0, "attention.temperature_scale": 0.5}),
-    # chunks of recurrences are of 64 tokens in transformers
-    "qwen35": ("Qwen3_5Text", dict(DELTA, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
+    # chunks of recurrences are of 64 tokens in transformers; more tokens, for tests of sequences
+    "qwen35": ("Qwen3_5Text", dict(DELTA, vocab_size=256, max_position_embeddings=8192, head_dim=16,
+                                   linear_num_key_heads=2, linear_num_value_heads=4,
                                    linear_key_head_dim=16, linear_value_head_dim=16, tie_word_embeddings=True,
                                    rope_parameters=ROPE | {"partial_rotary_factor": 0.25}), False, None, {}),
     "qwen35-untied": ("Qwen3_5Text", dict(

@@ -15,6 +15,7 @@
  * writes another, so that steps which are queued and then discarded leave the one that they began with; and the one
  * before the last token's is there to evaluate that again. Snapshots keep others. */
 #define PD_STATE_KIND PD_MAX_LAYER_KINDS   /* of states, among pools; layers' own kinds have no pages */
+#define PD_STATE_INTERVAL 256              /* positions from one that is kept to go back to, to the next one */
 #define PD_N_STATES 4                      /* after the token before the last, after the last, after two queued steps */
 
 /* A page of a kind that snapshots have: all of them together are one reference of the device's page. */
@@ -123,16 +124,21 @@ peridot_status pd_states_add(struct pd_cache *cache, struct pd_pages *pages, uin
  * write anew, are dropped. */
 peridot_status pd_states_step(struct pd_state_run *out, struct pd_cache *cache, struct pd_pages *pages, uint32_t pos);
 
+/* Rows from position pos on that a pass may have at most, so that it ends where a state is to be kept. */
+uint32_t pd_states_room(const struct pd_cache *cache, uint32_t pos);
+
 /* ---- snapshots ---- */
 
-#define PD_N_SNAPSHOTS 16          /* that a sequence has at most: the ends of 8 turns and of the prompts before them */
+/* That a sequence has at most: the ends of 8 turns and of the prompts before them. Where there are states: the ends of
+ * the last two turns and of their prompts, of each the place a PD_STATE_INTERVAL or less before it, and others that are
+ * the further apart the older they are. */
+#define PD_N_SNAPSHOTS 16
 #define PD_N_DEVICE_SNAPSHOTS 2    /* for which the device has pages: those of others go to the host when it is short */
 
 /* Makes n pages of a kind free. Where the host's memory does not take the pages of snapshots, these are dropped, the
  * oldest first. PERIDOT_ERROR_MEMORY where sequences hold too many. */
 peridot_status pd_cache_make_room(struct pd_cache *cache, uint32_t kind, uint32_t n);
-/* Keeps what it takes to go back to position `pos`, and drops the oldest of the sequence's where it has
- * PD_N_SNAPSHOTS. */
+/* Keeps what it takes to go back to position `pos`, and drops one of the sequence's where it has PD_N_SNAPSHOTS. */
 peridot_status pd_snapshot_take(struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos);
 /* Position of the sequence's last snapshot at or before n; 0: there is none. */
 uint32_t pd_snapshot_before(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t n);

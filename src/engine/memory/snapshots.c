@@ -1,6 +1,8 @@
-/* A snapshot keeps the pages of layers with windows that a position sees, so that its sequence can go back there. Which
- * sequence that is, its table says. The end of a prompt or of a turn is such a position. Where sequences need pages
- * that only snapshots hold, these go to the host's memory, or are dropped.
+/* A snapshot keeps the pages of layers with windows that a position sees, and the state of recurrences after those
+ * before it, so that its sequence can go back there. Which sequence that is, its table says. The end of a prompt or of
+ * a turn is such a position, and every PD_STATE_INTERVAL where there are states: of those a pass leaves one at its end,
+ * and no keys from which others could be had. Where sequences need pages that only snapshots hold, these go to the
+ * host's memory, or are dropped.
  *
  * They are counted by reference, as forks go back to the places of what they are forks of. Without them a turn of a
  * model with windows could not be retried but by evaluating the conversation again. */
@@ -8,6 +10,7 @@
 
 #include "base/base.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,14 +96,42 @@ peridot_status pd_cache_make_room(struct pd_cache *cache, uint32_t kind, uint32_
 
 /* ---- taking, sharing, dropping ---- */
 
-/* The oldest ones of a sequence that has too many. */
+/* Of n snapshots of states, by position, the one that is missed least: what would be read again without it, by how far
+ * back it is. Prompts and replies seldom end at a PD_STATE_INTERVAL. */
+static const struct pd_snapshot *least_missed(struct pd_snapshot *const *at, uint32_t n)
+{
+    enum { N_ENDS = 4 };
+    const struct pd_snapshot *least = at[0];
+    double least_part = INFINITY;
+    uint32_t n_ends = at[n - 1]->pos % PD_STATE_INTERVAL != 0;
+    for (uint32_t i = n - 1; i-- > 0;) {
+        bool is_end = at[i]->pos % PD_STATE_INTERVAL != 0, before_end = at[i + 1]->pos % PD_STATE_INTERVAL != 0;
+        n_ends += is_end;
+        if (n_ends <= N_ENDS && (is_end || before_end)) continue;
+        double gap = at[i + 1]->pos - (i ? at[i - 1]->pos : 0), part = gap / (at[n - 1]->pos - at[i]->pos);
+        if (part >= least_part) continue;
+        least_part = part;
+        least = at[i];
+    }
+    return least;
+}
+
+/* One of a sequence that has too many: the oldest, or of states the least missed. */
 static void drop_surplus(struct pd_cache *cache, uint32_t table)
 {
+    struct pd_snapshot *own[PD_N_SNAPSHOTS + 1];
     uint32_t n = 0;
-    for (const struct pd_snapshot *s = cache->snapshots; s; s = s->next) n += s->table == table;
-    for (struct pd_snapshot **at = &cache->snapshots; n > PD_N_SNAPSHOTS;)
-        if ((*at)->table == table) drop_snapshot(cache, at), n--;
-        else at = &(*at)->next;
+    for (struct pd_snapshot *s = cache->snapshots; s; s = s->next) {
+        if (s->table != table) continue;
+        uint32_t i = n++;
+        for (; pd_cache_has_states(cache) && i > 0 && own[i - 1]->pos > s->pos; i--) own[i] = own[i - 1];
+        own[i] = s;
+    }
+    if (n <= PD_N_SNAPSHOTS) return;
+    const struct pd_snapshot *least = pd_cache_has_states(cache) ? least_missed(own, n) : own[0];
+    struct pd_snapshot **at = &cache->snapshots;
+    while (*at != least) at = &(*at)->next;
+    drop_snapshot(cache, at);
 }
 
 static void append(struct pd_cache *cache, struct pd_snapshot *s)

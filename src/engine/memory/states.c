@@ -1,3 +1,6 @@
+/* States of sequences: of each its latest few, which steps and chunks read and write. A page is written once, by the
+ * pass whose end it is of, so that forks and snapshots have it by reference. There are always pages enough: each table
+ * has PD_N_STATES of its own, and what snapshots hold beyond that moves to the host or goes. */
 #include "engine/memory/memory.h"
 
 #include "base/base.h"
@@ -28,6 +31,11 @@ uint32_t pd_states_before(const struct pd_pages *pages, uint32_t n)
 }
 
 uint32_t pd_states_number(const struct pd_pages *pages, uint32_t n) { return pages->states[find(pages, n)].page; }
+
+uint32_t pd_states_room(const struct pd_cache *cache, uint32_t pos)
+{
+    return pd_cache_has_states(cache) ? PD_STATE_INTERVAL - pos % PD_STATE_INTERVAL : UINT32_MAX;
+}
 
 /* ---- changing ---- */
 

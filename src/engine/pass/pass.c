@@ -312,11 +312,14 @@ static uint32_t head_of(const struct pd_pass *p, const struct pd_run *run)
 void pd_pass_take(const struct pd_pass *p, const struct pd_run *run)
 {
     struct pd_sequence *q = run->sequence;
-    for (uint32_t i = 0; run->kind == PD_RUN_STEP && i < run->n; i++) pd_pass_take_row(p, run, i);
-    if (run->kind == PD_RUN_STEP) return;
-    pd_sequence_append(q, p->tokens + run->row, run->n);
-    q->logits_pass = 0;
-    if (run->ends) take_logits(p, q, pd_own_row(q), p->shape.n_steps + head_of(p, run));
+    if (run->kind == PD_RUN_STEP) {
+        for (uint32_t i = 0; i < run->n; i++) pd_pass_take_row(p, run, i);
+    } else {
+        pd_sequence_append(q, p->tokens + run->row, run->n);
+        q->logits_pass = 0;
+        if (run->ends) take_logits(p, q, pd_own_row(q), p->shape.n_steps + head_of(p, run));
+    }
+    if (pd_states_room(&q->set->cache, q->pos) == PD_STATE_INTERVAL) pd_sequence_mark(q);
 }
 
 int32_t pd_pass_drawn(const struct pd_pass *p, uint32_t m)

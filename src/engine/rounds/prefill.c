@@ -117,7 +117,8 @@ static peridot_status add_steps(struct pd_prefill *p, struct pd_chunk *chunk, co
  * not parted, and one that begins the chunk may exceed it. 0: there is no room. */
 static uint32_t fitting(const struct pd_prompt *prompt, uint32_t room, uint32_t n_room)
 {
-    uint32_t n = (uint32_t)pd_min(room, prompt->n_left);
+    uint32_t most = (uint32_t)pd_min(room, pd_states_room(&prompt->sequence->set->cache, next_pos(prompt)));
+    uint32_t n = (uint32_t)pd_min(most, prompt->n_left);
     uint32_t whole = pd_image_border(prompt->tokens, n, (uint32_t)prompt->n_left);
     if (whole > 0 || n == 0) return whole;
     while (n < prompt->n_left && pd_is_inner_row(prompt->tokens[n])) n++;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* The file: this header, the tokens, the best candidates, then of each layer with keys of its own the pages of its
- * keys, then those of its values. Numbers are little-endian, as on all hosts that Peridot runs on. */
+ * keys, then those of its values, and of recurrences their states. Numbers are little-endian, as on all hosts that Peridot runs on. */
 static const char magic[8] = {'P', 'D', 'S', 'E', 'Q', 0, 0, 4};
 
 /* The numbers of a chain, in two parts: what comes after each is borrowed. */
@@ -21,7 +21,9 @@ static const char magic[8] = {'P', 'D', 'S', 'E', 'Q', 0, 0, 4};
 #define MORE_BEGIN offsetof(peridot_sampling, top_n_sigma)
 #define MORE_SIZE (offsetof(peridot_sampling, dry_last_n) + sizeof(uint32_t) - MORE_BEGIN)
 
-enum { HAS_LOGITS = 1, LONG_ROPE = 2 };   /* LONG_ROPE: see pd_rope_is_long */
+/* LONG_ROPE: see pd_rope_is_long; STATE_BEFORE: beside the state after the last token there is the one before it, from
+ * which that token can be evaluated again. */
+enum { HAS_LOGITS = 1, LONG_ROPE = 2, STATE_BEFORE = 4 };
 
 struct header {
     char magic[8];
@@ -33,18 +35,23 @@ struct header {
     float scales[PD_MAX_ADAPTERS];
 };
 
-/* Pages of a layer in the file: of states the one after its last token. */
+static uint32_t n_states(const struct header *h)
+{
+    return (h->pos != 0) + (h->pos > 1 && (h->flags & STATE_BEFORE) != 0);
+}
+
+/* Pages of a layer in the file: of states the latest first. */
 static uint32_t n_pages(const struct pd_cache *cache, const struct header *h, uint32_t layer)
 {
     uint32_t kind = cache->kinds[layer];
-    return kind == PD_STATE_KIND ? h->pos != 0 : h->end[kind] - h->begin[kind];
+    return kind == PD_STATE_KIND ? n_states(h) : h->end[kind] - h->begin[kind];
 }
 
 static uint32_t page_number(const struct pd_sequence *q, const struct header *h, uint32_t layer, uint32_t k)
 {
     const struct pd_cache *cache = &q->set->cache;
     uint32_t kind = cache->kinds[layer];
-    return kind == PD_STATE_KIND ? pd_states_number(&q->pages, h->pos)
+    return kind == PD_STATE_KIND ? pd_states_number(&q->pages, h->pos - k)
                                  : pd_pages_number(cache, &q->pages, kind, h->begin[kind] + k);
 }
 
@@ -61,13 +68,16 @@ static uint64_t file_size(const struct pd_cache *cache, const struct header *h)
 
 static struct header make_header(const struct pd_sequence *q, const struct pd_model *model)
 {
+    const struct pd_cache *cache = &q->set->cache;
+    bool before = pd_cache_has_states(cache) && q->pos > 1 && pd_states_have(cache, &q->pages, q->pos - 1);
     struct header h = {.model = model->hash,
                        .rng = q->sampler.rng,
-                       .kv_type = q->set->cache.type,
+                       .kv_type = cache->type,
                        .page = PD_PAGE,
-                       .n_kinds = q->set->cache.n_kinds,
+                       .n_kinds = cache->n_kinds,
                        .pos = q->pos,
-                       .flags = (q->logits_pass != 0 ? HAS_LOGITS : 0) | (q->set->cache.long_rope ? LONG_ROPE : 0)};
+                       .flags = (q->logits_pass != 0 ? HAS_LOGITS : 0) | (cache->long_rope ? LONG_ROPE : 0)
+                           | (before ? STATE_BEFORE : 0)};
     memcpy(h.magic, magic, sizeof magic);
     memcpy(h.chain, (const uint8_t *)&q->sampler.p + CHAIN_BEGIN, CHAIN_SIZE);
     memcpy(h.more, (const uint8_t *)&q->sampler.p + MORE_BEGIN, MORE_SIZE);
@@ -234,7 +244,8 @@ static peridot_status saved_read_all(struct pd_sequence *q, const struct header 
     PD_TRY(read_scales(&q->scales, h, &model->adapters, path));
     pd_pages_skip(&q->set->cache, &q->pages, h->begin);
     PD_TRY(pd_sequence_extend(q, h->pos));
-    if (h->pos && pd_cache_has_states(&q->set->cache)) PD_TRY(pd_states_add(&q->set->cache, &q->pages, h->pos));
+    for (uint32_t k = 0; pd_cache_has_states(&q->set->cache) && k < n_states(h); k++)
+        PD_TRY(pd_states_add(&q->set->cache, &q->pages, h->pos - k));
     PD_TRY(read_tokens(q, tokens, h->pos, model->weights.vocab_size, path));
     PD_TRY(read_best(q, best, h, model, path));
     return read_pages(q, h, pages, model->gpu);
