@@ -717,8 +717,8 @@ PERIDOT_API uint32_t peridot_sequence_nearest(const peridot_sequence *sequence, 
  * place a chunk or less back, and for the ends of the last eight prompts and of the replies before them, unless these
  * take more memory than snapshot_size: then the oldest of all sequences are dropped. Layers with recurrences have
  * states of 16 places, by the same bound: the ends of the last two prompts and replies, of each a place 256 tokens or
- * less before it, and older ones the further apart the older they are. Elsewhere the nearest such place before n, or 0, is
- * gone back to: *kept says how many tokens remain, to be evaluated from there on. With kept NULL nothing is changed
+ * less before it, and older ones the further apart the older they are. Elsewhere the nearest such place before n, or 0,
+ * is gone back to: *kept says how many tokens remain, to be evaluated from there on. With kept NULL nothing is changed
  * then, and PERIDOT_ERROR_ARGUMENT is returned; as when there are fewer than n tokens. */
 PERIDOT_API peridot_status peridot_sequence_truncate(peridot_sequence *sequence, uint32_t n, uint32_t *kept);
 

@@ -38,7 +38,7 @@ void main()
     uint fours = p.d_v / 4, unit = gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID, lane = gl_SubgroupInvocationID;
     uint head = unit / fours, four = unit % fours;
     if (head >= p.n_v) return;
-    uint k_head = p.tiled != 0 ? head % p.n_k : head / (p.n_v / p.n_k);
+    uint k_head = head % p.n_k;
     uint at_q = k_head * D_K, at_k = (p.n_k + k_head) * D_K, at_v = 2 * p.n_k * D_K + head * p.d_v + 4 * four;
     pd_state_run run = p.runs.at[gl_WorkGroupID.y];
     pd_vec4s from = pd_vec4s(address_of(p.states, run.from == PD_NO_STATE ? run.to : run.from, p.state_size));

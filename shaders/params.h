@@ -281,7 +281,7 @@ struct pd_delta_push {
     PD_PTR(pd_floats) decay;      /* [n_v] */
     PD_PTR(pd_floats) y;          /* [n_rows][y_stride]: [n_v][d_v] */
     PD_ADDRESS states;            /* of each [n_v][d_v / 4][d_k][4] */
-    uint32_t n_k, n_v, d_v, tiled, x_stride, gates_stride, y_stride, state_size;
+    uint32_t n_k, n_v, d_v, x_stride, gates_stride, y_stride, state_size;
 };
 
 /* See delta_norm.comp. */

@@ -439,6 +439,49 @@ static void test_gguf_gemma4_refusals(void **state)
     }
 }
 
+/* Layers with recurrences, and a block after them that drafts tokens. */
+static void test_gguf_recurrences(void **state)
+{
+    (void)state;
+#define QWEN35_KEYS {"ssm.conv_kernel", .count = 4}, {"ssm.state_size", .count = 128}, \
+    {"ssm.group_count", .count = 16}, {"ssm.time_step_rank", .count = 32}, {"ssm.inner_size", .count = 4096}, \
+    {"attention.key_length", .count = 256}, {"rope.dimension_count", .count = 64}
+    static const struct { struct key key; const char *a, *b; } rows[] = {
+        {{"ssm.inner_size", .count = 4000}, "a value head by ssm.inner_size is 125", "multiple of 4"},
+        {{"ssm.inner_size", .count = 4095}, "qwen35.ssm.inner_size", "32 value heads share evenly"},
+        {{"ssm.group_count", .count = 12}, "32 value heads", "12 key heads evenly"},
+        {{"ssm.group_count", .count = UINT32_MAX}, "qwen35.ssm.group_count", "missing"},
+        {{"ssm.state_size", .count = 512}, "qwen35.ssm.state_size is 512", "256"},
+        {{"attention.recurrent_layers", .flags = "110"}, "qwen35.attention.recurrent_layers", "each of 6 layers"},
+        {{"attention.recurrent_layers", .flags = "111111"}, "no layer has attention", "not supported"},
+        {{"nextn_predict_layers", .count = 6}, "qwen35.nextn_predict_layers", "below that of the layers, 6"},
+        {{"expert_count", .count = 8}, "qwen35.expert_count is 8", "only 0"},
+    };
+    struct pd_config c;
+    GGUF_CONFIG(&c, "qwen35", QWEN35_KEYS, {"attention.recurrent_layers", .flags = "101100"},
+                {"nextn_predict_layers", .count = 1});
+    assert_int_equal(c.n_layers, 5);
+    assert_int_equal(c.n_nextn, 1);
+    for (uint32_t i = 0; i < 5; i++) assert_int_equal(pd_layer_recurs(&c.layers[i]), i == 0 || i == 2 || i == 3);
+    const struct pd_delta *d = &c.layers[0].delta;
+    assert_true(d->n_k == 16 && d->n_v == 32 && d->d_k == 128 && d->d_v == 128 && d->conv == 4);
+    assert_int_equal(c.layers[1].n_rotated, 64);
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "qwen35", QWEN35_KEYS);   /* every fourth attends */
+    for (uint32_t i = 0; i < 6; i++) assert_int_equal(pd_layer_recurs(&c.layers[i]), i != 3);
+    pd_config_free(&c);
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        struct key keys[8] = {rows[i].key};
+        const struct key usual[] = {QWEN35_KEYS};
+        size_t n = 1;
+        for (size_t k = 0; k < PD_COUNT(usual); k++)
+            if (strcmp(usual[k].name, rows[i].key.name) != 0) keys[n++] = usual[k];
+        peridot_status status = read_gguf(&c, "qwen35", keys, n);
+        if (status == PERIDOT_OK) fail_msg("qwen35.%s is taken", rows[i].key.name);
+        expect_sentence((const char *const[]){"m.gguf: ", rows[i].a, rows[i].b, NULL});
+    }
+}
+
 static void test_gguf_refusals(void **state)
 {
     (void)state;
@@ -565,7 +608,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gguf_divisors), cmocka_unit_test(test_gguf_ollama),
         cmocka_unit_test(test_gguf_gemma), cmocka_unit_test(test_gguf_llama),
-        cmocka_unit_test(test_gguf_qwen), cmocka_unit_test(test_gguf_layers), cmocka_unit_test(test_gguf_refusals),
+        cmocka_unit_test(test_gguf_qwen), cmocka_unit_test(test_gguf_layers), cmocka_unit_test(test_gguf_recurrences),
+        cmocka_unit_test(test_gguf_refusals),
         cmocka_unit_test(test_gguf_mutations),
         cmocka_unit_test(test_gguf_gemma4), cmocka_unit_test(test_gguf_granite),
         cmocka_unit_test(test_gguf_yarn), cmocka_unit_test(test_gguf_partial),

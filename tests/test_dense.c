@@ -44,8 +44,8 @@ static const struct dense {
     {"qwen3-moe", "qwen3moe", true},
     {"qwen3-moe-raw", "qwen3moe", NO_WORDS},
     {"qwen3-moe-sparse", "qwen3moe", false},
-    {"qwen35", "qwen35", NO_WORDS},
-    {"qwen35-untied", "qwen35", NO_WORDS},
+    {"qwen35", "qwen35", true},
+    {"qwen35-untied", "qwen35", false},
     {"smollm3", "smollm3", true},
 };
 

@@ -6,14 +6,16 @@
 #include "peridot_tools.h"
 
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
+#define RECURRENT PERIDOT_GOLDEN "/dense/qwen35/model.gguf"   /* layers with recurrences */
 
 enum { CTX = 256, N_TEXTS = 6, N_MOST = 48 };
 
+static const char *path = MODEL;
 static peridot_model *model;
 
 static int open_shared(void **state)
 {
-    return make_folder(state) == 0 && peridot_model_open(&model, MODEL, NULL) == PERIDOT_OK ? 0 : -1;
+    return make_folder(state) == 0 && peridot_model_open(&model, path, NULL) == PERIDOT_OK ? 0 : -1;
 }
 
 static int close_shared(void **state)
@@ -516,6 +518,10 @@ int main(void)
         cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_end_at_once)};
     int n_failed = cmocka_run_group_tests_name("requests", tests, open_shared, close_shared);
     apart = true;
-    return n_failed + cmocka_run_group_tests_name("requests, steps and chunks apart", tests_apart, open_shared,
-                                                  close_shared);
+    n_failed += cmocka_run_group_tests_name("requests, steps and chunks apart", tests_apart, open_shared, close_shared);
+    apart = false;
+    path = RECURRENT;
+    const struct CMUnitTest of_states[] = {cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_taken_away),
+                                           cmocka_unit_test(test_full_cache), cmocka_unit_test(test_shared_beginning)};
+    return n_failed + cmocka_run_group_tests_name("requests, recurrences", of_states, open_shared, close_shared);
 }

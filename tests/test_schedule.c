@@ -6,16 +6,18 @@
 #include "api/api.h"
 
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"   /* windows of 16 */
+#define RECURRENT PERIDOT_GOLDEN "/dense/qwen35/model.gguf"   /* layers with recurrences */
 
 enum { CTX = 320, N_MOST = 200, N_REQUESTS = 8 };
 
+static const char *path = MODEL;
 static peridot_model *model;
 static peridot_bias endless[8];
 static size_t n_endless;
 
 static int open_shared(void **state)
 {
-    if (make_folder(state) != 0 || peridot_model_open(&model, MODEL, NULL) != PERIDOT_OK) return -1;
+    if (make_folder(state) != 0 || peridot_model_open(&model, path, NULL) != PERIDOT_OK) return -1;
     for (uint32_t id = 0; id < peridot_vocab_size(peridot_model_vocab(model)); id++)
         if (peridot_is_stop(model, (int32_t)id) && n_endless < 8)
             endless[n_endless++] = (peridot_bias){(int32_t)id, -INFINITY};
@@ -620,5 +622,9 @@ int main(void)
         cmocka_unit_test(test_taken_away), cmocka_unit_test(test_own_sequences), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_generated_rows), cmocka_unit_test(test_turns), cmocka_unit_test(test_stopped_rows),
         cmocka_unit_test(test_stop_text)};
-    return cmocka_run_group_tests_name("schedule", tests, open_shared, close_shared);
+    int n_failed = cmocka_run_group_tests_name("schedule", tests, open_shared, close_shared);
+    path = RECURRENT;
+    n_endless = 0;
+    const struct CMUnitTest of_states[] = {cmocka_unit_test(test_prefixes), cmocka_unit_test(test_small_cache)};
+    return n_failed + cmocka_run_group_tests_name("schedule, recurrences", of_states, open_shared, close_shared);
 }

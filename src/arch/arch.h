@@ -226,7 +226,7 @@ struct pd_rope_table {
 enum { PD_MAX_ROPE_TABLES = 4 };
 
 /* A linear recurrence by the gated delta rule. Of each of n_v heads of values it has a state S [d_k][d_v], which begins
- * as zeros; each key head serves n_v / n_k of them. With q, k and v from a causal convolution of each channel over the
+ * as zeros; value head i has key head i % n_k. With q, k and v from a causal convolution of each channel over the
  * last `conv` rows, and then SiLU, q and k of length 1 and q * d_k^-0.5, a token computes
  *   S = exp(decay softplus(a + dt)) S;   S += k (sigmoid(b) (v - S^T k))^T;   y = S^T q
  * and of each head the layer gives norm(y) silu(z), multiplied by a last matrix. z, b and a are rows of one matrix with
@@ -234,8 +234,6 @@ enum { PD_MAX_ROPE_TABLES = 4 };
 struct pd_delta {
     uint32_t n_k, n_v, d_k, d_v;     /* n_v 0: the layer has attention */
     uint32_t conv;                   /* rows that the convolution sees, the token's own included */
-    /* value head i has key head i % n_k, as GGUF files order value heads; else i / (n_v / n_k) */
-    bool tiled;
 };
 
 #define PD_TARGET_LAYER UINT32_MAX   /* a drafter's: of the model that it drafts for, the last of that kind */
@@ -294,7 +292,8 @@ struct pd_config {
     bool norm_plus_one;              /* stored norm weights are centred on zero: add 1 */
     bool tied;                       /* the output matrix is the embedding */
     bool fused_gate_up;              /* files have these as one tensor */
-    bool log_decay;                  /* files have log(-decay) of recurrences: see PD_ROLE_DELTA_DECAY */
+    uint32_t n_nextn;                /* blocks of a GGUF file after the layers, which are not read: they draft tokens */
+    bool hf_recurrences;             /* files have log(-decay), and value heads in the other order: see pd_value_order */
     bool bidirectional;              /* a token sees its whole text, not only what is before it */
     uint32_t image_sight;            /* PD_SIGHT_ ...: what an image's rows see of it that causal ones would not */
     struct pd_layer *layers;         /* [n_layers] */
@@ -461,6 +460,16 @@ enum pd_layer_matrix {
 
 #define PD_ANY_SIZE UINT32_MAX   /* the file says how many */
 
+/* How value heads of recurrences are ordered in Hugging Face's files: those of a key head are side by side. On the
+ * device, as in GGUF files, they are tiled: value head i has key head i % n_k. */
+struct pd_value_order {
+    uint32_t n_k, each;            /* key heads; value heads of each */
+    uint32_t first, width;         /* from here on in the file, so many of each head; width 0: none are of heads */
+};
+bool pd_value_order_differs(const struct pd_value_order *o);
+/* Where the device's row, element or column is in the file. */
+uint32_t pd_value_order_row(const struct pd_value_order *o, uint32_t row);
+
 struct pd_plan {
     enum pd_role role;
     uint32_t layer;
@@ -474,6 +483,7 @@ struct pd_plan {
     bool plus_one;                 /* 1 is to be added to the tensor's elements */
     float constant;                /* the file has no such tensor: its elements are all this; 0: it has */
     uint32_t n_rotated_rows;       /* the first ones, of q and k heads, or a vector's elements: see pd_head_order */
+    struct pd_value_order value_rows, value_columns;   /* of its rows, or a vector's elements, and of its columns */
 };
 
 /* The tensor of a role, in a layer where it is one of a layer's; false where there is none. */
@@ -483,6 +493,9 @@ enum { PD_TENSOR_NAME_SIZE = 128 };
 
 /* In a GGUF file; `layer` counts only where the name has one. */
 void pd_tensor_name_gguf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer);
+/* Whose name there a role's tensor has in a family: its own, unless files call the norm before the ffn after what it
+ * comes after. */
+enum pd_role pd_role_named_gguf(enum pd_family family, enum pd_role role);
 /* In a Hugging Face directory; `prefix`: pd_tensor_prefix of it. "" for what such directories have no tensor for. */
 void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer, enum pd_family family,
                        const char *prefix);

@@ -117,7 +117,7 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     out->bidirectional = family->embeds;
     if (family->embeds) see_both_ways(out, family, gguf);
     out->norm_plus_one = !gguf && family->hf_norm_plus_one;
-    out->log_decay = !gguf;
+    out->hf_recurrences = !gguf;
     out->rope_interleaved = gguf && family->gguf_interleaved;
     if (family->scale_embedding) out->embed_scale = scale_of(out->d_model, family);
     out->per_layer_scale = scale_of(out->per_layer_dim, family);
@@ -246,7 +246,7 @@ static const struct { const char *obstacle, *names; } rows[] = {
      " mamba mamba2 falcon_mamba jamba bamba zamba zamba2 falcon_h1 falcon-h1 granitehybrid nemotron_h "
      "nemotron_h_moe plamo2 olmo_hybrid "},
     {"layers that are linear recurrences (gated delta rule)",
-     " qwen3_next qwen3next qwen3_5_moe qwen3_5_moe_text qwen35 qwen35moe kimi_linear kimi-linear "},
+     " qwen3_next qwen3next qwen3_5_moe qwen3_5_moe_text qwen35moe kimi_linear kimi-linear "},
     {"layers that are linear recurrences (RWKV)", " rwkv rwkv6 rwkv6qwen2 rwkv7 arwkv7 "},
     {"layers that are short convolutions", " lfm2 lfm2_moe lfm2moe lfm3 "},
     {"attention sinks, and experts in place of its gated units", " gpt_oss gpt-oss "},

@@ -238,6 +238,34 @@ static peridot_status read_windows(struct reader *r, struct pd_config *out)
     return PERIDOT_OK;
 }
 
+/* Layers with recurrences in place of attention: by an array, or all but every n-th. */
+static peridot_status read_recurrences(struct reader *r, struct pd_config *out)
+{
+    char key[KEY_SIZE];
+    struct pd_delta delta = {.n_k = read_uint(r, PD_NUMBER_DELTA_K_HEADS, -1),
+        .n_v = read_uint(r, PD_NUMBER_DELTA_V_HEADS, -1), .d_k = read_uint(r, PD_NUMBER_DELTA_K_DIM, -1),
+        .conv = read_uint(r, PD_NUMBER_CONV, -1)};
+    const struct pd_meta *types = find_key(r, "attention.recurrent_layers", key);
+    uint64_t inner = 0;
+    bool recurs;
+    if (types && (types->type != PD_META_ARRAY || types->n != r->n_layers || !pd_meta_bool(&recurs, types, 0)))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not an array of booleans, one for each of %u layers", key,
+                       r->n_layers);
+    uint32_t interval = types ? 1 : read_uint(r, PD_NUMBER_FULL_INTERVAL, 4);
+    PD_TRY(r->status);
+    const struct pd_meta *m = find_key(r, "ssm.inner_size", key);
+    if (!m || !pd_meta_uint(&inner, m, 0) || inner % delta.n_v != 0)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a count that %u value heads share evenly", key, delta.n_v);
+    PD_TRY(pd_number_check(PD_NUMBER_DELTA_V_DIM, (double)(inner / delta.n_v), "a value head by ssm.inner_size"));
+    delta.d_v = (uint32_t)(inner / delta.n_v);
+    for (uint32_t i = 0; i < out->n_layers; i++) {
+        recurs = (i + 1) % interval != 0;
+        if (types) pd_meta_bool(&recurs, types, i);
+        if (recurs) out->layers[i].delta = delta;
+    }
+    return pd_layers_check_recurrences(out, "metadata");
+}
+
 static peridot_status check_heads(const struct reader *r, const struct pd_layer *l)
 {
     char key[KEY_SIZE];
@@ -299,6 +327,7 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
     struct pd_layer *l = &out->layers[i];
     char key[KEY_SIZE];
     l->ffn_dim = read_layer_uint(r, PD_NUMBER_FFN_DIM, i, -1);
+    if (pd_layer_recurs(l)) return r->status;
     l->n_heads = read_layer_uint(r, PD_NUMBER_HEADS, i, -1);
     l->n_kv_heads = read_layer_uint(r, PD_NUMBER_KV_HEADS, i, l->n_heads);
     PD_TRY(r->status);
@@ -378,7 +407,6 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
         return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key general.architecture is %s", m ? "not a string" : "missing");
     for (int i = 0; i < PD_N_FAMILIES; i++) {
         if (!equals(name, pd_families[i].name) || !has_own_keys(c, &pd_families[i])) continue;
-        if (pd_families[i].recurrences) break;   /* their tensors are ordered otherwise there */
         out->family = (enum pd_family)i;
         return PERIDOT_OK;
     }
@@ -426,6 +454,19 @@ static peridot_status read_head(struct pd_config *out, const struct reader *r)
     return PERIDOT_OK;
 }
 
+/* Blocks at the end that draft tokens for the others, and are not computed. */
+static void leave_out_nextn(struct reader *r, struct pd_config *out)
+{
+    char key[KEY_SIZE];
+    const struct pd_meta *m = find_key(r, "nextn_predict_layers", key);
+    uint64_t n = 0;
+    if (!r->family->recurrences || !m || r->status != PERIDOT_OK) return;
+    if (!pd_meta_uint(&n, m, 0) || n >= out->n_layers)
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a count below that of the layers, %u", key, out->n_layers);
+    else out->n_nextn = (uint32_t)n;
+    out->n_layers -= out->n_nextn;
+}
+
 peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkpoint *c)
 {
     PD_TRY(check_type(c));
@@ -440,6 +481,7 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
 
     PD_TRY(refuse_unknown(&r));
     out->n_layers = read_uint(&r, PD_NUMBER_LAYERS, -1);
+    leave_out_nextn(&r, out);
     out->d_model = read_uint(&r, PD_NUMBER_D_MODEL, -1);
     out->ctx_max = read_uint(&r, PD_NUMBER_CTX, -1);
     if (find_key(&r, pd_numbers[PD_NUMBER_VOCAB_SIZE].gguf, key))
@@ -459,9 +501,9 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     PD_TRY(r.status);
     PD_TRY(read_head(out, &r));
 
-    r.n_layers = out->n_layers;
+    r.n_layers = out->n_layers + out->n_nextn;
     PD_TRY(pd_layers_create(out));
-    PD_TRY(read_windows(&r, out));
+    PD_TRY(family->recurrences ? read_recurrences(&r, out) : read_windows(&r, out));
     bool rotated = is_rotated(&r);
     PD_TRY(r.status);
     for (uint32_t i = 0; i < out->n_layers; i++)

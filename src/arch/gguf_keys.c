@@ -46,6 +46,8 @@ static peridot_status add_layers(const struct keys *k, const char *name, const s
     if (!values) return pd_fail_alloc(c->n_layers * sizeof *values, "numbers of layers");
     for (uint32_t i = 0; i < c->n_layers; i++) {
         memcpy(&values[i], (const char *)&c->layers[i] + offset, sizeof *values);
+        if (pd_layer_recurs(&c->layers[i]) && !values[i])   /* it has no heads */
+            memcpy(&values[i], (const char *)pd_rope_global_layer(c) + offset, sizeof *values);
         differ = differ || values[i] != values[0];
     }
     if (differ) pd_gguf_writer_add_array(k->writer, full_key(key, k, name), PD_META_UINT32, c->n_layers, values);
@@ -127,6 +129,34 @@ static peridot_status add_experts(const struct keys *k, const struct pd_config *
     return PERIDOT_OK;
 }
 
+/* Positions of images are of three axes, which share the frequencies out so, as in all published files. */
+static peridot_status add_recurrences(const struct keys *k, const struct pd_config *c)
+{
+    static const int32_t sections[] = {11, 11, 10, 0};
+    const struct pd_layer *layer = pd_layers_recurrence(c);
+    char key[KEY_SIZE];
+    if (!layer) return PERIDOT_OK;
+    const struct pd_delta *d = &layer->delta;
+    uint8_t *recurs = malloc(c->n_layers);
+    if (!recurs) return pd_fail_alloc(c->n_layers, "kinds of layers");
+    uint32_t interval = 0;
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        recurs[i] = pd_layer_recurs(&c->layers[i]);
+        if (!recurs[i] && !interval) interval = i + 1;
+    }
+    add_u32(k, KEY(CONV), d->conv);
+    add_u32(k, KEY(DELTA_K_DIM), d->d_k);
+    add_u32(k, KEY(DELTA_K_HEADS), d->n_k);
+    add_u32(k, KEY(DELTA_V_HEADS), d->n_v);
+    add_u32(k, "ssm.inner_size", pd_delta_dim(d));
+    add_u32(k, KEY(FULL_INTERVAL), interval);
+    pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.recurrent_layers"), PD_META_BOOL, c->n_layers, recurs);
+    pd_gguf_writer_add_array(k->writer, full_key(key, k, "rope.dimension_sections"), PD_META_INT32, PD_COUNT(sections),
+                             sections);
+    free(recurs);
+    return PERIDOT_OK;
+}
+
 static peridot_status add_sizes(const struct keys *k, const struct pd_config *c, uint32_t vocab_size)
 {
     add_u32(k, KEY(VOCAB_SIZE), vocab_size);
@@ -140,6 +170,7 @@ static peridot_status add_sizes(const struct keys *k, const struct pd_config *c,
     PD_TRY(add_head_dim(k, "attention.value_length", c, offsetof(struct pd_layer, head_dim)));
     add_f32(k, KEY(EPS), (double)c->eps);
     PD_TRY(add_experts(k, c));
+    PD_TRY(add_recurrences(k, c));
     bool per_layer_inputs = pd_families[c->family].per_layer_inputs;
     if (c->n_shared_kv || per_layer_inputs) add_u32(k, KEY(SHARED_KV), c->n_shared_kv);
     if (per_layer_inputs) add_u32(k, KEY(PER_LAYER_DIM), c->per_layer_dim);
@@ -266,7 +297,8 @@ static peridot_status add_attention(const struct keys *k, const struct pd_config
     float scale = c->layers[0].query_scale;
     bool usual = true;
     for (uint32_t i = 0; i < c->n_layers; i++)
-        usual = usual && c->layers[i].query_scale == pd_layer_usual_scale(c, &c->layers[i]);
+        usual = usual && (pd_layer_recurs(&c->layers[i])
+                          || c->layers[i].query_scale == pd_layer_usual_scale(c, &c->layers[i]));
     for (uint32_t i = 0; i < c->n_layers && !usual; i++)
         if (c->layers[i].query_scale != scale)
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED,

@@ -223,6 +223,28 @@ static bool is_centred(const struct pd_config *c, const struct pd_plan *plan)
     return c->norm_plus_one && norm && !plain;
 }
 
+bool pd_value_order_differs(const struct pd_value_order *o) { return o->width && o->each > 1 && o->n_k > 1; }
+
+uint32_t pd_value_order_row(const struct pd_value_order *o, uint32_t row)
+{
+    if (!pd_value_order_differs(o) || row < o->first) return row;
+    uint32_t head = (row - o->first) / o->width, in_file = head % o->n_k * o->each + head / o->n_k;
+    return o->first + in_file * o->width + (row - o->first) % o->width;
+}
+
+static void order_values(struct pd_plan *plan, const struct pd_delta *d)
+{
+    struct pd_value_order order = {.n_k = d->n_k, .each = d->n_v / d->n_k, .width = d->d_v};
+    switch ((int)plan->role) {
+    case PD_ROLE_DELTA_QKV: case PD_ROLE_DELTA_CONV: order.first = 2 * d->n_k * d->d_k; break;
+    case PD_ROLE_DELTA_B: case PD_ROLE_DELTA_A: case PD_ROLE_DELTA_DT: case PD_ROLE_DELTA_DECAY: order.width = 1; break;
+    case PD_ROLE_DELTA_Z: break;
+    case PD_ROLE_DELTA_O: plan->value_columns = order; return;
+    default: return;
+    }
+    plan->value_rows = order;
+}
+
 static float constant_of(const struct pd_config *c, enum pd_role role)
 {
     return role == PD_ROLE_Q_NORM ? c->q_norm_weight : role == PD_ROLE_K_NORM && c->q_norm_weight != 0 ? 1 : 0;
@@ -241,6 +263,7 @@ bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role ro
         out->n_rows *= 2;   /* of the tensor */
     }
     out->n_rotated_rows = n_rotated_rows(c, out);
+    if (c->hf_recurrences && pd_layer_recurs(&c->layers[layer])) order_values(out, &c->layers[layer].delta);
     out->plus_one = is_centred(c, out);
     out->constant = constant_of(c, role);
     uint32_t properties = properties_of(c, layer);
@@ -257,6 +280,11 @@ static void write_name(char out[PD_TENSOR_NAME_SIZE], const char *prefix, const 
                  percent + 2);
     else
         snprintf(out, PD_TENSOR_NAME_SIZE, "%s%s", prefix, format);
+}
+
+enum pd_role pd_role_named_gguf(enum pd_family family, enum pd_role role)
+{
+    return role == PD_ROLE_FFN_NORM && pd_families[family].recurrences ? PD_ROLE_POST_ATTN_NORM : role;
 }
 
 void pd_tensor_name_gguf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer)
@@ -354,10 +382,7 @@ const char *pd_tensor_prefix_of_layers(const struct pd_checkpoint *c, const char
 void pd_tensor_name(char out[PD_TENSOR_NAME_SIZE], const struct pd_checkpoint *c, enum pd_family family,
                     const char *prefix, enum pd_role role, uint32_t layer)
 {
-    bool gguf = pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF;
     if (role == PD_ROLE_ATTN_GATE && pd_families[family].gate_in_q) role = PD_ROLE_Q;
-    /* what comes before the ffn is named there by what it comes after */
-    if (role == PD_ROLE_FFN_NORM && gguf && pd_families[family].recurrences) role = PD_ROLE_POST_ATTN_NORM;
-    if (gguf) pd_tensor_name_gguf(out, role, layer);
+    if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) pd_tensor_name_gguf(out, pd_role_named_gguf(family, role), layer);
     else pd_tensor_name_hf(out, role, layer, family, prefix);
 }

@@ -144,13 +144,20 @@ static bool is_redundant(const struct pd_source *s, const struct pd_tensor *t)
     return strstr(t->name, "rotary_emb.inv_freq");
 }
 
+/* Of blocks that draft tokens. */
+static bool is_nextn(const struct pd_source *s, const struct pd_tensor *t)
+{
+    unsigned layer;
+    return s->config->n_nextn && sscanf(t->name, "blk.%5u.", &layer) == 1 && layer >= s->config->n_layers;
+}
+
 peridot_status pd_source_check_unused(uint32_t *n_ignored, const struct pd_source *s)
 {
     *n_ignored = 0;
     for (size_t i = 0; i < pd_checkpoint_n_tensors(s->checkpoint); i++) {
         const struct pd_tensor *t = pd_checkpoint_tensor(s->checkpoint, i);
         if (s->used[i] || t->is_scale || is_redundant(s, t)) continue;
-        if (!pd_tensor_is_unread(t->name))
+        if (!pd_tensor_is_unread(t->name) && !is_nextn(s, t))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " is not known in a %s model", t->file,
                            t->name, pd_families[s->config->family].name);
         ++*n_ignored;

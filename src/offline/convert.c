@@ -41,17 +41,31 @@ struct piece {
 
 /* ---- a share of a piece ---- */
 
+/* Whether rows, elements or columns change places. */
+static bool is_reordered(const struct pd_convert_item *item)
+{
+    return item->interleaves || pd_value_order_differs(&item->value_rows)
+        || pd_value_order_differs(&item->value_columns);
+}
+
+/* Columns of a row, or 1 of a vector, whose elements may change places. */
+static uint64_t row_length(const struct pd_convert_item *item) { return item->n_dims > 1 ? item->shape[1] : 1; }
+
 static void convert_decode(float *dst, const struct pd_convert_item *item, uint64_t first, uint64_t n)
 {
     const struct pd_tensor *t = item->source;
-    if (!item->interleaves) {
+    if (!is_reordered(item)) {
         pd_tensor_dequantize(dst, t, first, n);
         return;
     }
-    uint64_t n_cols = t->shape[1];
-    for (uint64_t done = 0; done < n; done += n_cols) {
-        uint64_t row = pd_head_order_split_row(&item->order, (uint32_t)((first + done) / n_cols));
-        pd_tensor_dequantize(dst + done, t, row * n_cols, n_cols);
+    uint64_t n_cols = row_length(item), width = n_cols;
+    if (pd_value_order_differs(&item->value_columns)) width = item->value_columns.width;
+    for (uint64_t done = 0; done < n; done += width) {
+        uint32_t row = (uint32_t)((first + done) / n_cols), column = (uint32_t)((first + done) % n_cols);
+        if (item->interleaves) row = pd_head_order_split_row(&item->order, row);
+        row = pd_value_order_row(&item->value_rows, row);
+        if (width < n_cols) column = pd_value_order_row(&item->value_columns, column);
+        pd_tensor_dequantize(dst + done, t, row * n_cols + column, width);
     }
 }
 
@@ -93,6 +107,7 @@ static void convert_share(void *user, size_t i)
     float *weights = p->job->weights + at;
     convert_decode(weights, p->item, p->first + at, n);
     for (uint64_t k = 0; p->item->plus_one && k < n; k++) weights[k] += 1;
+    for (uint64_t k = 0; p->item->exponential && k < n; k++) weights[k] = (float)-exp((double)weights[k]);
     pd_merge_add(weights, p->merged, p->first + at, n);
     uint8_t *blocks = p->job->blocks + pd_row_size(p->item->dtype, at);
     if (!convert_fits(weights, n, p->item->dtype)) atomic_store(&p->bad, true);
@@ -124,15 +139,16 @@ static peridot_status fail_bad(const struct pd_convert_item *item)
 /* Shares are whole rows where rows change places. */
 static uint64_t share_of(const struct pd_convert_item *item)
 {
-    uint64_t n_cols = item->shape[1];
-    return item->interleaves ? pd_max(SHARE / n_cols, 1) * n_cols : SHARE;
+    uint64_t n_cols = row_length(item);
+    return is_reordered(item) ? pd_max(SHARE / n_cols, 1) * n_cols : SHARE;
 }
 
 static peridot_status write_weights(struct job *j, const struct pd_convert_item *item,
                                     const struct pd_merge_matrix *merged)
 {
     const struct pd_tensor *t = item->source;
-    bool copied = t->dtype == item->dtype && !item->plus_one && !item->interleaves && !merged->n_ranks;
+    bool as_it_is = !item->plus_one && !item->exponential && !is_reordered(item);
+    bool copied = t->dtype == item->dtype && as_it_is && !merged->n_ranks;
     uint64_t n = t->size / pd_dtypes[t->dtype].block_size * pd_dtypes[t->dtype].block_len;
     uint64_t share = share_of(item), most = PIECE / share * share;
     for (uint64_t first = 0; first < n; first += most) {
@@ -142,7 +158,7 @@ static peridot_status write_weights(struct job *j, const struct pd_convert_item 
         pd_parallel((size_t)pd_div_up(p.n, share), convert_share, &p);
         if (atomic_load(&p.bad)) return fail_bad(item);
         PD_TRY(write_bytes(j, j->blocks, pd_row_size(item->dtype, p.n)));
-        if (!item->interleaves && !t->experts)
+        if (!is_reordered(item) && !t->experts)
             pd_map_forget(t->data + pd_row_size(t->dtype, first), pd_row_size(t->dtype, p.n));
     }
     pd_tensor_forget(t);

@@ -34,7 +34,8 @@ static enum matrix matrix_kind(const char *name)
 static enum pd_dtype fixed_type(const struct pd_convert_item *item, enum pd_dtype wanted)
 {
     bool is_router = strstr(item->name, ".ffn_gate_inp.") != NULL;
-    if (!item->source || item->n_dims < 2 || wanted == PD_F32 || is_router) return PD_F32;
+    bool is_vector = item->is_vector || strstr(item->name, ".ssm_conv1d.") != NULL;
+    if (!item->source || item->n_dims < 2 || wanted == PD_F32 || is_router || is_vector) return PD_F32;
     return matrix_kind(item->name) == UNQUANTIZED ? PD_BF16 : PD_N_DTYPES;
 }
 
@@ -153,9 +154,20 @@ static peridot_status add_tensor(struct planner *l, const struct pd_tensor *t, c
 {
     char name[PD_TENSOR_NAME_SIZE];
     struct pd_convert_item item = item_of(t);
-    pd_tensor_name_gguf(name, plan->role, plan->layer);
+    enum pd_family family = l->source.config->family;
+    pd_tensor_name_gguf(name, pd_role_named_gguf(family, plan->role), plan->layer);
+    if (plan->is_vector && plan->n_dims == 2) {   /* the weights of a convolution may have one more dimension */
+        item.n_dims = 2;
+        item.shape[0] = plan->n_rows;
+        item.shape[1] = plan->n_cols;
+        item.shape[2] = 1;
+    }
+    item.is_vector = plan->is_vector;
+    item.value_rows = plan->value_rows;
+    item.value_columns = plan->value_columns;
+    item.exponential = plan->role == PD_ROLE_DELTA_DECAY;
     item.plus_one = plan->plus_one;
-    item.interleaves = plan->n_rotated_rows && pd_families[l->source.config->family].gguf_interleaved;
+    item.interleaves = plan->n_rotated_rows && pd_families[family].gguf_interleaved;
     item.order = pd_head_order_of(l->source.config, plan->layer);
     return add_item(l->plan, name, item);
 }
@@ -218,6 +230,7 @@ static peridot_status add_role(struct planner *l, enum pd_role role, uint32_t la
     const struct pd_tensor *t;
     struct pd_plan plan;
     if (!pd_plan_get(&plan, l->source.config, role, layer)) return PERIDOT_OK;
+    if (plan.head_half == 2) return PERIDOT_OK;   /* in the tensor of the first half, there too */
     if (plan.constant != 0) return add_constant(l, &plan);
     if (role == PD_ROLE_PER_LAYER_EMBEDDING) plan.n_rows = l->plan->vocab_size;
     PD_TRY(pd_source_get(&t, &l->source, &plan));
@@ -273,9 +286,6 @@ static peridot_status plan_hf(struct planner *l)
         PD_ROLE_EMBEDDING_PROJ, PD_ROLE_PER_LAYER_EMBEDDING, PD_ROLE_PER_LAYER_MODEL_PROJ,
         PD_ROLE_PER_LAYER_MODEL_NORM, PD_ROLE_PRE_PROJ, PD_ROLE_POST_PROJ};
     PD_TRY(check_head(l));
-    if (pd_layers_recurrence(l->source.config))
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: a model with recurrences cannot be converted to GGUF, which has "
-                       "their heads in another order", pd_checkpoint_path(l->source.checkpoint));
     PD_TRY(plan_vocabulary(l));
     for (size_t i = 0; i < PD_COUNT(others); i++) PD_TRY(add_role(l, others[i], 0));
     for (enum pd_role role = PD_ROLE_ROPE_FREQS; role <= PD_ROLE_ROPE_LONG; role++) PD_TRY(plan_rope(l, role));

@@ -71,6 +71,9 @@ struct pd_convert_item {
     bool plus_one;                    /* add 1 to every weight: Hugging Face centres norm weights on zero */
     bool interleaves;                 /* rows of q and k are ordered for rotation of neighbours, in heads */
     struct pd_head_order order;       /* of so many rows */
+    struct pd_value_order value_rows, value_columns;   /* see pd_plan */
+    bool exponential;                 /* every weight becomes -exp(weight): Hugging Face has logarithms of decays */
+    bool is_vector;                   /* stays fp32, whatever its dimensions */
     struct pd_column_importance importance;
 };
 

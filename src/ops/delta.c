@@ -29,7 +29,7 @@ static void apply_rule(struct pd_recorder *r, const struct pd_recurrence *c)
     uint32_t gates = n_channels(c) + c->n_v * c->d_v;
     struct pd_delta_push push = {.runs = c->runs, .x = c->qkv.address, .gates = pd_rows_at(c->x, 0, gates).address,
         .dt = c->dt, .decay = c->decay, .y = c->y.address, .states = c->states, .n_k = c->n_k, .n_v = c->n_v,
-        .d_v = c->d_v, .tiled = c->tiled, .x_stride = c->qkv.stride, .gates_stride = c->x.stride,
+        .d_v = c->d_v, .x_stride = c->qkv.stride, .gates_stride = c->x.stride,
         .y_stride = c->y.stride, .state_size = (uint32_t)pd_state_size(c->n_v, c->d_k, c->d_v)};
     dispatch(r, kernel(r, PD_KERNEL_delta, spec, PD_COUNT(spec)), &push,
              (uint32_t)pd_div_up(n_units, workgroup / lanes), c->n_runs, 1);

@@ -372,7 +372,6 @@ struct pd_recurrence {
     uint64_t runs;             /* [n_runs] struct pd_state_run */
     uint32_t n_runs, n_rows;
     uint32_t n_k, n_v, d_k, d_v, conv;
-    bool tiled;                /* value head i has key head i % n_k, not i / (n_v / n_k) */
     struct pd_rows x;          /* what the layer's matrix gives: q, k, v, z, b, a */
     struct pd_rows qkv;        /* scratch [n_rows][2 n_k d_k + n_v d_v] */
     struct pd_rows y;          /* [n_rows][n_v][d_v] */

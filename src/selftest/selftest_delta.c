@@ -8,7 +8,6 @@
 
 struct shape {
     uint32_t n_k, n_v, d_k, d_v, conv;
-    bool tiled;
 };
 
 struct reference {
@@ -39,7 +38,7 @@ static double convolved(const struct reference *r, const float *tail, uint32_t f
 static void step(const struct reference *r, double *state, const double *row, uint32_t m, uint32_t head)
 {
     const struct shape *s = r->s;
-    uint32_t k_head = s->tiled ? head % s->n_k : head / (s->n_v / s->n_k), z = r->n_channels + head * s->d_v;
+    uint32_t k_head = head % s->n_k, z = r->n_channels + head * s->d_v;
     const double *q = row + k_head * s->d_k, *k = q + s->n_k * s->d_k, *v = row + 2 * s->n_k * s->d_k + head * s->d_v;
     const float *gates = r->x + (size_t)m * r->width + r->n_channels + s->n_v * s->d_v;
     double qq = 1e-6, kk = 1e-6, squares = 0, a = (double)gates[s->n_v + head] + (double)r->dt[head];
@@ -103,8 +102,8 @@ static void run_rows(struct pd_trial *t, const struct reference *r, const struct
 /* Three runs: a step, a text's beginning, and rows that go on. a: around which the gates' input is. */
 static void try_recur(struct pd_trial *t, const struct shape *s, uint32_t n, float a)
 {
-    pd_trial_begin(t, "recurrence of %u and %u heads of %u and %u%s, %u rows, a around %g", s->n_k, s->n_v, s->d_k,
-                   s->d_v, s->tiled ? ", tiled" : "", n, (double)a);
+    pd_trial_begin(t, "recurrence of %u and %u heads of %u and %u, %u rows, a around %g", s->n_k, s->n_v, s->d_k,
+                   s->d_v, n, (double)a);
     const struct pd_state_run runs[] = {{0, 1, 3, 1}, {1, n, PD_NO_STATE, 4}, {1 + n, 2, 2, 0}};
     uint32_t n_rows = 3 + n, n_channels = 2 * s->n_k * s->d_k + s->n_v * s->d_v, dim = s->n_v * s->d_v;
     uint32_t width = n_channels + dim + 2 * s->n_v, state_len = dim * s->d_k, tail_len = n_channels * (s->conv - 1);
@@ -120,7 +119,7 @@ static void try_recur(struct pd_trial *t, const struct shape *s, uint32_t n, flo
         *all_tails = pd_trial_words(t, tails, N_STATES, tail_len, tail_len),
         *run_words = pd_trial_words(t, runs, 1, sizeof runs / 4, sizeof runs / 4);
     const struct pd_recurrence c = {.runs = run_words->address, .n_runs = 3, .n_rows = n_rows, .n_k = s->n_k,
-        .n_v = s->n_v, .d_k = s->d_k, .d_v = s->d_v, .conv = s->conv, .tiled = s->tiled,
+        .n_v = s->n_v, .d_k = s->d_k, .d_v = s->d_v, .conv = s->conv,
         .x = pd_trial_rows_of(x_rows), .qkv = pd_trial_rows_of(conv_rows), .y = pd_trial_rows_of(y_rows),
         .states = all_states->address, .tails = all_tails->address,
         .w_conv = pd_trial_words(t, w_conv, 1, n_channels * s->conv, n_channels * s->conv)->address,
@@ -131,7 +130,7 @@ static void try_recur(struct pd_trial *t, const struct shape *s, uint32_t n, flo
     pd_trial_run(t);
     const struct reference r = {s, x, w_conv, dt, decay, w_norm, states, tails, y, n_channels, width};
     for (size_t i = 0; t->ran && i < PD_COUNT(runs); i++) run_rows(t, &r, &runs[i]);
-    pd_trial_check_rows(t, y_rows, y, NULL, 2e-5);
+    pd_trial_check_rows(t, y_rows, y, NULL, 1e-4);
     pd_trial_check_rows(t, all_states, states, NULL, 2e-5);
     pd_trial_check_rows(t, all_tails, tails, NULL, 0);
     conv_rows->written = true;
@@ -143,10 +142,9 @@ void pd_try_recur(struct pd_trial *t, uint32_t type)
 {
     (void)type;
     static const struct shape shapes[] = {
-        {1, 1, 4, 4, 4, false}, {2, 4, 16, 8, 4, false}, {2, 4, 16, 8, 4, true}, {1, 3, 36, 12, 2, false},
-        {2, 2, 128, 128, 4, false}};
+        {1, 1, 4, 4, 4}, {2, 4, 16, 8, 4}, {1, 3, 36, 12, 2}, {2, 2, 128, 128, 4}};
     static const float gates[] = {0, -30, 25};
     for (size_t k = 0; k < PD_COUNT(shapes); k++)
         for (size_t g = 0; g < PD_COUNT(gates); g++)
-            if (t->thorough || g == k % PD_COUNT(gates)) try_recur(t, &shapes[k], g == 0 && k < 4 ? 70 : 2, gates[g]);
+            if (t->thorough || g == k % PD_COUNT(gates)) try_recur(t, &shapes[k], g == 0 && k < 3 ? 70 : 2, gates[g]);
 }

@@ -16,6 +16,7 @@ import json
 import pathlib
 import re
 import sys
+import types
 import zipfile
 
 try:
@@ -94,6 +95,9 @@ BLOCK = {
                       "block_sparse_moe.output_linear"),
     "layer_output_scale": "layer_scalar", "inp_gate": "per_layer_input_gate", "proj": "per_layer_projection",
     "post_norm": "post_per_layer_input_norm"}
+RECURRENCE = {
+    "attn_qkv": "in_proj_qkv", "attn_gate": "in_proj_z", "ssm_beta": "in_proj_b", "ssm_alpha": "in_proj_a",
+    "ssm_conv1d": "conv1d", "ssm_dt": "dt_bias", "ssm_a": "A_log", "ssm_norm": "norm", "ssm_out": "out_proj"}
 WHOLE = {
     "token_embd": "embed_tokens", "output_norm": "norm", "output": ("lm_head", "embedding_projection"),
     "per_layer_token_embd": "embed_tokens_per_layer", "per_layer_model_proj": "per_layer_model_projection",
@@ -112,7 +116,7 @@ TOWER_WHOLE = {
     "v.position_embd": ("position_embedding", "position_embedding_table", "pos_embedding"),
     "v.std_bias": "std_bias", "v.std_scale": "std_scale", "mm.soft_emb_norm": "mm_soft_emb_norm",
     "mm.input_projection": ("mm_input_projection_weight", "embedding_projection")}
-PLUS_ONE = ("gemma", "gemma2", "gemma3", "gemma-embedding")     # GGUF holds the factor itself
+PLUS_ONE = ("gemma", "gemma2", "gemma3", "gemma-embedding", "qwen35")     # GGUF holds the factor itself
 NEIGHBOURS = ("granite", "granitemoe", "llama", "mistral3", "muse-glimmer", "smollm3")   # rotated: 2i, 2i + 1
 END = r"\.weight|\.bias|\.(?:in|out)put_m(?:in|ax)|\.weight\.lora_[ab]"
 
@@ -123,6 +127,8 @@ def hf_names(name):
     end = re.sub(r"\.weight\.lora_(.)", lambda m: f".lora_{m[1].upper()}.weight", end)
     layer = re.fullmatch(r"(?:v\.)?blk\.(\d+)\.(.*)", base)
     table = (TOWER_BLOCK if layer else TOWER_WHOLE) if is_gguf_tower(name) else BLOCK if layer else WHOLE
+    if layer and layer[2] in RECURRENCE:
+        yield from (f"layers.{layer[1]}.linear_attn.{RECURRENCE[layer[2]]}{e}" for e in (".weight", ""))
     own = table.get(layer[2] if layer else base, ())
     for word in (own,) if isinstance(own, str) else own:
         word = f"layers.{layer[1]}.{word}" if layer else word
@@ -149,6 +155,10 @@ def head_dim(folder, keys):
     return c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"]
 
 
+def config_of(folder):
+    return types.SimpleNamespace(**json.loads((SOURCE / folder / "config.json").read_text()))
+
+
 def neighbours(array, n):
     """Rows of heads, whose two halves transformers rotates together."""
     return array.reshape(-1, 2, n // 2, *array.shape[1:]).swapaxes(1, 2).reshape(array.shape)
@@ -161,6 +171,11 @@ def channels_first(array):
 
 def gguf_text_array(folder, keys, name, array):
     arch = keys["general.architecture"]
+    part = RECURRENCE.get(re.sub(r"^blk\.\d+\.|\.weight$|\.bias$", "", name)) if arch == "qwen35" else None
+    if part:
+        array = array.squeeze() if part == "conv1d" else array
+        array = -np.exp(array.astype(np.float64)).astype(np.float32) if part == "A_log" else array
+        return array if part == "norm" else weights.tiled(array, part, config_of(folder))
     if name.endswith("norm.weight") and (arch in PLUS_ONE or arch == "muse-glimmer" and name.startswith("blk.")):
         return array + np.float32(1)
     if name.endswith(".lora_b"):        # one alpha for all: what is left of a module's own factor is in its B

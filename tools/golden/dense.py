@@ -111,7 +111,10 @@ MODELS = {
     "qwen35": ("Qwen3_5Text", dict(DELTA, vocab_size=256, max_position_embeddings=8192, head_dim=16,
                                    linear_num_key_heads=2, linear_num_value_heads=4,
                                    linear_key_head_dim=16, linear_value_head_dim=16, tie_word_embeddings=True,
-                                   rope_parameters=ROPE | {"partial_rotary_factor": 0.25}), False, None, {}),
+                                   rope_parameters=ROPE | {"partial_rotary_factor": 0.25}), False, "qwen35", {
+        "ssm.conv_kernel": 4, "ssm.state_size": 16, "ssm.group_count": 2, "ssm.time_step_rank": 4,
+        "ssm.inner_size": 64, "attention.recurrent_layers": [True, True, True, False] * 2,
+        "full_attention_interval": 4, "rope.dimension_count": 4, "rope.dimension_sections": [11, 11, 10, 0]}),
     "qwen35-untied": ("Qwen3_5Text", dict(
         DELTA, num_hidden_layers=5, head_dim=32, linear_num_key_heads=3, linear_num_value_heads=3,
         linear_key_head_dim=20, linear_value_head_dim=12, tie_word_embeddings=False, rms_norm_eps=0.05,
@@ -165,6 +168,14 @@ def joined_experts(tensors):
     return out | {name: np.stack(arrays) for name, arrays in apart.items()}
 
 
+def of_recurrence(hf, array, config):
+    """As llama.cpp has it: decays themselves, and value heads tiled."""
+    part = hf.split("linear_attn.")[-1].removesuffix(".weight")
+    array = array.squeeze() if part == "conv1d" else array
+    array = -np.exp(array.astype(np.float64)).astype(np.float32) if part == "A_log" else array
+    return array if part == "norm" else weights.tiled(array, part, config)
+
+
 def save_gguf(path, arch, keys, config, tensors, centred):
     w = gguf.GGUFWriter(path, arch)
     w.add_name(path.parent.name)
@@ -190,6 +201,9 @@ def save_gguf(path, arch, keys, config, tensors, centred):
     for hf, array in joined_experts(arrays).items():
         if arch in NEIGHBOURS and hf.split(".")[-2] in ("q_proj", "k_proj"):
             array = swap_pairs(array, head_dim)
+        if "linear_attn." in hf:
+            array = of_recurrence(hf, array, config)
+            hf = hf.replace("dt_bias", "dt_proj.bias")
         name = gguf_name(arch, config.num_hidden_layers, hf)
         if path.parent.name in FUSED and hf.split(".")[-2] in ("q_proj", "k_proj", "v_proj"):
             whole = re.sub("attn_[qkv]", "attn_qkv", name)
@@ -197,7 +211,7 @@ def save_gguf(path, arch, keys, config, tensors, centred):
             if len(parts[whole]) < 3:
                 continue
             name, array = whole, np.concatenate([parts[whole][f"{n}_proj"] for n in "qkv"])
-        half = array.ndim > 1 and "ffn_gate_inp" not in name
+        half = array.ndim > 1 and "ffn_gate_inp" not in name and "conv1d" not in name
         w.add_tensor(name, gguf.quants.quantize(array, gguf.GGMLQuantizationType.BF16) if half else array,
                      raw_dtype=gguf.GGMLQuantizationType.BF16 if half else None)
     files.add_pieces(w, config.vocab_size, adds_eos=False)

@@ -35,6 +35,18 @@ def is_centred(model, name):
     return model == "muse-glimmer" and name.endswith("layernorm.weight")
 
 
+def tiled(array, part, config):
+    """A tensor of a recurrence whose value heads, of which those of a key head are side by side, go with the key heads in
+    turn: "out_proj" by columns, others by rows, after those of q and k in "in_proj_qkv" and "conv1d"."""
+    n_k, n_v, d_v = config.linear_num_key_heads, config.linear_num_value_heads, config.linear_value_head_dim
+    if part == "out_proj":
+        return np.ascontiguousarray(tiled(array.T, "in_proj_z", config).T)
+    first = 2 * n_k * config.linear_key_head_dim if part in ("in_proj_qkv", "conv1d") else 0
+    width = 1 if part in ("in_proj_a", "in_proj_b", "A_log", "dt_bias") else d_v
+    heads = array[first:].reshape(n_k, n_v // n_k, width, *array.shape[1:]).swapaxes(0, 1)
+    return np.concatenate([array[:first], heads.reshape(array[first:].shape)])
+
+
 def dense(model, name, shape):
     values, word = normal(zlib.crc32(model.encode()), name, shape), last_word(name)
     if name.endswith(".bias"):

@@ -127,6 +127,7 @@ struct pd_loader {
 struct pd_load_rows {
     const struct pd_tensor *at[4];
     uint32_t head_half[4], head_dim;    /* see pd_plan: those of heads' halves alone */
+    struct pd_value_order value_rows[4], value_columns;   /* columns: of all */
     uint32_t n;
     uint32_t n_reordered;               /* rows, the first ones, that files order otherwise, */
     struct pd_head_order order;         /* so */

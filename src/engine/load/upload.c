@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 peridot_status pd_load_report(struct pd_loader *l, uint64_t size)
 {
@@ -56,6 +57,7 @@ static struct file_row part_row(const struct pd_load_rows *parts, uint32_t row)
     }
     while (row >= rows_of_part(parts, i)) row -= rows_of_part(parts, i++);
     if (parts->head_half[i]) row += (row / parts->head_dim + parts->head_half[i] - 1) * parts->head_dim;
+    row = pd_value_order_row(&parts->value_rows[i], row);
     const struct pd_tensor *t = parts->at[i];
     return (struct file_row){pd_tensor_row(t, row), pd_tensor_scale(t, row)};
 }
@@ -70,17 +72,30 @@ struct piece {
     const struct pd_slice *slice;
     const struct pd_load_rows *parts;
     struct pd_row_layout layout;
-    uint8_t *dst, *scratch;        /* scratch: [bands] rows */
+    uint8_t *dst, *scratch;        /* scratch: [bands] two rows */
     uint32_t row, n_rows, band;    /* its rows begin at `row` of the slice; rows of a band */
 };
+
+/* A row of plain numbers with its columns as on the device. */
+static const uint8_t *order_columns(uint8_t *out, const struct piece *p, const uint8_t *row)
+{
+    const struct pd_value_order *order = &p->parts->value_columns;
+    size_t size = pd_dtypes[p->layout.dtype].block_size, n = order->width * size;
+    if (!pd_value_order_differs(order)) return row;
+    for (uint32_t i = 0; i < p->layout.n; i += order->width)
+        memcpy(out + i * size, row + pd_value_order_row(order, i) * size, n);
+    return out;
+}
 
 static void put_band(void *user, size_t i)
 {
     const struct piece *p = user;
     uint32_t begin = (uint32_t)i * p->band, end = (uint32_t)pd_min(begin + p->band, p->n_rows);
+    uint8_t *scratch = p->scratch + 2 * i * p->slice->row_size;
     for (uint32_t row = begin; row < end; row++) {
         struct file_row from = part_row(p->parts, p->slice->first_row + p->row + row);
-        pd_device_put_row(&p->layout, p->dst, row, from.data, from.scale, p->scratch + i * p->slice->row_size);
+        from.data = order_columns(scratch + p->slice->row_size, p, from.data);
+        pd_device_put_row(&p->layout, p->dst, row, from.data, from.scale, scratch);
     }
 }
 
@@ -107,7 +122,7 @@ static peridot_status upload_slice(struct pd_loader *l, const struct pd_slice *s
 {
     enum { BAND_SIZE = 256 << 10 };
     uint32_t band = (uint32_t)pd_align(pd_max(BAND_SIZE / slice->row_size, 1), slice->row_interleave);
-    uint64_t scratch_size = (PD_UPLOAD_MAX / slice->row_size / band + 1) * (uint64_t)slice->row_size;
+    uint64_t scratch_size = (PD_UPLOAD_MAX / slice->row_size / band + 1) * 2 * (uint64_t)slice->row_size;
     struct piece piece = {
         .slice = slice, .parts = parts, .layout = {slice->dtype, n_cols, slice->row_interleave}, .band = band};
     piece.scratch = malloc(scratch_size);
@@ -134,7 +149,9 @@ static const uint8_t *rows_in_place(const struct pd_loader *l, const struct pd_s
     enum { WORTH = 64 << 10 };
     const uint8_t *rows = part_row(parts, slice->first_row).data;
     bool in_order = slice->first_row >= parts->n_reordered && !pd_load_splits_experts(parts) && !parts->at[0]->experts;
-    for (uint32_t i = 0; i < parts->n; i++) in_order = in_order && !parts->head_half[i];
+    for (uint32_t i = 0; i < parts->n; i++)
+        in_order = in_order && !parts->head_half[i] && !pd_value_order_differs(&parts->value_rows[i]);
+    in_order = in_order && !pd_value_order_differs(&parts->value_columns);
     bool fits = may_stay(l, slice->dtype) && in_order && !parts->copied
         && pd_row_size(slice->dtype, n_cols) == slice->row_size && (uintptr_t)rows % 16 == 0
         && (uint64_t)slice->n_rows * slice->row_size >= WORTH;
@@ -241,10 +258,11 @@ peridot_status pd_load_matrix(struct pd_loader *l, struct pd_matrix *m, const st
 /* Elements of norms of heads are ordered as rows of q and k are. */
 static void read_vector(float *out, const struct pd_loader *l, const struct pd_tensor *t, const struct pd_plan *plan)
 {
-    uint32_t n = plan->n_cols * (plan->n_dims == 2 ? plan->n_rows : 1);
+    uint32_t n = plan->n_dims == 2 ? plan->n_rows : plan->n_cols, width = plan->n_dims == 2 ? plan->n_cols : 1;
     const struct pd_head_order order = pd_head_order_of(l->config, plan->layer);
     if (!plan->n_rotated_rows || !pd_head_order_differs(&order)) {
-        pd_tensor_dequantize(out, t, 0, n);
+        for (uint32_t i = 0; i < n; i++)
+            pd_tensor_dequantize(out + i * width, t, (uint64_t)pd_value_order_row(&plan->value_rows, i) * width, width);
         return;
     }
     for (uint32_t i = 0; i < plan->n_cols; i++)
@@ -293,8 +311,8 @@ peridot_status pd_load_norm(struct pd_loader *l, uint64_t *address, const struct
     bool is_post = plan->role == PD_ROLE_POST_ATTN_NORM || plan->role == PD_ROLE_POST_FFN_NORM;
     if (is_post && l->config->post_eps != 0)
         for (uint32_t i = 0; i < n; i++) row[i] /= pd_stream_scale(l->config);
-    if (plan->role == PD_ROLE_DELTA_DECAY && l->config->log_decay)
-        for (uint32_t i = 0; i < n; i++) row[i] = -expf(row[i]);
+    if (plan->role == PD_ROLE_DELTA_DECAY && l->config->hf_recurrences)
+        for (uint32_t i = 0; i < n; i++) row[i] = (float)-exp((double)row[i]);
     if (plan->role == PD_ROLE_ROUTER_SCALE)
         for (uint32_t i = 0; i < n; i++) row[i] /= sqrtf((float)n);
     if (plan->role == PD_ROLE_OUTPUT_NORM)   /* the matrix after it may be the embedding */
