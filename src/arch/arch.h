@@ -292,8 +292,8 @@ struct pd_config {
     bool norm_plus_one;              /* stored norm weights are centred on zero: add 1 */
     bool tied;                       /* the output matrix is the embedding */
     bool fused_gate_up;              /* files have these as one tensor */
-    uint32_t n_nextn;                /* blocks of a GGUF file after the layers, which are not read: they draft tokens */
-    bool hf_recurrences;             /* files have log(-decay), and value heads in the other order: see pd_value_order */
+    uint32_t n_nextn;                /* blocks of a GGUF file after the layers: they draft tokens, and are not read */
+    bool hf_recurrences;             /* files have log(-decay), and the value heads as pd_value_order says */
     bool bidirectional;              /* a token sees its whole text, not only what is before it */
     uint32_t image_sight;            /* PD_SIGHT_ ...: what an image's rows see of it that causal ones would not */
     struct pd_layer *layers;         /* [n_layers] */

@@ -150,7 +150,8 @@ static peridot_status add_recurrences(const struct keys *k, const struct pd_conf
     add_u32(k, KEY(DELTA_V_HEADS), d->n_v);
     add_u32(k, "ssm.inner_size", pd_delta_dim(d));
     add_u32(k, KEY(FULL_INTERVAL), interval);
-    pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.recurrent_layers"), PD_META_BOOL, c->n_layers, recurs);
+    pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.recurrent_layers"), PD_META_BOOL, c->n_layers,
+                             recurs);
     pd_gguf_writer_add_array(k->writer, full_key(key, k, "rope.dimension_sections"), PD_META_INT32, PD_COUNT(sections),
                              sections);
     free(recurs);

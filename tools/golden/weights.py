@@ -36,8 +36,8 @@ def is_centred(model, name):
 
 
 def tiled(array, part, config):
-    """A tensor of a recurrence whose value heads, of which those of a key head are side by side, go with the key heads in
-    turn: "out_proj" by columns, others by rows, after those of q and k in "in_proj_qkv" and "conv1d"."""
+    """A tensor of a recurrence whose value heads, of which those of a key head are side by side, go with the key heads
+    in turn: "out_proj" by columns, others by rows, after those of q and k in "in_proj_qkv" and "conv1d"."""
     n_k, n_v, d_v = config.linear_num_key_heads, config.linear_num_value_heads, config.linear_value_head_dim
     if part == "out_proj":
         return np.ascontiguousarray(tiled(array.T, "in_proj_z", config).T)

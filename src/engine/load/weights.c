@@ -23,8 +23,8 @@ static peridot_status add_part(struct pd_loader *l, struct pd_load_rows *parts, 
     const struct pd_tensor **at = &parts->at[parts->n++];
     PD_TRY(pd_source_get(at, &l->source, plan));
     if (!pd_value_order_differs(&plan->value_columns) || pd_dtypes[(*at)->dtype].block_len == 1) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " has type %s, whose blocks are not parted to order "
-                   "columns by heads", (*at)->file, (*at)->name, (*at)->type);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " has type %s, whose blocks are not parted to "
+                   "order columns by heads", (*at)->file, (*at)->name, (*at)->type);
 }
 
 static peridot_status check_split_experts(const struct pd_load_rows *parts)
