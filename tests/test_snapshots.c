@@ -268,8 +268,8 @@ static void test_states(void **state)
     peridot_model_close(model);
 }
 
-/* A long conversation: what is kept is bounded; of the last two turns each is read again from 256 tokens before at most,
- * and of older ones from not much further than they are back. */
+/* A long conversation: what is kept is bounded; of the last two turns each is read again from 256 tokens before at
+ * most, and of older ones from not much further than they are back. */
 static void test_old_states(void **state)
 {
     (void)state;

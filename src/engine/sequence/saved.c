@@ -12,7 +12,8 @@
 #include <string.h>
 
 /* The file: this header, the tokens, the best candidates, then of each layer with keys of its own the pages of its
- * keys, then those of its values, and of recurrences their states. Numbers are little-endian, as on all hosts that Peridot runs on. */
+ * keys, then those of its values, and of recurrences their states. Numbers are little-endian, as on all hosts that
+ * Peridot runs on. */
 static const char magic[8] = {'P', 'D', 'S', 'E', 'Q', 0, 0, 4};
 
 /* The numbers of a chain, in two parts: what comes after each is borrowed. */
