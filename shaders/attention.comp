@@ -206,8 +206,8 @@ void main()
         load_queries();
     }
     for (uint h = gl_LocalInvocationID.x; h < HEADS; h += gl_WorkGroupSize.x) {
-        maximum[h] = LOWEST;
-        total[h] = 0.0;
+        maximum[h] = DECODE ? LOWEST : first_maximum(h);
+        total[h] = DECODE ? 0.0 : first_total();
     }
     for (uint i = 0; i < HEADS * PAIRS; i++) acc[i] = vec2(0);
     barrier();

@@ -4,7 +4,9 @@
  * (Vaswani et al. 2017, arXiv:1706.03762; softcap: Gemma 2, arXiv:2408.00118), in one walk over the keys, so that no
  * matrix of scores is ever in memory. Of the scores s of a tile, the maximum m, the total l and the sums o so far:
  *   m' = max(m, max s)   shrink = exp(m - m')   l' = l shrink + sum exp(s - m')   o' = o shrink + sum exp(s - m') v
- * and in the end y = o / l (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135).
+ * A head may have a sink (SINKS): one more score, without a value, with which m begins, and l with its weight of 1. In
+ * a decode step, whose kernels see a part of the keys, it is for attention_reduce.comp.
+ * And in the end y = o / l (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135).
  * Kernels define TILE, the keys of a tile, which divides PD_PAGE, before, and
  *   score_tile(slot, n)             the scores of the n keys from a slot on
  *   softmax_tile(text, first, n)    makes weights of them; those are keys first .. first + n - 1 of a text
@@ -17,6 +19,7 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint HEAD_DIM = 256;
 layout(constant_id = 2) const uint HEADS = 1;    /* query heads of a workgroup; divides GROUP */
 layout(constant_id = 3) const uint GROUP = 1;    /* query heads per kv head */
+layout(constant_id = PD_SINKS_ID) const bool SINKS = false;
 layout(push_constant) uniform Push { pd_attention_push p; };
 #include "kv.glsl"
 
@@ -37,6 +40,10 @@ float rescale_total(inout float maximum, inout float total, float top)
     total *= shrink;
     return shrink;
 }
+
+/* What the maximum and the total of query head h of the workgroup begin with. */
+float first_maximum(uint h) { return SINKS ? p.sinks.at[first_head + h] : LOWEST; }
+float first_total() { return SINKS ? 1.0 : 0.0; }
 
 float weight_of(float score, float top) { return score == UNSEEN ? 0.0 : softmax_weight(score, top); }
 

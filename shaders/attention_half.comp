@@ -123,6 +123,8 @@ float keep_weight(uint key, uint row, float w)
     return float(rounded);
 }
 
+float weight_of_one() { return top_value; }
+
 void add_slice(uint slice, uint slot, uint n)
 {
     [[unroll]] for (uint i = 0; i < V_MINE * 2; i++) acc[slice * V_MINE * 2 + i] *= shrink[first_v_row + i / 2];

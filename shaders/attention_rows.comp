@@ -213,8 +213,8 @@ void main()
     [[unroll]] for (uint i = 0; i < QUERIES; i++) {
         uint m = min(first_token + i / HEADS, p.n_tokens - 1), h = i % HEADS;
         q_at[i] = DECODE ? partial_base(h) : m * p.q_stride + (first_head + h) * HEAD_DIM;
-        maximum[i] = LOWEST;
-        total[i] = 0.0;
+        maximum[i] = DECODE ? LOWEST : first_maximum(h);
+        total[i] = DECODE ? 0.0 : first_total();
         [[unroll]] for (uint k = 0; k < QUADS; k++) acc[i * QUADS + k] = vec4(0);
     }
     if (DECODE) {

@@ -75,6 +75,8 @@ float keep_weight(uint key, uint row, float w)
     return w;
 }
 
+float weight_of_one() { return 1.0; }
+
 void add_slice(uint slice, uint slot, uint n)
 {
     barrier();

@@ -4,6 +4,7 @@
  * some invocations are each query's in the softmax, which is in fp32.
  * Kernels define ROWS (a multiple of HEADS), TILE and SCORE_STRIDE before, and beside what attention.glsl asks for
  *   keep_weight(key, row, w)     puts a weight where add_values reads it; returns what is to be counted
+ *   weight_of_one()              what is to be counted of a weight of 1
  * after it. */
 #include "attention.glsl"
 
@@ -18,6 +19,7 @@ uint me, first_token;
 float maximum, total;      /* of row me / LINE; of its total this invocation's part */
 
 float keep_weight(uint key, uint row, float w);
+float weight_of_one();
 
 uint token_of(uint row) { return min(first_token + row / HEADS, p.n_tokens - 1); }
 
@@ -54,8 +56,8 @@ void find_queries()
 
 void attend_all()
 {
-    maximum = LOWEST;
-    total = 0.0;
+    maximum = first_maximum(me / LINE % HEADS);
+    total = me % LINE == 0 ? first_total() * weight_of_one() : 0.0;
     attend_texts(first_token, ROWS / HEADS);
     barrier();
     part[me] = total;

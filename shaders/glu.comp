@@ -10,16 +10,11 @@ layout(constant_id = 1) const uint ACT = PD_GELU;
 layout(constant_id = 2) const bool GATED = true;
 layout(push_constant) uniform Push { pd_glu_push p; };
 
-float act(float x)
-{
-    if (ACT == PD_SIGMOID) return 1.0 / (1.0 + exp(-clamp(x, -80.0, 80.0)));
-    return ACT == PD_SILU ? silu(x) : gelu(x);
-}
-
 void main()
 {
     uint i = gl_GlobalInvocationID.x, m = gl_WorkGroupID.y;
     if (i >= p.n) return;
     float gate = p.gate.at[m * p.gate_stride + i], up = GATED ? p.up.at[m * p.up_stride + i] : 1.0;
-    p.y.at[m * p.y_stride + i] = act(gate) * up;
+    float y = ACT == PD_SIGMOID ? 1.0 / (1.0 + exp(-clamp(gate, -80.0, 80.0))) * up : gated(ACT, gate, up);
+    p.y.at[m * p.y_stride + i] = y;
 }

@@ -38,7 +38,7 @@ float scale_of_packed(uint to)
 /* To row `to` of y, if the matrix has that row. */
 void write_sum(uint to, uint row, float sum)
 {
-    if (row < p.n_rows) p.y.at[to * p.y_stride + row] = softcap_of(with_bias(sum, row), p.softcap);
+    if (row < p.n_rows) p.y.at[to * p.y_stride + row] = softcap_of(with_bias(sum, row_of_expert(row)), p.softcap);
 }
 
 void main()

@@ -27,7 +27,7 @@ layout(constant_id = 2) const uint COLS = 1;
 layout(constant_id = 3) const uint NORM_VEC4S = 0;   /* vec4s of x in shared memory, padding included; 0: x as it is */
 layout(constant_id = 4) const uint BRANCH = 0;       /* 0: none, 1: add it, 2: add it normed */
 layout(constant_id = 5) const uint STORE = 0;        /* 0: nothing, 1: x', 2: the normed vector */
-layout(constant_id = 6) const uint GLU = 0;          /* 0: none, 1: GELU, 2: SiLU */
+layout(constant_id = 6) const uint GLU = 0;          /* 0: none, or PD_GELU, ... */
 layout(constant_id = 8) const uint WIDTH = 1;        /* of one token: units of a row that a lane takes at a time */
 layout(push_constant) uniform Push { pd_matvec_push p; };
 #include "bias.glsl"
@@ -232,11 +232,10 @@ void add_units_of_tokens(uint first_token)
 void write_row(uint first_row, uint token, uint r, uint c)
 {
     uint row = min(first_row + r, p.n_rows - 1);
-    float y = with_bias(subgroupAdd(acc[r * COLS + c]), row);
+    float y = with_bias(subgroupAdd(acc[r * COLS + c]), row_of_expert(row));
     if (GLU == 0) y = softcap_of(y, p.softcap);
     else
-        y = (GLU == 1 ? gelu(y) : silu(y))
-            * with_bias(subgroupAdd(acc[(r + ROWS - ROWS_OUT) * COLS + c]), p.n_rows + row);
+        y = gated(GLU, y, with_bias(subgroupAdd(acc[(r + ROWS - ROWS_OUT) * COLS + c]), row_of_expert(p.n_rows + row)));
     if (subgroupElect() && first_row + r < p.n_rows && token < n_tokens)
         p.y.at[y_row(token) * p.y_stride + first_row + r] = y;
 }

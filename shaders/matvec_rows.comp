@@ -139,11 +139,10 @@ void write_rows(uint first_row, uint first_token)
         [[unroll]] for (uint c = 0; c < COLS; c++) {
             uint row = first_row + r * LANES + gl_SubgroupInvocationID, token = first_token + c;
             uint bias_row = min(row, p.n_rows - 1);
-            float y = with_bias(acc[r * COLS + c], bias_row);
+            float y = with_bias(acc[r * COLS + c], row_of_expert(bias_row));
             if (GLU == 0) y = softcap_of(y, p.softcap);
             else
-                y = (GLU == 1 ? gelu(y) : silu(y))
-                    * with_bias(acc[(r + ROWS - ROWS_OUT) * COLS + c], p.n_rows + bias_row);
+                y = gated(GLU, y, with_bias(acc[(r + ROWS - ROWS_OUT) * COLS + c], row_of_expert(p.n_rows + bias_row)));
             if (row < p.n_rows && token < n_tokens && fetched != ~0u) p.y.at[y_row(token) * p.y_stride + row] = y;
         }
 }

@@ -29,6 +29,7 @@
 #define PD_GELU 1            /* activations of gated units: see act.glsl */
 #define PD_SILU 2
 #define PD_SIGMOID 3         /* of gates of attention, in glu alone */
+#define PD_CLAMPED_SILU 4
 #define PD_NORM_QK 1         /* rope and attention: q and k heads are normed, */
 #define PD_NORM_V 2          /* v heads are, by no weight */
 #define PD_PAD 32            /* rows of activations are padded with zeros to a multiple of this many floats */
@@ -40,6 +41,7 @@
 #define PD_BIAS_ID 12        /* bias.glsl: whether there is a bias */
 #define PD_SUBGROUP_ID 11    /* no shader has it: the size of subgroups to compile for, 0: the driver's choice */
 #define PD_EXPERTS_ID 13     /* experts.glsl: whether the matrix is one of experts */
+#define PD_SINKS_ID 8        /* attention: whether there are sinks (in attention_reduce it is 1) */
 #define PD_MAX_EXPERTS 512   /* of a layer */
 #define PD_MAX_EXPERTS_USED 32   /* by a token */
 #define PD_NO_STATE 0xffffffffu   /* in place of a state's number: zeros */
@@ -132,7 +134,7 @@ struct pd_matmul_push {
     PD_ADDRESS w;                 /* [n_rows] rows of row_size bytes */
     PD_PTR(pd_vec4s) x;           /* [n_tokens][x_stride] */
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride], already at `first` */
-    PD_PTR(pd_floats) bias;       /* [n_rows] */
+    PD_PTR(pd_floats) bias;       /* [n_rows], of all experts */
     PD_PTR(pd_words) experts;     /* slots: see experts.glsl */
     uint32_t row_size, n_cols, n_rows, n_tokens, x_stride, y_stride;
     float softcap;                /* 0: none */
@@ -172,7 +174,7 @@ struct pd_matvec_push {
     PD_PTR(pd_vec4s) w_post;      /* [n_cols] */
     PD_PTR(pd_vec4s) w_norm;      /* [n_cols] */
     PD_PTR(pd_vec4s_written) store;
-    PD_PTR(pd_floats) bias;       /* [n_rows]; gated unit: [2 n_rows] */
+    PD_PTR(pd_floats) bias;       /* as in matmul; gated unit: [2 n_rows] */
     PD_PTR(pd_words) experts;     /* as in matmul; gated unit: expert_rows are those of both matrices */
     uint32_t row_size, n_cols, n_rows, n_tokens, x_stride, y_stride;
     float softcap, eps, x_scale;
@@ -220,6 +222,7 @@ struct pd_attention_push {
     PD_PTR(pd_floats) w_q;
     PD_PTR(pd_floats) w_k;
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride]; in a decode step partial results, see attention_reduce */
+    PD_PTR(pd_floats) sinks;      /* [n_heads]: see attention.glsl; not read in a decode step */
     uint32_t q_stride, y_stride, n_tokens, n_kv_heads, window;   /* window 0: all keys */
     uint32_t v_head;              /* as in rope; 0: q has only q, the cache all keys, and nothing is written to it */
     float scale, softcap, eps;
@@ -231,6 +234,7 @@ struct pd_attention_reduce_push {
     PD_PTR(pd_places) places;     /* [n_tokens] */
     PD_PTR(pd_floats) partial;
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride] */
+    PD_PTR(pd_floats) sinks;      /* [n_heads] */
     uint32_t head_dim, y_stride;
 };
 

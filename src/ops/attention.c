@@ -114,23 +114,26 @@ static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const str
     uint32_t norms = decode ? norms_of(heads) : 0;
     enum pd_kernel_id id = pd_variant_kernel(plan->variant, kv->type);
     uint32_t dim = heads->head_dim, group = heads->n_heads / heads->n_kv_heads, lanes = subgroup_size(r);
+    uint32_t with_sinks = heads->sinks && !decode ? PD_SINKS_ID + 1 : 0;
     if (is_tile(plan->variant)) {
-        uint32_t spec[] = {dim > 128 ? 256 : 128, dim, plan->n_heads, group};
-        return kernel(r, id, spec, 4);
+        uint32_t spec[] = {dim > 128 ? 256 : 128, dim, plan->n_heads, group, [PD_SINKS_ID] = true};
+        return kernel(r, id, spec, with_sinks ? with_sinks : 4);
     }
     if (plan->variant == PD_VARIANT_ATTENTION_ROWS) {
-        uint32_t spec[] = {lanes, dim, plan->n_heads, group, plan->n_tokens, decode, norms, lanes};
-        return kernel(r, id, spec, 8);
+        uint32_t spec[] = {lanes, dim, plan->n_heads, group, plan->n_tokens, decode, norms, lanes, true};
+        return kernel(r, id, spec, with_sinks ? with_sinks : 8);
     }
     uint32_t workgroup = (uint32_t)pd_max(dim > 256 ? 256 : dim == 256 ? 128 : 64, lanes);
-    uint32_t spec[] = {workgroup, dim, plan->n_heads, group, (uint32_t)pd_div_up(dim / 2, workgroup), decode, norms};
-    return kernel(r, id, spec, 7);
+    uint32_t spec[] = {workgroup, dim, plan->n_heads, group, (uint32_t)pd_div_up(dim / 2, workgroup), decode, norms,
+        [PD_SINKS_ID] = true};
+    return kernel(r, id, spec, with_sinks ? with_sinks : 7);
 }
 
 static struct pd_attention_push attention_push(const struct pd_attention *a, struct pd_rows y)
 {
     return (struct pd_attention_push){.places = a->places, .q = a->qkv.address, .k_cache = a->kv.k, .v_cache = a->kv.v,
         .pages = a->kv.pages, .angles = a->angles, .w_q = a->heads.q_norm, .w_k = a->heads.k_norm, .y = y.address,
+        .sinks = a->heads.sinks,
         .q_stride = a->qkv.stride, .y_stride = y.stride, .n_tokens = a->n_tokens, .n_kv_heads = a->heads.n_kv_heads,
         .window = a->heads.window, .v_head = v_head(&a->heads), .scale = a->heads.scale, .softcap = a->heads.softcap,
         .eps = a->heads.eps};
@@ -175,11 +178,11 @@ void pd_op_attention_decode(struct pd_recorder *r, const struct pd_attention *a)
     if (k && r->commands) pd_dispatch_indirect(r->commands, k, &push, a->step, grid);
     barrier(r);
     struct pd_attention_reduce_push reduce = {.places = a->places, .partial = a->partial, .y = a->y.address,
-        .head_dim = a->heads.head_dim, .y_stride = a->y.stride};
+        .sinks = a->heads.sinks, .head_dim = a->heads.head_dim, .y_stride = a->y.stride};
     /* A subgroup reads all splits: in a smaller workgroup it would have too few invocations for that. */
     uint64_t least = pd_min(subgroup_size(r), PD_MAX_SPLITS);
-    uint32_t spec[] = {(uint32_t)pd_max(pd_min(pd_align(a->heads.head_dim, 32), 256), least)};
-    dispatch(r, kernel(r, PD_KERNEL_attention_reduce, spec, 1), &reduce, a->heads.n_heads, a->n_tokens, 1);
+    uint32_t spec[] = {(uint32_t)pd_max(pd_min(pd_align(a->heads.head_dim, 32), 256), least), true};
+    dispatch(r, kernel(r, PD_KERNEL_attention_reduce, spec, a->heads.sinks ? 2 : 1), &reduce, a->heads.n_heads, a->n_tokens, 1);
     barrier(r);
 }
 

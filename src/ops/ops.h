@@ -250,7 +250,7 @@ struct pd_routes {
  * nothing is scaled. */
 void pd_op_route(struct pd_recorder *r, const struct pd_routes *routes, struct pd_rows logits, uint64_t scale);
 /* y[pair] = the pair's expert(x[pair / x_share]): x_share is 1, or n_used where a token's experts read the same.
- * linear is of n_experts matrices in one slice, without bias. */
+ * linear is of n_experts matrices in one slice. */
 void pd_op_experts(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
                    const struct pd_routes *routes, uint32_t x_share);
 /* y[pair] = act(gate(x[token])) * up(x[token]), the halves of the rows of the pair's expert; `both` ([pairs][2 n]) is
@@ -306,6 +306,7 @@ struct pd_heads {
     uint32_t n_heads, n_kv_heads, head_dim, window;
     float scale, softcap, eps;
     uint64_t q_norm, k_norm;   /* [head_dim]; 0: none */
+    uint64_t sinks;            /* [n_heads], see attention.glsl; 0: none */
     bool v_norm;               /* values are normed, by no weight */
     bool shares_kv;            /* the keys are another layer's: qkv has q only, and nothing is written */
     bool v_is_k;               /* qkv has no v: values are k as the matrix gave it */

@@ -181,11 +181,18 @@ static double activate(double x, uint32_t activation)
     return activation == PD_GELU ? gelu(x) : activation == PD_SILU ? silu(x) : 1 / (1 + exp(-x));
 }
 
+static double clamped_silu(double gate, double up)
+{
+    double g = fmin(gate, 7), u = fmax(-7, fmin(up, 7));
+    return g / (1 + exp(-1.702 * g)) * (u + 1);
+}
+
 void pd_reference_glu(float *y, const float *x, uint32_t n, uint32_t n_tokens, uint32_t activation)
 {
     for (uint32_t m = 0; m < n_tokens; m++, x += 2 * (size_t)n, y += n)
         for (uint32_t i = 0; i < n; i++)
-            y[i] = (float)(activate((double)x[i], activation) * (double)x[n + i]);
+            y[i] = (float)(activation == PD_CLAMPED_SILU ? clamped_silu((double)x[i], (double)x[n + i])
+                               : activate((double)x[i], activation) * (double)x[n + i]);
 }
 
 static bool before(struct pd_candidate a, struct pd_candidate b)

@@ -72,7 +72,7 @@ void pd_reference_attention(float *y, const float *q, const struct pd_reference_
 void pd_reference_attention_reduce(float *y, const float *partial, uint32_t n_heads, uint32_t n_splits,
                                    uint32_t head_dim);
 
-/* y[m][i] = act(x[m][i]) * x[m][n + i], the activation being SiLU or the tanh form of GELU.   x [n_tokens][2 n] */
+/* y[m][i] = act(x[m][i]) * x[m][n + i]: see act.glsl.   x [n_tokens][2 n] */
 void pd_reference_glu(float *y, const float *x, uint32_t n, uint32_t n_tokens, uint32_t activation);
 
 /* What the parts add to y [n_tokens][n_rows] of t [n_tokens][n_ranks]; scales [n_tokens][n_adapters]. magnitudes: the

@@ -222,24 +222,25 @@ struct experts {
     enum pd_dtype dtype;
     struct pd_routes routes;
     uint32_t n_rows, n_cols;   /* of an expert */
-    bool shares;               /* a token's pairs have the same x */
-    int glu;                   /* 0: none, PD_GELU, PD_SILU: of the halves of the rows; shares is then true */
+    bool shares, biased;       /* a token's pairs have the same x; there is a bias */
+    int glu;                   /* 0: none, else PD_GELU, ...: of the halves of the rows; shares is then true */
 };
 
-/* What a row of x gives in the matrix w of one expert. */
-static void expect_expert(struct pd_trial *t, const struct experts *c, const struct expected *e, const float *w,
-                          const float *x, bool rounds)
+/* What a row of x gives in the matrix of one expert. */
+static void expect_expert(struct pd_trial *t, const struct experts *c, const struct expected *e,
+                          const struct pd_trial_matrix *own, const float *x, bool rounds)
 {
-    struct pd_trial_matrix own = {.m = {.n_rows = c->n_rows, .n_cols = c->n_cols}, .w = (float *)w};
-    const struct pd_reference_matrix reference = reference_of(&own);
+    const struct pd_reference_matrix reference = reference_of(own);
     uint32_t n = c->glu ? c->n_rows / 2 : c->n_rows;
     float *sums = pd_trial_floats(t, c->n_rows);
-    const float *largest = dot_magnitudes(t, &own, rounds ? block_largest(t, x, c->n_cols) : x, 1, 0);
+    const float *largest = dot_magnitudes(t, own, rounds ? block_largest(t, x, c->n_cols) : x, 1, 0);
     pd_reference_matmul(sums, &reference, x, 1, 0);
     if (c->glu) pd_reference_glu(e->y, sums, n, 1, (uint32_t)c->glu);
     else memcpy(e->y, sums, n * sizeof *sums);
-    /* |act'| stays below 1.2 */
-    for (uint32_t i = 0; i < n; i++) e->magnitudes[i] = c->glu ? largest[i] * largest[n + i] * 1.2f : largest[i];
+    /* |act'| stays below 1.2; clamped, the other factor is one more */
+    float more = c->glu == PD_CLAMPED_SILU ? 1 : 0;
+    for (uint32_t i = 0; i < n; i++)
+        e->magnitudes[i] = c->glu ? largest[i] * (largest[n + i] + more) * 1.2f : largest[i];
 }
 
 static void record_experts(struct pd_trial *t, const struct experts *c, const struct pd_routes *e,
@@ -266,9 +267,10 @@ static void try_experts(struct pd_trial *t, const struct experts *c)
     uint32_t n_pairs = e.n_tokens * e.n_used, n_slots = (uint32_t)pd_min(e.n_experts, n_pairs);
     uint32_t x_share = c->shares ? e.n_used : 1, n_x = n_pairs / x_share, n_words = 4 * n_slots + n_pairs;
     uint32_t n_cols = c->n_cols, n_out = c->glu ? c->n_rows / 2 : c->n_rows;
-    pd_trial_begin(t, "experts %s, %u of %u with %u rows, %u columns, %u tokens, glu %d", pd_dtypes[c->dtype].name,
-                   e.n_used, e.n_experts, c->n_rows, n_cols, e.n_tokens, c->glu);
+    pd_trial_begin(t, "experts %s, %u of %u with %u rows, %u columns, %u tokens, glu %d%s", pd_dtypes[c->dtype].name,
+                   e.n_used, e.n_experts, c->n_rows, n_cols, e.n_tokens, c->glu, c->biased ? ", biased" : "");
     pd_trial_matrix(t, &m, &part, 1, n_cols);
+    if (c->biased) add_bias(t, &m);
     float *x = pd_random_activations(t, n_x, n_cols, 1), *y = pd_trial_floats(t, (size_t)n_pairs * n_out);
     float *magnitudes = pd_trial_floats(t, (size_t)n_pairs * n_out);
     const uint32_t *slots = make_slots(t, &e, n_slots);
@@ -287,10 +289,11 @@ static void try_experts(struct pd_trial *t, const struct experts *c)
     if (pd_variant_pack(variant) == PD_KERNEL_pack_q16) x = pd_unpack_q16(t, packed, n_cols);
     for (uint32_t s = 0; s < n_slots; s++)
         for (uint32_t i = 0; i < slots[4 * s + 1]; i++) {
-            uint32_t pair = slots[slots[4 * s + 2] + i];
+            uint32_t pair = slots[slots[4 * s + 2] + i], first = slots[4 * s] * c->n_rows;
+            const struct pd_trial_matrix own = {.m = {.n_rows = c->n_rows, .n_cols = n_cols},
+                .w = m.w + (size_t)first * n_cols, .bias = m.bias ? m.bias + first : NULL};
             const struct expected expected = {y + (size_t)pair * n_out, magnitudes + (size_t)pair * n_out};
-            expect_expert(t, c, &expected, m.w + (size_t)slots[4 * s] * c->n_rows * n_cols,
-                          x + (size_t)(pair / x_share) * n_cols, rounds);
+            expect_expert(t, c, &expected, &own, x + (size_t)(pair / x_share) * n_cols, rounds);
         }
     pd_trial_check_rows(t, y_rows, y, magnitudes, is_fp16(variant) ? FP16_TOLERANCE
                         : (rounds ? (c->glu ? 2 : 1) * Q16_TOLERANCE : 0) + (c->glu ? 5e-6 : 1e-6));
@@ -311,6 +314,7 @@ struct experts_row {
     int glu;
     bool thorough;           /* not where a user waits, */
     uint32_t every, turn;    /* and with one type of so many only, which is its turn */
+    bool biased;
 };
 
 static void try_experts_rows(struct pd_trial *t, enum pd_dtype dtype, const struct experts_row *rows, size_t n)
@@ -318,7 +322,7 @@ static void try_experts_rows(struct pd_trial *t, enum pd_dtype dtype, const stru
     for (const struct experts_row *r = rows; r < rows + n; r++) {
         if (r->thorough && !(t->thorough && dtype % r->every == r->turn)) continue;
         const struct experts c = {.dtype = dtype, .n_cols = pd_trial_cols(dtype)[r->cols], .shares = r->shares,
-            .routes = {.n_experts = r->n_experts, .n_used = r->n_used, .n_tokens = r->n_tokens}, .glu = r->glu,
+            .routes = {.n_experts = r->n_experts, .n_used = r->n_used, .n_tokens = r->n_tokens}, .glu = r->glu, .biased = r->biased,
             .n_rows = r->glu ? gated_rows(dtype, r->n_rows) : r->n_rows};
         try_experts(t, &c);
     }
@@ -331,7 +335,7 @@ struct fused_norm {
     uint32_t n_slices, n_rows, n_cols;   /* rows of each slice */
     int branch;                          /* 0: none, 1: added, 2: added normed */
     bool stores_x;                       /* else the normed vector */
-    int glu;                             /* 0: none, PD_GELU, PD_SILU */
+    int glu;                             /* 0: none, or PD_GELU, ... */
 };
 
 struct fused_norm_data {
@@ -441,8 +445,9 @@ void pd_try_matvec(struct pd_trial *t, uint32_t type)
 {
     static const uint32_t n_tokens[] = {1, 2, 7, 8, 15, 31};
     static const struct experts_row experts[] = {
-        {5, 2, 1, 33, 1, true, 0, false, 1, 0}, {33, 8, 9, 24, 0, false, 0, true, 4, 0},
-        {5, 2, 1, 34, 1, true, PD_GELU, false, 1, 0}, {5, 2, 9, 34, 1, true, PD_SILU, true, 1, 0}};
+        {5, 2, 1, 33, 1, true, 0, false, 1, 0}, {33, 8, 9, 24, 0, false, 0, true, 4, 0, true},
+        {5, 2, 1, 34, 1, true, PD_GELU, false, 1, 0}, {5, 2, 9, 34, 1, true, PD_SILU, true, 2, 0},
+        {5, 2, 9, 34, 1, true, PD_CLAMPED_SILU, true, 2, 1, true}, {5, 2, 1, 34, 1, true, PD_CLAMPED_SILU, true, 8, 2, true}};
     enum pd_dtype dtype = (enum pd_dtype)type;
     try_products(t, dtype, n_tokens, PD_COUNT(n_tokens));
     try_all_fused_norm(t, dtype);
@@ -457,7 +462,7 @@ void pd_try_matmul(struct pd_trial *t, uint32_t type)
 {
     static const uint32_t n_tokens[] = {2, 15, 31, 33, 70};
     static const struct experts_row experts[] = {
-        {5, 2, 2, 33, 1, true, 0, false, 1, 0}, {33, 8, 35, 24, 0, false, 0, true, 4, 0},
+        {5, 2, 2, 33, 1, true, 0, false, 1, 0}, {33, 8, 35, 24, 0, false, 0, true, 4, 0, true},
         {3, 2, 70, 65, 1, true, 0, true, 4, 1}};   /* enough tokens for larger tiles */
     enum pd_dtype dtype = (enum pd_dtype)type;
     try_products(t, dtype, n_tokens, PD_COUNT(n_tokens));

@@ -57,12 +57,14 @@ void pd_try_rmsnorm(struct pd_trial *t, uint32_t type)
 /* gated false: what stands in for the factors are ones. */
 static void try_glu(struct pd_trial *t, uint32_t n, uint32_t n_tokens, uint32_t activation, bool gated)
 {
-    static const char *const names[] = {[PD_GELU] = "gelu", [PD_SILU] = "silu", [PD_SIGMOID] = "sigmoid"};
+    static const char *const names[] = {[PD_GELU] = "gelu", [PD_SILU] = "silu", [PD_SIGMOID] = "sigmoid",
+        [PD_CLAMPED_SILU] = "clamped silu"};
     static const float extremes[] = {0, 1e5f, -1e5f, 20, -20, 1e-6f, -1e-30f, 3e13f, -3e13f};
     pd_trial_begin(t, "%s %s of %u, %u tokens", gated ? "gated" : "plain", names[activation], n, n_tokens);
     float *x = pd_trial_random(t, (size_t)n_tokens * 2 * n, 6), *y = pd_trial_floats(t, (size_t)n_tokens * n);
     float *magnitudes = pd_trial_floats(t, (size_t)n_tokens * n);
     for (size_t i = 0; i < PD_COUNT(extremes) && i < n; i++) x[i] = extremes[i];
+    if (n > 36) x[n + 30] = 9, x[n + 31] = -9;
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, 2 * n),
         *y_rows = pd_trial_rows(t, NULL, n_tokens, n);
     struct pd_rows gate = pd_trial_rows_of(x_rows), up = pd_rows_at(gate, 0, n);
@@ -72,10 +74,11 @@ static void try_glu(struct pd_trial *t, uint32_t n, uint32_t n_tokens, uint32_t 
     for (size_t i = 0; !gated && i < (size_t)n_tokens * n; i++) x[i / n * 2 * n + n + i % n] = 1;
     pd_reference_glu(y, x, n, n_tokens, activation);
     /* |gate| |up|: near zero GELU is as exact as tanh is near -1; of a sigmoid, which ends at 1, |up| */
+    float more = activation == PD_CLAMPED_SILU ? 1 : 0;
     for (uint32_t m = 0; m < n_tokens; m++)
         for (uint32_t i = 0; i < n; i++)
             magnitudes[(size_t)m * n + i] = fabsf((activation == PD_SIGMOID ? 1 : x[(size_t)m * 2 * n + i])
-                                                  * x[(size_t)m * 2 * n + n + i]);
+                                                  * (fabsf(x[(size_t)m * 2 * n + n + i]) + more));
     pd_trial_check_rows(t, y_rows, y, magnitudes, 2e-6);
     pd_trial_end(t);
 }
@@ -87,7 +90,7 @@ void pd_try_glu(struct pd_trial *t, uint32_t type)
     for (size_t n = 0; n < PD_COUNT(widths); n++)
         for (size_t m = 0; m < PD_COUNT(n_tokens); m++) {
             if (!t->thorough && m != n % 3) continue;
-            for (uint32_t act = PD_GELU; act <= PD_SIGMOID; act++) try_glu(t, widths[n], n_tokens[m], act, true);
+            for (uint32_t act = PD_GELU; act <= PD_CLAMPED_SILU; act++) try_glu(t, widths[n], n_tokens[m], act, true);
             try_glu(t, widths[n], n_tokens[m], n % 2 ? PD_SILU : PD_GELU, false);
         }
 }
