@@ -19,7 +19,9 @@
 #include "relative_error.h"
 #include "sequence_fixture.h"
 
-enum { N_MAX = 96, NO_WORDS = -1 };
+/* Of a text longer than the few, these alone are read but as one chunk with an fp32 cache: others round, and where many
+ * tokens choose experts, some choices are close. */
+enum { N_MAX = 320, N_FEW = 96, NO_WORDS = -1 };
 
 static const struct dense {
     const char *folder, *family;
@@ -28,6 +30,8 @@ static const struct dense {
     {"granite", "granite", true},
     {"granite-biases", "granite", true},
     {"granite4", "granite", false},
+    {"gpt-oss", "gpt-oss", true},
+    {"gpt-oss-mxfp4", "gpt-oss", false},
     {"granitemoe", "granitemoe", true},
     {"llama-biases", "llama", true},
     {"mixtral", "llama", true},
@@ -51,7 +55,7 @@ static const struct dense {
 
 static const struct { const char *name; peridot_kv_type type; double tolerance; } caches[] = {
     {"fp32", PERIDOT_KV_F32, 1e-4}, {"fp16", PERIDOT_KV_F16, 1e-3}, {"q8_0", PERIDOT_KV_Q8_0, 2e-2}};
-static const struct { uint32_t chunk, n_first; } ways[] = {{N_MAX, N_MAX}, {7, N_MAX}, {16, 1}};
+static const struct { uint32_t chunk, n_first; } ways[] = {{0, N_MAX}, {7, N_MAX}, {16, 1}};   /* chunk 0: one */
 
 struct rows {
     float *want, *got;      /* [n][width] */
@@ -106,10 +110,10 @@ static void run(peridot_model *model, peridot_kv_type kv, uint32_t chunk, uint32
                 size_t n, struct rows rows[2])
 {
     peridot_sequence *s;
+    uint32_t ctx = n > N_FEW ? N_MAX : N_FEW;
     const peridot_eval_params params = {.logits = keep_logits, .hidden = keep_hidden, .user = rows};
     rows[0].n_seen = rows[1].n_seen = 0;
-    uint32_t ctx = n > 64 ? N_MAX : 64;
-    expect(open_sequence(&s, model, &(peridot_session_params){.ctx = ctx, .chunk = chunk, .kv_type = kv}));
+    expect(open_sequence(&s, model, &(peridot_session_params){.ctx = ctx, .chunk = chunk ? chunk : ctx, .kv_type = kv}));
     if (n_first > n) n_first = (uint32_t)n;
     expect(peridot_sequence_eval(s, ids, n_first, &params));
     for (size_t i = n_first; i < n; i++) expect(peridot_sequence_eval(s, ids + i, 1, &params));
@@ -131,10 +135,12 @@ static float *check_file(const struct dense *d, const char *path, const int32_t 
     bool has_blocks = peridot_model_get_info(model)->head_dim % 32 == 0;   /* else there can be no q8_0 cache */
     for (size_t c = 0; c < sizeof caches / sizeof *caches - !has_blocks; c++)
         for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-            run(model, caches[c].type, ways[w].chunk, ways[w].n_first, ids, n, rows);
-            double logits = worst(&rows[0], n), hidden = worst(&rows[1], n);
-            print_message("  %s, %s cache, chunks of %u: logits %.1e, hidden %.1e\n", strrchr(path, '/') + 1,
-                          caches[c].name, ways[w].n_first == 1 ? 1 : ways[w].chunk, logits, hidden);
+            size_t here = c + w > 0 && n > N_FEW ? N_FEW : n;
+            run(model, caches[c].type, ways[w].chunk, ways[w].n_first, ids, here, rows);
+            double logits = worst(&rows[0], here), hidden = worst(&rows[1], here);
+            print_message("  %s, %s cache, %zu tokens in chunks of %u: logits %.1e, hidden %.1e\n",
+                          strrchr(path, '/') + 1, caches[c].name, here, ways[w].n_first == 1 ? 1 : ways[w].chunk, logits,
+                          hidden);
             if (!(logits <= caches[c].tolerance && hidden <= caches[c].tolerance)) fail_msg("too far");
             if (c + w == 0) memcpy(copy, rows[0].got, size);
         }

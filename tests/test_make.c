@@ -54,7 +54,7 @@ static void test_n_params(void **state)
         {"qwen2.5-3b", 3085938688}, {"qwen2.5-7b", 7615616512}, {"qwen2.5-14b", 14770033664},
         {"qwen2.5-32b", 32763876352}, {"qwen3-0.6b", 596049920}, {"qwen3-1.7b", 1720574976},
         {"qwen3-4b", 4022468096}, {"qwen3-8b", 8190735360}, {"qwen3-14b", 14768307200}, {"qwen3-32b", 32762123264},
-        {"qwen3-30b-a3b", 30532122624},
+        {"qwen3-30b-a3b", 30532122624}, {"gpt-oss-20b", 20914757184}, {"gpt-oss-120b", 116829156672},
         {"granite3.3-2b", 2533539840}, {"granite3.3-8b", 8170864640}, {"granite4.0-micro", 3402836480},
         {"mistral-7b", 7248023552}, {"mistral-nemo-12b", 12247782400}, {"ministral3-3b", 3429006336},
         {"ministral3-8b", 8489553920}, {"ministral3-14b", 13506073600}, {"phi4-mini", 3836021760},
@@ -108,10 +108,10 @@ static void check_tensors(const struct pd_checkpoint *c, const struct pd_shape *
 {
     bool drafts = s->family == PD_GEMMA4_DRAFTER, gemma4 = s->family == PD_GEMMA4, llama = s->family == PD_LLAMA;
     bool qwen = s->family == PD_QWEN2 || s->family == PD_QWEN3 || s->family == PD_QWEN3_MOE;
-    bool gemma = !llama && !qwen && !drafts;
+    bool oss = s->family == PD_GPT_OSS, gemma = !llama && !qwen && !drafts && !oss;
     bool has_qk_norms = s->family == PD_GEMMA3 || gemma4 || drafts || s->family == PD_TEST_FAMILY
         || s->family == PD_QWEN3 || s->family == PD_QWEN3_MOE;
-    bool has_biases = s->family == PD_QWEN2 || s->family == PD_TEST_FAMILY;
+    bool has_biases = s->family == PD_QWEN2 || s->family == PD_TEST_FAMILY || oss;
     bool post = s->family == PD_GEMMA2 || (has_qk_norms && !qwen);
     const struct pd_tensor *t = pd_checkpoint_find(c, "token_embd.weight");
     assert_int_equal(t->shape[0], s->vocab_size);
@@ -131,6 +131,7 @@ static void check_tensors(const struct pd_checkpoint *c, const struct pd_shape *
     assert_true(post == (pd_checkpoint_find(c, "blk.0.post_ffw_norm.weight") != NULL));
     assert_true(has_qk_norms == (pd_checkpoint_find(c, "blk.0.attn_q_norm.weight") != NULL));
     assert_true(has_biases == (pd_checkpoint_find(c, "blk.0.attn_v.bias") != NULL));
+    assert_true(oss == (pd_checkpoint_find(c, "blk.0.attn_sinks.weight") != NULL));
     assert_true((llama || drafts || gemma4) == (pd_checkpoint_find(c, "rope_freqs.weight") != NULL));
     assert_true(s->untied == (pd_checkpoint_find(c, "output.weight") != NULL));
 }

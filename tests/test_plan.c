@@ -350,7 +350,7 @@ static void write_folder(const struct pd_checkpoint *c, const struct pd_config *
     for (enum pd_role role = 0; role < PD_N_ROLES; role++)
         for (uint32_t i = 0; i < (role < PD_FIRST_LAYER_ROLE ? 1 : config->n_layers); i++) {
             struct pd_plan plan;
-            pd_tensor_name_gguf(name, role, i);
+            pd_tensor_name_gguf(name, role, i, config->family);
             const struct pd_tensor *t = pd_checkpoint_find(c, name);
             if (!t || !pd_plan_get(&plan, config, role, i)) continue;
             pd_tensor_name_hf(name, role, i, config->family, "model.");

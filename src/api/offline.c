@@ -94,7 +94,7 @@ static peridot_status offline_walk(struct pd_gguf_writer *w, const peridot_model
     for (uint32_t i = 0; i < c->n_layers; i++)
         for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) {
             if (!pd_plan_get(&plan, c, role, i) || !is_observed(model, &plan)) continue;
-            pd_tensor_name_gguf(name, role, i);
+            pd_tensor_name_gguf(name, role, i, c->family);
             if (names) add_names(w, name, plan.n_cols);
             else PD_TRY(write_sums(w, model, &plan, n_rows));
         }

@@ -46,7 +46,7 @@ static const struct pd_tensor *adapter_find(const struct reader *r, char name[NA
 {
     char base[PD_TENSOR_NAME_SIZE];
     if (r->gguf) {
-        pd_tensor_name_gguf(base, role, layer);
+        pd_tensor_name_gguf(base, role, layer, r->config->family);
         snprintf(name, NAME_SIZE, "%s.lora_%c", base, is_b ? 'b' : 'a');
     } else {
         module_name(base, r, role, layer);

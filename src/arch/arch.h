@@ -19,7 +19,7 @@ enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
     PD_GEMMA_EMBEDDING2, PD_MIXTRAL, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO3, PD_OLMO2, PD_OLMOE, PD_GRANITE,
     PD_GRANITE4, PD_GRANITE_MOE, PD_QWEN2, PD_QWEN3, PD_QWEN3_MOE, PD_QWEN35, PD_SMOLLM3, PD_MINISTRAL3,
-    PD_MUSE_GLIMMER, PD_TEST_FAMILY, PD_N_FAMILIES
+    PD_MUSE_GLIMMER, PD_GPT_OSS, PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
 /* Which keys of config.json name the gate's activation. */
@@ -41,7 +41,8 @@ enum pd_hf_experts {
     PD_HF_EXPERTS_GEMMA,      /* router.proj, experts.gate_up_proj; num_experts, top_k_experts */
     PD_HF_EXPERTS_QWEN,       /* mlp.gate, mlp.experts.7.up_proj; num_experts, num_experts_per_tok */
     PD_HF_EXPERTS_MIXTRAL,    /* block_sparse_moe.gate, .experts.7.w3; num_local_experts, num_experts_per_tok */
-    PD_HF_EXPERTS_GRANITE     /* block_sparse_moe.router.layer, .input_linear; keys as Mixtral's */
+    PD_HF_EXPERTS_GRANITE,    /* block_sparse_moe.router.layer, .input_linear; keys as Mixtral's */
+    PD_HF_EXPERTS_GPT_OSS     /* mlp.router, mlp.experts.gate_proj (format/experts.c); keys as Mixtral's */
 };
 
 struct pd_family_traits {
@@ -50,6 +51,7 @@ struct pd_family_traits {
     bool no_pre_norms;               /* attention and ffn read the residual stream as it is */
     bool post_norms;                 /* attention and ffn outputs are normed before they are added */
     bool qkv_biases;                 /* q, k and v have biases */
+    bool all_biases;                 /* and so has the matrix after attention, the router and the experts */
     bool optional_biases;            /* files may have them of all matrices of attention, and of the gated unit */
     bool qk_norms;                   /* every q and k head is normed */
     bool whole_qk_norms;             /* or all q heads as one vector, and all k heads */
@@ -62,7 +64,9 @@ struct pd_family_traits {
     bool attn_gate;                  /* what attention gives is gated by rows of a matrix beside q, k and v, */
     bool gate_in_q;                  /* which files have in q's: of each head the rows of q, then those of its gate */
     bool recurrences;                /* layers may be linear recurrences (gated delta rule) in place of attention */
+    bool sinks;                      /* heads have sinks: see attention.glsl */
     bool silu;                       /* the gate's activation; else GELU in its tanh form */
+    bool clamped;                    /* or both factors are clamped: see act.glsl */
     bool scale_embedding;            /* by sqrt(d_model) in bf16, as published weights are */
     bool published_f32;              /* or were float32: it is not rounded */
     bool multipliers;                /* files say what embeddings, scores, branches and logits are multiplied by */
@@ -73,6 +77,7 @@ struct pd_family_traits {
     bool hf_plain_output_norm;       /* but for the last norm's */
     /* their norm before the ffn is named as with post norms, though there are none */
     bool hf_pre_ffn_norm;
+    bool gguf_post_attention_norm;   /* GGUF files call the norm before the ffn so */
     bool gguf_interleaved;           /* GGUF files order q and k rows for rotation of neighbours */
     bool tied;                       /* unless config.json says otherwise */
     bool space_prefix;               /* the tokenizer puts a space before a text */
@@ -99,6 +104,7 @@ struct pd_family_traits {
     bool drafts;                     /* it reads the cache of the model that it drafts for, and has none of its own */
     bool output_scales;              /* each layer has a number that multiplies what comes out of it */
     bool local_rope;                 /* layers with windows rotate with a base of their own, and without a divisor */
+    bool exact_ramp;                 /* YaRN's, of GGUF files: see pd_rope */
     bool old_longrope;               /* config.json may call it by other names */
     bool partial_rope;               /* files may say that a part of a head's columns is rotated, */
     double rotated_columns;          /* and where config.json does not, it is this; 0: all */
@@ -255,6 +261,8 @@ struct pd_layer {
     uint32_t kind;                   /* layers of a kind have alike heads and windows */
     bool qkv_biases;                 /* q, k and v have biases, */
     bool o_bias, ffn_biases;         /* the matrix after attention, and those of the gated unit */
+    bool expert_biases;              /* the router, and matrices of experts */
+    bool sinks;                      /* a number for each head: see attention.glsl */
     bool qk_norms;                   /* q and k heads are normed before they are rotated, */
     bool whole_qk_norms;             /* or all of them as one vector */
     bool v_norm;                     /* v heads are normed, by no weight */
@@ -263,7 +271,7 @@ struct pd_layer {
     bool pre_norms;                  /* what branches read is normed */
     bool post_norms;                 /* branches are normed before they are added */
     bool output_scale;               /* a number multiplies what comes out of the layer */
-    uint32_t activation;             /* of the gate: PD_GELU or PD_SILU */
+    uint32_t activation;             /* of the gate: PD_GELU, PD_SILU or PD_CLAMPED_SILU */
     uint32_t n_experts, n_experts_used, expert_dim;   /* of which a token takes some; 0: none */
     bool experts_beside;             /* they have norms and scales of their own, beside the gated unit's */
     bool raw_routes;                 /* the weights of a token's experts are not made to sum to 1 */
@@ -435,15 +443,17 @@ enum pd_role {
     /* In layers: */
     PD_ROLE_ATTN_NORM, PD_ROLE_QKV, PD_ROLE_Q, PD_ROLE_K, PD_ROLE_V, PD_ROLE_ATTN_GATE,
     PD_ROLE_QKV_BIAS, PD_ROLE_Q_BIAS, PD_ROLE_K_BIAS, PD_ROLE_V_BIAS,
-    PD_ROLE_O, PD_ROLE_O_BIAS, PD_ROLE_Q_NORM, PD_ROLE_K_NORM,
+    PD_ROLE_O, PD_ROLE_O_BIAS, PD_ROLE_SINKS, PD_ROLE_Q_NORM, PD_ROLE_K_NORM,
     /* Of recurrences: q, k and v; z; b; a; the convolution's weights; dt and decay of each head; norm; the last one. */
     PD_ROLE_DELTA_QKV, PD_ROLE_DELTA_Z, PD_ROLE_DELTA_B, PD_ROLE_DELTA_A, PD_ROLE_DELTA_CONV, PD_ROLE_DELTA_DT,
     PD_ROLE_DELTA_DECAY, PD_ROLE_DELTA_NORM, PD_ROLE_DELTA_O,
     PD_ROLE_POST_ATTN_NORM,
     PD_ROLE_FFN_NORM, PD_ROLE_GATE_UP, PD_ROLE_GATE, PD_ROLE_UP, PD_ROLE_GATE_BIAS, PD_ROLE_UP_BIAS, PD_ROLE_DOWN,
     PD_ROLE_DOWN_BIAS, PD_ROLE_POST_FFN_NORM,
-    PD_ROLE_POST_DENSE_NORM, PD_ROLE_EXPERTS_NORM, PD_ROLE_POST_EXPERTS_NORM, PD_ROLE_ROUTER, PD_ROLE_ROUTER_SCALE,
-    PD_ROLE_EXPERT_SCALES, PD_ROLE_EXPERTS_GATE_UP, PD_ROLE_EXPERTS_GATE, PD_ROLE_EXPERTS_UP, PD_ROLE_EXPERTS_DOWN,
+    PD_ROLE_POST_DENSE_NORM, PD_ROLE_EXPERTS_NORM, PD_ROLE_POST_EXPERTS_NORM, PD_ROLE_ROUTER, PD_ROLE_ROUTER_BIAS,
+    PD_ROLE_ROUTER_SCALE,
+    PD_ROLE_EXPERT_SCALES, PD_ROLE_EXPERTS_GATE_UP, PD_ROLE_EXPERTS_GATE, PD_ROLE_EXPERTS_UP,
+    PD_ROLE_EXPERTS_GATE_BIAS, PD_ROLE_EXPERTS_UP_BIAS, PD_ROLE_EXPERTS_DOWN, PD_ROLE_EXPERTS_DOWN_BIAS,
     PD_ROLE_PER_LAYER_GATE, PD_ROLE_PER_LAYER_PROJ, PD_ROLE_POST_PER_LAYER_NORM,
     PD_ROLE_OUTPUT_SCALE,   /* one number, which multiplies what comes out of the layer */
     PD_N_ROLES
@@ -479,7 +489,7 @@ struct pd_plan {
     bool is_vector;                /* goes to the device as fp32, row after row, whatever its dimensions */
     uint32_t head_half;            /* 1, 2: of each head's rows in the tensor, the first or the second half; 0: all */
     enum pd_layer_matrix matrix;   /* of a layer's matrices */
-    bool is_bias;                  /* of that matrix: a number for each row of its tensor */
+    bool is_bias;                  /* of that matrix: a number for each row of its tensor; n_dims 2: of each expert's */
     bool plus_one;                 /* 1 is to be added to the tensor's elements */
     float constant;                /* the file has no such tensor: its elements are all this; 0: it has */
     uint32_t n_rotated_rows;       /* the first ones, of q and k heads, or a vector's elements: see pd_head_order */
@@ -492,10 +502,7 @@ bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role ro
 enum { PD_TENSOR_NAME_SIZE = 128 };
 
 /* In a GGUF file; `layer` counts only where the name has one. */
-void pd_tensor_name_gguf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer);
-/* Whose name there a role's tensor has in a family: its own, unless files call the norm before the ffn after what it
- * comes after. */
-enum pd_role pd_role_named_gguf(enum pd_family family, enum pd_role role);
+void pd_tensor_name_gguf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer, enum pd_family family);
 /* In a Hugging Face directory; `prefix`: pd_tensor_prefix of it. "" for what such directories have no tensor for. */
 void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer, enum pd_family family,
                        const char *prefix);
@@ -522,6 +529,8 @@ peridot_status pd_rope_check_yarn(const struct pd_rope *rope, const char *key);
 const struct pd_layer *pd_rope_global_layer(const struct pd_config *config);
 
 #define PD_ROPE_STILL 1e30f   /* what GGUF files divide frequencies by that are to be 0 */
+/* Whether the ramp of YaRN is that of the family's GGUF files, which have no key for it. */
+bool pd_rope_has_usual_ramp(const struct pd_config *config);
 /* Whether a GGUF file has the rule of the global rotation as a tensor, for want of keys. */
 bool pd_rope_needs_factors(const struct pd_config *config);
 /* That tensor: what n frequencies (half of that layer's rotated columns) are divided by; 1 where there is no such rule,

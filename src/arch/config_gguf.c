@@ -167,6 +167,7 @@ static void read_rope_rule(struct reader *r, struct pd_rope *rope, uint32_t n_la
     if (scaling != YARN) return;
     rope->beta_fast = read_number(r, PD_NUMBER_BETA_FAST, 32);
     rope->beta_slow = read_number(r, PD_NUMBER_BETA_SLOW, 1);
+    rope->exact_ramp = r->family->exact_ramp;
     rope->yarn_weight = read_number(r, PD_NUMBER_MSCALE_ALL_DIM, 0);
     double usual = pd_rope_yarn_factor(rope);
     rope->attn_factor *= whole == 1 || (float)whole == (float)usual ? usual : whole;
@@ -310,7 +311,7 @@ static peridot_status read_n_rotated(struct reader *r, struct pd_layer *l, uint3
 static peridot_status read_experts(struct reader *r, struct pd_layer *l, uint32_t i)
 {
     char key[KEY_SIZE], router[PD_TENSOR_NAME_SIZE];
-    pd_tensor_name_gguf(router, PD_ROLE_ROUTER, i);
+    pd_tensor_name_gguf(router, PD_ROLE_ROUTER, i, PD_TEST_FAMILY);
     l->n_experts = read_uint(r, PD_NUMBER_EXPERTS, 0);
     if (!r->family->experts_beside && !pd_checkpoint_find(r->checkpoint, router)) l->n_experts = 0;
     if (!l->n_experts) return r->status;

@@ -236,7 +236,8 @@ static peridot_status read_experts(struct pd_hf_reader *r, struct pd_layer *l, u
         [PD_HF_EXPERTS_GEMMA] = {PD_NUMBER_EXPERTS, PD_NUMBER_EXPERTS_USED, 0, 0},
         [PD_HF_EXPERTS_QWEN] = {PD_NUMBER_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 128, 8},
         [PD_HF_EXPERTS_MIXTRAL] = {PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 8, 2},
-        [PD_HF_EXPERTS_GRANITE] = {PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 8, 2}};
+        [PD_HF_EXPERTS_GRANITE] = {PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 8, 2},
+        [PD_HF_EXPERTS_GPT_OSS] = {PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 128, 4}};
     enum pd_number n_experts = keys[r->family->hf_experts].n_experts, n_used = keys[r->family->hf_experts].n_used;
     uint32_t usual = r->family == &pd_families[PD_OLMOE] ? 64 : keys[r->family->hf_experts].usual;
     /* config.json of transformers 5 may have the other name */
@@ -252,7 +253,7 @@ static peridot_status read_experts(struct pd_hf_reader *r, struct pd_layer *l, u
     if (renorms && r->family->hf_says_routes && !yyjson_is_bool(renorms))
         pd_hf_fail_type(r, r->config, "norm_topk_prob", "true or false");
     l->raw_routes = r->family->hf_says_routes && !yyjson_is_true(renorms);
-    l->experts_split = r->family->hf_experts == PD_HF_EXPERTS_QWEN || r->family->hf_experts == PD_HF_EXPERTS_MIXTRAL;
+    l->experts_split = r->family->hf_experts != PD_HF_EXPERTS_GEMMA && r->family->hf_experts != PD_HF_EXPERTS_GRANITE;
     PD_TRY(r->status);
     return pd_layer_set_experts(l, r->family, pd_hf_key(key, r->config, pd_numbers[n_used].hf));
 }
@@ -310,6 +311,27 @@ static peridot_status check_activations(const struct pd_hf_reader *r)
     return check_activation(r, "hidden_act", either);
 }
 
+/* As gpt-oss is published: experts in MXFP4, which format/experts.c reads. */
+static bool is_own_quantisation(const struct pd_hf_reader *r, yyjson_val *v)
+{
+    return r->family->hf_experts == PD_HF_EXPERTS_GPT_OSS
+        && yyjson_equals_str(yyjson_obj_get(v, "quant_method"), "mxfp4");
+}
+
+/* What act.glsl has as constants. */
+static peridot_status check_clamps(const struct pd_hf_reader *r)
+{
+    static const struct { const char *key; double usual; } keys[] = {{"swiglu_limit", 7}, {"swiglu_alpha", 1.702}};
+    char full[PD_HF_KEY_SIZE];
+    for (size_t i = 0; i < PD_COUNT(keys); i++) {
+        yyjson_val *v = pd_hf_member(r->config.at, keys[i].key);
+        if (r->family->clamped && v && yyjson_get_num(v) != keys[i].usual)
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is not %g, which alone is supported",
+                           pd_hf_key(full, r->config, keys[i].key), keys[i].usual);
+    }
+    return PERIDOT_OK;
+}
+
 static peridot_status refuse_unknown(const struct pd_hf_reader *r, yyjson_val *root)
 {
     enum { N_BIASES = 2, BIDIRECTIONAL = 2 };
@@ -322,13 +344,15 @@ static peridot_status refuse_unknown(const struct pd_hf_reader *r, yyjson_val *r
         /* of the tokens of images, which are refused */
         bool vision = yyjson_is_str(v) && strcmp(yyjson_get_str(v), "vision") == 0 && r->family->vision_masks;
         bool both_ways = r->family->embeds && i == BIDIRECTIONAL;   /* always, or what made it this family */
-        bool biases = r->family->optional_biases && i < N_BIASES && yyjson_is_bool(v);
+        bool biases = (r->family->optional_biases && i < N_BIASES && yyjson_is_bool(v))
+            || (r->family->all_biases && i == 0 && yyjson_is_true(v));
         if (v && !yyjson_is_false(v) && !vision && !both_ways && !biases)
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %s, which is not supported",
                            pd_hf_key(full, r->config, must_be_false[i]), yyjson_get_type_desc(v));
     }
     for (size_t i = 0; i < PD_COUNT(must_be_absent); i++)
-        if (pd_hf_member(root, must_be_absent[i]) || pd_hf_member(r->config.at, must_be_absent[i]))
+        if ((pd_hf_member(root, must_be_absent[i]) || pd_hf_member(r->config.at, must_be_absent[i]))
+            && !is_own_quantisation(r, pd_hf_member(root, must_be_absent[i])))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %s: weights that another program quantised are not "
                            "supported", must_be_absent[i]);
     yyjson_val *windows = pd_hf_member(r->config.at, "use_sliding_window");
@@ -339,6 +363,7 @@ static peridot_status refuse_unknown(const struct pd_hf_reader *r, yyjson_val *r
     if (no_windows && pd_hf_member(r->config.at, "clip_qkv"))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is not null, which is not supported",
                        pd_hf_key(full, r->config, "clip_qkv"));
+    PD_TRY(check_clamps(r));
     return check_activations(r);
 }
 

@@ -84,6 +84,7 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
         .hf_experts = PD_HF_EXPERTS_QWEN, .hf_says_routes = true, .rope_base = 10000,
         .hf = {2048, 6144, 24, 32, 4, 32768, 0}},
     [PD_QWEN35] = {.name = "qwen35", .qk_norms = true, .attn_gate = true, .gate_in_q = true, .recurrences = true,
+        .gguf_post_attention_norm = true,
         .silu = true, .hf_norm_plus_one = true, .partial_rope = true, .rotated_columns = 0.25,
         .rope_base = 10000, .hf = {4096, 12288, 32, 16, 4, 32768, 256}},
     [PD_SMOLLM3] = {.name = "smollm3", .silu = true, .gguf_interleaved = true, .tied = true, .no_rope_interval = 4,
@@ -96,6 +97,10 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
         .no_rope_interval = 4, .windows_rotate = true, .window_pattern = 4, .from_last = true, .rope_base = 10000,
         .final_softcap = 20, .final_softcap_known = true, .hf_activation = PD_HF_ACTIVATION,
         .hf = {6656, 19968, 52, 32, 2, 131072, 128}},
+    [PD_GPT_OSS] = {.name = "gpt-oss", .qkv_biases = true, .all_biases = true, .sinks = true, .silu = true,
+        .clamped = true, .gguf_post_attention_norm = true, .experts = true, .hf_experts = PD_HF_EXPERTS_GPT_OSS,
+        .ffn_is_experts = true, .exact_ramp = true, .window_pattern = 2, .rope_base = 150000, .hf_eps = 1e-5,
+        .hf = {2880, 2880, 36, 64, 8, 131072, 64}},
     /* For tests: its layers differ in all that layers can differ in. */
     [PD_TEST_FAMILY] = {.name = "peridot-test", .post_norms = true, .qkv_biases = true, .qk_norms = true,
         .v_norms = true, .scale_embedding = true, .tied = true, .start_of_turn = 105, .optional_v = true,
@@ -130,6 +135,7 @@ static const struct pd_hf_type hf_types[] = {
     {.name = "ministral3", .family = PD_MINISTRAL3}, {.name = "mistral3", .family = PD_MISTRAL, .wraps_any = true},
     {.name = "muse_glimmer", .family = PD_MUSE_GLIMMER, .wraps = true, .window = 2048},
     {.name = "muse_glimmer_text", .family = PD_MUSE_GLIMMER, .window = 2048},
+    {.name = "gpt_oss", .family = PD_GPT_OSS, .window = 128},
     {.name = "peridot_test", .family = PD_TEST_FAMILY},
 };
 

@@ -258,7 +258,7 @@ static peridot_status add_ropes(const struct keys *k, const struct pd_config *c)
     PD_TRY(add_head_dim(k, "rope.dimension_count", c, offsetof(struct pd_layer, n_rotated)));
     add_f32(k, KEY(ROPE_BASE), global->base);
     if (pd_families[c->family].local_rope) add_f32(k, KEY(ROPE_BASE_LOCAL), c->ropes[PD_ROPE_LOCAL].base);
-    bool yarn = global->beta_fast != 0 && global->exact_ramp == 0;
+    bool yarn = global->beta_fast != 0 && pd_rope_has_usual_ramp(c);
     bool divides = yarn || (global->beta_fast == 0 && global->divisor != 1);
     const char *type = global->is_long ? "longrope" : yarn ? "yarn" : divides ? "linear" : NULL;
     if (type) pd_gguf_writer_add_string(k->writer, full_key(key, k, "rope.scaling.type"), type);

@@ -216,7 +216,7 @@ static void read_query_growth(struct pd_hf_reader *r, struct pd_config *out, str
     char full[PD_HF_KEY_SIZE];
     out->query_growth = optional_number(r, o, PD_NUMBER_QUERY_GROWTH, 0);
     if (r->status != PERIDOT_OK) return;
-    if (r->family->query_growth && !yyjson_obj_size(o.at))
+    if ((r->family->query_growth || r->family->exact_ramp) && !yyjson_obj_size(o.at))
         r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %srope_parameters is missing in a %s model",
                             r->config.prefix, r->family->name);
     if (!r->family->query_growth && out->query_growth != 0)

@@ -157,6 +157,9 @@ static peridot_status find_cache(struct pd_config *c, uint32_t i)
 static void set_blocks(const struct pd_family_traits *family, struct pd_layer *layer)
 {
     layer->qkv_biases = layer->qkv_biases || family->qkv_biases;
+    layer->o_bias = layer->o_bias || family->all_biases;
+    layer->expert_biases = layer->n_experts && family->all_biases;
+    layer->sinks = family->sinks;
     layer->fused_qkv = layer->fused_qkv || family->fused;
     layer->qk_norms = family->qk_norms && !pd_layer_recurs(layer);
     layer->whole_qk_norms = family->whole_qk_norms;
@@ -167,7 +170,7 @@ static void set_blocks(const struct pd_family_traits *family, struct pd_layer *l
     layer->pre_norms = !family->no_pre_norms;
     layer->post_norms = family->post_norms;
     layer->output_scale = family->output_scales;
-    layer->activation = family->silu ? PD_SILU : PD_GELU;
+    layer->activation = family->clamped ? PD_CLAMPED_SILU : family->silu ? PD_SILU : PD_GELU;
 }
 
 peridot_status pd_layers_complete(struct pd_config *config)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum size { ONE, D_MODEL, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_HEAD, TWO_FFN_DIMS, FFN_DIM,
+enum size { ONE, D_MODEL, N_HEADS, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_HEAD, TWO_FFN_DIMS, FFN_DIM,
     PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
     N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS,
     CONV_DIM, CONV_WIDTH, DELTA_DIM, DELTA_HEADS, DELTA_HEAD_DIM, ANY };
@@ -20,7 +20,8 @@ enum {
     FUSED_GATE_UP = 1 << 11, EXPERTS = 1 << 12, EXPERTS_SPLIT = 1 << 13, PER_LAYER = 1 << 14,
     PER_LAYER_PROJECTED = 1 << 15, OUTPUT_SCALE = 1 << 16, UNTIED = 1 << 17, ROPE_FACTORS = 1 << 18,
     LONG_ROPE = 1 << 19, CLASSIFIES = 1 << 20, DENSE_2 = 1 << 21, DENSE_3 = 1 << 22, PROJECTS = 1 << 23,
-    DRAFTS = 1 << 24, FFN = 1 << 25, EXPERTS_BESIDE = 1 << 26, RECURS = 1 << 27, ATTENDS = 1 << 28
+    DRAFTS = 1 << 24, FFN = 1 << 25, EXPERTS_BESIDE = 1 << 26, RECURS = 1 << 27, ATTENDS = 1 << 28,
+    SINKS = 1 << 29, EXPERT_BIASES = 1 << 30
 };
 
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
@@ -76,6 +77,7 @@ static const struct row {
         ATTENDS, 0, PD_MATRIX_O},
     [PD_ROLE_O_BIAS] = {"blk.%u.attn_output.bias", "layers.%u.self_attn.o_proj.bias", NULL, ONE, D_MODEL, O_BIAS, 0,
         PD_MATRIX_O},
+    [PD_ROLE_SINKS] = {"blk.%u.attn_sinks.weight", "layers.%u.self_attn.sinks", NULL, ONE, N_HEADS, SINKS},
     [PD_ROLE_Q_NORM] = {"blk.%u.attn_q_norm.weight", "layers.%u.self_attn.q_norm.weight", NULL, ONE, Q_NORM_DIM,
         QK_NORMS},
     [PD_ROLE_K_NORM] = {"blk.%u.attn_k_norm.weight", "layers.%u.self_attn.k_norm.weight", NULL, ONE, K_NORM_DIM,
@@ -124,6 +126,8 @@ static const struct row {
         NULL, ONE, D_MODEL, EXPERTS_BESIDE},
     [PD_ROLE_ROUTER] = {"blk.%u.ffn_gate_inp.weight", "layers.%u.router.proj.weight", NULL, N_EXPERTS, D_MODEL, EXPERTS,
         0, PD_MATRIX_ROUTER},
+    [PD_ROLE_ROUTER_BIAS] = {"blk.%u.ffn_gate_inp.bias", "layers.%u.mlp.router.bias", NULL, ONE, N_EXPERTS, EXPERT_BIASES,
+        0, PD_MATRIX_ROUTER},
     [PD_ROLE_ROUTER_SCALE] = {"blk.%u.ffn_gate_inp.scale", "layers.%u.router.scale", NULL, ONE, D_MODEL,
         EXPERTS_BESIDE},
     [PD_ROLE_EXPERT_SCALES] = {"blk.%u.ffn_down_exps.scale", "layers.%u.router.per_expert_scale", NULL, ONE, N_EXPERTS,
@@ -134,8 +138,14 @@ static const struct row {
         PD_MATRIX_EXPERTS_GATE_UP, true},
     [PD_ROLE_EXPERTS_UP] = {"blk.%u.ffn_up_exps.weight", "", NULL, EXPERT_DIM, D_MODEL, EXPERTS | EXPERTS_SPLIT, 0,
         PD_MATRIX_EXPERTS_GATE_UP, true},
+    [PD_ROLE_EXPERTS_GATE_BIAS] = {"blk.%u.ffn_gate_exps.bias", "layers.%u.mlp.experts.gate_proj_bias", NULL, ONE,
+        EXPERT_DIM, EXPERT_BIASES, 0, PD_MATRIX_EXPERTS_GATE_UP, true},
+    [PD_ROLE_EXPERTS_UP_BIAS] = {"blk.%u.ffn_up_exps.bias", "layers.%u.mlp.experts.up_proj_bias", NULL, ONE,
+        EXPERT_DIM, EXPERT_BIASES, 0, PD_MATRIX_EXPERTS_GATE_UP, true},
     [PD_ROLE_EXPERTS_DOWN] = {"blk.%u.ffn_down_exps.weight", "layers.%u.experts.down_proj", NULL, D_MODEL, EXPERT_DIM,
         EXPERTS, 0, PD_MATRIX_EXPERTS_DOWN, true},
+    [PD_ROLE_EXPERTS_DOWN_BIAS] = {"blk.%u.ffn_down_exps.bias", "layers.%u.mlp.experts.down_proj_bias", NULL, ONE,
+        D_MODEL, EXPERT_BIASES, 0, PD_MATRIX_EXPERTS_DOWN, true},
     [PD_ROLE_PER_LAYER_GATE] = {"blk.%u.inp_gate.weight", "layers.%u.per_layer_input_gate.weight", NULL, PER_LAYER_DIM,
         D_MODEL, PER_LAYER, 0, PD_MATRIX_PER_LAYER_GATE},
     [PD_ROLE_PER_LAYER_PROJ] = {"blk.%u.proj.weight", "layers.%u.per_layer_projection.weight", NULL, D_MODEL,
@@ -157,7 +167,8 @@ static uint32_t properties_of(const struct pd_config *c, uint32_t layer)
         {l->qkv_biases, QKV_BIASES}, {l->fused_qkv_bias, FUSED_QKV_BIAS},
         {l->o_bias, O_BIAS}, {l->ffn_biases, FFN_BIASES}, {c->fused_gate_up, FUSED_GATE_UP},
         {l->ffn_dim != 0, FFN}, {l->n_experts != 0, EXPERTS}, {l->experts_beside, EXPERTS_BESIDE},
-        {l->experts_split, EXPERTS_SPLIT}, {c->per_layer_dim != 0, PER_LAYER},
+        {l->experts_split, EXPERTS_SPLIT}, {l->sinks, SINKS}, {l->expert_biases, EXPERT_BIASES},
+        {c->per_layer_dim != 0, PER_LAYER},
         {pd_families[c->family].per_layer_projected, PER_LAYER_PROJECTED}, {l->output_scale, OUTPUT_SCALE},
         {!c->tied && c->head == PERIDOT_HEAD_LANGUAGE, UNTIED}, {pd_rope_needs_factors(c), ROPE_FACTORS},
         {c->ropes[PD_ROPE_GLOBAL].is_long, LONG_ROPE},
@@ -175,6 +186,7 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
     switch (size) {
     case ONE: return 1;
     case D_MODEL: return c->d_model;
+    case N_HEADS: return layer->n_heads;
     case QKV_DIM: return pd_layer_q_dim(layer) + 2 * pd_layer_kv_dim(layer);
     case Q_DIM: return pd_layer_q_dim(layer);
     case KV_DIM: return pd_layer_kv_dim(layer);
@@ -218,7 +230,8 @@ static uint32_t n_rotated_rows(const struct pd_config *c, const struct pd_plan *
 static bool is_centred(const struct pd_config *c, const struct pd_plan *plan)
 {
     bool of_delta = plan->role >= PD_ROLE_DELTA_QKV && plan->role <= PD_ROLE_DELTA_O;
-    bool norm = plan->n_dims == 1 && !plan->is_bias && plan->role != PD_ROLE_OUTPUT_SCALE && !of_delta;
+    bool norm = plan->n_dims == 1 && !plan->is_bias && plan->role != PD_ROLE_OUTPUT_SCALE && plan->role != PD_ROLE_SINKS
+        && !of_delta;
     bool plain = plan->role == PD_ROLE_OUTPUT_NORM && pd_families[c->family].hf_plain_output_norm;
     return c->norm_plus_one && norm && !plain;
 }
@@ -253,11 +266,13 @@ static float constant_of(const struct pd_config *c, enum pd_role role)
 bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role role, uint32_t layer)
 {
     const struct row *row = &table[role];
-    *out = (struct pd_plan){.role = role, .layer = layer, .n_dims = row->rows == ONE ? 1 : row->each_expert ? 3 : 2,
+    bool of_experts = row->rows == ONE && row->each_expert;
+    *out = (struct pd_plan){.role = role, .layer = layer, .n_dims = (row->rows == ONE ? 1 : 2) + row->each_expert,
         .n_experts = row->each_expert ? c->layers[layer].n_experts : 0,
-        .n_rows = size_of(c, row->rows, layer), .n_cols = size_of(c, row->cols, layer), .matrix = row->matrix,
+        .n_rows = of_experts ? c->layers[layer].n_experts : size_of(c, row->rows, layer),
+        .n_cols = size_of(c, row->cols, layer), .matrix = row->matrix,
         .is_bias = role >= PD_FIRST_LAYER_ROLE && role != PD_ROLE_DELTA_DT && strstr(row->gguf, ".bias"),
-        .is_vector = row->rows == ONE || role == PD_ROLE_DELTA_CONV};
+        .is_vector = (row->rows == ONE && !of_experts) || role == PD_ROLE_DELTA_CONV};
     if (c->layers[layer].gate_in_q && (role == PD_ROLE_Q || role == PD_ROLE_ATTN_GATE)) {
         out->head_half = role == PD_ROLE_Q ? 1 : 2;
         out->n_rows *= 2;   /* of the tensor */
@@ -282,14 +297,10 @@ static void write_name(char out[PD_TENSOR_NAME_SIZE], const char *prefix, const 
         snprintf(out, PD_TENSOR_NAME_SIZE, "%s%s", prefix, format);
 }
 
-enum pd_role pd_role_named_gguf(enum pd_family family, enum pd_role role)
+void pd_tensor_name_gguf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer, enum pd_family family)
 {
-    return role == PD_ROLE_FFN_NORM && pd_families[family].recurrences ? PD_ROLE_POST_ATTN_NORM : role;
-}
-
-void pd_tensor_name_gguf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer)
-{
-    write_name(out, "", table[role].gguf, layer);
+    bool post_attention = role == PD_ROLE_FFN_NORM && pd_families[family].gguf_post_attention_norm;
+    write_name(out, "", table[post_attention ? PD_ROLE_POST_ATTN_NORM : role].gguf, layer);
 }
 
 /* Where the tensors of layers' own inputs are in a block of the layer's, and in one of the model's. */
@@ -326,6 +337,10 @@ static const struct {
     {PD_HF_EXPERTS_GRANITE, PD_ROLE_ROUTER, "layers.%u.block_sparse_moe.router.layer.weight"},
     {PD_HF_EXPERTS_GRANITE, PD_ROLE_EXPERTS_GATE_UP, "layers.%u.block_sparse_moe.input_linear.weight"},
     {PD_HF_EXPERTS_GRANITE, PD_ROLE_EXPERTS_DOWN, "layers.%u.block_sparse_moe.output_linear.weight"},
+    {PD_HF_EXPERTS_GPT_OSS, PD_ROLE_ROUTER, "layers.%u.mlp.router.weight"},
+    {PD_HF_EXPERTS_GPT_OSS, PD_ROLE_EXPERTS_GATE, "layers.%u.mlp.experts.gate_proj"},
+    {PD_HF_EXPERTS_GPT_OSS, PD_ROLE_EXPERTS_UP, "layers.%u.mlp.experts.up_proj"},
+    {PD_HF_EXPERTS_GPT_OSS, PD_ROLE_EXPERTS_DOWN, "layers.%u.mlp.experts.down_proj"},
 };
 
 static const char *expert_format(enum pd_hf_experts names, enum pd_role role, const char *format)
@@ -383,6 +398,6 @@ void pd_tensor_name(char out[PD_TENSOR_NAME_SIZE], const struct pd_checkpoint *c
                     const char *prefix, enum pd_role role, uint32_t layer)
 {
     if (role == PD_ROLE_ATTN_GATE && pd_families[family].gate_in_q) role = PD_ROLE_Q;
-    if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) pd_tensor_name_gguf(out, pd_role_named_gguf(family, role), layer);
+    if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) pd_tensor_name_gguf(out, role, layer, family);
     else pd_tensor_name_hf(out, role, layer, family, prefix);
 }

@@ -79,17 +79,23 @@ const struct pd_layer *pd_rope_global_layer(const struct pd_config *config)
     return &config->layers[0];
 }
 
+bool pd_rope_has_usual_ramp(const struct pd_config *config)
+{
+    const struct pd_rope *rope = &config->ropes[PD_ROPE_GLOBAL];
+    return rope->beta_fast == 0 || (rope->exact_ramp != 0) == pd_families[config->family].exact_ramp;
+}
+
 bool pd_rope_needs_factors(const struct pd_config *config)
 {
     const struct pd_rope *rope = &config->ropes[PD_ROPE_GLOBAL];
     /* without the tensor, files of families with such a part are taken to rotate it */
-    return rope->factor != 0 || rope->exact_ramp != 0 || pd_families[config->family].rotated_part > 0;
+    return rope->factor != 0 || !pd_rope_has_usual_ramp(config) || pd_families[config->family].rotated_part > 0;
 }
 
 void pd_rope_factors(float *out, const struct pd_config *config, uint32_t n)
 {
     const struct pd_rope *rope = &config->ropes[PD_ROPE_GLOBAL];
-    double divisor = rope->exact_ramp != 0 ? 1 : rope->divisor;   /* that is in keys */
+    double divisor = pd_rope_has_usual_ramp(config) ? rope->divisor : 1;   /* that is in keys */
     for (uint32_t i = 0; i < n; i++) {
         double f = plain_frequency(rope, 2 * n, i) / divisor;
         out[i] = f > 0 ? (float)(f / frequency(rope, 2 * n, i)) : PD_ROPE_STILL;

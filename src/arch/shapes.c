@@ -22,6 +22,7 @@ static const struct pd_layer mixed_layers[] = {
 #define GRANITE3 .rope_base = 1e7, .eps = 1e-5f, .embed_scale = 12, .residual_scale = 0.22f
 #define MINISTRAL3 .eps = 1e-5f, .yarn_ctx = 16384, .yarn_weight = 1, .query_growth = 0.1f
 #define QWEN .rope_base = 1000000
+#define GPT_OSS .rope_base = 150000, .eps = 1e-5f
 #define GEMMA4 .global_head_dim = 512, .final_softcap = 30
 
 /* The tiny ones are for tests: all widths are multiples of 256, tiny-gemma3 has more rows than tokens, and tiny-wide
@@ -81,6 +82,10 @@ static const struct pd_shape shapes[] = {
      QWEN},
     {.name = "qwen3-30b-a3b", PD_QWEN3_MOE, 48, 2048, 0, 32,  4, 128,    0,  40960,  0, 151936, 151936, 151669, true,
      QWEN, .n_experts = 128, .n_experts_used = 8, .expert_dim = 768},
+    {.name = "gpt-oss-20b", PD_GPT_OSS, 24, 2880,    0, 64,  8,  64,  128, 131072, 32, 201088, 201088, 201088, true,
+     GPT_OSS, .yarn_ctx = 4096, .n_experts = 32, .n_experts_used = 4, .expert_dim = 2880},
+    {.name = "gpt-oss-120b", PD_GPT_OSS, 36, 2880,    0, 64, 8,  64,  128, 131072, 32, 201088, 201088, 201088, true,
+     GPT_OSS, .yarn_ctx = 4096, .n_experts = 128, .n_experts_used = 4, .expert_dim = 2880},
     {.name = "granite3.3-2b", PD_GRANITE, 40, 2048, 8192, 32,  8,  64,    0, 131072,  0,  49159,  49159,  49159, false,
      GRANITE3, .query_scale = 0.015625f, .logit_divisor = 8},
     {.name = "granite3.3-8b", PD_GRANITE, 40, 4096, 12800, 32, 8, 128,    0, 131072,  0,  49159,  49159,  49159, false,
@@ -130,6 +135,8 @@ static const struct pd_shape shapes[] = {
      QWEN},
     {.name = "tiny-qwen3-moe", PD_QWEN3_MOE, 2, 256,   0,  4,  2, 128,    0,    512,  0,   1024,   1024,   1000, true,
      QWEN, .n_experts = 8, .n_experts_used = 2, .expert_dim = 256},
+    {.name = "tiny-gpt-oss", PD_GPT_OSS, 2, 256,     0,  8,  2,  64,   32,    512, 32,   1024,   1024,   1000, true,
+     GPT_OSS, .yarn_ctx = 64, .n_experts = 8, .n_experts_used = 2, .expert_dim = 256},
     {.name = "tiny-wide",   PD_GEMMA2,   2, 1280,   256,  4,  2,  64,   32,    512,  0,   1024,   1024,   1024, false},
     {.name = "tiny-mixed",  PD_TEST_FAMILY, 8, 256, 768,  4,  1, 128,   40,    512,  0,   1024,   1024,   1024, false,
      .layers = mixed_layers, .n_shared_kv = 3},
@@ -154,6 +161,7 @@ static void set_ropes(struct pd_config *c, const struct pd_shape *s)
         rope.divisor = s->rope_factor;
         rope.beta_fast = 32;
         rope.beta_slow = 1;
+        rope.exact_ramp = family->exact_ramp;
         rope.yarn_weight = s->yarn_weight;
         rope.old_ctx = s->yarn_ctx;
         rope.attn_factor = pd_rope_yarn_factor(&rope);

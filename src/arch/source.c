@@ -185,6 +185,7 @@ static peridot_status count_role(struct pd_source_totals *out, struct pd_source 
     PD_TRY(pd_source_get(&t, s, &plan));
     if (role == PD_ROLE_OUTPUT || role == PD_ROLE_SCORE) out->n_outputs = (uint32_t)t->shape[0];
     count(out, t);
+    if (plan.is_bias) out->type_counts[t->dtype] -= t->n_dims >= 2;   /* those of experts are no matrices */
     return PERIDOT_OK;
 }
 

@@ -102,7 +102,9 @@ uint64_t pd_checkpoint_hash(const struct pd_checkpoint *c)
     uint64_t h = 0;
     for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) {
         const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
-        uint64_t n_parts = t->experts ? t->shape[0] : 1, size = t->size / n_parts, n = pd_min(size, 64);
+        uint64_t n_parts = t->experts ? t->shape[0] : 1, size = t->size / n_parts;
+        if (t->block_scales) size = size / 17 * 16;
+        uint64_t n = pd_min(size, 64);
         const uint8_t *last = t->experts ? t->experts[n_parts - 1] : t->data;
         h = pd_hash(h, t->name, strlen(t->name));
         h = pd_hash(h, t->type, strlen(t->type));

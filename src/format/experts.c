@@ -1,7 +1,11 @@
 /* Experts that a file has one by one, PREFIX.experts.7.up_proj.weight in Hugging Face directories and
  * blk.0.ffn_up.7.weight in old GGUF files, as one tensor of all of them: PREFIX.experts.up_proj.weight and
  * blk.0.ffn_up_exps.weight. So nothing above knows of the difference, and a model with 18,000 of them has lists of a
- * few hundred. Nothing is copied: such a tensor knows where each of its matrices is (pd_tensor.experts). */
+ * few hundred. Nothing is copied: such a tensor knows where each of its matrices is (pd_tensor.experts).
+ *
+ * And of gpt-oss's experts, which Hugging Face directories have with gate and up row by row in turn, as MXFP4 in two
+ * tensors (_blocks, _scales) or as plain numbers with rows in the place of columns, PREFIX.experts.gate_proj, up_proj
+ * and down_proj, which know where each weight is (pd_tensor.stride). */
 #include "format/format_.h"
 
 #include "base/base.h"
@@ -153,4 +157,123 @@ peridot_status pd_experts_join(struct pd_tensor_list *list, struct pd_arena *are
     if (status == PERIDOT_OK && n) status = join_all(list, arena, members, n);
     free(members);
     return status;
+}
+
+/* ---- gpt-oss ---- */
+
+/* Tensors that are taken apart: in blocks, one for each expert, or plain. */
+static const struct packed {
+    const char *end, *names[2];    /* after ".experts."; what comes of it: rows in turn, or all */
+    enum { PLAIN, BLOCKS, BIASES } form;
+} packed[] = {
+    {"gate_up_proj", {"gate_proj", "up_proj"}, PLAIN}, {"down_proj", {"down_proj"}, PLAIN},
+    {"gate_up_proj_blocks", {"gate_proj", "up_proj"}, BLOCKS}, {"down_proj_blocks", {"down_proj"}, BLOCKS},
+    {"gate_up_proj_bias", {"gate_proj_bias", "up_proj_bias"}, BIASES},
+};
+
+/* What stands after ".experts.", or nothing. */
+static const char *name_of_expert(const struct pd_tensor *t)
+{
+    static const char experts[] = ".experts.";
+    const char *at = strstr(t->name, experts);
+    return at ? at + strlen(experts) : "";
+}
+
+static const struct packed *packed_find(const struct pd_tensor *t)
+{
+    for (size_t i = 0; i < PD_COUNT(packed); i++)
+        if (strcmp(name_of_expert(t), packed[i].end) == 0) return &packed[i];
+    return NULL;
+}
+
+/* The scales of a tensor of blocks; NULL: there are none of its shape. */
+static const struct pd_tensor *find_scales(const struct pd_tensor_list *list, const struct pd_tensor *blocks)
+{
+    char name[256];
+    size_t n = strlen(blocks->name) - strlen("blocks");
+    if (n + sizeof "scales" > sizeof name) return NULL;
+    memcpy(name, blocks->name, n);
+    memcpy(name + n, "scales", sizeof "scales");
+    const struct pd_tensor *t = pd_tensor_list_find(list, name);
+    bool fits = t && t->n_dims == 3 && strcmp(t->type, "u8") == 0 && t->shape[0] == blocks->shape[0]
+        && t->shape[1] == blocks->shape[1] && t->shape[2] == blocks->shape[2];
+    return fits ? t : NULL;
+}
+
+/* One with all rows of the experts' matrices. */
+static peridot_status unpack(struct pd_tensor *out, const struct pd_tensor_list *list, const struct pd_tensor *t,
+                             const struct packed *p)
+{
+    bool is_blocks = p->form == BLOCKS;
+    static const uint32_t n_dims[] = {[PLAIN] = 3, [BLOCKS] = 4, [BIASES] = 2};
+    *out = *t;
+    if (t->n_dims != n_dims[p->form] || (is_blocks && (t->shape[3] != 16 || strcmp(t->type, "u8") != 0))
+        || (p->names[1] && t->shape[p->form == PLAIN ? 2 : 1] % 2 != 0))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " has not the shape or type of one of experts",
+                       t->file, t->name);
+    if (is_blocks) {
+        const struct pd_tensor *scales = find_scales(list, t);
+        if (!scales)
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: there are no scales for the blocks of tensor " PD_NAME, t->file,
+                           t->name);
+        out->block_scales = scales->data;
+        out->dtype = PD_MXFP4;
+        out->type = pd_dtypes[PD_MXFP4].name;
+        out->n_dims = 3;
+        out->shape[2] *= 32;
+        out->shape[3] = 1;
+    }
+    if (p->form == PLAIN) {
+        out->shape[1] = t->shape[2];
+        out->shape[2] = t->shape[1];
+    }
+    out->stride[0] = out->shape[1] * out->shape[2];
+    out->stride[1] = p->form == PLAIN ? 1 : out->shape[2];
+    out->stride[2] = p->form == PLAIN ? out->shape[1] : 1;
+    return PERIDOT_OK;
+}
+
+static peridot_status add_unpacked(struct pd_tensor_list *list, struct pd_arena *arena, const struct pd_tensor *whole,
+                                   const struct packed *p)
+{
+    uint32_t n_parts = p->names[1] ? 2 : 1;
+    size_t head = (size_t)(name_of_expert(whole) - whole->name);
+    for (uint32_t i = 0; i < n_parts; i++) {
+        struct pd_tensor *t = &list->items[list->n++];
+        size_t n = strlen(p->names[i]) + 1;
+        char *name = pd_arena_alloc(arena, head + n);
+        if (!name) return pd_fail_alloc(head + n, "name of a tensor");
+        memcpy(name, whole->name, head);
+        memcpy(name + head, p->names[i], n);
+        *t = *whole;
+        t->name = name;
+        t->shape[1] /= n_parts;
+        t->first = i * t->stride[1];
+        t->stride[1] *= n_parts;
+        PD_TRY(pd_tensor_set_size(t));
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status pd_experts_unpack(struct pd_tensor_list *list, struct pd_arena *arena)
+{
+    struct pd_tensor_list all;
+    struct pd_tensor whole;
+    bool any = false;
+    for (size_t i = 0; i < list->n; i++) any = any || strcmp(name_of_expert(&list->items[i]), "gate_up_proj_bias") == 0;
+    if (!any) return PERIDOT_OK;
+    PD_TRY(pd_tensor_list_alloc(&all, arena, 2 * list->n));
+    all.n = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        const struct pd_tensor *t = &list->items[i];
+        const struct packed *p = packed_find(t);
+        bool is_scales = strcmp(t->type, "u8") == 0 && strstr(name_of_expert(t), "_proj_scales");
+        if (p) {
+            PD_TRY(unpack(&whole, list, t, p));
+            PD_TRY(add_unpacked(&all, arena, &whole, p));
+        } else if (!is_scales) all.items[all.n++] = *t;
+    }
+    PD_TRY(pd_tensor_list_index(&all, arena));
+    *list = all;
+    return PERIDOT_OK;
 }

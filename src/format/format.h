@@ -190,6 +190,11 @@ struct pd_tensor {
     uint64_t shape[4];        /* outermost first; unused ones are 1 */
     const uint8_t *data;      /* in the mapping; may be unaligned in safetensors */
     const uint8_t *const *experts;   /* [shape[0]]: where each matrix is, where they are apart (data: the first) */
+    /* Of gpt-oss's experts in Hugging Face directories (experts.c): where a weight is, counted in weights from data on;
+     * stride[0] 0: rows are as ever. With block_scales there are blocks of MXFP4, 16 bytes each of 32 weights that are
+     * neighbours by twos, and a scale for each block; else plain numbers. */
+    uint64_t first, stride[3];
+    const uint8_t *block_scales;
     uint64_t size;            /* bytes; 0 only when a dimension is 0 (safetensors only) */
     const uint8_t *scales;    /* [n_scales] f32, maybe unaligned: what its weights are multiplied by */
     uint64_t n_scales;        /* 1, or one for each expert; 0: none (only NVFP4 in GGUF has them) */
@@ -217,8 +222,8 @@ peridot_status pd_tensor_set_size(struct pd_tensor *t);
 uint64_t pd_tensor_n_rows(const struct pd_tensor *t);
 /* What the weights of a row are multiplied by. */
 float pd_tensor_scale(const struct pd_tensor *t, uint64_t row);
-/* Where a row of its matrices is, in the mapping. */
-const uint8_t *pd_tensor_row(const struct pd_tensor *t, uint64_t row);
+/* Where a row of its matrices is, in the mapping, or in scratch, where a row has room: see stride. */
+const uint8_t *pd_tensor_row(const struct pd_tensor *t, uint64_t row, uint8_t *scratch);
 /* n weights from number `first` on, whole blocks, with their scales; or these as they are in the file. */
 void pd_tensor_dequantize(float *dst, const struct pd_tensor *t, uint64_t first, uint64_t n);
 void pd_tensor_copy(uint8_t *dst, const struct pd_tensor *t, uint64_t first, uint64_t n);

@@ -19,6 +19,8 @@ peridot_status pd_safetensors_parse(struct pd_tensor_list *out, struct pd_arena 
 
 /* Makes one tensor of those of experts that are apart; names live in `arena`. */
 peridot_status pd_experts_join(struct pd_tensor_list *list, struct pd_arena *arena);
+/* Makes tensors as other families have them of those of gpt-oss's experts: see pd_tensor.stride. */
+peridot_status pd_experts_unpack(struct pd_tensor_list *list, struct pd_arena *arena);
 
 /* ---- dtype private ---- */
 

@@ -254,6 +254,7 @@ static peridot_status open_tensors(struct pd_hf *h, const char *directory)
     if (pd_is_file(single)) PD_TRY(open_single(h, directory, "model.safetensors"));
     else if (pd_is_file(index)) PD_TRY(open_index(h, directory, index));
     else return pd_fail(PERIDOT_ERROR_IO, "%s: neither model.safetensors nor %s in this folder", directory, index_name);
+    PD_TRY(pd_experts_unpack(&h->tensors, &h->arena));
     return check_types(h);
 }
 

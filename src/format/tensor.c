@@ -83,17 +83,52 @@ float pd_tensor_scale(const struct pd_tensor *t, uint64_t row)
     return scale;
 }
 
-const uint8_t *pd_tensor_row(const struct pd_tensor *t, uint64_t row)
+/* Nibble i of a block of MXFP4 is weight i, and in the upper half i + 16; in Hugging Face's 2 i, and 2 i + 1. */
+static void gather_blocks(uint8_t *dst, const struct pd_tensor *t, uint64_t block, uint64_t n)
+{
+    for (uint64_t k = 0; k < n; k++, dst += 17) {
+        const uint8_t *from = t->data + (block + k) * 16;
+        dst[0] = t->block_scales[block + k];
+        for (int i = 0; i < 16; i++) {
+            int shift = i % 2 * 4;
+            dst[1 + i] = (uint8_t)((from[i / 2] >> shift & 15) | (from[8 + i / 2] >> shift & 15) << 4);
+        }
+    }
+}
+
+/* n weights of one row that has strides. */
+static void gather(uint8_t *dst, const struct pd_tensor *t, uint64_t first, uint64_t n)
+{
+    uint64_t row = first / t->shape[2], size = pd_row_size(t->dtype, t->block_scales ? 32 : 1);
+    uint64_t at = t->first + row / t->shape[1] * t->stride[0] + row % t->shape[1] * t->stride[1]
+        + first % t->shape[2] * t->stride[2];
+    if (t->block_scales) gather_blocks(dst, t, at / 32, n / 32);
+    else
+        for (uint64_t k = 0; k < n; k++) memcpy(dst + k * size, t->data + (at + k * t->stride[2]) * size, size);
+}
+
+const uint8_t *pd_tensor_row(const struct pd_tensor *t, uint64_t row, uint8_t *scratch)
 {
     uint64_t size = t->size / pd_tensor_n_rows(t);
+    if (t->stride[0]) {
+        gather(scratch, t, row * t->shape[2], t->shape[2]);
+        return scratch;
+    }
     if (!t->experts) return t->data + row * size;
     return t->experts[row / t->shape[1]] + row % t->shape[1] * size;
 }
 
-/* Of *n weights from `first` on, those that are in one piece: experts are tensors of their own in some files, and lie
- * anywhere in them. */
-static const uint8_t *piece_of(const struct pd_tensor *t, uint64_t first, uint64_t *n)
+enum { GATHERED = 1024 };   /* weights, of 4 bytes at most */
+
+/* Of *n weights from `first` on, those that are in one piece, or are brought into one in scratch: experts are tensors
+ * of their own in some files, and lie anywhere in them. */
+static const uint8_t *piece_of(const struct pd_tensor *t, uint64_t first, uint64_t *n, uint8_t scratch[4 * GATHERED])
 {
+    if (t->stride[0]) {
+        *n = pd_min(pd_min(*n, t->shape[2] - first % t->shape[2]), GATHERED);
+        gather(scratch, t, first, *n);
+        return scratch;
+    }
     if (!t->experts) return t->data + pd_row_size(t->dtype, first);
     uint64_t each = t->shape[1] * t->shape[2], from = first % each;
     *n = pd_min(*n, each - from);
@@ -102,24 +137,26 @@ static const uint8_t *piece_of(const struct pd_tensor *t, uint64_t first, uint64
 
 void pd_tensor_copy(uint8_t *dst, const struct pd_tensor *t, uint64_t first, uint64_t n)
 {
+    uint8_t scratch[4 * GATHERED];
     for (uint64_t done = 0, here; done < n; done += here) {
         here = n - done;
-        const uint8_t *from = piece_of(t, first + done, &here);
+        const uint8_t *from = piece_of(t, first + done, &here, scratch);
         memcpy(dst + pd_row_size(t->dtype, done), from, pd_row_size(t->dtype, here));
     }
 }
 
 void pd_tensor_forget(const struct pd_tensor *t)
 {
-    if (!t->experts) pd_map_forget(t->data, t->size);
+    if (!t->experts) pd_map_forget(t->data, t->block_scales ? t->size / 17 * 16 : t->size);
     for (uint64_t i = 0; t->experts && i < t->shape[0]; i++) pd_map_forget(t->experts[i], t->size / t->shape[0]);
 }
 
 void pd_tensor_dequantize(float *dst, const struct pd_tensor *t, uint64_t first, uint64_t n)
 {
+    uint8_t scratch[4 * GATHERED];
     for (uint64_t done = 0, here; done < n; done += here) {
         here = n - done;
-        const uint8_t *from = piece_of(t, first + done, &here);
+        const uint8_t *from = piece_of(t, first + done, &here, scratch);
         pd_dequantize(t->dtype, dst + done, from, here);
     }
     uint64_t n_cols = t->n_dims ? t->shape[t->n_dims - 1] : 1;

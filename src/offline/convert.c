@@ -158,7 +158,7 @@ static peridot_status write_weights(struct job *j, const struct pd_convert_item 
         pd_parallel((size_t)pd_div_up(p.n, share), convert_share, &p);
         if (atomic_load(&p.bad)) return fail_bad(item);
         PD_TRY(write_bytes(j, j->blocks, pd_row_size(item->dtype, p.n)));
-        if (!is_reordered(item) && !t->experts)
+        if (!is_reordered(item) && !t->experts && !t->stride[0])
             pd_map_forget(t->data + pd_row_size(t->dtype, first), pd_row_size(t->dtype, p.n));
     }
     pd_tensor_forget(t);

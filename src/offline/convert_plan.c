@@ -24,7 +24,7 @@ static enum matrix matrix_kind(const char *name)
         {PD_ROLE_PER_LAYER_MODEL_PROJ, UNQUANTIZED}};
     char known[PD_TENSOR_NAME_SIZE];
     for (size_t i = 0; i < PD_COUNT(kinds); i++) {
-        pd_tensor_name_gguf(known, kinds[i].role, 0);
+        pd_tensor_name_gguf(known, kinds[i].role, 0, PD_TEST_FAMILY);
         if (!strcmp(name, known)) return kinds[i].kind;
     }
     return ORDINARY;
@@ -33,9 +33,11 @@ static enum matrix matrix_kind(const char *name)
 /* What a matrix is whatever the others are; PD_N_DTYPES: what the target says. */
 static enum pd_dtype fixed_type(const struct pd_convert_item *item, enum pd_dtype wanted)
 {
-    bool is_router = strstr(item->name, ".ffn_gate_inp.") != NULL;
-    bool is_vector = item->is_vector || strstr(item->name, ".ssm_conv1d.") != NULL;
-    if (!item->source || item->n_dims < 2 || wanted == PD_F32 || is_router || is_vector) return PD_F32;
+    static const char *const exact[] = {".ffn_gate_inp.", ".ssm_conv1d.", ".bias"};   /* biases: experts have one each */
+    if (!item->source || item->n_dims < 2 || item->is_vector || wanted == PD_F32) return PD_F32;
+    for (size_t i = 0; i < PD_COUNT(exact); i++)
+        if (strstr(item->name, exact[i])) return PD_F32;
+    if (item->source->block_scales) return item->source->dtype;   /* experts as they were trained */
     return matrix_kind(item->name) == UNQUANTIZED ? PD_BF16 : PD_N_DTYPES;
 }
 
@@ -155,7 +157,7 @@ static peridot_status add_tensor(struct planner *l, const struct pd_tensor *t, c
     char name[PD_TENSOR_NAME_SIZE];
     struct pd_convert_item item = item_of(t);
     enum pd_family family = l->source.config->family;
-    pd_tensor_name_gguf(name, pd_role_named_gguf(family, plan->role), plan->layer);
+    pd_tensor_name_gguf(name, plan->role, plan->layer, family);
     if (plan->is_vector && plan->n_dims == 2) {   /* the weights of a convolution may have one more dimension */
         item.n_dims = 2;
         item.shape[0] = plan->n_rows;
@@ -178,7 +180,7 @@ static peridot_status halve_experts(struct pd_tensor *half, struct pd_arena *are
     uint64_t n = half->shape[0], n_rows = half->shape[1];
     const uint8_t **experts = pd_arena_array(arena, (size_t)n, sizeof *experts);
     if (!experts) return pd_fail_alloc((size_t)n * sizeof *experts, "experts");
-    for (uint64_t e = 0; e < n; e++) experts[e] = pd_tensor_row(half, e * n_rows + i * (n_rows / 2));
+    for (uint64_t e = 0; e < n; e++) experts[e] = pd_tensor_row(half, e * n_rows + i * (n_rows / 2), NULL);
     half->experts = experts;
     half->data = experts[0];
     half->shape[1] /= 2;
@@ -212,7 +214,7 @@ static peridot_status add_halves(struct planner *l, const struct pd_tensor *t, c
 static peridot_status add_made(struct planner *l, enum pd_role role, uint32_t layer, const float *made, uint32_t n)
 {
     char name[PD_TENSOR_NAME_SIZE];
-    pd_tensor_name_gguf(name, role, layer);
+    pd_tensor_name_gguf(name, role, layer, l->source.config->family);
     return add_item(l->plan, name, (struct pd_convert_item){.made = made, .n_dims = 1,
         .shape = {n, 1, 1, 1}});
 }

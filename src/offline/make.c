@@ -41,15 +41,16 @@ static struct item *add_item(struct plan *p, enum pd_role role, uint32_t layer)
     if (plan.n_rows == PD_ANY_SIZE) plan.n_rows = p->shape->vocab_size;
     enum pd_dtype dtype = role == PD_ROLE_ROUTER ? PD_F32
         : role == PD_ROLE_PER_LAYER_MODEL_PROJ && p->dtype != PD_F32 ? PD_BF16 : p->dtype;
-    if (plan.n_dims == 3)
+    if (plan.is_bias || plan.n_dims == 1)
+        *t = (struct item){.kind = NORM, .dtype = PD_F32, .n_dims = plan.n_dims,
+            .shape = {plan.n_dims == 2 ? plan.n_experts : plan.n_cols, plan.n_dims == 2 ? plan.n_cols : 1},
+            .scale = plan.is_bias ? 0.25f : 1};
+    else if (plan.n_dims == 3)
         *t = (struct item){.kind = MATRIX, .dtype = pd_dtype_for_row(dtype, plan.n_cols), .n_dims = 3,
             .shape = {plan.n_experts, plan.n_rows, plan.n_cols}, .scale = (float)(1 / sqrt((double)plan.n_cols))};
-    else if (plan.n_dims == 2)
-        *t = (struct item){.kind = MATRIX, .dtype = pd_dtype_for_row(dtype, plan.n_cols), .n_dims = 2,
+    else *t = (struct item){.kind = MATRIX, .dtype = pd_dtype_for_row(dtype, plan.n_cols), .n_dims = 2,
             .shape = {plan.n_rows, plan.n_cols}, .scale = (float)(1 / sqrt((double)plan.n_cols))};
-    else *t = (struct item){.kind = NORM, .dtype = PD_F32, .n_dims = 1, .shape = {plan.n_cols, 1},
-        .scale = plan.is_bias ? 0.25f : 1};
-    pd_tensor_name_gguf(t->name, role, layer);
+    pd_tensor_name_gguf(t->name, role, layer, p->config.family);
     p->n++;
     return t;
 }
@@ -156,20 +157,27 @@ static peridot_status write_matrix(struct job *j, const struct item *t, uint64_t
 }
 
 /* Close to 1 and not 1, so that a norm that is left out or taken twice is seen. */
-static void fill_norm(float *out, const struct item *t, uint64_t seed, uint64_t stream)
+static peridot_status write_norm(struct job *j, const struct item *t, uint64_t stream)
 {
+    uint64_t n = t->shape[0] * t->shape[1], most = PIECE_SIZE / sizeof(float);
+    float *out = (float *)j->buffer;
     struct pd_random r;
-    pd_random_seed(&r, seed, stream);
-    for (uint64_t i = 0; i < t->shape[0]; i++) out[i] = t->scale * (1 + 0.1f * pd_random_uniform(&r));
+    pd_random_seed(&r, j->params->seed, stream);
+    for (uint64_t done = 0, here; done < n; done += here) {
+        here = pd_min(most, n - done);
+        for (uint64_t i = 0; i < here; i++) out[i] = t->scale * (1 + 0.1f * pd_random_uniform(&r));
+        PD_TRY(make_write_piece(j, out, (size_t)here * sizeof *out));
+    }
+    return PERIDOT_OK;
 }
 
 static peridot_status write_item(struct job *j, const struct plan *p, size_t i)
 {
     const struct item *t = &p->items[i];
     if (t->kind == MATRIX) return write_matrix(j, t, i);
+    if (t->kind == NORM) return write_norm(j, t, i);
     float *vector = (float *)j->buffer;
-    if (t->kind == NORM) fill_norm(vector, t, j->params->seed, i);
-    else pd_rope_factors(vector, &p->config, (uint32_t)t->shape[0]);
+    pd_rope_factors(vector, &p->config, (uint32_t)t->shape[0]);
     return make_write_piece(j, vector, t->shape[0] * sizeof *vector);
 }
 

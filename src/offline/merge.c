@@ -34,7 +34,7 @@ static bool find_plan(struct pd_plan *out, const struct pd_config *c, const char
     char known[PD_TENSOR_NAME_SIZE];
     for (uint32_t i = 0; i < c->n_layers; i++)
         for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) {
-            pd_tensor_name_gguf(known, role, i);
+            pd_tensor_name_gguf(known, role, i, c->family);
             if (strcmp(known, name) == 0 && pd_plan_get(out, c, role, i)) return true;
         }
     return false;

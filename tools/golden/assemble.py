@@ -81,13 +81,15 @@ BLOCK = {
     "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
     "attn_v": "self_attn.v_proj", "attn_qkv": "self_attn.qkv_proj", "attn_gate": "self_attn.gate_proj",
     "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
+    "attn_sinks": "self_attn.sinks",
     "attn_output": "self_attn.o_proj", "post_attention_norm": "post_attention_layernorm",
     "ffn_norm": ("pre_feedforward_layernorm", "post_attention_layernorm"), "ffn_gate": "mlp.gate_proj",
     "ffn_up": ("mlp.up_proj", "mlp.gate_up_proj"), "ffn_down": "mlp.down_proj",
     "post_ffw_norm": "post_feedforward_layernorm", "pre_ffw_norm_2": "pre_feedforward_layernorm_2",
     "post_ffw_norm_1": "post_feedforward_layernorm_1", "post_ffw_norm_2": "post_feedforward_layernorm_2",
     "ffn_gate_inp.scale": "router.scale", "ffn_down_exps.scale": "router.per_expert_scale",
-    "ffn_gate_inp": ("router.proj", "mlp.gate", "block_sparse_moe.gate", "block_sparse_moe.router.layer"),
+    "ffn_gate_inp": ("router.proj", "mlp.gate", "block_sparse_moe.gate", "block_sparse_moe.router.layer",
+                     "mlp.router"),
     "ffn_gate_up_exps": "experts.gate_up_proj",
     "ffn_gate_exps": ("mlp.experts.gate_proj", "block_sparse_moe.experts.w1"),
     "ffn_up_exps": ("mlp.experts.up_proj", "block_sparse_moe.experts.w3"),
@@ -208,6 +210,15 @@ def expert_array(tensors, key):
     return np.stack(apart) if apart else None
 
 
+def gpt_oss_array(tensors, name):
+    """Experts of safetensors whose rows of gate and up are in turn, and whose matrices are turned over."""
+    layer, what, end = re.fullmatch(r"blk\.(\d+)\.ffn_(gate|up|down)_exps\.(weight|bias)", name).groups()
+    array = tensors[False, f"layers.{layer}.mlp.experts." + ("down_proj" if what == "down" else "gate_up_proj")
+                    + ("_bias" if end == "bias" else "")]
+    array = array if end == "bias" else array.swapaxes(1, 2)
+    return array if what == "down" else array[:, what == "up"::2]
+
+
 class Files:
     """Makes files from what is stored of each: what is before its tensors, and those tensors that are not drawn."""
 
@@ -233,6 +244,8 @@ class Files:
     def gguf_tensor(self, path, keys, name):
         folder = path.with_suffix("") if path.parts[0] == "lora" else path.parent
         tensors = self.tensors_of(folder)
+        if keys.get("general.architecture") == "gpt-oss" and "_exps." in name:
+            return gpt_oss_array(tensors, name)
         for key in hf_names(name):
             array = tensors.get((is_gguf_tower(name), key))
             array = expert_array(tensors, key) if array is None else array

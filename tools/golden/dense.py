@@ -22,13 +22,14 @@ import torch
 import transformers
 from safetensors import safe_open
 from safetensors.torch import save_file
+from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 import files
 import weights
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "dense"
 N_TOKENS = 48
-LONG_TEXT = 90     # tokens where that is more than a chunk of transformers' recurrences
+LONG_TEXT = {"gpt-oss": 300, "qwen35": 90, "qwen35-untied": 90}   # past windows, or a chunk of transformers' recurrences
 COMMON = dict(vocab_size=96, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
               num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-5, pad_token_id=0, bos_token_id=1,
               eos_token_id=2)
@@ -48,6 +49,14 @@ DELTA = dict(num_hidden_layers=8, num_attention_heads=2, num_key_value_heads=1, 
 # Queries of the last third of a text are multiplied by 1.55.
 GROWING = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=2.0, beta_slow=0.5,
                mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.5)
+
+OSS = dict(num_local_experts=10, num_experts_per_tok=3, intermediate_size=32, head_dim=32, sliding_window=9,
+           num_hidden_layers=3, rope_parameters=dict(
+               rope_type="yarn", rope_theta=1000.0, factor=32.0, original_max_position_embeddings=64, beta_fast=32.0,
+               beta_slow=1.0, truncate=False))
+OSS_KEYS = {"expert_count": 10, "expert_used_count": 3, "expert_feed_forward_length": 32,
+            "attention.sliding_window": 9, "rope.freq_base": 1000.0, "rope.scaling.type": "yarn",
+            "rope.scaling.factor": 32.0, "rope.scaling.original_context_length": 64}
 
 # name: (class, what differs from COMMON, old config.json, GGUF architecture, its keys beyond those of all)
 MODELS = {
@@ -120,6 +129,9 @@ MODELS = {
         linear_key_head_dim=20, linear_value_head_dim=12, tie_word_embeddings=False, rms_norm_eps=0.05,
         layer_types=[f"{t}_attention" for t in ("full", "linear", "linear", "full", "linear")],
         rope_parameters=ROPE), False, None, {}),
+    "gpt-oss": ("GptOss", OSS, False, "gpt-oss", OSS_KEYS),
+    # as it is published: experts in blocks, from which transformers makes the plain ones
+    "gpt-oss-mxfp4": ("GptOss", OSS | dict(hidden_size=64, head_dim=16), True, None, {}),
     # gguf-py does not know it: the file is as it is described
     "muse-glimmer": ("MuseGlimmer", dict(
         num_hidden_layers=3, head_dim=32, num_key_value_heads=1, sliding_window=9, rms_norm_eps=0.05,
@@ -160,6 +172,15 @@ def joined_experts(tensors):
         expert = re.fullmatch(r"(.*\.experts\.)\d+\.(.*)", name)
         if expert:
             apart.setdefault(expert[1] + expert[2], []).append(array)
+        elif ".experts.gate_up_proj" in name:       # rows in turn; and columns in the place of rows
+            array, end = (array, ".bias") if name.endswith("_bias") else (array.swapaxes(1, 2), ".weight")
+            for i, half in enumerate(("gate_proj", "up_proj")):
+                out[name.split("gate_up_proj")[0] + half + end] = np.ascontiguousarray(array[:, i::2])
+        elif ".experts.down_proj" in name:
+            out[name.replace("proj_bias", "proj.bias") if name.endswith("_bias") else name + ".weight"] = \
+                array if name.endswith("_bias") else np.ascontiguousarray(array.swapaxes(1, 2))
+        elif name.endswith(".sinks"):
+            out[name + ".weight"] = array
         elif name.endswith("input_linear.weight"):
             for i, half in enumerate(("w1", "w3")):
                 out[name.replace("input_linear", f"experts.{half}")] = np.split(array, 2, axis=1)[i]
@@ -226,6 +247,10 @@ def as_published(config):
     out = {k: v for k, v in config.to_diff_dict().items() if k not in ("rope_parameters", "dtype")}
     if config.model_type == "qwen3_moe":
         out["num_experts"] = out.pop("num_local_experts")
+    if config.model_type == "gpt_oss":
+        out |= {"attention_bias": True, "layer_types": config.layer_types, "swiglu_limit": 7.0, "quantization_config": {
+            "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens",
+                                       "lm_head"], "quant_method": "mxfp4"}}
     rope = dict(config.rope_parameters)
     out["rope_theta"] = rope.pop("rope_theta")
     if "partial_rotary_factor" in rope:
@@ -246,6 +271,28 @@ def saved_shapes(model):
             return {name: tuple(f.get_slice(name).get_shape()) for name in f.keys()}
 
 
+def blocks_of(shapes):
+    """Of MXFP4 in the place of experts' plain numbers."""
+    out = {}
+    for name, shape in shapes.items():
+        if name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            n_experts, n_cols, n_rows = shape
+            out[name + "_blocks"] = (n_experts, n_rows, n_cols // 32, 16)
+            out[name + "_scales"] = (n_experts, n_rows, n_cols // 32)
+        else:
+            out[name] = shape
+    return out
+
+
+def without_blocks(tensors):
+    out = {name: t for name, t in tensors.items() if not name.endswith(("_blocks", "_scales"))}
+    for name in tensors:
+        if name.endswith("_blocks"):
+            out[name.removesuffix("_blocks")] = convert_moe_packed_tensors(
+                tensors[name], tensors[name.replace("_blocks", "_scales")])
+    return out
+
+
 def make(name, folder):
     family, own, old, arch, keys = MODELS[name]
     is_moe = "experts" in str(own) and family != "GraniteMoeHybrid"
@@ -262,13 +309,16 @@ def make(name, folder):
     config._attn_implementation = "eager"
     model = getattr(transformers, architecture)(config).double().eval()
     shapes, tensors = saved_shapes(model) if is_moe else shapes_of(model), {}
+    if name == "gpt-oss-mxfp4":
+        shapes = blocks_of(shapes)
     centred = {n + ".weight" for n, module in model.named_modules()
                if "Centered" in type(module).__name__ or type(module).__name__ == "Qwen3_5RMSNorm"}
     assert all(weights.is_centred(name, n) == (n in centred) for n in shapes)
     for n, shape in shapes.items():
         if n == "lm_head.weight" and text.tie_word_embeddings:
             continue
-        tensors[n] = torch.from_numpy(weights.dense(name, n, shape)).to(torch.bfloat16)
+        dtype = torch.uint8 if n.endswith(("_blocks", "_scales")) else torch.bfloat16
+        tensors[n] = torch.from_numpy(weights.dense(name, n, shape)).to(dtype)
     if old:
         files.save_config(folder, as_published(config))
     else:
@@ -276,12 +326,16 @@ def make(name, folder):
         config.save_pretrained(folder)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     experts = {"experts_implementation": "eager"} if is_moe else {}
-    model = getattr(transformers, architecture).from_pretrained(folder, dtype=torch.float64,
-                                                                attn_implementation="eager", **experts)
+    if name == "gpt-oss-mxfp4":
+        config._experts_implementation = "eager"
+        model.load_state_dict(without_blocks(tensors))
+    else:
+        model = getattr(transformers, architecture).from_pretrained(folder, dtype=torch.float64,
+                                                                    attn_implementation="eager", **experts)
     if arch:
         save_gguf(folder / "model.gguf", arch, keys, text, tensors, centred)
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
-    n_tokens = LONG_TEXT if family == "Qwen3_5Text" else N_TOKENS
+    n_tokens = LONG_TEXT.get(name, N_TOKENS)
     ids = [1] + [int(i) for i in rng.integers(3, text.vocab_size, n_tokens - 1)]
     (folder / "tokens.txt").write_text(",".join(map(str, ids)) + "\n")
     seen = []

@@ -39,7 +39,7 @@ def q4_0(x):
 
 
 ENCODE = {"F32": lambda x: x.astype("<f4"), "F16": lambda x: x.astype(np.float32).astype("<f2"), "BF16": bf16,
-          "Q8_0": q8_0, "Q4_0": q4_0}
+          "U8": lambda x: x.astype("u1"), "Q8_0": q8_0, "Q4_0": q4_0}
 
 
 def rounded(kind, x):
@@ -50,7 +50,7 @@ def rounded(kind, x):
 
 def size_of(kind, shape):
     n = int(np.prod(shape, dtype=np.int64))
-    sizes = {"F32": 4 * n, "F16": 2 * n, "BF16": 2 * n, "I64": 8 * n, "Q8_0": n // 32 * 34, "Q4_0": n // 32 * 18}
+    sizes = {"F32": 4 * n, "F16": 2 * n, "BF16": 2 * n, "U8": n, "I64": 8 * n, "Q8_0": n // 32 * 34, "Q4_0": n // 32 * 18}
     return sizes.get(kind)
 
 

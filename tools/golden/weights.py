@@ -47,7 +47,31 @@ def tiled(array, part, config):
     return np.concatenate([array[:first], heads.reshape(array[first:].shape)])
 
 
+def gpt_oss(model, name, shape):
+    """Sinks of -30 and 30, of ten experts one that nobody chooses, and two that are alike; factors beyond the clamps."""
+    values, word = normal(zlib.crc32(model.encode()), name, shape), name.removesuffix(".bias").split(".")[-1]
+    if word == "sinks":
+        values[:2] = -30, 30
+    elif word.endswith("_bias"):
+        values *= 2.5 if "gate_up" in word else 0.3
+    elif word.endswith("_blocks"):
+        values = np.floor(values * 1000) % 256
+    elif word.endswith("_scales"):
+        values = np.floor(values * 1000) % 2 + (123 if "gate_up" in word else 121)
+    elif word.endswith("_proj"):
+        values *= (2.0 if "gate_up" in word else 0.7) / np.sqrt(shape[1])
+    elif name.endswith("router.weight"):
+        values *= 2.0 / np.sqrt(shape[1])
+    elif name.endswith("router.bias"):
+        values[0] = -30
+    if "experts" in name or ".router." in name:
+        values[5] = values[3]
+    return values
+
+
 def dense(model, name, shape):
+    if model.startswith("gpt-oss") and any(word in name for word in ("sinks", ".experts.", ".router.")):
+        return gpt_oss(model, name, shape)
     values, word = normal(zlib.crc32(model.encode()), name, shape), last_word(name)
     if name.endswith(".bias"):
         return 0.3 * values

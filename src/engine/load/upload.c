@@ -46,7 +46,8 @@ static uint32_t rows_of_part(const struct pd_load_rows *parts, uint32_t i)
     return (uint32_t)pd_tensor_n_rows(parts->at[i]) / (parts->head_half[i] ? 2 : 1);
 }
 
-static struct file_row part_row(const struct pd_load_rows *parts, uint32_t row)
+/* scratch: see pd_tensor_row. */
+static struct file_row part_row(const struct pd_load_rows *parts, uint32_t row, uint8_t *scratch)
 {
     uint32_t i = 0;
     if (row < parts->n_reordered) row = pd_head_order_row(&parts->order, row);
@@ -59,7 +60,7 @@ static struct file_row part_row(const struct pd_load_rows *parts, uint32_t row)
     if (parts->head_half[i]) row += (row / parts->head_dim + parts->head_half[i] - 1) * parts->head_dim;
     row = pd_value_order_row(&parts->value_rows[i], row);
     const struct pd_tensor *t = parts->at[i];
-    return (struct file_row){pd_tensor_row(t, row), pd_tensor_scale(t, row)};
+    return (struct file_row){pd_tensor_row(t, row, scratch), pd_tensor_scale(t, row)};
 }
 
 static uint64_t slice_size(const struct pd_slice *s)
@@ -72,7 +73,8 @@ struct piece {
     const struct pd_slice *slice;
     const struct pd_load_rows *parts;
     struct pd_row_layout layout;
-    uint8_t *dst, *scratch;        /* scratch: [bands] two rows */
+    uint8_t *dst, *scratch;        /* scratch: [bands][3] rows: of the device, of the file, and in order; */
+    uint64_t scratch_size;         /* a band's so large */
     uint32_t row, n_rows, band;    /* its rows begin at `row` of the slice; rows of a band */
 };
 
@@ -91,10 +93,10 @@ static void put_band(void *user, size_t i)
 {
     const struct piece *p = user;
     uint32_t begin = (uint32_t)i * p->band, end = (uint32_t)pd_min(begin + p->band, p->n_rows);
-    uint8_t *scratch = p->scratch + 2 * i * p->slice->row_size;
+    uint8_t *scratch = p->scratch + i * p->scratch_size, *of_file = scratch + p->scratch_size / 3;
     for (uint32_t row = begin; row < end; row++) {
-        struct file_row from = part_row(p->parts, p->slice->first_row + p->row + row);
-        from.data = order_columns(scratch + p->slice->row_size, p, from.data);
+        struct file_row from = part_row(p->parts, p->slice->first_row + p->row + row, of_file);
+        from.data = order_columns(of_file + p->scratch_size / 3, p, from.data);
         pd_device_put_row(&p->layout, p->dst, row, from.data, from.scale, scratch);
     }
 }
@@ -122,9 +124,10 @@ static peridot_status upload_slice(struct pd_loader *l, const struct pd_slice *s
 {
     enum { BAND_SIZE = 256 << 10 };
     uint32_t band = (uint32_t)pd_align(pd_max(BAND_SIZE / slice->row_size, 1), slice->row_interleave);
-    uint64_t scratch_size = (PD_UPLOAD_MAX / slice->row_size / band + 1) * 2 * (uint64_t)slice->row_size;
-    struct piece piece = {
-        .slice = slice, .parts = parts, .layout = {slice->dtype, n_cols, slice->row_interleave}, .band = band};
+    uint64_t largest = pd_align(pd_max(slice->row_size, pd_row_size(slice->dtype, n_cols)), 64);
+    struct piece piece = {.slice = slice, .parts = parts, .layout = {slice->dtype, n_cols, slice->row_interleave},
+        .band = band, .scratch_size = 3 * largest};
+    uint64_t scratch_size = (PD_UPLOAD_MAX / slice->row_size / band + 1) * piece.scratch_size;
     piece.scratch = malloc(scratch_size);
     if (!piece.scratch) return pd_fail_alloc(scratch_size, "rows");
     peridot_status status = upload_pieces(l, span, &piece);
@@ -147,11 +150,11 @@ static const uint8_t *rows_in_place(const struct pd_loader *l, const struct pd_s
                                     const struct pd_load_rows *parts, uint32_t n_cols)
 {
     enum { WORTH = 64 << 10 };
-    const uint8_t *rows = part_row(parts, slice->first_row).data;
-    bool in_order = slice->first_row >= parts->n_reordered && !pd_load_splits_experts(parts) && !parts->at[0]->experts;
+    bool in_order = slice->first_row >= parts->n_reordered && !pd_load_splits_experts(parts) && !parts->at[0]->experts
+        && !parts->at[0]->stride[0] && !pd_value_order_differs(&parts->value_columns);
     for (uint32_t i = 0; i < parts->n; i++)
         in_order = in_order && !parts->head_half[i] && !pd_value_order_differs(&parts->value_rows[i]);
-    in_order = in_order && !pd_value_order_differs(&parts->value_columns);
+    const uint8_t *rows = in_order ? part_row(parts, slice->first_row, NULL).data : NULL;
     bool fits = may_stay(l, slice->dtype) && in_order && !parts->copied
         && pd_row_size(slice->dtype, n_cols) == slice->row_size && (uintptr_t)rows % 16 == 0
         && (uint64_t)slice->n_rows * slice->row_size >= WORTH;
@@ -321,6 +324,17 @@ peridot_status pd_load_norm(struct pd_loader *l, uint64_t *address, const struct
     return pd_load_report(l, t->size);
 }
 
+/* Of all parts, one after the other; or of an expert's, and then of the next one's. */
+static void read_biases(float *out, const struct pd_load_rows *biases, uint32_t n_experts)
+{
+    uint64_t at = 0, n;
+    for (uint32_t e = 0; e < n_experts; e++)
+        for (uint32_t i = 0; i < biases->n; i++, at += n) {
+            n = biases->at[i]->shape[0] / n_experts * biases->at[i]->shape[1];
+            pd_tensor_dequantize(out + at, biases->at[i], e * n, n);
+        }
+}
+
 peridot_status pd_load_bias(struct pd_loader *l, struct pd_linear *linear, const struct pd_load_rows *biases)
 {
     struct pd_span span;
@@ -331,7 +345,7 @@ peridot_status pd_load_bias(struct pd_loader *l, struct pd_linear *linear, const
         if (pd_dtypes[t->dtype].block_len > 1)
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported for a bias",
                            t->file, t->name, t->type);
-        n += (uint32_t)t->shape[0];
+        n += (uint32_t)(t->shape[0] * t->shape[1]);
         if (l->measuring) pd_load_count(l, t->size);
     }
     PD_TRY(upload_alloc(&span, l, NULL, n * sizeof(float), biases->at[0]->name));
@@ -339,14 +353,13 @@ peridot_status pd_load_bias(struct pd_loader *l, struct pd_linear *linear, const
         l->w->n_params += n;
         return PERIDOT_OK;
     }
-    float *bias = malloc(n * sizeof *bias);
-    if (!bias) return pd_fail_alloc(n * sizeof *bias, biases->at[0]->name);
-    for (uint32_t row = 0, i = 0, end = 0; row < n; row++) {
-        if (row == end) end += (uint32_t)biases->at[i++]->shape[0];
-        pd_dequantize(biases->at[i - 1]->dtype, bias + row, part_row(biases, row).data, 1);
-    }
+    float *file = malloc(2 * (size_t)n * sizeof *file), *bias = file ? file + n : NULL;
+    if (!file) return pd_fail_alloc(2 * (size_t)n * sizeof *bias, biases->at[0]->name);
+    read_biases(file, biases, biases->at[0]->n_dims == 2 ? (uint32_t)biases->at[0]->shape[0] : 1);
+    for (uint32_t row = 0; row < n; row++)
+        bias[row] = file[row < biases->n_reordered ? pd_head_order_row(&biases->order, row) : row];
     peridot_status status = pd_span_write(l->gpu, span, 0, bias, n * sizeof *bias);
-    free(bias);
+    free(file);
     PD_TRY(status);
     linear->bias = span.address;
     for (uint32_t i = 0; i < biases->n; i++) PD_TRY(pd_load_report(l, biases->at[i]->size));
