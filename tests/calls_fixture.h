@@ -16,6 +16,8 @@
     "</atem:function_calls>"
 #define ATEM_TAG(name, value) "<atem:parameter name=\"" name "\">" value "</atem:parameter>\n"
 #define ATEM_NEXT "<|eom|><|start|>assistant"
+#define HARMONY(name, json) "<|channel|>commentary to=functions." name " <|constrain|>json<|message|>" json
+#define HARMONY_NEXT "<|end|><|start|>assistant"
 
 /* The control tokens that a format's calls have. */
 static inline unsigned marks_of(const char *format)

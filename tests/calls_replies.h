@@ -47,6 +47,28 @@ static const struct reply deepseek[] = {
     {CALLS_BEGIN CALLS_END, NULL, NONE},
 };
 
+#define FINAL "<|channel|>final<|message|>"
+
+static const struct reply harmony[] = {
+    {FINAL, "", TEXT},
+    {FINAL "It rains.", "It rains.", TEXT},
+    {FINAL "It rains. to=functions.ping", "It rains. to=functions.ping", TEXT},
+    {"<|start|>assistant" FINAL "It rains.", "It rains.", TEXT},
+    {HARMONY("ping", "{}"), "{{ping {}}}", CALLS},
+    {"<|start|>assistant" HARMONY("ping", "{}"), "{{ping {}}}", CALLS},
+    {HARMONY("ping", "{}") "<|end|>", "{{ping {}}}", CALLS},
+    {HARMONY("get_weather", "{\"city\": \"<end>\"}"), "{{get_weather {\"city\": \"<end>\"}}}", CALLS},
+    {"<|channel|>commentary<|message|>I look.\n" HARMONY_NEXT HARMONY("ping", "{}"), "I look.\n{{ping {}}}", TEXT},
+    {HARMONY("a.b/c:d-1", "{\"x\": 1}") HARMONY_NEXT HARMONY("ping", "{}"), "{{a.b/c:d-1 {\"x\": 1}}}{{ping {}}}",
+     SEVERAL},
+    /* near misses */
+    {"", "", NONE},
+    {"It rains.", NULL, NONE},
+    {HARMONY("pong", "{}"), NULL, NONE},
+    {"<|channel|>commentary to=ping<|message|>", NULL, NONE},
+    {HARMONY("ping", "{}") "x", "{{ping {}}}x", NONE},
+};
+
 #define USER " to=user<|message|>"
 #define TEXT_OF_ATEM(text) {USER text, text, TEXT}
 

@@ -250,7 +250,7 @@ static const struct {
               TABLE("functiongemma", functiongemma), TABLE("llama3", llama3), TABLE("gemma3", gemma3),
               TABLE("mistral", mistral), TABLE("mistral-v3", mistral_v3), TABLE("phi4", phi4),
               TABLE("granite", granite), TABLE("olmo", olmo), TABLE("functionary", functionary),
-              TABLE("deepseek", deepseek), TABLE("atem", atem)};
+              TABLE("deepseek", deepseek), TABLE("atem", atem), TABLE("harmony", harmony)};
 
 static yyjson_doc *read_tools(struct pd_calls *c, const char *tools)
 {
@@ -546,6 +546,7 @@ static void test_formats(void **state)
         {"{{ '<function=' + name + '>' + arguments | tojson + '</function>' }}{{ '<|python_tag|>' }}", "functionary"},
         {CALL_BEGIN "' + name + '\\n' + '```json' + '\\n' + arguments", "deepseek"},
         {"'<|message|>' + '<atem:function_calls>\\n<atem:invoke name=\"' + name", "atem"},
+        {"'functions.' + tool_call.name + '<|channel|>commentary ' }}{{- '<|call|>' }}", "harmony"},
         {"{{ bos_token }}{% for message in messages %}", NULL},
         {"", NULL},
     };

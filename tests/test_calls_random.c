@@ -228,7 +228,8 @@ static void skip_texts(const char **at, const char *const *texts, size_t n)
 static void expect_named_call(const struct found *f, size_t i, const char **at)
 {
     struct pd_buffer json = {0};
-    static const char *const middles[] = {"[ARGS]", "\xf7", ">", " ", "\n", "```json"};
+    static const char *const middles[] = {"[ARGS]", "\xf7", ">", " ", "\n", "```json", "<|constrain|>", "\xf9", "json",
+        "<|message|>"};
     assert_true(take(at, f->calls[i].name));
     if (take(at, "[CALL_ID]") || take(at, "\xf8")) *at += PD_CALL_ID_SIZE;
     skip_texts(at, middles, PD_COUNT(middles));
@@ -295,7 +296,11 @@ static void skip_header(const char **at)
 {
     const char *begin = *at;
     if (!take(at, "<|start|>assistant")) take(at, "\xf6" "assistant");
-    if (!take(at, " to=user<|message|>") && !take(at, " to=user\xf7")) *at = begin;
+    static const char *const ends[] = {" to=user<|message|>", " to=user\xf7", "<|channel|>final<|message|>",
+        "\xf8" "final\xf7", "<|channel|>commentary<|message|>", "\xf8" "commentary\xf7"};
+    for (size_t i = 0; i < PD_COUNT(ends); i++)
+        if (take(at, ends[i])) return;
+    *at = begin;
 }
 
 static void expect_calls(const struct found *f, const struct pd_calls *c, const char *reply)
@@ -306,7 +311,8 @@ static void expect_calls(const struct found *f, const struct pd_calls *c, const 
         "<|/tool_call|>", "<function_calls>", "</function_calls>", "<function=", "</function>", "function",
         TOOL_TOKEN("calls\xe2\x96\x81" "begin"), TOOL_TOKEN("calls\xe2\x96\x81" "end"),
         TOOL_TOKEN("call\xe2\x96\x81" "begin"), TOOL_TOKEN("call\xe2\x96\x81" "end"), TOOL_TOKEN("sep"), "\xf6",
-        "\xf7", "\xf8", "\xf9", "\xfa", "<|eom|>", "<|start|>", "assistant", "</atem:function_calls>"};
+        "\xf7", "\xf8", "\xf9", "\xfa", "<|eom|>", "<|start|>", "assistant", "</atem:function_calls>",
+        "<|channel|>", "commentary", "to=functions.", "<|end|>"};
     const char *at = reply, *delimiter = pd_call_delimiter(c->format, c->marks);
     if (c->format->headers[0]) skip_header(&at);
     assert_memory_equal(at, f->text.size ? f->text.data : "", f->text.size);

@@ -37,6 +37,7 @@ static const struct {
     {"functionary", "<function=get_weather>" JSON "</function><function=ping>{}</function>", SAID_JSON},
     {"atem", ATEM("get_weather", ATEM_TAG("city", "K\xc3\xb6ln \"\n") ATEM_TAG("days", "2")) ATEM_NEXT ATEM("ping", ""),
      SAID},
+    {"harmony", HARMONY("get_weather", JSON) HARMONY_NEXT HARMONY("ping", "{}"), SAID_JSON},
     {"gemma3", "```json\n" NAMED("get_weather", JSON) "\n```\n```json\n" NAMED("ping", "{}") "\n```", SAID_JSON},
 };
 

@@ -521,6 +521,32 @@ static void test_headers(void **state)
     peridot_model_close(model);
 }
 
+/* gpt-oss's: what ends a message ends the turn of other models with such a token. */
+static void test_channels(void **state)
+{
+    (void)state;
+    static const char *const marks[] = {"<|start|>", "<|message|>", "<|end|>", "<|channel|>", "<|return|>", "<|call|>",
+        "analysis", "final"};
+    const struct script_step steps[] = {{"de", "<|channel|>"}, {"<|channel|>", "analysis"},
+        {"analysis", "<|message|>"}, {"<|message|>", "us"}, {"us", "\u2581user"}, {"\u2581user", "<|end|>"},
+        {"<|end|>", "<|start|>"}, {"<|start|>", "final"}, {"final", "<|message|>"}};
+    struct tiny t;
+    peridot_model *model;
+    tiny_make(&t);
+    for (size_t i = 0; i < PD_COUNT(marks); i++) tiny_add(&t, marks[i], -1000, i < 6 ? 3 : 4);
+    tiny_add(&t, "\u2581user", -1000, 1);
+    t.jinja = "{% for m in messages %}{{ m.content }}{% endfor %}<|start|>de";
+    script_write(in_folder("tiny.gguf"), &t, steps, PD_COUNT(steps));
+    if (peridot_model_open(&model, in_folder("tiny.gguf"), NULL) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    for (enum way way = 0; way < N_WAYS; way++) {
+        struct reply r = ask(model, way, (peridot_request_params){.thought = take_thought, .n_max = 11}, NULL);
+        expect_reply(&r, "us user", "us user");
+    }
+    int32_t n = (int32_t)peridot_model_get_info(model)->vocab_size, first = n - 1 - (int32_t)PD_COUNT(marks);
+    for (int32_t i = 0; i < 6; i++) assert_true(peridot_is_stop(model, first + i) == (i == 4 || i == 5));
+    peridot_model_close(model);
+}
+
 /* A grammar's value begins after the header of what is no thought, whatever part of the reply came before. */
 static void test_header_grammar(void **state)
 {
@@ -744,7 +770,8 @@ int main(void)
         cmocka_unit_test(test_turns), cmocka_unit_test(test_chance), cmocka_unit_test(test_grammar),
         cmocka_unit_test(test_preempted), cmocka_unit_test(test_thoughtless), cmocka_unit_test(test_begun),
         cmocka_unit_test(test_replied),
-        cmocka_unit_test(test_headers), cmocka_unit_test(test_header_grammar), cmocka_unit_test(test_header_calls),
+        cmocka_unit_test(test_headers), cmocka_unit_test(test_channels), cmocka_unit_test(test_header_grammar),
+        cmocka_unit_test(test_header_calls),
         cmocka_unit_test(test_drawn_again),
         cmocka_unit_test(test_suppressed),
     };

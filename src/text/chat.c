@@ -228,12 +228,15 @@ const struct pd_chat *pd_chat_by_name(const char *name, size_t size, const struc
 }
 
 /* Marks of thoughts that are no row's, and what ends the turn of such models. */
-static const struct {
-    const char *marks[PD_N_THOUGHT_MARKS], *stop;
+static const struct thoughts {
+    const char *marks[PD_N_THOUGHT_MARKS], *stops[2];
+    struct pd_thought_header header;
 } thoughts[] = {
     {.marks = {"<think>", "</think>"}},       /* of Qwen's, DeepSeek's and others' models */
     {.marks = {"[THINK]", "[/THINK]"}},       /* of Mistral's */
-    {.marks = {"<|message|>", "<|eom|>", "<|start|>"}, .stop = "<|eot|>"},   /* of Muse Glimmer */
+    {.marks = {"<|message|>", "<|eom|>", "<|start|>"}, .stops = {"<|eot|>"}, .header = {"", " to=self"}},   /* Muse's */
+    {.marks = {"<|message|>", "<|end|>", "<|start|>"}, .stops = {"<|return|>", "<|call|>"},   /* gpt-oss's */
+     .header = {"<|channel|>", "analysis"}},
 };
 
 /* -1: the vocabulary lacks some. */
@@ -248,16 +251,28 @@ static void chat_find_marks(int32_t ids[PD_N_THOUGHT_MARKS], const char *const m
     for (int k = 0; k < PD_N_THOUGHT_MARKS && !all; k++) ids[k] = -1;
 }
 
+static void find_thoughts(int32_t ids[PD_N_THOUGHT_MARKS], const struct thoughts *t, const struct pd_special *s,
+                          const struct pd_pieces *p)
+{
+    bool has_header = !t->header.piece || !*t->header.piece || pd_special_find(s, p, t->header.piece) >= 0;
+    chat_find_marks(ids, t->marks, s, p);
+    for (int k = 0; k < PD_N_THOUGHT_MARKS && !has_header; k++) ids[k] = -1;
+}
+
 void pd_chat_mark_stops(struct pd_pieces *p, const struct pd_special *s)
 {
-    int32_t ids[PD_N_THOUGHT_MARKS];
+    int32_t ids[PD_N_THOUGHT_MARKS], within = -1;   /* what ends a message, and not the turn */
     for (size_t i = 0; i < PD_COUNT(thoughts); i++) {
-        chat_find_marks(ids, thoughts[i].marks, s, p);
-        if (thoughts[i].stop && ids[0] >= 0) pd_pieces_mark_stop(p, pd_special_find(s, p, thoughts[i].stop));
+        find_thoughts(ids, &thoughts[i], s, p);
+        for (size_t k = 0; k < PD_COUNT(thoughts[i].stops) && thoughts[i].stops[k] && ids[0] >= 0; k++)
+            pd_pieces_mark_stop(p, pd_special_find(s, p, thoughts[i].stops[k]));
+        if (ids[PD_THOUGHT_START] >= 0) within = ids[PD_THOUGHT_END];
     }
     for (size_t i = 0; i < PD_COUNT(chats); i++)
-        for (size_t k = 0; k < PD_COUNT(chats[i].stops) && chats[i].stops[k]; k++)
-            pd_pieces_mark_stop(p, pd_special_find(s, p, chats[i].stops[k]));
+        for (size_t k = 0; k < PD_COUNT(chats[i].stops) && chats[i].stops[k]; k++) {
+            int32_t id = pd_special_find(s, p, chats[i].stops[k]);
+            if (id != within) pd_pieces_mark_stop(p, id);
+        }
 }
 
 bool pd_chat_has_no_thought(const struct pd_chat *chat, const char *jinja, size_t size)
@@ -265,7 +280,8 @@ bool pd_chat_has_no_thought(const struct pd_chat *chat, const char *jinja, size_
     return chat->no_thought_mark && chat_contains(jinja, size, chat->no_thought_mark);
 }
 
-bool pd_chat_find_thoughts(int32_t ids[PD_N_THOUGHT_MARKS], const struct pd_special *s, const struct pd_pieces *p)
+bool pd_chat_find_thoughts(int32_t ids[PD_N_THOUGHT_MARKS], struct pd_thought_header *header,
+                           const struct pd_special *s, const struct pd_pieces *p)
 {
     for (int k = 0; k < PD_N_THOUGHT_MARKS; k++) ids[k] = -1;
     for (size_t i = 0; i < PD_COUNT(chats); i++) {
@@ -273,7 +289,10 @@ bool pd_chat_find_thoughts(int32_t ids[PD_N_THOUGHT_MARKS], const struct pd_spec
         chat_find_marks(ids, chats[i].thinks, s, p);
         return true;
     }
-    for (size_t i = 0; i < PD_COUNT(thoughts) && ids[0] < 0; i++) chat_find_marks(ids, thoughts[i].marks, s, p);
+    for (size_t i = 0; i < PD_COUNT(thoughts) && ids[0] < 0; i++) {
+        find_thoughts(ids, &thoughts[i], s, p);
+        *header = thoughts[i].header;
+    }
     return false;
 }
 

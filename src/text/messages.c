@@ -461,6 +461,21 @@ static bool put_thoughts(struct pd_messages *m)
     return good;
 }
 
+/* gpt-oss's programs read thoughts by another name, and of messages with calls, which may say nothing then. */
+static bool rename_thoughts(struct pd_messages *m)
+{
+    bool good = true;
+    yyjson_mut_val *message;
+    size_t i, n;
+    yyjson_mut_arr_foreach(m->list, i, n, message) {
+        yyjson_mut_val *thought = yyjson_mut_obj_remove_key(message, "reasoning_content");
+        bool says = yyjson_mut_get_len(yyjson_mut_obj_get(message, "content")) > 0;
+        if (thought && !(says && yyjson_mut_obj_get(message, "tool_calls")))
+            good = good && yyjson_mut_obj_put(message, yyjson_mut_str(m->doc, "thinking"), thought);
+    }
+    return good;
+}
+
 bool pd_program_suit_messages(struct pd_messages *m, const char *jinja)
 {
     static const struct {
@@ -470,7 +485,8 @@ bool pd_program_suit_messages(struct pd_messages *m, const char *jinja)
     } wants[] = {
         {"single tool-calls", true, split_calls}, {"developer", false, rename_developer},
         {"length != 9", true, shorten_ids}, {"['content'] is not none", true, empty_contents},
-        {PD_THOUGHT_BLOCK, true, put_thoughts},
+        {PD_THOUGHT_BLOCK, true, put_thoughts}, {"message.thinking", true, rename_thoughts},
+        {"max 1 tool call per message", true, split_calls},
     };
     bool good = true;
     for (size_t i = 0; i < PD_COUNT(wants); i++)

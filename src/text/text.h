@@ -36,10 +36,9 @@ peridot_status pd_ids_expect(struct pd_ids *ids, uint64_t n);
 
 /* The marks of what a model thinks: the tokens that begin and end it. Where there is a third, the model's turn is
  * messages, each with a header from that to the first, of which the prompt may have the beginning: a thought follows
- * one that ends in PD_THOUGHT_HEADER; what follows others is for the user, or a function. */
+ * one that ends as the model's thoughts' do; what follows others is for the user, or a function. */
 
 enum { PD_THOUGHT_BEGIN, PD_THOUGHT_END, PD_THOUGHT_START, PD_N_THOUGHT_MARKS };
-#define PD_THOUGHT_HEADER " to=self"
 
 /* ---- messages ---- */
 

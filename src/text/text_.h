@@ -485,7 +485,11 @@ peridot_status pd_chat_get(const struct pd_chat **out, const char *name, const s
 bool pd_chat_has_no_thought(const struct pd_chat *chat, const char *jinja, size_t size);
 /* The marks of thoughts, of the family that the vocabulary fits or the usual ones; -1 where it has none. True: a
  * thought's first line is its name. */
-bool pd_chat_find_thoughts(int32_t ids[PD_N_THOUGHT_MARKS], const struct pd_special *s, const struct pd_pieces *p);
+struct pd_thought_header {
+    const char *piece, *text;      /* a control token, or "", and what follows it */
+};
+bool pd_chat_find_thoughts(int32_t ids[PD_N_THOUGHT_MARKS], struct pd_thought_header *header,
+                           const struct pd_special *s, const struct pd_pieces *p);
 /* Marks every family's end of turn that the vocabulary has as a stop. */
 void pd_chat_mark_stops(struct pd_pieces *p, const struct pd_special *s);
 
@@ -528,7 +532,7 @@ struct pd_tokenizer {
     peridot_template_origin chat_origin;
     bool no_thought;               /* the files' template says so in so many words where the model is not to think */
     int32_t thoughts[PD_N_THOUGHT_MARKS];   /* -1: the model has none */
-    struct pd_ids thought_header;  /* of PD_THOUGHT_HEADER, where headers are told apart */
+    struct pd_ids thought_header;  /* where headers are told apart */
     bool thoughts_named;           /* their first line is a name */
     int32_t infill[PD_N_INFILL];   /* -1: the vocabulary has no tokens for fill-in-the-middle */
     struct pd_buffer jinja;   /* the files' template, terminated; data NULL: none */

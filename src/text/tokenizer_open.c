@@ -62,11 +62,13 @@ peridot_status pd_tokenizer_build(struct pd_tokenizer *t)
     t->longest = find_longest(t);
     PD_TRY(pd_special_create(&t->special, &t->pieces, PD_SPECIAL_CONTROL));
     pd_chat_mark_stops(&t->pieces, &t->special);
-    t->thoughts_named = pd_chat_find_thoughts(t->thoughts, &t->special, &t->pieces);
+    struct pd_thought_header header = {0};
+    t->thoughts_named = pd_chat_find_thoughts(t->thoughts, &header, &t->special, &t->pieces);
     pd_infill_find(t->infill, &t->pieces, &t->special);
     if (t->thoughts[PD_THOUGHT_START] < 0) return PERIDOT_OK;
-    return pd_tokenizer_encode_plain(&t->thought_header, t, PD_THOUGHT_HEADER, strlen(PD_THOUGHT_HEADER),
-                                     PD_PLACE_WITHIN);
+    int32_t piece = *header.piece ? pd_special_find(&t->special, &t->pieces, header.piece) : -1;
+    if (piece >= 0) PD_TRY(pd_ids_append(&t->thought_header, &piece, 1));
+    return pd_tokenizer_encode_plain(&t->thought_header, t, header.text, strlen(header.text), PD_PLACE_WITHIN);
 }
 
 static peridot_status build_at(struct pd_tokenizer *t, const char *path)

@@ -19,7 +19,7 @@
 
 #define PD_CALL_MARK 0xf6
 #define PD_MAX_CALL_MARKS 10       /* of a vocabulary: there are no more bytes */
-#define PD_N_CALL_MARKS 24
+#define PD_N_CALL_MARKS 27
 /* The text of control token i, i < PD_N_CALL_MARKS; NULL past the last. */
 const char *pd_call_mark(size_t i);
 /* The byte of control token i, one of `marks`; and the token that a byte stands for, SIZE_MAX: none. */
@@ -120,7 +120,7 @@ struct pd_call_format {
     bool keywords;                 /* arguments are (name=value, ...) of JSON's values */
     const struct pd_tags *tags;    /* arguments are of these; NULL: they are not */
     /* Where all of a reply has headers: those before its text, and what ends a message that others may follow. */
-    const char *headers[3], *ends;
+    const char *headers[5], *ends;
     const char *separator;         /* between blocks, where they are written: a literal */
     const char *result;            /* "\1" stands for the name, "\2" for the content */
     bool in_system;                /* templates read the tools from the system's message, as text */

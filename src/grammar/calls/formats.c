@@ -17,7 +17,7 @@ static const char *const texts[] = {"<tool_call>", "</tool_call>", "<|tool_call>
                                     "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|/tool_call|>", "<function_calls>",
                                     "</function_calls>", "[CALL_ID]", DEEPSEEK_CALLS("begin"), DEEPSEEK_CALLS("end"),
                                     DEEPSEEK_CALL("begin"), DEEPSEEK_CALL("end"), DEEPSEEK("sep"), "<|start|>",
-                                    "<|message|>", "<|eom|>"};
+                                    "<|message|>", "<|eom|>", "<|channel|>", "<|constrain|>", "<|end|>"};
 
 #define TAG {.begin = "<tool_call>\n", .end = "\n</tool_call>", .commits = true}
 #define TAGGED_JSON NAME_AND_ARGUMENTS, .separator = "\n", .result = "<tool_response>\n\2\n</tool_response>"
@@ -30,6 +30,10 @@ static const char *const texts[] = {"<tool_call>", "</tool_call>", "<|tool_call>
 #define ATEM_START "<|start|>assistant"
 #define ATEM_TO PD_CALL_SPACE "to="
 #define ATEM_END "\n</atem:function_calls>"
+/* gpt-oss's: a message goes to a channel, and with it maybe to a function. */
+#define HARMONY_START "<|start|>assistant"
+#define HARMONY_CALL "<|channel|>commentary" PD_CALL_SPACE "to=functions."
+#define HARMONY_TEXT(channel) "<|channel|>" channel "<|message|>"
 static const struct pd_tags atem = {"<atem:parameter name=\"", "\">", "</atem:parameter>", "</atem:invoke>"};
 
 /* The first row that fits a template is taken. */
@@ -120,6 +124,17 @@ static const struct pd_call_format formats[] = {
         .middle = "<|message|><atem:function_calls>\n<atem:invoke" PD_CALL_SPACE "name=\"" PD_CALL_NAME "\">\n",
         .headers = {ATEM_TO "user<|message|>", ATEM_START ATEM_TO "user<|message|>"}, .ends = "<|eom|>",
         .separator = "<|eom|>" ATEM_START, .result = "<tool_output name=\"\1\">\n\2\n</tool_output>",
+    },
+    {
+        /* What ends a call ends the turn. Text in the commentary is told before calls. */
+        .name = "harmony", .templates = {"<|channel|>commentary", "<|call|>"},
+        .shapes = {{.begin = HARMONY_CALL, .end = "", .only_first = true, .commits = true},
+                   {.begin = HARMONY_START HARMONY_CALL, .end = "", .only_first = true, .commits = true},
+                   {.begin = "<|end|>" HARMONY_START HARMONY_CALL, .end = "", .commits = true}},
+        .before = "", .middle = PD_CALL_SPACE "<|constrain|>json<|message|>", .after = "",
+        .headers = {HARMONY_TEXT("final"), HARMONY_START HARMONY_TEXT("final"), HARMONY_TEXT("commentary"),
+                    HARMONY_START HARMONY_TEXT("commentary")}, .ends = "<|end|>",
+        .separator = "<|end|>" HARMONY_START, .result = "\2",
     },
     {
         /* The object is that of Google's guide to function calling with Gemma 3, which has no token for it: such models
