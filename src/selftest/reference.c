@@ -98,10 +98,10 @@ void pd_reference_rope(float *qkv, const struct pd_reference_cache *cache, const
  *   s[j] = softcap(scale q . k[j]),   y = sum_j exp(s[j]) v[j] / sum_j exp(s[j])
  * with the largest score taken off first, as exp would overflow. */
 static void attend(float *y, const float *q, const struct pd_reference_cache *cache,
-                   const struct pd_reference_heads *heads, struct pd_reference_sight sight, uint32_t kv_head)
+                   const struct pd_reference_heads *heads, struct pd_reference_sight sight, uint32_t head)
 {
-    uint32_t d = heads->head_dim;
-    double top = -INFINITY, total = 0, sum[512] = {0};
+    uint32_t d = heads->head_dim, kv_head = head / (heads->n_heads / heads->n_kv_heads);
+    double top = heads->sinks ? (double)heads->sinks[head] : -INFINITY, total = heads->sinks ? 1 : 0, sum[512] = {0};
     for (uint32_t j = sight.first; j <= sight.last; j++) {
         double score = (double)heads->scale * dot(q, cache->k + slot(heads, j, kv_head), d);
         score = pd_reference_softcap(score, (double)heads->softcap);
@@ -118,20 +118,20 @@ void pd_reference_attention(float *y, const float *q, const struct pd_reference_
                             const struct pd_reference_heads *heads, const struct pd_reference_sight *sights,
                             uint32_t n_tokens)
 {
-    uint32_t group = heads->n_heads / heads->n_kv_heads;
     for (uint32_t m = 0; m < n_tokens; m++)
         for (uint32_t h = 0; h < heads->n_heads; h++, y += heads->head_dim, q += heads->head_dim)
-            attend(y, q, cache, heads, sights[m], h / group);
+            attend(y, q, cache, heads, sights[m], h);
 }
 
 /* With M the largest maximum and f[s] = exp(maximum[s] - M):   y = sum_s f[s] sums[s] / sum_s f[s] total[s] */
-void pd_reference_attention_reduce(float *y, const float *partial, uint32_t n_heads, uint32_t n_splits,
-                                   uint32_t head_dim)
+void pd_reference_attention_reduce(float *y, const float *partial, const float *sinks, uint32_t n_heads,
+                                   uint32_t n_splits, uint32_t head_dim)
 {
     size_t stride = head_dim + 2;
     for (uint32_t h = 0; h < n_heads; h++, partial += n_splits * stride, y += head_dim) {
-        double top = -INFINITY, total = 0;
+        double top = sinks ? (double)sinks[h] : -INFINITY;
         for (uint32_t s = 0; s < n_splits; s++) top = fmax(top, (double)partial[s * stride + head_dim]);
+        double total = sinks ? exp((double)sinks[h] - top) : 0;
         for (uint32_t s = 0; s < n_splits; s++)
             total += exp((double)partial[s * stride + head_dim] - top) * (double)partial[s * stride + head_dim + 1];
         for (uint32_t d = 0; d < head_dim; d++) {

@@ -18,6 +18,7 @@ struct pd_reference_heads {
     uint32_t ring;                   /* positions of the cache: position p is in slot p % ring */
     float scale, softcap, eps;
     const float *q_norm, *k_norm;    /* [head_dim], or NULL */
+    const float *sinks;              /* [n_heads], or NULL */
     bool v_norm;                     /* by no weight */
 };
 
@@ -68,9 +69,10 @@ void pd_reference_attention(float *y, const float *q, const struct pd_reference_
                             const struct pd_reference_heads *heads, const struct pd_reference_sight *sights,
                             uint32_t n_tokens);
 
-/* y [n_heads][head_dim] from the splits of attention, [n_heads][n_splits][head_dim + 2]: sums, maximum, total */
-void pd_reference_attention_reduce(float *y, const float *partial, uint32_t n_heads, uint32_t n_splits,
-                                   uint32_t head_dim);
+/* y [n_heads][head_dim] from the splits of attention, [n_heads][n_splits][head_dim + 2]: sums, maximum, total; sinks
+ * [n_heads], or NULL */
+void pd_reference_attention_reduce(float *y, const float *partial, const float *sinks, uint32_t n_heads,
+                                   uint32_t n_splits, uint32_t head_dim);
 
 /* y[m][i] = act(x[m][i]) * x[m][n + i]: see act.glsl.   x [n_tokens][2 n] */
 void pd_reference_glu(float *y, const float *x, uint32_t n, uint32_t n_tokens, uint32_t activation);

@@ -160,11 +160,28 @@ enum numbers {
     /* keys and values up to the largest of fp16, where sums of products would overflow in it; scores are as small as
      * ever */
     LARGE,
+    /* heads have sinks, far below all scores, far above, and among them */
+    SINKS,
 };
+
+static float *random_sinks(struct pd_trial *t, uint32_t n_heads)
+{
+    float *sinks = pd_trial_random(t, n_heads, 5);
+    for (uint32_t h = 0; h < n_heads; h += 3) sinks[h] = h % 2 ? 30 : -30;
+    return sinks;
+}
+
+static void set_sinks(struct pd_trial *t, struct attention *a)
+{
+    float *sinks = random_sinks(t, a->h.n_heads);
+    a->h.sinks = sinks;
+    a->op.heads.sinks = pd_trial_rows(t, sinks, 1, a->h.n_heads)->address;
+}
 
 static void set_numbers(struct pd_trial *t, struct attention *a, const struct place *p, enum numbers numbers)
 {
-    if (numbers == RANDOM) return;
+    if (numbers == SINKS) set_sinks(t, a);
+    if (numbers == RANDOM || numbers == SINKS) return;
     uint32_t q_width = a->h.n_heads * a->h.head_dim;
     for (uint32_t i = 0; i < p->n_tokens * q_width; i++) a->q[i] = numbers == LOWEST ? -1000 : a->q[i] * 0x1p-15f;
     for (size_t i = 0; i < PD_N_SEQUENCES * pd_trial_sequence_size(&a->h); i++) {
@@ -200,6 +217,9 @@ static const struct whole {
     {{0, 1100, 33, 1152, 0, 6, 1100, 0}, 72, RANDOM, true},    /* as many rows as kernels may be laid out for anew */
     {{20, 12, 9, 64, 50, 0, 0, 0}, 64, LOWEST, false},
     {{20, 40, 0, 64, 0, 6, 0, 0}, 64, LARGE, false},
+    {{60, 40, 33, 128, 0, 6, 0, 0}, 64, SINKS, false},
+    {{0, 3, 0, 64, 0, 6, 0, 0}, 64, SINKS, false},
+    {{60, 40, 0, 128, 0, 30, 0, 0}, 16, SINKS, true},
 };
 
 static void try_whole(struct pd_trial *t, const struct shape *s, const struct whole *c)
@@ -279,6 +299,7 @@ static void record_decode(struct pd_trial *t, struct decode_data *d, const struc
         *w_k = pd_trial_rows(t, d->k_norm, 1, a->h.head_dim), *partial = pd_trial_words(t, NULL, 1, n, n);
     partial->written = true;
     a->op.heads = pd_trial_heads(&a->h, c->norms ? w_q : NULL, c->norms ? w_k : NULL);
+    if (a->h.head_dim == 64) set_sinks(t, a);
     a->op.heads.window = c->at.window;
     pd_trial_set_kv(&a->op.heads, c->from);
     a->op.kv.k = a->k_cache->address;
@@ -381,11 +402,14 @@ void pd_try_attention(struct pd_trial *t, uint32_t type)
 
 /* Of two tokens: splits of very different weight, and empty ones, as attention writes them: no sum, the lowest
  * maximum. */
-static void try_attention_reduce(struct pd_trial *t, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim)
+static void try_attention_reduce(struct pd_trial *t, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim,
+                                 bool has_sinks)
 {
     enum { N_TOKENS = 2 };
-    pd_trial_begin(t, "attention_reduce %u splits of %u heads of %u", n_splits, n_heads, head_dim);
-    uint32_t stride = head_dim + 2, n = n_heads * n_splits * stride, width = n_heads * head_dim, spec[] = {64};
+    pd_trial_begin(t, "attention_reduce %u splits of %u heads of %u%s", n_splits, n_heads, head_dim,
+                   has_sinks ? ", sinks" : "");
+    uint32_t stride = head_dim + 2, n = n_heads * n_splits * stride, width = n_heads * head_dim;
+    const uint32_t spec[] = {64, true};
     float *partial = pd_trial_random(t, N_TOKENS * n, 10), *y = pd_trial_floats(t, (size_t)N_TOKENS * width);
     for (uint32_t i = 0; i < N_TOKENS * n_heads * n_splits; i++) {
         float *split = partial + (size_t)i * stride;
@@ -400,10 +424,12 @@ static void try_attention_reduce(struct pd_trial *t, uint32_t n_heads, uint32_t 
     struct pd_attention_reduce_push push = {.places = words->address,
         .partial = pd_trial_words(t, partial, N_TOKENS, n, n)->address, .y = y_rows->address, .head_dim = head_dim,
         .y_stride = y_rows->stride};
-    pd_trial_dispatch(t, PD_KERNEL_attention_reduce, spec, 1, &push, (uint32_t[2]){n_heads, N_TOKENS});
+    const float *sinks = has_sinks ? random_sinks(t, n_heads) : NULL;
+    if (has_sinks) push.sinks = pd_trial_rows(t, sinks, 1, n_heads)->address;
+    pd_trial_dispatch(t, PD_KERNEL_attention_reduce, spec, has_sinks ? 2 : 1, &push, (uint32_t[2]){n_heads, N_TOKENS});
     pd_trial_run(t);
     for (uint32_t m = 0; m < N_TOKENS; m++)
-        pd_reference_attention_reduce(y + m * width, partial + m * n, n_heads, n_splits, head_dim);
+        pd_reference_attention_reduce(y + m * width, partial + m * n, sinks, n_heads, n_splits, head_dim);
     pd_trial_check_rows(t, y_rows, y, NULL, 1e-5);
     pd_trial_end(t);
 }
@@ -414,5 +440,5 @@ void pd_try_attention_reduce(struct pd_trial *t, uint32_t type)
     static const uint32_t head_dims[] = {4, 20, 64, 256, 512}, n_heads[] = {1, 3, 16};
     for (size_t d = 0; d < PD_COUNT(head_dims); d++)
         for (uint32_t n = 1; n <= PD_MAX_SPLITS; n += n < 4 ? 1 : 7)
-            try_attention_reduce(t, n_heads[(d + n) % 3], n, head_dims[d]);
+            try_attention_reduce(t, n_heads[(d + n) % 3], n, head_dims[d], d == 2 || n == 2);
 }

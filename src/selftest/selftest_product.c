@@ -445,8 +445,8 @@ void pd_try_matvec(struct pd_trial *t, uint32_t type)
 {
     static const uint32_t n_tokens[] = {1, 2, 7, 8, 15, 31};
     static const struct experts_row experts[] = {
-        {5, 2, 1, 33, 1, true, 0, false, 1, 0}, {33, 8, 9, 24, 0, false, 0, true, 4, 0, true},
-        {5, 2, 1, 34, 1, true, PD_GELU, false, 1, 0}, {5, 2, 9, 34, 1, true, PD_SILU, true, 2, 0},
+        {5, 2, 1, 33, 1, true, 0, false, 1, 0, false}, {33, 8, 9, 24, 0, false, 0, true, 4, 0, true},
+        {5, 2, 1, 34, 1, true, PD_GELU, false, 1, 0, false}, {5, 2, 9, 34, 1, true, PD_SILU, true, 2, 0, false},
         {5, 2, 9, 34, 1, true, PD_CLAMPED_SILU, true, 2, 1, true}, {5, 2, 1, 34, 1, true, PD_CLAMPED_SILU, true, 8, 2, true}};
     enum pd_dtype dtype = (enum pd_dtype)type;
     try_products(t, dtype, n_tokens, PD_COUNT(n_tokens));
@@ -462,8 +462,8 @@ void pd_try_matmul(struct pd_trial *t, uint32_t type)
 {
     static const uint32_t n_tokens[] = {2, 15, 31, 33, 70};
     static const struct experts_row experts[] = {
-        {5, 2, 2, 33, 1, true, 0, false, 1, 0}, {33, 8, 35, 24, 0, false, 0, true, 4, 0, true},
-        {3, 2, 70, 65, 1, true, 0, true, 4, 1}};   /* enough tokens for larger tiles */
+        {5, 2, 2, 33, 1, true, 0, false, 1, 0, false}, {33, 8, 35, 24, 0, false, 0, true, 4, 0, true},
+        {3, 2, 70, 65, 1, true, 0, true, 4, 1, false}};   /* enough tokens for larger tiles */
     enum pd_dtype dtype = (enum pd_dtype)type;
     try_products(t, dtype, n_tokens, PD_COUNT(n_tokens));
     try_experts_rows(t, dtype, experts, PD_COUNT(experts));
