@@ -113,7 +113,8 @@ static void run(peridot_model *model, peridot_kv_type kv, uint32_t chunk, uint32
     uint32_t ctx = n > N_FEW ? N_MAX : N_FEW;
     const peridot_eval_params params = {.logits = keep_logits, .hidden = keep_hidden, .user = rows};
     rows[0].n_seen = rows[1].n_seen = 0;
-    expect(open_sequence(&s, model, &(peridot_session_params){.ctx = ctx, .chunk = chunk ? chunk : ctx, .kv_type = kv}));
+    const peridot_session_params session = {.ctx = ctx, .chunk = chunk ? chunk : ctx, .kv_type = kv};
+    expect(open_sequence(&s, model, &session));
     if (n_first > n) n_first = (uint32_t)n;
     expect(peridot_sequence_eval(s, ids, n_first, &params));
     for (size_t i = n_first; i < n; i++) expect(peridot_sequence_eval(s, ids + i, 1, &params));
@@ -139,8 +140,8 @@ static float *check_file(const struct dense *d, const char *path, const int32_t 
             run(model, caches[c].type, ways[w].chunk, ways[w].n_first, ids, here, rows);
             double logits = worst(&rows[0], here), hidden = worst(&rows[1], here);
             print_message("  %s, %s cache, %zu tokens in chunks of %u: logits %.1e, hidden %.1e\n",
-                          strrchr(path, '/') + 1, caches[c].name, here, ways[w].n_first == 1 ? 1 : ways[w].chunk, logits,
-                          hidden);
+                          strrchr(path, '/') + 1, caches[c].name, here, ways[w].n_first == 1 ? 1 : ways[w].chunk,
+                          logits, hidden);
             if (!(logits <= caches[c].tolerance && hidden <= caches[c].tolerance)) fail_msg("too far");
             if (c + w == 0) memcpy(copy, rows[0].got, size);
         }

@@ -182,7 +182,8 @@ void pd_op_attention_decode(struct pd_recorder *r, const struct pd_attention *a)
     /* A subgroup reads all splits: in a smaller workgroup it would have too few invocations for that. */
     uint64_t least = pd_min(subgroup_size(r), PD_MAX_SPLITS);
     uint32_t spec[] = {(uint32_t)pd_max(pd_min(pd_align(a->heads.head_dim, 32), 256), least), true};
-    dispatch(r, kernel(r, PD_KERNEL_attention_reduce, spec, a->heads.sinks ? 2 : 1), &reduce, a->heads.n_heads, a->n_tokens, 1);
+    dispatch(r, kernel(r, PD_KERNEL_attention_reduce, spec, a->heads.sinks ? 2 : 1), &reduce, a->heads.n_heads,
+             a->n_tokens, 1);
     barrier(r);
 }
 

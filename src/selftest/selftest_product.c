@@ -322,7 +322,8 @@ static void try_experts_rows(struct pd_trial *t, enum pd_dtype dtype, const stru
     for (const struct experts_row *r = rows; r < rows + n; r++) {
         if (r->thorough && !(t->thorough && dtype % r->every == r->turn)) continue;
         const struct experts c = {.dtype = dtype, .n_cols = pd_trial_cols(dtype)[r->cols], .shares = r->shares,
-            .routes = {.n_experts = r->n_experts, .n_used = r->n_used, .n_tokens = r->n_tokens}, .glu = r->glu, .biased = r->biased,
+            .routes = {.n_experts = r->n_experts, .n_used = r->n_used, .n_tokens = r->n_tokens}, .glu = r->glu,
+            .biased = r->biased,
             .n_rows = r->glu ? gated_rows(dtype, r->n_rows) : r->n_rows};
         try_experts(t, &c);
     }
@@ -447,7 +448,8 @@ void pd_try_matvec(struct pd_trial *t, uint32_t type)
     static const struct experts_row experts[] = {
         {5, 2, 1, 33, 1, true, 0, false, 1, 0, false}, {33, 8, 9, 24, 0, false, 0, true, 4, 0, true},
         {5, 2, 1, 34, 1, true, PD_GELU, false, 1, 0, false}, {5, 2, 9, 34, 1, true, PD_SILU, true, 2, 0, false},
-        {5, 2, 9, 34, 1, true, PD_CLAMPED_SILU, true, 2, 1, true}, {5, 2, 1, 34, 1, true, PD_CLAMPED_SILU, true, 8, 2, true}};
+        {5, 2, 9, 34, 1, true, PD_CLAMPED_SILU, true, 2, 1, true},
+        {5, 2, 1, 34, 1, true, PD_CLAMPED_SILU, true, 8, 2, true}};
     enum pd_dtype dtype = (enum pd_dtype)type;
     try_products(t, dtype, n_tokens, PD_COUNT(n_tokens));
     try_all_fused_norm(t, dtype);

@@ -48,7 +48,7 @@ def tiled(array, part, config):
 
 
 def gpt_oss(model, name, shape):
-    """Sinks of -30 and 30, of ten experts one that nobody chooses, and two that are alike; factors beyond the clamps."""
+    """Sinks of -30 and 30; of ten experts one that nobody chooses, and two that are alike; factors beyond clamps."""
     values, word = normal(zlib.crc32(model.encode()), name, shape), name.removesuffix(".bias").split(".")[-1]
     if word == "sinks":
         values[:2] = -30, 30

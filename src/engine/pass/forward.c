@@ -24,7 +24,8 @@ struct pd_heads pd_layer_heads(const struct pd_config *c, const struct pd_weight
     return (struct pd_heads){.n_heads = layer->n_heads, .n_kv_heads = layer->n_kv_heads, .head_dim = layer->head_dim,
         .window = layer->window, .scale = layer->query_scale, .softcap = c->attn_softcap, .eps = c->eps,
         .q_norm = layer->qk_norms ? norms[PD_ROLE_Q_NORM] : 0, .k_norm = layer->qk_norms ? norms[PD_ROLE_K_NORM] : 0,
-        .sinks = norms[PD_ROLE_SINKS], .v_norm = layer->v_norm, .shares_kv = !pd_layer_owns_kv(c, i), .v_is_k = !layer->has_v};
+        .sinks = norms[PD_ROLE_SINKS], .v_norm = layer->v_norm, .shares_kv = !pd_layer_owns_kv(c, i),
+        .v_is_k = !layer->has_v};
 }
 
 /* x = pre_proj(the target's embedding of the token, its hidden state) */
