@@ -29,7 +29,8 @@ import weights
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "dense"
 N_TOKENS = 48
-LONG_TEXT = {"gpt-oss": 300, "qwen35": 90, "qwen35-untied": 90}   # past windows, or a chunk of transformers' recurrences
+# past what rounds differently, or a chunk of transformers' recurrences
+LONG_TEXT = {"gpt-oss": 300, "qwen35": 90, "qwen35-untied": 90}
 COMMON = dict(vocab_size=96, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
               num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-5, pad_token_id=0, bos_token_id=1,
               eos_token_id=2)
