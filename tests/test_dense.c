@@ -110,7 +110,7 @@ static void run(peridot_model *model, peridot_kv_type kv, uint32_t chunk, uint32
                 size_t n, struct rows rows[2])
 {
     peridot_sequence *s;
-    uint32_t ctx = n > N_FEW ? N_MAX : N_FEW;
+    uint32_t ctx = n > N_FEW ? N_MAX : n > 64 ? N_FEW : 64;
     const peridot_eval_params params = {.logits = keep_logits, .hidden = keep_hidden, .user = rows};
     rows[0].n_seen = rows[1].n_seen = 0;
     const peridot_session_params session = {.ctx = ctx, .chunk = chunk ? chunk : ctx, .kv_type = kv};
