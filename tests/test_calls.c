@@ -241,6 +241,28 @@ static const struct reply granite[] = {
     {"<tool_call>[", NULL, NONE},
 };
 
+#define CODER(name, tags) "<tool_call>\n<function=" name ">\n" tags "</function>\n</tool_call>"
+#define CODER_TAG(name, value) "<parameter=" name ">\n" value "\n</parameter>\n"
+static const struct reply qwen3_coder[] = {
+    {"", "", TEXT},
+    {"It rains.", NULL, TEXT},
+    {"<function=ping>\n</function>", NULL, TEXT},
+    {CODER("ping", ""), "{{ping {}}}", CALLS},
+    {"I look.\n\n" CODER("ping", ""), "I look.\n\n{{ping {}}}", TEXT},
+    {CODER("get_weather", CODER_TAG("city", "K\xc3\xb6ln \"\n\n") CODER_TAG("days", "2")),
+     "{{get_weather {\"city\":\"K\xc3\xb6ln \\\"\\n\\n\",\"days\":2}}}", CALLS},
+    {CODER("get_weather", CODER_TAG("city", "</parameter>\n</para\n</paramete")),
+     "{{get_weather {\"city\":\"</parameter>\\n</para\\n</paramete\"}}}", CALLS},
+    {CODER("get_weather", CODER_TAG("city", "")), "{{get_weather {\"city\":\"\"}}}", CALLS},
+    {CODER("ping", "") "\n" CODER("ping", ""), "{{ping {}}}{{ping {}}}", SEVERAL},
+    /* near misses */
+    {CODER("pong", ""), NULL, NONE},
+    {"<tool_call>\n<function=ping>\n<parameter=a>\n1\n</function>", "{{ping {\"a\":\"1\\n</function>", NONE},
+    {CODER("get_weather", CODER_TAG("days", "True")), "{{get_weather {\"days\":True\n</parameter>\n</function>\n"
+     "</tool_call>", NONE},
+    {"<tool_call>\n<function=", NULL, NONE},
+};
+
 #define TABLE(format, replies) {format, replies, PD_COUNT(replies)}
 static const struct {
     const char *format;
@@ -250,7 +272,8 @@ static const struct {
               TABLE("functiongemma", functiongemma), TABLE("llama3", llama3), TABLE("gemma3", gemma3),
               TABLE("mistral", mistral), TABLE("mistral-v3", mistral_v3), TABLE("phi4", phi4),
               TABLE("granite", granite), TABLE("olmo", olmo), TABLE("functionary", functionary),
-              TABLE("deepseek", deepseek), TABLE("atem", atem), TABLE("harmony", harmony)};
+              TABLE("deepseek", deepseek), TABLE("atem", atem), TABLE("harmony", harmony),
+              TABLE("qwen3-coder", qwen3_coder)};
 
 static yyjson_doc *read_tools(struct pd_calls *c, const char *tools)
 {
@@ -508,7 +531,9 @@ static void test_depth(void **state)
         assert_true(pd_walk_take(&w, &r, text.data, text.size));
         bool json = !pd_call_delimiter(c.format, 0);
         for (;; depth++) {
-            const char *first = tags ? "<atem:parameter name=\"a\">" : keywords ? "(a=" : NULL;
+            char tag[64];
+            if (tags) snprintf(tag, sizeof tag, "%sa%s", c.format->tags->name, c.format->tags->value);
+            const char *first = tags ? tag : keywords ? "(a=" : NULL;
             const char *next = first && depth == 0 ? first : json ? begin : "{a:";
             if (!pd_walk_take(&w, &r, next, strlen(next))) break;
             EXPECT_OK(pd_buffer_add(&text, next, strlen(next)));
@@ -535,6 +560,7 @@ static void test_formats(void **state)
         {"{{- '<tool_call>\\n{\"name\": \"' }}{{ c.name }}{{ '\", \"arguments\": ' }}", "hermes"},
         {"{\\\"name\\\": <function-name>, \\\"arguments\\\": <args-json-object>}\\n</tool_call> <tool_call>", "hermes"},
         {"<tool_call>\\n<function=example_function_name> {{ tool_call.arguments }}", NULL},
+        {"'<tool_call>\\n<function=' + tool_call.name + '>\\n' '<parameter=' + args_name + '>\\n'", "qwen3-coder"},
         {"{{- '<|tool_call>call:' + function['name'] + '{' -}} {{ '<tool_call>' }}", "gemma4"},
         {"{{- '<start_function_call>call:' + function['name'] -}}", "functiongemma"},
         {"{{- '{\"name\": \"' + tool_call.name + '\", ' }}{{- '\"parameters\": ' }} role == \"ipython\"", "llama3"},

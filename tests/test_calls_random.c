@@ -18,6 +18,7 @@ static const char *const tokens[] = {
     "<|/tool_call|>", "<function_calls>", "</function_calls>", "(", ")",
     "=", "```json\n", "{\"name\": \"", "[", "call:", "; ", "\"}", "}}", "{\"type\": \"function\", \"name\": \"",
     "true", "t", "<atem:parameter name=\"", "\">", "</atem:parameter>", "</atem:invoke>", "<atem:",
+    "<parameter=", ">\n", "\n</parameter>", "\n</",
     " to=user<|message|>", "<|message|>", "<|eom|>", "<|start|>assistant to="};
 
 static uint32_t draw(uint64_t *seed)
@@ -259,21 +260,26 @@ static void expect_keywords_call(const struct found *f, size_t i, const char **a
     expect_arguments(f, i, &json);
 }
 
-/* to=NAME ... name="NAME"> <... name="NAME">VALUE</...> ... */
+/* NAME ... (in atem to=NAME ... name="NAME">), then tags. */
 static void expect_tagged_call(const struct found *f, size_t i, const char **at, const struct pd_tags *tags)
 {
     static const char *const middles[] = {"<|message|>", "\xf7", "<atem:function_calls>", " ", "\n"};
     struct pd_buffer json = {0};
     yyjson_doc *doc = yyjson_read(f->calls[i].arguments.data, f->calls[i].arguments.size, 0);
     yyjson_obj_iter members = yyjson_obj_iter_with(yyjson_doc_get_root(doc));
-    assert_true(take(at, "to=") && take(at, f->calls[i].name));
-    skip_texts(at, middles, PD_COUNT(middles));
-    assert_true(take(at, "<atem:invoke name=\"") && take(at, f->calls[i].name) && take(at, "\">"));
+    bool atem = take(at, "to=");
+    assert_true(take(at, f->calls[i].name));
+    if (atem) {
+        skip_texts(at, middles, PD_COUNT(middles));
+        assert_true(take(at, "<atem:invoke name=\"") && take(at, f->calls[i].name) && take(at, "\">"));
+    } else {
+        assert_true(take(at, ">"));
+    }
     add(&json, "{", 1);
     for (bool first = true; *at += strspn(*at, " \n"), !take(at, tags->end); first = false) {
         yyjson_val *value = yyjson_obj_iter_get_val(yyjson_obj_iter_next(&members));
         assert_true(value && take(at, tags->name));
-        size_t n = strcspn(*at, "\"");
+        size_t n = strcspn(*at, (char[]){*tags->value, 0});
         if (!first) add(&json, ",", 1);
         add_quoted(&json, *at, n);
         add(&json, ":", 1);

@@ -38,6 +38,9 @@ static const struct {
     {"atem", ATEM("get_weather", ATEM_TAG("city", "K\xc3\xb6ln \"\n") ATEM_TAG("days", "2")) ATEM_NEXT ATEM("ping", ""),
      SAID},
     {"harmony", HARMONY("get_weather", JSON) HARMONY_NEXT HARMONY("ping", "{}"), SAID_JSON},
+    {"qwen3-coder", "<tool_call>\n<function=get_weather>\n<parameter=city>\nK\xc3\xb6ln \"\n\n</parameter>\n"
+                    "<parameter=days>\n2\n</parameter>\n</function>\n</tool_call>\n"
+                    "<tool_call>\n<function=ping>\n</function>\n</tool_call>", SAID},
     {"gemma3", "```json\n" NAMED("get_weather", JSON) "\n```\n```json\n" NAMED("ping", "{}") "\n```", SAID_JSON},
 };
 

@@ -35,6 +35,7 @@ static const char *const texts[] = {"<tool_call>", "</tool_call>", "<|tool_call>
 #define HARMONY_CALL "<|channel|>commentary" PD_CALL_SPACE "to=functions."
 #define HARMONY_TEXT(channel) "<|channel|>" channel "<|message|>"
 static const struct pd_tags atem = {"<atem:parameter name=\"", "\">", "</atem:parameter>", "</atem:invoke>"};
+static const struct pd_tags qwen3_coder = {"<parameter=", ">\n", "\n</parameter>", "</function>"};
 
 /* The first row that fits a template is taken. */
 static const struct pd_call_format formats[] = {
@@ -57,6 +58,13 @@ static const struct pd_call_format formats[] = {
         .name = "hermes", .templates = {"<tool_call>", "\"arguments"},
         .shapes = {TAG, {.begin = "```json\n", .end = "\n```"}, {.begin = "", .end = "", .only_first = true}},
         TAGGED_JSON,
+    },
+    {
+        /* Also Qwen 3.5's. */
+        .name = "qwen3-coder", .templates = {"<function=", "<parameter="},
+        .shapes = {{.begin = "<tool_call>\n<function=", .end = "\n</tool_call>", .commits = true}},
+        .before = "", .middle = ">\n", .after = "", .tags = &qwen3_coder,
+        .separator = "\n", .result = "<tool_response>\n\2\n</tool_response>",
     },
     {
         /* Llama 3.1, 3.2 and 3.3 are told to answer with this object and nothing else. Some put the type first, as the
