@@ -130,6 +130,8 @@ static void test_fields(void **state)
         {"\"dtype\":\"F32\",\"shape\":[2.5],\"data_offsets\":[0,8]", "not a whole number"},
         {"\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,8]", "more than 64 bits"},
         {"\"dtype\":\"F32\",\"shape\":[576460752303423488],\"data_offsets\":[0,8]", "more than 64 bits"},
+        {"\"dtype\":\"F32\",\"shape\":[1,1,1,4294967296,4294967296],\"data_offsets\":[0,8]", "more than 64 bits"},
+        {"\"dtype\":\"F32\",\"shape\":[1,1,1,2,2],\"data_offsets\":[0,8]", "hold 8 bytes, 4 weights of f32 need 16"},
         {"\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]", "hold 8 bytes, 3 weights of f32 need 12"},
         {"\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[0,8]", "hold 8 bytes, 2 weights of i64 need 16"},
         {"\"dtype\":\"F4\",\"shape\":[15],\"data_offsets\":[0,8]", "15 weights of f4 need 8"},
@@ -146,8 +148,13 @@ static void test_fields(void **state)
         one(&b, cases[i].fields, 8);
         REFUSED(PERIDOT_ERROR_FORMAT, cases[i].sentence);
     }
-    one(&b, "\"dtype\":\"F32\",\"shape\":[1,1,1,1,2],\"data_offsets\":[0,8]", 8);
-    REFUSED(PERIDOT_ERROR_UNSUPPORTED, "tensor t: 5 dimensions (4 at most");
+    struct pd_arena arena;
+    struct pd_tensor_list list;
+    one(&b, "\"dtype\":\"F32\",\"shape\":[1,1,1,1,2],\"data_offsets\":[0,8]", 8);   /* more than four */
+    EXPECT_OK(parse(&list, &arena, &b));
+    assert_int_equal(list.items[0].n_dims, 4);
+    assert_int_equal(list.items[0].shape[3], 2);
+    pd_arena_free(&arena);
 }
 
 static void test_names(void **state)

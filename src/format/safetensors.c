@@ -53,18 +53,19 @@ static peridot_status set_dtype(struct pd_tensor *t, const struct file *f, yyjso
     return PERIDOT_OK;
 }
 
+/* Towers convolve over time, too: of more than four dimensions the last ones count as one. */
 static peridot_status set_shape(struct pd_tensor *t, const struct file *f, yyjson_val *value)
 {
     if (!yyjson_is_arr(value)) return safetensors_fail(f, t, "its shape is not an array");
-    if (yyjson_arr_size(value) > 4)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME ": %zu dimensions (4 at most are read)",
-                       f->path, t->name, yyjson_arr_size(value));
     yyjson_arr_iter iter = yyjson_arr_iter_with(value);
     for (int i = 0; i < 4; i++) t->shape[i] = 1;
     t->n_dims = 0;
-    for (yyjson_val *n; (n = yyjson_arr_iter_next(&iter)); t->n_dims++) {
+    for (yyjson_val *n; (n = yyjson_arr_iter_next(&iter));) {
         if (!yyjson_is_uint(n)) return safetensors_fail(f, t, "a dimension is not a whole number");
-        t->shape[t->n_dims] = yyjson_get_uint(n);
+        uint64_t size = yyjson_get_uint(n);
+        if (t->n_dims < 4) t->shape[t->n_dims++] = size;
+        else if (!pd_mul(&t->shape[3], t->shape[3], size))
+            return safetensors_fail(f, t, "its shape is more than 64 bits hold");
     }
     return PERIDOT_OK;
 }
