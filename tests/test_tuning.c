@@ -1,7 +1,6 @@
 /* Tuning is remembered per device, driver and kernel, and nothing else is taken from the file; the search changes no
  * answer. */
 #define _XOPEN_SOURCE 700
-#include "base/base.h"
 #include "sequence_fixture.h"
 #include "folder_fixture.h"
 #include "api/api.h"
@@ -77,20 +76,6 @@ static void test_few_rows(void)
     assert_int_equal(pd_tuning_get(&measured, &gpu, id, PD_USE_PLAIN, 1152).rows, 8);
 }
 
-/* Each processor has a workgroup where a matrix has rows enough. */
-static void test_processors(const peridot_device_info *cpu)
-{
-    static const uint32_t outputs[PD_N_USES] = {[PD_USE_PLAIN] = 1, [PD_USE_NORMED] = 1, [PD_USE_GATED] = 2};
-    for (int use = 0; use < PD_N_USES; use++)
-        for (uint32_t n_rows = 1; n_rows < 100000; n_rows += n_rows / 3 + 1) {
-            struct pd_tuning t = pd_tuning_get(NULL, cpu, PD_KERNEL_matvec_rows_q8_0, (enum pd_use)use, n_rows);
-            uint32_t at_once = t.rows / outputs[use] * t.workgroup;
-            assert_true(t.rows >= 2 && t.workgroup >= cpu->subgroup_size);
-            if (t.rows > 2 || t.workgroup > cpu->subgroup_size)
-                assert_true((n_rows + at_once - 1) / at_once >= pd_n_processors());
-        }
-}
-
 static void test_default(void **state)
 {
     (void)state;
@@ -110,7 +95,6 @@ static void test_default(void **state)
     t = pd_tuning_get(NULL, &cpu, PD_KERNEL_matvec_rows_q8_0, PD_USE_GATED, 65536);
     assert_true(t.rows == 8 && t.workgroup == 32);
     assert_true(t.width == 1);
-    test_processors(&cpu);
     assert_false(pd_tuning_fits((struct pd_tuning){1, 32, 0, 1}, PD_KERNEL_matvec_q8_0, PD_USE_GATED));
     assert_true(pd_tuning_fits((struct pd_tuning){1, 32, 0, 2}, PD_KERNEL_matvec_q8_0, PD_USE_NORMED));
     assert_false(pd_tuning_fits((struct pd_tuning){1, 32, 0, 2}, PD_KERNEL_matvec_rows_q8_0, PD_USE_NORMED));

@@ -86,24 +86,11 @@ static uint32_t fewer_rows(const peridot_device_info *device, uint32_t rows, uin
     return rows;
 }
 
-/* Of a matrix whose rows a CPU's lanes take: no more of them, and of subgroups that share a normed x, than leave each
- * processor a workgroup. */
-static struct pd_tuning for_processors(struct pd_tuning t, uint32_t lanes, enum pd_use use, uint32_t n_rows)
-{
-    uint32_t n = pd_n_processors(), outputs = use == PD_USE_GATED ? 2 : 1;
-    while (pd_div_up(n_rows, t.rows / outputs * t.workgroup) < n && (t.rows > 2 || t.workgroup > lanes)) {
-        if (t.rows > 4 || t.workgroup == lanes) t.rows /= 2;
-        else t.workgroup /= 2;
-    }
-    return t;
-}
-
 struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_device_info *device,
                                enum pd_kernel_id id, enum pd_use use, uint32_t n_rows)
 {
     struct pd_tuning usual = pd_tuning_default(device, id, use), t = tunings ? tunings->of[id][use] : usual;
     if (t.rows && !tuning_is_same(t, usual)) return t;
-    if (is_rows(id)) return for_processors(usual, device->subgroup_size, use, n_rows);
     if (use != PD_USE_GATED) usual.rows = fewer_rows(device, usual.rows, n_rows);
     return usual;
 }
