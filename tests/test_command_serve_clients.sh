@@ -113,7 +113,7 @@ task() {
 
 # turns PATH: each after the first reads what is new: 95 % of its prompt, at least, are from the cache.
 turns() {
-    sed -nE "s@^POST $1 200, ([0-9]+) \\+ [0-9]+ tokens \\(([0-9]+) cached.*@\\1 \\2@p" "$folder/log" |
+    sed -nE "s@.* POST $1 200, \\S+: ([0-9]+) \\+ [0-9]+ tokens \\(([0-9]+) cached.*@\\1 \\2@p" "$folder/log" |
         awk 'NR > 1 && $2 < 0.95 * $1 { short = 1 } END { exit short || NR < 3 }'
 }
 

@@ -16,14 +16,11 @@
 
 /* ---- the process ---- */
 
-/* llvmpipe, Mesa's driver for CPUs, takes vectors of 256 bits unless it is told otherwise. With 512 a prompt takes 0.7
- * of the time and a written token 0.8 (tests/reports/real-llvmpipe.md). CPUs that have VBMI (Intel's since Ice Lake,
- * AMD's since Zen 4) do not lower their clock for such vectors, as older ones do. */
 static void widen_vectors(void)
 {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512vbmi")) setenv("LP_NATIVE_VECTOR_WIDTH", "512", false);
-#endif
+    char bits[16];
+    snprintf(bits, sizeof bits, "%u", (unsigned)peridot_cpu_vector_bits());
+    if (*bits != '0') setenv("LP_NATIVE_VECTOR_WIDTH", bits, false);
 }
 
 bool cmd_process_begin(void)

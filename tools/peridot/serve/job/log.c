@@ -97,9 +97,9 @@ static void put_json_line(const struct serve_log_line *line, int status, const c
 }
 
 /* Whoever watches over the server asks this every few seconds. */
-static bool is_watching(const struct serve_log_line *line, int status)
+static bool is_watching(const struct serve_log_line *line)
 {
-    return status == 200 && (strcmp(line->path, "/health") == 0 || strcmp(line->path, "/v1/health") == 0);
+    return strcmp(line->path, "/health") == 0 || strcmp(line->path, "/v1/health") == 0;
 }
 
 void serve_log_end(const struct serve_log_line *line, struct serve_server *server, const struct serve_job *job,
@@ -113,7 +113,7 @@ void serve_log_end(const struct serve_log_line *line, struct serve_server *serve
     const char *model = job && job->work.n_tasks ? job->model->id : NULL;
     serve_count(&server->metrics, !complete ? SERVE_REQUESTS_CLOSED : counters[kind == 4 || kind == 5 ? kind : 2], 1);
     serve_observe(&server->metrics, SERVE_DURATION, pd_now() - line->begun_s);
-    if (is_watching(line, status)) return;
+    if (is_watching(line)) return;
     pthread_mutex_lock(&whole_lines);
     (serve_log_is_json(server) ? put_json_line : put_text_line)(line, status, model, &n);
     pthread_mutex_unlock(&whole_lines);
