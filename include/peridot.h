@@ -133,12 +133,6 @@ typedef struct peridot_device_info {
  * point to, back to peridot_free. */
 PERIDOT_API peridot_status peridot_devices(const peridot_device_info ***out, size_t *n);
 
-/* How many bits wide the vectors of Mesa's driver for CPUs (llvmpipe) are best on this processor: for the environment
- * variable LP_NATIVE_VECTOR_WIDTH, which the driver reads when a process asks for the first device. 0: as the driver has
- * them. The library itself leaves the environment alone; the command and the Python package set the variable where it
- * is not set. Numbers may differ in their last bits from one width to another. */
-PERIDOT_API uint32_t peridot_cpu_vector_bits(void);
-
 /* The device on which a model would be opened: `device` is as in peridot_model_params. *out goes back to
  * peridot_free. */
 PERIDOT_API peridot_status peridot_device_find(peridot_device_info **out, const char *device);

@@ -20,17 +20,6 @@ test_list() {
     check "devices --json is JSON" is_json out
 }
 
-# llvmpipe says in its name how wide its vectors are.
-test_vectors() {
-    run devices
-    matches out 'llvmpipe' || { echo "skipped: the width of vectors, without llvmpipe"; return; }
-    local width=256
-    ! grep -q avx512vbmi /proc/cpuinfo || width=512
-    check "llvmpipe takes $width bits" matches out "llvmpipe .*, $width bits"
-    LP_NATIVE_VECTOR_WIDTH=128 run devices
-    check "or as many as it is told to" matches out 'llvmpipe .*, 128 bits'
-}
-
 # A device with a subset of Vulkan, as MoltenVK's: the loader lists its driver to those who ask for such.
 test_portability() {
     local driver=${VK_DRIVER_FILES:-/usr/share/vulkan/icd.d/lvp_icd.json} layers
@@ -167,7 +156,6 @@ test_usage() {
 }
 
 test_list
-test_vectors
 test_advice
 # Every pipeline of every model takes half a minute; tools/pipelines has the same of the GPUs.
 [ -z "${PERIDOT_TEST_ALL:-}" ] || test_table

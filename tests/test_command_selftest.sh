@@ -3,8 +3,6 @@
 # it ends early.
 . "$(dirname "$0")/command.sh"
 
-# One width of llvmpipe's vectors, as what is found is kept for each.
-export LP_NATIVE_VECTOR_WIDTH=256
 plant=$(dirname "$1")/tests/plant_wrong_kernel
 stories=$source/models/stories.gguf
 cache=$XDG_CACHE_HOME/peridot

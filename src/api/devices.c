@@ -26,17 +26,6 @@ peridot_status peridot_devices(const peridot_device_info ***out, size_t *n)
     return block ? PERIDOT_OK : pd_fail_alloc(size, "list of devices");
 }
 
-/* The driver stays at 256, as some CPUs lower their clock for more. Those that have VBMI (Intel's since Ice Lake, AMD's
- * since Zen 4) do not: there a prompt takes 0.7 of the time, and a written token 0.8
- * (tests/reports/real-llvmpipe.md). */
-uint32_t peridot_cpu_vector_bits(void)
-{
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512vbmi")) return 512;
-#endif
-    return 0;
-}
-
 peridot_status peridot_device_find(peridot_device_info **out, const char *device)
 {
     peridot_device_info *list;

@@ -16,19 +16,11 @@
 
 /* ---- the process ---- */
 
-static void widen_vectors(void)
-{
-    char bits[16];
-    snprintf(bits, sizeof bits, "%u", (unsigned)peridot_cpu_vector_bits());
-    if (*bits != '0') setenv("LP_NATIVE_VECTOR_WIDTH", bits, false);
-}
-
 bool cmd_process_begin(void)
 {
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY) != fd) return false;
     signal(SIGXFSZ, SIG_IGN);
-    widen_vectors();
     return true;
 }
 

@@ -159,7 +159,6 @@ void cmd_help_overview(bool man)
     print_commands(&w);
     print_section(&w, "ENVIRONMENT",
                   "PERIDOT_DEVICE: the device to use where no --device is given.\n"
-                  "LP_NATIVE_VECTOR_WIDTH: bits of llvmpipe's vectors; without it 512 where the CPU is fast at them.\n"
                   "PERIDOT_MODELS: folders with models, with colons between them; peridot models names the places "
                   "where it finds others.\n"
                   "XDG_CACHE_HOME: compiled pipelines, and what peridot selftest found, are kept in its folder "

@@ -102,5 +102,3 @@ _header = (_here / "peridot.h").read_text("utf-8")
 ffi.cdef(declarations(_header))
 lib = _load()
 _check_version(_header)
-if lib.peridot_cpu_vector_bits():
-    os.environ.setdefault("LP_NATIVE_VECTOR_WIDTH", str(lib.peridot_cpu_vector_bits()))
