@@ -34,7 +34,7 @@ static enum matrix matrix_kind(const char *name)
 static enum pd_dtype fixed_type(const struct pd_convert_item *item, enum pd_dtype wanted)
 {
     static const char *const exact[] = {".ffn_gate_inp.", ".ssm_conv1d.", ".bias"};   /* the last: of experts */
-    if (!item->source || item->n_dims < 2 || item->is_vector || wanted == PD_F32) return PD_F32;
+    if (!item->source || item->n_dims < 2 || wanted == PD_F32) return PD_F32;
     for (size_t i = 0; i < PD_COUNT(exact); i++)
         if (strstr(item->name, exact[i])) return PD_F32;
     if (item->source->block_scales) return item->source->dtype;   /* experts as they were trained */
@@ -164,7 +164,6 @@ static peridot_status add_tensor(struct planner *l, const struct pd_tensor *t, c
         item.shape[1] = plan->n_cols;
         item.shape[2] = 1;
     }
-    item.is_vector = plan->is_vector;
     item.value_rows = plan->value_rows;
     item.value_columns = plan->value_columns;
     item.exponential = plan->role == PD_ROLE_DELTA_DECAY;

@@ -73,7 +73,6 @@ struct pd_convert_item {
     struct pd_head_order order;       /* of so many rows */
     struct pd_value_order value_rows, value_columns;   /* see pd_plan */
     bool exponential;                 /* every weight becomes -exp(weight): Hugging Face has logarithms of decays */
-    bool is_vector;                   /* stays fp32, whatever its dimensions */
     struct pd_column_importance importance;
 };
 

@@ -444,37 +444,42 @@ static bool messages_add_block(yyjson_mut_doc *doc, yyjson_mut_val *blocks, cons
            yyjson_mut_obj_add(block, yyjson_mut_str(doc, key), yyjson_mut_val_mut_copy(doc, text));
 }
 
-/* Mistral's programs read thoughts as a block of the content. */
-static bool put_thoughts(struct pd_messages *m)
+typedef bool move_thought(yyjson_mut_doc *doc, yyjson_mut_val *message, yyjson_mut_val *thought);
+
+/* Takes thoughts out of messages, and hands each to `move`. */
+static bool move_thoughts(struct pd_messages *m, move_thought *move)
 {
     bool good = true;
     yyjson_mut_val *message;
     size_t i, n;
     yyjson_mut_arr_foreach(m->list, i, n, message) {
         yyjson_mut_val *thought = yyjson_mut_obj_remove_key(message, "reasoning_content");
-        yyjson_mut_val *content = yyjson_mut_obj_get(message, "content"), *blocks = yyjson_mut_arr(m->doc);
-        if (!thought || !yyjson_mut_is_str(content)) continue;
-        good = good && messages_add_block(m->doc, blocks, "thinking", "thinking", thought) &&
-               (!yyjson_mut_get_len(content) || messages_add_block(m->doc, blocks, "text", "text", content)) &&
-               yyjson_mut_obj_put(message, yyjson_mut_str(m->doc, "content"), blocks);
+        if (thought) good = good && move(m->doc, message, thought);
     }
     return good;
 }
 
-/* gpt-oss's programs read thoughts by another name, and of messages with calls, which may say nothing then. */
-static bool rename_thoughts(struct pd_messages *m)
+static bool to_block(yyjson_mut_doc *doc, yyjson_mut_val *message, yyjson_mut_val *thought)
 {
-    bool good = true;
-    yyjson_mut_val *message;
-    size_t i, n;
-    yyjson_mut_arr_foreach(m->list, i, n, message) {
-        yyjson_mut_val *thought = yyjson_mut_obj_remove_key(message, "reasoning_content");
-        bool says = yyjson_mut_get_len(yyjson_mut_obj_get(message, "content")) > 0;
-        if (thought && !(says && yyjson_mut_obj_get(message, "tool_calls")))
-            good = good && yyjson_mut_obj_put(message, yyjson_mut_str(m->doc, "thinking"), thought);
-    }
-    return good;
+    yyjson_mut_val *content = yyjson_mut_obj_get(message, "content"), *blocks = yyjson_mut_arr(doc);
+    if (!yyjson_mut_is_str(content)) return true;
+    return messages_add_block(doc, blocks, "thinking", "thinking", thought) &&
+           (!yyjson_mut_get_len(content) || messages_add_block(doc, blocks, "text", "text", content)) &&
+           yyjson_mut_obj_put(message, yyjson_mut_str(doc, "content"), blocks);
 }
+
+static bool to_thinking(yyjson_mut_doc *doc, yyjson_mut_val *message, yyjson_mut_val *thought)
+{
+    bool says = yyjson_mut_get_len(yyjson_mut_obj_get(message, "content")) > 0;
+    if (says && yyjson_mut_obj_get(message, "tool_calls")) return true;
+    return yyjson_mut_obj_put(message, yyjson_mut_str(doc, "thinking"), thought);
+}
+
+/* Mistral's programs read thoughts as a block of the content. */
+static bool put_thoughts(struct pd_messages *m) { return move_thoughts(m, to_block); }
+
+/* gpt-oss's programs read thoughts by another name, and of messages with calls, which may say nothing then. */
+static bool rename_thoughts(struct pd_messages *m) { return move_thoughts(m, to_thinking); }
 
 bool pd_program_suit_messages(struct pd_messages *m, const char *jinja)
 {

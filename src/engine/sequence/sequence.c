@@ -141,6 +141,7 @@ static peridot_status share(struct pd_sequence *to, const struct pd_sequence *fr
 
 peridot_status pd_sequence_fork(struct pd_sequence **out, const struct pd_sequence *q, uint32_t n)
 {
+    bool recurs = pd_cache_has_states(&q->set->cache);
     *out = NULL;
     if (n > q->pos)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "cannot fork %u of %u token%s", n, q->pos, PD_S(q->pos));
@@ -149,9 +150,8 @@ peridot_status pd_sequence_fork(struct pd_sequence **out, const struct pd_sequen
     if (pd_sequence_nearest(q, n) != n)
         return pd_fail(PERIDOT_ERROR_ARGUMENT,
                        "the %s of the first %u token%s %s gone: layers with %s have passed over them",
-                       pd_cache_has_states(&q->set->cache) ? "state" : "keys", n, PD_S(n),
-                       pd_cache_has_states(&q->set->cache) ? "is" : "are",
-                       pd_cache_has_states(&q->set->cache) ? "recurrences" : "windows");
+                       recurs ? "state" : "keys", n, PD_S(n), recurs ? "is" : "are",
+                       recurs ? "recurrences" : "windows");
     PD_TRY(pd_sequence_create(out, q->set));
     struct pd_sequence *copy = *out;
     copy->scales = q->scales;

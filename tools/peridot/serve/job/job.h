@@ -77,7 +77,7 @@ struct serve_server;
 struct serve_interface;
 struct serve_response;
 
-/* The one list of interfaces: X(ID, name). Each is the row serve_wire_NAME of a file in wire/ (of tools, in stages/). */
+/* The one list of interfaces: X(ID, name). Each is the row serve_wire_NAME of a file in wire/ (tools: in stages/). */
 #define SERVE_INTERFACES(X) \
     X(CHAT, chat) X(COMPLETIONS, completions) X(RESPONSES, responses) X(EMBEDDINGS, embeddings) \
     X(TOKENIZE, tokenize) X(DETOKENIZE, detokenize) X(MESSAGES, messages) X(COUNT_TOKENS, count_tokens) \
