@@ -23,6 +23,15 @@ test_help() {
         check "help $command is $command --help" cmp -s "$folder/out" "$folder/first"
         fails_with 2 --no-such-option "$command" --no-such-option
     done
+    run run --help
+    check "what few need is named, and not explained" \
+        [ "$(grep -c -- --dry-base "$folder/out") $(grep -c 'What a repetition costs' "$folder/out")" = "1 0" ]
+    run run --help all
+    check "--help all explains it under a title" \
+        [ "$(grep -c 'What a repetition costs\|^CHOICE OF TOKENS$\|MORE OPTIONS' "$folder/out")" = 2 ]
+    cp "$folder/out" "$folder/first"
+    run help run all
+    check "help COMMAND all" cmp -s "$folder/out" "$folder/first"
     run --version
     check "--version" matches out '^peridot [0-9]+\.[0-9]+\.[0-9]+$'
 }
@@ -145,8 +154,9 @@ test_no_command() {
     check "no command: a sentence" matches err '^peridot: no command is given; see peridot --help$'
     cp "$folder/err" "$folder/list"
     run --help
-    check "no command: all commands" cmp -s <(tail -n +2 "$folder/list") \
+    check "no command: all commands" cmp -s <(sed '1d; /^$/,$d' "$folder/list") \
         <(sed -n '/^COMMANDS/,/^$/p' "$folder/out" | grep '^    ')
+    check "no command: and one to begin with" contains list 'peridot chat begins at once'
 }
 
 test_inspect_json() {

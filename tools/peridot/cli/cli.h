@@ -344,6 +344,8 @@ void cmd_sampling_break(peridot_sampling *out, const struct cmd_sampling *given)
 /* Puts what the model's publisher recommends into a chain, but for what was given (bits of peridot_recommended), and
  * says so on standard error. */
 void cmd_sampling_recommend(peridot_sampling *p, const peridot_model *model, uint32_t given);
+/* Takes it back: what was not given is as in `plain` again. */
+void cmd_sampling_forget(peridot_sampling *p, const peridot_sampling *plain, uint32_t given);
 /* "temperature 0.6, top-k 20": of a chain, the numbers of these bits; as JSON "temperature": 0.6, "top_k": 20 */
 void cmd_sampling_print_members(FILE *file, const peridot_sampling *p, uint32_t members, bool json);
 /* The options with texts and biases put in their places; `bias` is where the latter go. Borrows from both. CMD_OK,
@@ -447,7 +449,8 @@ peridot_status cmd_pipelines_print(const char *device, bool json, bool assembly)
 /* The option parser. */
 
 /* Fills args (zeroed by the caller) from the defaults and argv[0..argc). CMD_OK; or CMD_USAGE after a sentence on
- * stderr; or -1 when help was asked for. */
+ * stderr; or one of these when help was asked for. */
+enum { CMD_HELP = -1, CMD_HELP_ALL = -2 };
 int cmd_options_parse(const struct cmd_command *command, void *args, int argc, char **argv);
 /* Sets one option by its name without dashes, while a command runs. A flag takes on or off; a list gets one more entry,
  * or none at all without a value (NULL). Borrows the value. CMD_OK, or CMD_USAGE after a sentence. */

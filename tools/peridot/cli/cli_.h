@@ -11,7 +11,8 @@
 void cmd_help_overview(bool man);
 /* A line for each command. */
 void cmd_help_commands(FILE *file);
-void cmd_help_command(const struct cmd_command *command, bool man);
+/* all: every option; a man page has them in any case. */
+void cmd_help_command(const struct cmd_command *command, bool man, bool all);
 
 /* ---- driver ---- */
 

@@ -12,6 +12,35 @@ static const char exit_status[] =
     "0 on success, 1 on a failure, 2 on wrong usage. A command that Ctrl-C stops dies of that signal, which shells "
     "show as 130; what it had written stays.";
 
+/* What only some need is explained by --help all and in the manual, under these titles. Names have a space around. */
+static const struct group { const char *title, *names; } groups[] = {
+    {"CHOICE OF TOKENS", " top-k top-p min-p top-n-sigma xtc-probability xtc-threshold repeat-penalty presence-penalty "
+                         "frequency-penalty dry-multiplier dry-base dry-allowed-length dry-penalty-last-n "
+                         "dry-sequence-breaker logit-bias verbose "},
+    {"PROMPT AND REPLY", " raw suffix template special ids stop full "},
+    {"PICTURES", " vision image-rows pan-and-scan "},
+    {"MEMORY AND SPEED", " gpu-memory precision lora kernel chunk kv draft draft-tokens "},
+    {"ACCESS", " api-key-file insecure cors allow-url "},
+    {"REQUESTS AND LOG", " queue alias idle timeout log-format log-json log-prompts "},
+};
+
+/* NULL: what people use first. */
+static const struct group *group_of(const struct cmd_option *o)
+{
+    char name[64];
+    snprintf(name, sizeof name, " %s ", o->name ? o->name : "");
+    for (size_t i = 0; o->name && i < PD_COUNT(groups); i++)
+        if (strstr(groups[i].names, name)) return &groups[i];
+    return NULL;
+}
+
+/* The first option of a group from row i on, or n_options. */
+static size_t find_grouped(const struct cmd_command *c, const struct group *group, size_t i)
+{
+    while (i < c->n_options && group_of(&c->options[i]) != group) i++;
+    return i;
+}
+
 static void print_heading(const struct cmd_wrap *w, const char *title)
 {
     printf(w->man ? ".SH %s\n" : "\n%s\n", title);
@@ -88,15 +117,53 @@ static void print_usage_word(struct cmd_wrap *w, const struct cmd_option *o)
     cmd_wrap_word(w, word, (size_t)size);
 }
 
-static void print_synopsis(struct cmd_wrap *w, const struct cmd_command *c)
+static void print_synopsis(struct cmd_wrap *w, const struct cmd_command *c, bool all)
 {
+    static const struct cmd_option more = {.metavar = "OPTION", .kind = CMD_TEXTS};
+    bool is_more = false;
     print_heading(w, "SYNOPSIS");
     w->indent = INDENT;
     cmd_wrap_text(w, "peridot ");
     cmd_wrap_text(w, c->name);
     w->indent = 2 * INDENT;
-    for (size_t i = 0; i < c->n_options; i++) print_usage_word(w, &c->options[i]);
+    for (size_t i = 0; i < c->n_options; i++) {
+        bool shown = all || !group_of(&c->options[i]);
+        if (shown) print_usage_word(w, &c->options[i]);
+        else if (!is_more) print_usage_word(w, &more);
+        is_more = is_more || !shown;
+    }
     cmd_wrap_end(w);
+}
+
+static void print_options(struct cmd_wrap *w, const struct cmd_command *c, const struct group *group)
+{
+    size_t first = find_grouped(c, group, 0);
+    if (first < c->n_options) print_heading(w, group ? group->title : "OPTIONS");
+    for (size_t i = first; i < c->n_options; i = find_grouped(c, group, i + 1)) {
+        if (i > first && !w->man) puts("");
+        print_option(w, &c->options[i]);
+    }
+}
+
+/* The names of what is not explained. */
+static void print_more(struct cmd_wrap *w, const struct cmd_command *c)
+{
+    char text[128];
+    size_t n = 0;
+    for (size_t g = 0; g < PD_COUNT(groups); g++) {
+        size_t i = find_grouped(c, &groups[g], 0), next;
+        if (i < c->n_options && n++ == 0) {
+            snprintf(text, sizeof text, "peridot %s --help all explains these, too.", c->name);
+            print_section(w, "MORE OPTIONS", text);
+        }
+        if (i < c->n_options) puts("");
+        for (; i < c->n_options; i = next) {
+            next = find_grouped(c, &groups[g], i + 1);
+            snprintf(text, sizeof text, "--%s%s", c->options[i].name, next < c->n_options ? "," : "");
+            cmd_wrap_word(w, text, strlen(text));
+        }
+        cmd_wrap_end(w);
+    }
 }
 
 /* Example lines are printed as they are: breaking them would break what is pasted. */
@@ -114,17 +181,15 @@ static void print_examples(struct cmd_wrap *w, const char *lines)
     if (w->man) puts(".EE");
 }
 
-void cmd_help_command(const struct cmd_command *c, bool man)
+void cmd_help_command(const struct cmd_command *c, bool man, bool all)
 {
     struct cmd_wrap w = {.file = stdout, .man = man};
     print_name(&w, c->name, c->summary);
-    print_synopsis(&w, c);
+    print_synopsis(&w, c, all);
     print_section(&w, "DESCRIPTION", c->description);
-    if (c->n_options) print_heading(&w, "OPTIONS");
-    for (size_t i = 0; i < c->n_options; i++) {
-        if (i && !man) puts("");
-        print_option(&w, &c->options[i]);
-    }
+    print_options(&w, c, NULL);
+    for (size_t i = 0; all && i < PD_COUNT(groups); i++) print_options(&w, c, &groups[i]);
+    if (!all) print_more(&w, c);
     print_section(&w, "EXIT STATUS", exit_status);
     print_examples(&w, c->examples);
     if (man) puts(".SH SEE ALSO\n.BR peridot (1)");
@@ -150,7 +215,7 @@ void cmd_help_overview(bool man)
 {
     struct cmd_wrap w = {.file = stdout, .man = man};
     print_name(&w, NULL, "Gemma and Llama language models on any GPU, through Vulkan");
-    print_section(&w, "SYNOPSIS", "peridot COMMAND [OPTIONS]\nperidot help [--man] COMMAND\nperidot --version");
+    print_section(&w, "SYNOPSIS", "peridot COMMAND [OPTIONS]\nperidot COMMAND --help [all]\nperidot help [--man] COMMAND [all]\nperidot --version");
     print_section(&w, "DESCRIPTION",
                   "Results go to standard output, progress and statistics to standard error. A model is a .gguf file, "
                   "a Hugging Face directory, or the name of one that peridot models lists; without one, commands use "

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int show_help(const char *name, bool man)
+static int show_help(const char *name, bool man, bool all)
 {
     const struct cmd_command *command = name ? cmd_command_find(name) : NULL;
     if (name && !command) return CMD_USAGE;
-    if (command) cmd_help_command(command, man);
+    if (command) cmd_help_command(command, man, all || man);
     else cmd_help_overview(man);
     return CMD_OK;
 }
@@ -25,7 +25,7 @@ static int run_command(const struct cmd_command *command, int argc, char **argv)
     void *args = calloc(1, command->args_size);
     if (!args) return cmd_exit(pd_fail_alloc(command->args_size, "arguments"));
     int result = cmd_options_parse(command, args, argc, argv);
-    if (result < 0) result = show_help(command->name, false);
+    if (result < 0) result = show_help(command->name, false, result == CMD_HELP_ALL);
     else if (result == CMD_OK) result = command->run(command, args);
     free(args);
     return result;
@@ -61,14 +61,17 @@ static int dispatch(int argc, char **argv)
     if (argc < 2) {
         cmd_usage(NULL, "no command is given");
         cmd_help_commands(stderr);
+        cmd_say("\nperidot chat begins at once, with a small model that only tells stories; one that chats:\n"
+                "    peridot pull " CMD_CHAT_MODEL "\n    peridot chat -m " CMD_CHAT_MODEL "\n");
         return CMD_USAGE;
     }
     const char *first = argv[1];
-    if (is_one_of(first, "--help", "-h")) return show_help(NULL, false);
+    if (is_one_of(first, "--help", "-h")) return show_help(NULL, false, false);
     if (strcmp(first, "help") == 0) {
         if (argc > 2 && strcmp(argv[2], "--complete") == 0) return cmd_complete(argc - 3, argv + 3);
         bool man = argc > 2 && strcmp(argv[2], "--man") == 0;
-        return show_help(argv[man ? 3 : 2], man);
+        const char **rest = (const char **)argv + (man ? 3 : 2);
+        return show_help(rest[0], man, rest[0] && rest[1] && strcmp(rest[1], "all") == 0);
     }
     if (is_one_of(first, "--version", "-V")) {
         printf("peridot %s\n", peridot_version());

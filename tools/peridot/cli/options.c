@@ -321,7 +321,8 @@ int cmd_options_parse(const struct cmd_command *command, void *args, int argc, c
         const char *arg = argv[p.i++];
         if (p.only_operands || arg[0] != '-' || !arg[1]) result = take_operand(&p, arg);   /* "-" alone is an operand */
         else if (strcmp(arg, "--") == 0) p.only_operands = true;
-        else if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) return -1;
+        else if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0)
+            return p.i < argc && strcmp(argv[p.i], "all") == 0 ? CMD_HELP_ALL : CMD_HELP;
         else if (arg[1] == '-') result = take_long(&p, arg);
         else result = take_short(&p, arg);
     }

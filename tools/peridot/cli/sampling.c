@@ -58,7 +58,7 @@ int cmd_sampling_make(peridot_sampling *out, peridot_bias bias[CMD_TEXTS_MAX], c
 static const struct member {
     uint32_t bit;
     const char *name, *key;    /* for people, and as requests have it */
-    size_t offset;
+    size_t offset;             /* four bytes */
 } members[] = {
     {PERIDOT_RECOMMENDED_REPEAT_PENALTY, "repeat penalty", "repeat_penalty",
      offsetof(peridot_sampling, repeat_penalty)},
@@ -87,6 +87,13 @@ void cmd_sampling_print_members(FILE *file, const peridot_sampling *p, uint32_t 
         print_number(file, p, m);
         before = ", ";
     }
+}
+
+void cmd_sampling_forget(peridot_sampling *p, const peridot_sampling *plain, uint32_t given)
+{
+    for (size_t i = 0; i < PD_COUNT(members); i++)
+        if (!(given & members[i].bit))
+            memcpy((char *)p + members[i].offset, (const char *)plain + members[i].offset, sizeof(float));
 }
 
 void cmd_sampling_recommend(peridot_sampling *p, const peridot_model *model, uint32_t given)
