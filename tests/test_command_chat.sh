@@ -164,7 +164,10 @@ test_refusals() {
 /hepl
 /nonsense
 /temp 0.3
+/temp
 /max-tokens
+/model
+/model none.gguf
 /exit now
 /set temp hot
 /set tmep 1
@@ -181,13 +184,13 @@ test_refusals() {
 /save $folder/same.json
 " -m "$golden" --template llama2 -n 4
     check "refusals: status 1" [ $status = 1 ]
-    check "each is one sentence" [ "$(grep -c '^peridot: ' "$folder/err")" = 23 ]
+    check "each is one sentence" [ "$(grep -c '^peridot: ' "$folder/err")" = 24 ]
     for text in "none.json: No such file" "two.json: message 1: the chat template \"llama2\" needs" \
         'role.json: message 0 has the unknown role "critic"' \
         "text.json: message 0 has a part that is neither its text nor a picture" \
         "zero.json: message 0 has a zero byte" "cut.json: byte 18: " "object.json: is no list" "/load needs a FILE" \
         "there is no command /hepl (did you mean /help?)" "there is no command /nonsense; /help lists them" \
-        "there is no command /temp: /set temp 0.3 sets that" "/max-tokens: /set length N sets that" \
+        "there is no command /temp: /temp T sets that" "/max-tokens: /length N sets that" "none.gguf" \
         "it is not JSON, as /save writes it" \
         "/exit takes no value" "--temp takes a number from 0 to 100, not hot" "--tmep (did you mean --temp?)" \
         "--verbose takes on or off, not perhaps" "--logit-bias takes a token id" "there is no turn to take back" \
@@ -204,6 +207,21 @@ test_refusals() {
     fails_with 1 "is a classifier of tokens" chat -m "$goldens/gemma2-token"
     yes 'Once upon a time' | "$peridot" chat -n 40 2>"$folder/err" | head -c 1 >"$folder/out"
     check "a closed stdout ends chat, as it ends run" [ "${PIPESTATUS[1]}" = 141 ]
+}
+
+test_models() {
+    local other=$source/models/stories.gguf none=$goldens/llama3
+    chat $'the cat\n/model '"$other"$'\n/temp 0\nand then\n/save '"$folder/changed.json"$'\n' -m "$golden" -n 4
+    check "/model opens another" [ $status = 0 ]
+    cp "$folder/out" "$folder/changed"
+    sed -n '1,3p' "$folder/changed.json" | sed '3s/,$//; $a ]' >"$folder/before.json"
+    chat $'and then\n' -m "$other" -n 4 --load "$folder/before.json"
+    check "which goes on as if it had said all that was said" cmp -s <(sed -n 2p "$folder/changed") "$folder/out"
+    chat $'the cat\n/model '"$none"$'\n/undo\nthe cat\n' -m "$golden" -n 4
+    check "one that cannot be opened: status 1" [ $status = 1 ]
+    check "is named, and the one before is opened again" \
+        [ "$(grep -c 'llama3: \|the model of before is opened again' "$folder/err")" = 2 ]
+    check "and says the same" cmp -s <(sed -n 1p "$folder/out") <(sed -n 2p "$folder/out")
 }
 
 # ---- a terminal ----
@@ -325,7 +343,7 @@ test_lines() {
     check "status lines end between words" \
         has_lines lines $'\nthe reply was cut after 60 tokens (-n,\n/set length)\n'
     check "so does /help" \
-        has_lines lines $'\n/set    NAME VALUE  Sets an option, as\n    temp, top-k or length; by itself\n'
+        has_lines lines $'\n/set    NAME VALUE  Sets an option, as\n    temp, top-k or length, which /temp\n'
     check "^C is no part of the reply" eval '! contains screen "^C"'
 }
 
@@ -405,6 +423,7 @@ test_control_characters() {
 has_terminal "conversations on a terminal" && terminals=yes
 test_windows
 test_refusals
+test_models
 test_control_characters
 if [ -e "$source/models/stories.gguf" ]; then
     test_turns

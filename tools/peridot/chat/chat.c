@@ -107,13 +107,13 @@ static peridot_status choose_template(struct cmd_chat *chat)
                                chat->args.template_name, "plain");
 }
 
-static peridot_status chat_begin(struct cmd_chat *chat)
+/* The model, and all that is made for it. */
+static peridot_status model_begin(struct cmd_chat *chat)
 {
     const struct cmd_chat_args *args = &chat->args;
-    PD_TRY(cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, "chat"));
-    if (args->tools.n) PD_TRY(cmd_toolbox_open(&chat->toolbox, args->tools.at, args->tools.n));
     PD_TRY(cmd_model_open(&chat->model, &args->model));
     PD_TRY(choose_template(chat));
+    cmd_sampling_forget(&chat->args.sampling.p, &chat->plain, args->sampling.given);
     cmd_sampling_recommend(&chat->args.sampling.p, chat->model, args->sampling.given);
     cmd_sampling_make(&chat->sampling, chat->bias, chat->command, &args->sampling);   /* which succeeded before */
     PD_TRY(cmd_grammar_open(&chat->grammar, &args->sampling, chat->model));
@@ -122,6 +122,63 @@ static peridot_status chat_begin(struct cmd_chat *chat)
     PD_TRY(cmd_chat_open_session(chat));
     PD_TRY(cmd_chat_take_tools(chat));
     cmd_chat_take_length(chat);
+    return PERIDOT_OK;
+}
+
+static void model_end(struct cmd_chat *chat)
+{
+    cmd_draft_close(&chat->draft);
+    peridot_session_free(chat->session);
+    peridot_tools_free(chat->tools);
+    peridot_grammar_free(chat->grammar);
+    peridot_model_close(chat->model);
+    chat->session = NULL, chat->tools = NULL, chat->grammar = NULL, chat->model = NULL;
+}
+
+/* A model that does not think is no reason not to talk with it. */
+static peridot_status model_change(struct cmd_chat *chat)
+{
+    PD_TRY(model_begin(chat));
+    if (cmd_chat_take_think(chat) == PERIDOT_OK) return PERIDOT_OK;
+    cmd_say("peridot: %s: it does not think\n", peridot_last_error());
+    chat->args.think = PERIDOT_THINK_OFF;
+    return cmd_chat_take_think(chat);
+}
+
+/* There may not be memory for both. */
+peridot_status cmd_chat_change_model(struct cmd_chat *chat, const char *name)
+{
+    struct cmd_model_args before = chat->args.model, after = before;
+    const struct cmd_conversation *c = &chat->conversation;
+    size_t n_pictures = c->attached.n;
+    for (size_t i = 0; i < c->n; i++) n_pictures += c->messages[i].pictures.n;
+    if (n_pictures)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "the pictures in the conversation are read for the model that is open: "
+                       "/reset leaves them out");
+    after.path = name, after.vision = NULL, after.adapters.n = 0;   /* which are another model's */
+    PD_TRY(cmd_model_need_head(&after, CMD_HEAD_LANGUAGE, "chat"));
+    model_end(chat);
+    cmd_conversation_forget_ids(&chat->conversation);
+    chat->args.model = after;
+    peridot_status status = model_change(chat);
+    if (status == PERIDOT_OK) return status;
+    cmd_exit(status);
+    cmd_say("the model of before is opened again\n");
+    model_end(chat);
+    chat->args.model = before;
+    chat->refused = true;
+    status = model_change(chat);
+    chat->leaves = status != PERIDOT_OK;
+    return status;
+}
+
+static peridot_status chat_begin(struct cmd_chat *chat)
+{
+    const struct cmd_chat_args *args = &chat->args;
+    PD_TRY(cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, "chat"));
+    if (args->tools.n) PD_TRY(cmd_toolbox_open(&chat->toolbox, args->tools.at, args->tools.n));
+    chat->plain = args->sampling.p;
+    PD_TRY(model_begin(chat));
     if (args->load) PD_TRY(cmd_conversation_load(&chat->conversation, args->load, &chat->encoding));
     if (args->system) PD_TRY(cmd_conversation_set_system(&chat->conversation, args->system));
     struct cmd_notice message;
@@ -137,11 +194,7 @@ static void chat_end(struct cmd_chat *chat)
     cmd_editor_close(chat->editor);
     cmd_conversation_free(&chat->conversation);
     cmd_thought_free(&chat->thought);
-    cmd_draft_close(&chat->draft);
-    peridot_session_free(chat->session);
-    peridot_tools_free(chat->tools);
-    peridot_grammar_free(chat->grammar);
-    peridot_model_close(chat->model);
+    model_end(chat);
     cmd_toolbox_close(chat->toolbox);
     for (size_t i = 0; i < chat->kept.n; i++) free((char *)(uintptr_t)chat->kept.at[i]);
 }
@@ -185,8 +238,8 @@ const struct cmd_command cmd_chat = {
         "and \"\"\"; pasted text stays one message. The arrows and Ctrl-R find what was typed before, also in earlier "
         "conversations ($XDG_STATE_HOME/peridot/history, or ~/.local/state/peridot/history).\n\n"
         "Lines that begin with / are commands: /help lists them. /undo, /retry and /edit change the last turn, /save "
-        "and /load keep conversations as JSON messages, /set changes how tokens are chosen. Tab completes commands and "
-        "files.\n\n"
+        "and /load keep conversations as JSON messages, /set changes how tokens are chosen, /model the model. Tab completes commands "
+        "and files.\n\n"
         "What the model thinks before it answers (--think) is one line, which says how long it was: /thought shows it. "
         "It is no part of the conversation afterwards.\n\n"
         "A model that sees is shown pictures by /image FILE, or by dragging files into the terminal: they go with the "

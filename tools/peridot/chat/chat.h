@@ -149,6 +149,7 @@ struct cmd_chat {
     uint32_t next;                /* positions that a reply without a length leaves to the next turn */
     uint32_t limit;               /* tokens that the last reply could have */
     peridot_sampling sampling;
+    peridot_sampling plain;       /* args.sampling.p without what the model's publisher recommends */
     peridot_bias bias[CMD_TEXTS_MAX];
     struct cmd_texts kept;        /* values of /set, which the arguments borrow */
     struct cmd_editor *editor;    /* NULL: standard input is no terminal */
@@ -171,6 +172,9 @@ void cmd_chat_take_length(struct cmd_chat *chat);
 peridot_status cmd_chat_take_think(struct cmd_chat *chat);
 /* Writes what the last reply cost to standard error. */
 void cmd_chat_print_stats(const struct cmd_chat *chat);
+
+/* Goes on with another model, whose name the arguments borrow. On failure the one before is opened again. */
+peridot_status cmd_chat_change_model(struct cmd_chat *chat, const char *name);
 
 /* Does what a line that begins with / says. */
 peridot_status cmd_chat_command(struct cmd_chat *chat, const char *line);

@@ -312,6 +312,16 @@ static peridot_status run_models(struct cmd_chat *chat, const char *value)
     return PERIDOT_OK;
 }
 
+static peridot_status run_model(struct cmd_chat *chat, const char *value)
+{
+    if (!value) return run_models(chat, NULL);
+    const char *name = keep_value(chat, value);
+    if (!name) return pd_fail(PERIDOT_ERROR_ARGUMENT, "/model and /set can be used %d times at most", CMD_TEXTS_MAX);
+    PD_TRY(cmd_chat_change_model(chat, name));
+    cmd_say("%s, %" PRIu32 " positions of context\n", peridot_model_get_info(chat->model)->name, chat->encoding.ctx);
+    return PERIDOT_OK;
+}
+
 static peridot_status run_exit(struct cmd_chat *chat, const char *value)
 {
     (void)value;
@@ -336,11 +346,13 @@ static const struct chat_command commands[] = {
      "does so too.", true, FILES, run_image},
     {"save", "FILE", "Writes the conversation to a file of JSON messages.", true, FILES, run_save},
     {"load", "FILE", "Goes on with the conversation in such a file.", true, FILES, run_load},
-    {"set", "NAME VALUE", "Sets an option, as temp, top-k or length; by itself lists them.", false, SETTINGS,
+    {"set", "NAME VALUE", "Sets an option, as temp, top-k or length, which /temp 0.3 does, too; by itself lists them.", false, SETTINGS,
      run_set},
     {"stats", NULL, "Shows the speed of the last reply, and how full the context is.", false, NO_VALUES, run_stats},
     {"thought", NULL, "Shows what the model thought before the last reply.", false, NO_VALUES, run_thought},
     {"tools", NULL, "Lists the tools that the model may call.", false, NO_VALUES, run_tools},
+    {"model", "NAME", "Goes on with another model; by itself lists those in the folder of this one.", false, FILES,
+     run_model},
     {"models", NULL, "Lists the models in the folder of this one.", false, NO_VALUES, run_models},
     {"exit", NULL, "Leaves, as Ctrl-D does.", false, NO_VALUES, run_exit},
     {"quit", NULL, NULL, false, NO_VALUES, run_exit},
@@ -374,6 +386,13 @@ static peridot_status run_help(struct cmd_chat *chat, const char *value)
     return PERIDOT_OK;
 }
 
+static bool is_setting(const char *name)
+{
+    size_t i = 0;
+    while (i < PD_COUNT(settings) && strcmp(settings[i].name, name) != 0) i++;
+    return i < PD_COUNT(settings);
+}
+
 /* value: NULL where there is none, for the sentence. */
 static const struct chat_command *find_command(const char *name, const char *value)
 {
@@ -381,7 +400,7 @@ static const struct chat_command *find_command(const char *name, const char *val
         if (strcmp(commands[i].name, name) == 0) return &commands[i];
     const struct cmd_option *option = cmd_hint_option(&setting, name, strlen(name), true);
     if (option) {
-        pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no command /%s: /set %s %s sets that", name, option->name,
+        pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no command /%s: /%s %s sets that", name, option->name,
                 value ? value : option->metavar ? option->metavar : "on");
         return NULL;
     }
@@ -448,6 +467,11 @@ peridot_status cmd_chat_command(struct cmd_chat *chat, const char *line)
     char *value = copy + size + strspn(copy + size, " \t\r\n");
     if (!*value) value = NULL;
     copy[size] = 0;
+    if (is_setting(copy) && value) {
+        peridot_status result = set(chat, copy, value);
+        free(copy);
+        return result;
+    }
     const struct chat_command *c = find_command(copy, value);
     peridot_status status = PERIDOT_ERROR_ARGUMENT;
     if (c && value && !c->metavar) pd_fail(status, "/%s takes no value", c->name);
