@@ -314,6 +314,11 @@ typedef struct peridot_chat {
     struct peridot_image *const *images;
     size_t n_images;
     peridot_encode_limit *limit;       /* of the ids that come next; NULL: none */
+    /* [reply_size] bytes: how the model's reply begins, which goes on from there. Marks in it are text.
+     * PERIDOT_ERROR_ARGUMENT where the model is told to think, PERIDOT_ERROR_UNSUPPORTED where replies have headers of
+     * their own. NULL: none. */
+    const char *reply;
+    size_t reply_size;
 } peridot_chat;
 
 /* The ids that a turn adds to those that a sequence has: the end of the model's turn (less the stop token that the ids

@@ -134,12 +134,19 @@ def talk(b, url):
 
     # Retry; Stop once it writes
     b.js("settings.seed = 2")
-    b.in_page("[...document.querySelectorAll('article:last-of-type .foot button')].at(-1).click();"
+    b.in_page("[...document.querySelectorAll('article:last-of-type .foot button')]"
+              ".find(button => button.innerText === 'Retry').click();"
               f"const look = setInterval(() => {{ if ({LAST}.length === 0) return; clearInterval(look);"
               " document.getElementById('stop').click(); done(); }, 1);")
     b.wait("the end of the stopped reply", IDLE)
     note = b.js("return document.querySelector('article:last-of-type .foot').innerText")
     need("stopped · " in note and "tokens" in note, "a stopped reply does not say so, and how much it has: " + note)
+    begun = b.js("return current.messages.at(-1).content")
+    b.press("article:last-of-type", "Continue")
+    b.wait("the end of the continued reply", IDLE + " && !current.messages.at(-1).before")
+    whole = b.js("return current.messages.at(-1).content")
+    need(whole.startswith(begun) and len(whole) > len(begun) and b.js(f"return {ARTICLES}") == 2,
+         f"a stopped reply does not go on from {begun!r}: {whole!r}")
     before = b.js("return document.getElementById('log').innerText")
     b.open(url)
     b.wait("the conversation after loading anew", ARTICLES + " === 2")

@@ -70,6 +70,31 @@ test_messages() {
     check "systems, turns and what changes nothing are accepted" [ "$status" = 200 ]
 }
 
+# A reply that is begun goes on as the one that it begins.
+test_prefill() {
+    local text begun path=/v1/chat/completions short='"max_tokens": 4, "temperature": 0'
+    local first=$(message user 'Once upon a time')
+    ask $path "{\"messages\": [$first], \"max_tokens\": 12, \"temperature\": 0}"
+    text=$(field content)
+    begun=$(cut -d ' ' -f 1-4 <<<"$text")
+    [ "${text:0:1}" != ' ' ] || begun=" $(cut -d ' ' -f 2-4 <<<"$text")"
+    ask $path "{\"messages\": [$first, $(message assistant "$begun")], \"continue_final_message\": true,
+        \"add_generation_prompt\": false, $short}"
+    check "continue_final_message is answered" [ "$status" = 200 ]
+    check "with what comes next" [ "${text#"$begun"}" != "$text" ]
+    check "and nothing else" [ -n "$(field content)" ]
+    check "as it came before" has "$text" "$begun$(field content)"
+    cp "$folder/out" "$folder/chat"
+    ask /v1/messages "{\"messages\": [$first, $(message assistant "$begun")], $short}"
+    check "Anthropic's last message of the assistant is continued, too" \
+        [ "$(field text)" = "$(sed -nE 's/.*"content":"([^"]*)".*/\1/p' "$folder/chat")" ]
+    ask $path "{\"messages\": [$first], \"continue_final_message\": true, $short}"
+    check "the user's cannot be continued" [ "$status" = 400 ]
+    check "which is said" contains out 'it must be a text of the assistant'
+    ask $path "{\"messages\": [$first], \"add_generation_prompt\": false, $short}"
+    check "and a turn that is not opened needs one" contains out 'only false with continue_final_message'
+}
+
 test_messages_stream() {
     local path=/v1/messages text
     ask $path "{$hi, \"max_tokens\": 12, \"seed\": 1}"
@@ -100,8 +125,6 @@ test_messages_refused() {
     anthropic_refused 400 $type 'does not see images' '{"max_tokens": 1, "messages": [{"role": "user",
         "content": [{"type": "image", "source": {}}]}]}'
     anthropic_refused 400 $type 'role tool' "{\"max_tokens\": 1, \"messages\": [$(message tool a)]}"
-    anthropic_refused 400 $type 'must end with one of the user' \
-        "{\"max_tokens\": 1, \"messages\": [$(message user a), $(message assistant b)]}"
     anthropic_refused 400 $type 'thread is not supported' \
         "{$hi, \"max_tokens\": 1, \"thread\": {\"type\": \"create\"}}"
     check "with the code by which clients send all messages" \
@@ -380,6 +403,7 @@ test_connect() {
 
 start --ctx 512
 test_messages
+test_prefill
 test_messages_stream
 test_messages_refused
 test_count_tokens

@@ -218,7 +218,8 @@ peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_voca
     if (!known.ids && known.n_ids) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no token ids were given");
     PD_TRY(vocab_read_messages(&messages, &known));
     struct pd_chat_prompt prompt = {.template_name = known.template_name, .ids = known.ids, .n_ids = known.n_ids,
-                                    .messages = &messages, .think = known.think, .limit = &limit};
+                                    .messages = &messages, .think = known.think, .limit = &limit, .reply = known.reply,
+                                    .reply_size = known.reply_size};
     struct pd_chat_image *images;
     peridot_status status = read_variables(&variables, &known);
     if (status == PERIDOT_OK) status = read_images(&images, &known, &messages);

@@ -150,6 +150,8 @@ struct pd_chat_prompt {
     /* What the images of the messages are, in their order: as many as messages->n_images. */
     const struct pd_chat_image *images;
     peridot_encode_limit *limit;    /* NULL: none */
+    const char *reply;              /* [reply_size]: how the model's begins */
+    size_t reply_size;
 };
 /* Name i of the families' templates (chat.c), NULL past the last. */
 const char *pd_chat_name(size_t i);

@@ -226,7 +226,8 @@ static peridot_status put_turns(struct render *r, const peridot_message *message
         r->after_reply = role == PD_CHAT_ASSISTANT;
     }
     PD_TRY(put_parts(r, r->chat->open, NULL, 0));
-    return r->tokenizer->no_thought && !r->thinks ? put_parts(r, r->chat->no_thought, NULL, 0) : PERIDOT_OK;
+    if (r->tokenizer->no_thought && !r->thinks) PD_TRY(put_parts(r, r->chat->no_thought, NULL, 0));
+    return pd_buffer_add(&r->plain, r->prompt->reply, r->prompt->reply_size);
 }
 
 static peridot_status render_beginning(struct render *r, const peridot_message *messages, size_t n)
@@ -325,10 +326,22 @@ static bool runs_program(const struct pd_tokenizer *t, const struct pd_chat_prom
     return named || !t->published || c->tools || c->variables || c->messages->has_calls || c->messages->n_images;
 }
 
+/* What comes after the mark of a thought, or of a header, is no answer. */
+static peridot_status check_reply(const struct pd_tokenizer *t, const struct pd_chat_prompt *c)
+{
+    if (!c->reply_size) return PERIDOT_OK;
+    if (c->think != PERIDOT_THINK_OFF)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a reply that is begun cannot begin with a thought");
+    if (t->thoughts[PD_THOUGHT_START] >= 0)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model's replies have headers: they cannot be begun");
+    return PERIDOT_OK;
+}
+
 peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
                                         const struct pd_chat_prompt *c)
 {
     struct pd_ids made = {.limit = c->limit};
+    PD_TRY(check_reply(t, c));
     peridot_status status = runs_program(t, c) ? pd_tokenizer_run_program(&made, t, c) : write_rows(&made, t, c);
     return pd_tokenizer_finish_ids(ids, n, &made, status);
 }
@@ -588,14 +601,36 @@ static peridot_status render(struct pd_template_output *out, const struct pd_tok
     return status;
 }
 
+static peridot_status add_reply(struct pd_template_output *out, const struct pd_tokenizer *t,
+                                const struct pd_chat_prompt *c)
+{
+    const uint32_t mark = (uint32_t)t->thoughts[PD_THOUGHT_BEGIN];
+    size_t end = out->size, size = t->thoughts[PD_THOUGHT_BEGIN] >= 0 ? t->pieces.piece[mark].size : 0;
+    while (end && strchr(" \n", out->text[end - 1])) end--;
+    if (size && end >= size && memcmp(out->text + end - size, pd_pieces_text(&t->pieces, mark), size) == 0)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model's replies begin with a thought: they cannot be begun");
+    char *text = realloc(out->text, out->size + c->reply_size + 1);
+    if (text) out->text = text;
+    unsigned char *own = text ? realloc(out->own, out->size + c->reply_size + 1) : NULL;
+    if (!own) return pd_fail_alloc(out->size + c->reply_size, "prompt");
+    out->own = own;
+    memcpy(text + out->size, c->reply, c->reply_size);
+    memset(own + out->size, 0, c->reply_size);
+    out->size += c->reply_size;
+    text[out->size] = 0;
+    return PERIDOT_OK;
+}
+
 /* Some programs take the arguments of calls for text, and fail where they are not. */
 static peridot_status render_either(struct pd_template_output *out, const struct pd_tokenizer *t,
                                     const struct pd_chat_prompt *c, bool opens)
 {
     peridot_status status = render(out, t, c, opens);
-    if (status != PERIDOT_ERROR_FORMAT || !c->messages->has_calls) return status;
-    PD_TRY(pd_program_write_arguments(c->messages));
-    return render(out, t, c, opens);
+    if (status == PERIDOT_ERROR_FORMAT && c->messages->has_calls) {
+        PD_TRY(pd_program_write_arguments(c->messages));
+        status = render(out, t, c, opens);
+    }
+    return status == PERIDOT_OK && c->reply_size ? add_reply(out, t, c) : status;
 }
 
 /* ---- a conversation that goes on ---- */

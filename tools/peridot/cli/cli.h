@@ -519,6 +519,7 @@ struct cmd_turns {
     const int32_t *ids;                /* [n_ids]: what cmd_turns_encode goes on from; see peridot_chat */
     size_t n_ids;
     peridot_encode_limit *limit;       /* of all that is encoded: see peridot.h; NULL: none */
+    const char *reply;                 /* see peridot_chat; NULL: none */
 };
 
 /* The prompt of all messages but those of the n_left_out oldest turns, which peridot_free frees; *n_kept: messages. */

@@ -45,6 +45,8 @@ static peridot_status encode_kept(int32_t **ids, size_t *n_ids, const struct cmd
                          .n_images = kept->n_images, .limit = t->limit};
     char *list = NULL;
     if (goes_on) chat.ids = t->ids, chat.n_ids = t->n_ids;
+    bool ends = kept->n && kept->messages[kept->n - 1].content == t->messages[t->n - 1].content;
+    if (ends && t->reply) chat.reply = t->reply, chat.reply_size = strlen(t->reply);
     if (t->json) {
         chat.json = list = turns_join(&chat.json_size, kept->messages, kept->n);
         if (!list) return pd_fail_alloc(chat.json_size, "messages");

@@ -110,6 +110,7 @@ void serve_job_drop(struct serve_job *job)
     free(job->work.tasks);
     free(job->asks.bias);
     free(job->asks.schema);
+    free(job->asks.reply);
     free(job->asks.variables);
     free(job->asks.tools);
     free(job->asks.shown);

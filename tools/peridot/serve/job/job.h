@@ -188,6 +188,9 @@ struct serve_asks {
     /* the prompt */
     bool raw;                  /* it is a text, not a message */
     bool truncates;            /* what does not fit is left out: a text's end, the oldest messages */
+    bool continues;            /* the last message, the model's, is how its reply begins: */
+    char *reply;               /* its text; NULL: none */
+    bool unopened;             /* the prompt does not open the model's turn */
     bool drops;                /* where the messages do not fit, the oldest are left out */
     const char *suffix;        /* of the texts of a completion; NULL: none */
     size_t suffix_size;

@@ -31,6 +31,7 @@ function foot_of(i) {
     if (m.content) foot.append(copy_button(() => m.content));
     if (!m.tool_calls) add("Edit", () => edit(i));
     if (last) add("Retry", retry);
+    if (last && m.cut && m.content && !m.tool_calls) add("Continue", go_on);
     if (m.fork) foot.append(ways_of(m, i));
     if (m.note && (last || m.content)) foot.append(element("span", { class: "note" }, m.note));
     if (m.error) foot.append(element("span", { class: "note error" }, m.error));
@@ -178,7 +179,16 @@ function retry() {
     const c = current, i = c.messages.findLastIndex(m => m.role === "user") + 1;   /* all of the turn */
     if (run_of(c)) return;
     const fork = part_ways(c, i);
-    answer(c, fork ? { fork } : {});
+    answer(c, new_reply(c, fork ? { fork } : {}));
+}
+
+/* A reply that was cut, from there on. */
+function go_on() {
+    const c = current, reply = c.messages.at(-1);
+    if (run_of(c)) return;
+    reply.before = reply.content;
+    for (const key of ["cut", "note", "error"]) delete reply[key];
+    answer(c, Object.assign(reply, stream_of(c)));
 }
 
 /* Another message of the user's, which is answered, or other words of the model's. */

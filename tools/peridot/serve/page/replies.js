@@ -40,20 +40,22 @@ function request_of(c) {
     const numbers = Object.fromEntries(
         Object.keys(NUMBERS).filter(key => Number.isFinite(settings[key])).map(key => [key, settings[key]]));
     const messages = c.messages.slice(0, -1).flatMap(to_messages);
+    const before = c.messages.at(-1).before;
+    if (before) messages.push({ role: "assistant", content: before });
     if (c.system) messages.unshift({ role: "system", content: c.system });
     const think = settings.think ? { enable_thinking: settings.think === "on" } : {};
     const named = adapter() || (models.length > 1 && model().id), chosen = named ? { model: named } : {};
     return { messages, full: "drop", stream: true, stream_options: { include_usage: true },
-        return_progress: true, ...request_tools(),
+        return_progress: true, ...request_tools(), ...(before ? { continue_final_message: true } : {}),
         ...think, ...chosen, ...numbers };
 }
 
 const stream_headers = reply => reply.stream ? { "X-Stream-Id": reply.stream } : {};
 const take_up_stream = (reply, signal) => fetch("v1/streams/" + reply.stream, { headers: headers(), signal });
 
-/* What a reply has from its stream alone. */
+/* What a reply has from its stream alone: not what it had before it was continued. */
 function reset_reply(reply) {
-    reply.content = "";
+    reply.content = reply.before ?? "";
     delete reply.thought;
 }
 
@@ -123,6 +125,7 @@ async function read_reply(run, reply, response) {
         }), 3 * drawing);
     }
     reply.note = note_of(run, state.usage, state.finish, begun);
+    reply.cut = Boolean(run.stopped || state.finish === "length");
     if (state.usage) reply.n_used = state.usage.total_tokens;
     if (!state.finish) throw new Error("The reply has no end: the server stopped it.");
     if (state.finish !== "tool_calls") return;   /* else they were cut */
@@ -148,14 +151,17 @@ async function drive(run, reply) {
         run.reads = false;
         if (reply.tool_calls) await run_calls(run, reply, signal);
         delete reply.stream;
+        delete reply.before;
         if (!reply.tool_calls || run.stopped) return;
         run.taken_up = false;
         reply = new_reply(c);
     }
 }
 
+const stream_of = c => c.temporary ? {} : { stream: random_id() };
+
 function new_reply(c, more = {}) {
-    const reply = { role: "assistant", content: "", ...(c.temporary ? {} : { stream: random_id() }), ...more };
+    const reply = { role: "assistant", content: "", ...stream_of(c), ...more };
     c.messages.push(reply);
     return reply;
 }
@@ -169,7 +175,9 @@ async function run_to_end(run, reply) {
     try { await drive(run, reply); } catch (error) {
         if (error.name === "AbortError") run.reply.note = "stopped";
         else run.reply.error = error instanceof TypeError ? "The server does not respond." : error.message;
+        run.reply.cut = true;
         delete run.reply.stream;
+        delete run.reply.before;
     }
     await keep_if_there(c);
     return true;
@@ -189,9 +197,8 @@ function end_run(run) {
     if (c === current && answered) say(answered.error ?? answered.content);
 }
 
-/* `more`: what the reply has from the beginning. */
-async function answer(c, more = {}) {
-    const run = begin_run(c), reply = new_reply(c, more);
+async function answer(c, reply = new_reply(c)) {
+    const run = begin_run(c);
     notice("");
     to_end();
     run.reply = reply;

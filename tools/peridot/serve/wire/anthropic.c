@@ -33,9 +33,9 @@ static bool anthropic_read_messages(struct serve_conversation *c, struct serve_j
             return false;
     }
     if (!serve_conversation_join(c, job)) return false;
-    if (!yyjson_mut_equals_str(yyjson_mut_obj_get(yyjson_mut_arr_get_last(c->list), "role"), "assistant")) return true;
-    return serve_refuse(&job->error, 400, "unsupported_parameter", "messages", "messages must end with one of the "
-                        "user's: to continue a message of the assistant's is not supported");
+    val_t *role = yyjson_mut_obj_get(yyjson_mut_arr_get_last(c->list), "role");
+    job->asks.continues = yyjson_mut_equals_str(role, "assistant");
+    return true;
 }
 
 static bool count_tokens(struct pd_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)

@@ -120,8 +120,6 @@ static const struct neutral neutrals[] = {
     {"n_keep", WRITES, NULL},                      /* L: a full context ends the text, and nothing is thrown away */
     {"n_discard", WRITES, NULL},                   /* L */
     /* how messages become a prompt */
-    {"add_generation_prompt", CHAT, "true"},       /* V */
-    {"continue_final_message", CHAT, "false"},     /* V */
     {"echo", CHAT, "false"},                       /* V */
     {"add_special_tokens", CHAT, "false"},         /* V */
     {"add_special_tokens", COMPLETIONS | EMBEDDINGS, "true"},

@@ -330,6 +330,13 @@ static bool read_thread(struct serve_job *job, const struct serve_param *p, yyjs
                         "keeps no conversations");
 }
 
+static bool read_opens(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    bool good = read_bool(job, p, value);
+    job->asks.unopened = good && !yyjson_get_bool(value);
+    return good;
+}
+
 /* What is beside the text; of all that OpenAI has there is one thing here. */
 static bool read_include(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
@@ -385,6 +392,8 @@ static const struct serve_param params[] = {
     {"num_ctx", OPTIONS, .read = read_ctx, .min = 1, .max = 1e9},
     {"max_output_tokens", RESPONSES, .read = read_max, .min = -1, .max = 1e9},
     {"full", CHAT, .read = read_full},
+    {"continue_final_message", CHAT, .read = read_bool, AT(continues)},   /* vLLM's */
+    {"add_generation_prompt", CHAT, .read = read_opens, AT(unopened)},
     {"return_progress", CHAT, .read = read_bool, AT(progress)},   /* llama.cpp's */
     {"reasoning_effort", CHAT, .read = serve_read_effort},
     {"reasoning", CHAT | RESPONSES, .read = serve_read_reasoning},
@@ -505,6 +514,9 @@ bool serve_params_read(struct serve_job *job, yyjson_val *root)
     if (job->asks.suffix && job->asks.echo)
         return serve_refuse(&job->error, 400, "unsupported_parameter", "echo", "echo is not supported with suffix: the "
                             "prompt would not be a text that the answer continues");
+    if (job->asks.unopened && !job->asks.continues)
+        return serve_refuse(&job->error, 400, "unsupported_parameter", "add_generation_prompt", "add_generation_prompt "
+                            "is only false with continue_final_message");
     if (job->asks.n_top && !job->asks.logprobs)
         return serve_refuse(&job->error, 400, "invalid_value", "top_logprobs", "top_logprobs needs logprobs: true");
     return true;

@@ -1,4 +1,5 @@
 /* Prompts: of texts as they are, and of conversations by the template of their model. */
+#define _POSIX_C_SOURCE 200809L   /* strdup */
 #include "../../base/base.h"
 #include "../../cli/cli.h"
 #include "../job/job.h"
@@ -129,7 +130,7 @@ static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, cons
                                     .think = job->asks.think, .ctx = job->model->ctx, .reserve = (uint32_t)reply,
                                     .messages = m->at, .n = m->n, .json = true, .images = m->images,
                                     .n_images = m->n_images, .tools = tools, .variables = job->asks.variables,
-                                    .limit = &limit};
+                                    .limit = &limit, .reply = job->asks.reply};
     peridot_status status = job->asks.leaves_room ? cmd_turns_leave_out(&n_left_out, &turns, true) : PERIDOT_OK;
     bool full = n_left_out > 0 && !job->asks.drops;
     if (status == PERIDOT_OK) status = cmd_turns_encode(ids, n, &n_kept, &turns, full ? 0 : n_left_out);
@@ -176,6 +177,25 @@ static bool encode_all(int32_t **ids, size_t *n, struct serve_job *job, const pe
     return good;
 }
 
+/* The last message's text goes where the reply begins, which then has no thought. */
+static bool take_reply(struct serve_conversation *c, struct serve_job *job)
+{
+    if (!job->asks.continues) return true;
+    yyjson_mut_val *last = yyjson_mut_arr_remove_last(c->list);
+    const char *text = yyjson_mut_get_str(yyjson_mut_obj_get(last, "content"));
+    bool own = yyjson_mut_equals_str(yyjson_mut_obj_get(last, "role"), "assistant");
+    if (!own || !text || yyjson_mut_obj_get(last, "tool_calls"))
+        return serve_refuse(&job->error, 400, "invalid_value", job->api->input, "the last message cannot be continued: "
+                            "it must be a text of the assistant's");
+    if (job->asks.schema || job->asks.json)
+        return serve_refuse(&job->error, 400, "unsupported_parameter", job->api->input, "a reply that is begun cannot "
+                            "have a format: its grammar holds from the beginning");
+    free(job->asks.reply);
+    job->asks.reply = strdup(text);
+    job->asks.think = PERIDOT_THINK_OFF;
+    return job->asks.reply || serve_refuse_memory(job);
+}
+
 /* Not that they are too long, or of the server. */
 static bool is_of_messages(const struct serve_error *e)
 {
@@ -188,7 +208,7 @@ bool serve_conversation_encode(int32_t **ids, size_t *n, struct serve_job *job, 
     struct serve_conversation c = {0};
     *ids = NULL;
     *n = 0;
-    bool read = job->api->read_messages(&c, job, root), loses = read && serve_conversation_loses(&c, job, vocab);
+    bool read = job->api->read_messages(&c, job, root) && take_reply(&c, job), loses = read && serve_conversation_loses(&c, job, vocab);
     bool good = read && !loses && encode_all(ids, n, job, vocab, &c);
     struct serve_error first = job->error;   /* of the template, perhaps, which is strict of roles */
     for (int i = 0; read && !good && (loses || is_of_messages(&job->error)) && i < 2; i++) {
