@@ -342,7 +342,9 @@ struct pd_combine_push {
     PD_PTR(pd_choices) choices;   /* [n_tokens][n_used] */
     PD_PTR(pd_floats) x;          /* [n_tokens][n_used][x_stride] */
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride] */
-    uint32_t n, n_used, x_stride, y_stride;
+    PD_PTR(pd_floats) beside;     /* [n_tokens][beside_stride], if BESIDE, */
+    PD_PTR(pd_floats) gate;       /* and [n_tokens][gate_stride], of which the first one counts */
+    uint32_t n, n_used, x_stride, y_stride, beside_stride, gate_stride;
 };
 
 /* The PD_TOPK largest of each PD_TOPK_IN values of a row (lower id first of equals), sorted if that is all.

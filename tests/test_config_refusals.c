@@ -486,7 +486,7 @@ static void test_obstacles(void **state)
         {"t5gemma2", "an encoder"}, {"diffusion_gemma", "denoising"}, {"diffusion_gemma_text", "denoising"},
         {"llama4", "attention in chunks"}, {"llama4_text", "attention in chunks"}, {"mllama", "cross-attention"},
         {"mllama_text_model", "cross-attention"}, {"falcon_h1", "state-space blocks"},
-        {"qwen3_5_moe_text", "gated delta rule"}, {"qwen2_moe", "experts"},
+        {"qwen3_next", "gated delta rule"}, {"qwen2_moe", "experts"},
         {"deepseek_v3", "MLA"}, {"starcoder2", "LayerNorm"}, {"bert", "an encoder"},
     };
     struct pd_config c;

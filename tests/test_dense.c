@@ -50,6 +50,8 @@ static const struct dense {
     {"qwen3-moe-sparse", "qwen3moe", false},
     {"qwen35", "qwen35", true},
     {"qwen35-untied", "qwen35", false},
+    {"qwen35-moe", "qwen35moe", true},
+    {"qwen35-moe-merged", "qwen35moe", false},
     {"smollm3", "smollm3", true},
 };
 

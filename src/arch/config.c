@@ -176,6 +176,8 @@ const struct pd_number_row pd_numbers[PD_N_NUMBERS] = {
     [PD_NUMBER_Q_NORM_WEIGHT] = {"qk_scale_factor", NULL, 1e-3, 1e3},
     [PD_NUMBER_FFN_DIM] = {"intermediate_size", "feed_forward_length", 1, 1 << 20},
     [PD_NUMBER_SHARED_DIM] = {"shared_intermediate_size", NULL, 1, 1 << 20},
+    [PD_NUMBER_SHARED_EXPERT_DIM] = {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", 1,
+        1 << 20},
     [PD_NUMBER_HEADS] = {"num_attention_heads", "attention.head_count", 1, 1024},
     [PD_NUMBER_KV_HEADS] = {"num_key_value_heads", "attention.head_count_kv", 1, 1024},
     [PD_NUMBER_HEAD_DIM] = {"head_dim", "attention.key_length", 4, 512, 4},
@@ -246,7 +248,7 @@ static const struct { const char *obstacle, *names; } rows[] = {
      " mamba mamba2 falcon_mamba jamba bamba zamba zamba2 falcon_h1 falcon-h1 granitehybrid nemotron_h "
      "nemotron_h_moe plamo2 olmo_hybrid "},
     {"layers that are linear recurrences (gated delta rule)",
-     " qwen3_next qwen3next qwen3_5_moe qwen3_5_moe_text qwen35moe kimi_linear kimi-linear "},
+     " qwen3_next qwen3next kimi_linear kimi-linear "},
     {"layers that are linear recurrences (RWKV)", " rwkv rwkv6 rwkv6qwen2 rwkv7 arwkv7 "},
     {"layers that are short convolutions", " lfm2 lfm2_moe lfm2moe lfm3 "},
     {"keys and values in a compressed form (MLA)",

@@ -327,7 +327,8 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
 {
     struct pd_layer *l = &out->layers[i];
     char key[KEY_SIZE];
-    l->ffn_dim = read_layer_uint(r, PD_NUMBER_FFN_DIM, i, -1);
+    l->ffn_dim = read_layer_uint(r, r->family->shared_expert ? PD_NUMBER_SHARED_EXPERT_DIM : PD_NUMBER_FFN_DIM, i, -1);
+    if (r->family->experts) PD_TRY(read_experts(r, l, i));
     if (pd_layer_recurs(l)) return r->status;
     l->n_heads = read_layer_uint(r, PD_NUMBER_HEADS, i, -1);
     l->n_kv_heads = read_layer_uint(r, PD_NUMBER_KV_HEADS, i, l->n_heads);
@@ -343,7 +344,6 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
     PD_TRY(read_n_rotated(r, l, i, local ? "rope.dimension_count_swa" : "rope.dimension_count"));
     PD_TRY(check_head_size(r, local ? "attention.value_length_swa" : "attention.value_length", i, l->head_dim,
                            "are values"));
-    if (r->family->experts) PD_TRY(read_experts(r, l, i));
     l->query_scale = (float)read_number(r, PD_NUMBER_QUERY_SCALE, (double)pd_layer_usual_scale(out, l));
     return r->status;
 }

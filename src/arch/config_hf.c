@@ -239,7 +239,10 @@ static peridot_status read_experts(struct pd_hf_reader *r, struct pd_layer *l, u
         [PD_HF_EXPERTS_GRANITE] = {PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 8, 2},
         [PD_HF_EXPERTS_GPT_OSS] = {PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 128, 4}};
     enum pd_number n_experts = keys[r->family->hf_experts].n_experts, n_used = keys[r->family->hf_experts].n_used;
-    uint32_t usual = r->family == &pd_families[PD_OLMOE] ? 64 : keys[r->family->hf_experts].usual;
+    uint32_t usual = r->family == &pd_families[PD_OLMOE] ? 64
+        : r->family->shared_expert                       ? 256
+                                                         : keys[r->family->hf_experts].usual;
+    uint32_t usual_dim = r->family->shared_expert ? 512 : 768;
     /* config.json of transformers 5 may have the other name */
     if (usual && !pd_hf_member(r->config.at, pd_numbers[n_experts].hf))
         n_experts = n_experts == PD_NUMBER_EXPERTS ? PD_NUMBER_LOCAL_EXPERTS : PD_NUMBER_EXPERTS;
@@ -249,7 +252,7 @@ static peridot_status read_experts(struct pd_hf_reader *r, struct pd_layer *l, u
     l->n_experts = pd_hf_uint(r, n_experts, usual);
     if (r->status != PERIDOT_OK || !l->n_experts) return r->status;
     l->n_experts_used = pd_hf_uint(r, n_used, keys[r->family->hf_experts].usually_used);
-    l->expert_dim = r->family->ffn_is_experts ? l->ffn_dim : pd_hf_uint(r, PD_NUMBER_EXPERT_DIM, 768);
+    l->expert_dim = r->family->ffn_is_experts ? l->ffn_dim : pd_hf_uint(r, PD_NUMBER_EXPERT_DIM, usual_dim);
     if (renorms && r->family->hf_says_routes && !yyjson_is_bool(renorms))
         pd_hf_fail_type(r, r->config, "norm_topk_prob", "true or false");
     l->raw_routes = r->family->hf_says_routes && !yyjson_is_true(renorms);
@@ -262,10 +265,13 @@ static peridot_status read_layer(struct pd_hf_reader *r, struct pd_config *out, 
 {
     const struct pd_hf_defaults *d = &r->family->hf;
     struct pd_layer *l = &out->layers[i];
-    enum pd_number ffn_dim = r->family->hf_shared_unit ? PD_NUMBER_SHARED_DIM : PD_NUMBER_FFN_DIM;
+    enum pd_number ffn_dim = r->family->hf_shared_unit ? PD_NUMBER_SHARED_DIM
+        : r->family->shared_expert                      ? PD_NUMBER_SHARED_EXPERT_DIM
+                                                        : PD_NUMBER_FFN_DIM;
     l->qkv_biases = l->o_bias = yyjson_is_true(yyjson_obj_get(r->config.at, "attention_bias"));
     l->ffn_biases = yyjson_is_true(yyjson_obj_get(r->config.at, "mlp_bias"));
     l->ffn_dim = pd_hf_layer_uint(r, ffn_dim, i, d->ffn_dim);
+    if (r->family->experts) PD_TRY(read_experts(r, l, i));
     if (pd_layer_recurs(l)) return r->status;
     l->n_heads = pd_hf_layer_uint(r, PD_NUMBER_HEADS, i, d->n_heads);
     l->n_kv_heads = pd_hf_layer_uint(r, PD_NUMBER_KV_HEADS, i, d->n_kv_heads ? d->n_kv_heads : l->n_heads);
@@ -280,7 +286,6 @@ static peridot_status read_layer(struct pd_hf_reader *r, struct pd_config *out, 
                        "and there is no head_dim", out->d_model, l->n_heads);
     uint32_t usual = d->head_dim ? d->head_dim : out->d_model / l->n_heads;
     if (!l->head_dim) l->head_dim = pd_hf_layer_uint(r, PD_NUMBER_HEAD_DIM, i, usual);
-    if (r->family->experts) PD_TRY(read_experts(r, l, i));
     double divisor = r->family->unscaled_queries ? 1 : l->head_dim;
     if (r->family->query_divisor)
         divisor = pd_hf_number(r, r->config, PD_NUMBER_QUERY_DIVISOR, r->family->query_divisor);

@@ -126,6 +126,7 @@ static peridot_status add_experts(const struct keys *k, const struct pd_config *
     add_u32(k, KEY(EXPERTS), most.n_experts);
     add_u32(k, KEY(EXPERTS_USED), most.n_experts_used);
     add_u32(k, KEY(EXPERT_DIM), most.expert_dim);
+    if (pd_families[c->family].shared_expert) add_u32(k, KEY(SHARED_EXPERT_DIM), most.ffn_dim);
     return PERIDOT_OK;
 }
 

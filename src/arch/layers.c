@@ -28,7 +28,7 @@ float pd_layer_usual_scale(const struct pd_config *config, const struct pd_layer
 
 peridot_status pd_layer_set_experts(struct pd_layer *layer, const struct pd_family_traits *family, const char *key)
 {
-    if (layer->n_experts && !family->experts_beside) layer->ffn_dim = 0;
+    if (layer->n_experts && !family->experts_beside && !family->shared_expert) layer->ffn_dim = 0;
     if (layer->n_experts_used <= layer->n_experts) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_FORMAT, "%s is %u, but there are %u experts", key, layer->n_experts_used,
                    layer->n_experts);
@@ -167,6 +167,7 @@ static void set_blocks(const struct pd_family_traits *family, struct pd_layer *l
     layer->attn_gate = family->attn_gate && !pd_layer_recurs(layer);
     layer->gate_in_q = family->gate_in_q && !pd_layer_recurs(layer);
     layer->experts_beside = layer->n_experts && family->experts_beside;
+    layer->shares_unit = layer->n_experts && family->shared_expert;
     layer->pre_norms = !family->no_pre_norms;
     layer->post_norms = family->post_norms;
     layer->output_scale = family->output_scales;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum size { ONE, D_MODEL, N_HEADS, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_HEAD, TWO_FFN_DIMS, FFN_DIM,
+enum size { ONE, ONE_ROW, D_MODEL, N_HEADS, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_HEAD, TWO_FFN_DIMS, FFN_DIM,
     PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
     N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS,
     CONV_DIM, CONV_WIDTH, DELTA_DIM, DELTA_HEADS, DELTA_HEAD_DIM, ANY };
@@ -126,6 +126,8 @@ static const struct row {
         NULL, ONE, D_MODEL, EXPERTS_BESIDE},
     [PD_ROLE_ROUTER] = {"blk.%u.ffn_gate_inp.weight", "layers.%u.router.proj.weight", NULL, N_EXPERTS, D_MODEL, EXPERTS,
         0, PD_MATRIX_ROUTER},
+    [PD_ROLE_SHARED_GATE] = {"blk.%u.ffn_gate_inp_shexp.weight", "layers.%u.mlp.shared_expert_gate.weight", NULL,
+        ONE_ROW, D_MODEL, EXPERTS | FFN, EXPERTS_BESIDE, PD_MATRIX_ROUTER},
     [PD_ROLE_ROUTER_BIAS] = {"blk.%u.ffn_gate_inp.bias", "layers.%u.mlp.router.bias", NULL, ONE, N_EXPERTS,
         EXPERT_BIASES, 0, PD_MATRIX_ROUTER},
     [PD_ROLE_ROUTER_SCALE] = {"blk.%u.ffn_gate_inp.scale", "layers.%u.router.scale", NULL, ONE, D_MODEL,
@@ -184,7 +186,7 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
 {
     const struct pd_layer *layer = &c->layers[i];
     switch (size) {
-    case ONE: return 1;
+    case ONE: case ONE_ROW: return 1;
     case D_MODEL: return c->d_model;
     case N_HEADS: return layer->n_heads;
     case QKV_DIM: return pd_layer_q_dim(layer) + 2 * pd_layer_kv_dim(layer);
@@ -297,10 +299,27 @@ static void write_name(char out[PD_TENSOR_NAME_SIZE], const char *prefix, const 
         snprintf(out, PD_TENSOR_NAME_SIZE, "%s%s", prefix, format);
 }
 
+/* Of a gated unit that is one of the experts. */
+static const struct shared_names {
+    enum pd_role role;
+    const char *gguf, *hf;
+} shared_names[] = {
+    {PD_ROLE_GATE, "blk.%u.ffn_gate_shexp.weight", "layers.%u.mlp.shared_expert.gate_proj.weight"},
+    {PD_ROLE_UP, "blk.%u.ffn_up_shexp.weight", "layers.%u.mlp.shared_expert.up_proj.weight"},
+    {PD_ROLE_DOWN, "blk.%u.ffn_down_shexp.weight", "layers.%u.mlp.shared_expert.down_proj.weight"}};
+
+static const struct shared_names *shared_find(enum pd_role role)
+{
+    for (size_t i = 0; i < PD_COUNT(shared_names); i++)
+        if (shared_names[i].role == role) return &shared_names[i];
+    return NULL;
+}
+
 void pd_tensor_name_gguf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer, enum pd_family family)
 {
     bool post_attention = role == PD_ROLE_FFN_NORM && pd_families[family].gguf_post_attention_norm;
-    write_name(out, "", table[post_attention ? PD_ROLE_POST_ATTN_NORM : role].gguf, layer);
+    const struct shared_names *shared = pd_families[family].shared_expert ? shared_find(role) : NULL;
+    write_name(out, "", shared ? shared->gguf : table[post_attention ? PD_ROLE_POST_ATTN_NORM : role].gguf, layer);
 }
 
 /* Where the tensors of layers' own inputs are in a block of the layer's, and in one of the model's. */
@@ -356,6 +375,8 @@ void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_
     bool pre_ffn_norm = pd_families[family].post_norms || pd_families[family].hf_pre_ffn_norm;
     const char *format = pre_ffn_norm && table[role].hf_post_norms ? table[role].hf_post_norms : table[role].hf;
     char nested[PD_TENSOR_NAME_SIZE] = "";
+    const struct shared_names *shared = pd_families[family].shared_expert ? shared_find(role) : NULL;
+    if (shared) format = shared->hf;
     if (pd_families[family].hf_shared_unit) format = shared_format(role, format);
     format = expert_format(pd_families[family].hf_experts, role, format);
     /* Output matrices lie outside "model.". */

@@ -82,6 +82,7 @@ static bool has_shape(const struct pd_tensor *t, const struct pd_plan *plan)
     /* a convolution of each channel by itself: [channels][1][width] */
     bool of_channels = plan->is_vector && plan->n_dims == 2 && t->n_dims == 3 && t->shape[1] == 1;
     if (of_channels) return t->shape[0] == plan->n_rows && t->shape[2] == plan->n_cols;
+    if (plan->n_dims == 2 && plan->n_rows == 1 && t->n_dims == 1) return t->shape[0] == plan->n_cols;
     if (t->n_dims != plan->n_dims) return false;
     if (plan->n_dims == 2 && plan->n_rows == PD_ANY_SIZE && (t->shape[0] == 0 || t->shape[0] >= MAX_ROWS)) return false;
     if (plan->n_dims == 2 && plan->n_rows != PD_ANY_SIZE && t->shape[0] != plan->n_rows) return false;

@@ -5,7 +5,8 @@
  *
  * And of gpt-oss's experts, which Hugging Face directories have with gate and up row by row in turn, as MXFP4 in two
  * tensors (_blocks, _scales) or as plain numbers with rows in the place of columns, PREFIX.experts.gate_proj, up_proj
- * and down_proj, which know where each weight is (pd_tensor.stride). */
+ * and down_proj, which know where each weight is (pd_tensor.stride); and those of Qwen 3.5, whose gates come before what
+ * they multiply in one tensor of all, under the names that they have where they are one by one. */
 #include "format/format_.h"
 
 #include "base/base.h"
@@ -164,25 +165,29 @@ peridot_status pd_experts_join(struct pd_tensor_list *list, struct pd_arena *are
 /* Tensors that are taken apart: in blocks, one for each expert, or plain. */
 static const struct packed {
     const char *end, *names[2];    /* after ".experts."; what comes of it: rows in turn, or all */
-    enum { PLAIN, BLOCKS, BIASES } form;
+    enum { PLAIN, BLOCKS, BIASES, HALVES } form;
 } packed[] = {
     {"gate_up_proj", {"gate_proj", "up_proj"}, PLAIN}, {"down_proj", {"down_proj"}, PLAIN},
     {"gate_up_proj_blocks", {"gate_proj", "up_proj"}, BLOCKS}, {"down_proj_blocks", {"down_proj"}, BLOCKS},
     {"gate_up_proj_bias", {"gate_proj_bias", "up_proj_bias"}, BIASES},
+}, halves[] = {
+    {"gate_up_proj", {"gate_proj.weight", "up_proj.weight"}, HALVES},
+    {"down_proj", {"down_proj.weight"}, HALVES},
 };
 
 /* What stands after ".experts.", or nothing. */
 static const char *name_of_expert(const struct pd_tensor *t)
 {
-    static const char experts[] = ".experts.";
+    static const char experts[] = ".mlp.experts.";
     const char *at = strstr(t->name, experts);
     return at ? at + strlen(experts) : "";
 }
 
-static const struct packed *packed_find(const struct pd_tensor *t)
+static const struct packed *packed_find(const struct pd_tensor *t, bool in_turn)
 {
-    for (size_t i = 0; i < PD_COUNT(packed); i++)
-        if (strcmp(name_of_expert(t), packed[i].end) == 0) return &packed[i];
+    const struct packed *all = in_turn ? packed : halves;
+    for (size_t i = 0; i < (in_turn ? PD_COUNT(packed) : PD_COUNT(halves)); i++)
+        if (strcmp(name_of_expert(t), all[i].end) == 0) return &all[i];
     return NULL;
 }
 
@@ -205,7 +210,7 @@ static peridot_status unpack(struct pd_tensor *out, const struct pd_tensor_list 
                              const struct packed *p)
 {
     bool is_blocks = p->form == BLOCKS;
-    static const uint32_t n_dims[] = {[PLAIN] = 3, [BLOCKS] = 4, [BIASES] = 2};
+    static const uint32_t n_dims[] = {[PLAIN] = 3, [BLOCKS] = 4, [BIASES] = 2, [HALVES] = 3};
     *out = *t;
     if (t->n_dims != n_dims[p->form] || (is_blocks && (t->shape[3] != 16 || strcmp(t->type, "u8") != 0))
         || (p->names[1] && t->shape[p->form == PLAIN ? 2 : 1] % 2 != 0))
@@ -227,6 +232,7 @@ static peridot_status unpack(struct pd_tensor *out, const struct pd_tensor_list 
         out->shape[1] = t->shape[2];
         out->shape[2] = t->shape[1];
     }
+    if (p->form == HALVES && !p->names[1]) return PERIDOT_OK;   /* as it is */
     out->stride[0] = out->shape[1] * out->shape[2];
     out->stride[1] = p->form == PLAIN ? 1 : out->shape[2];
     out->stride[2] = p->form == PLAIN ? out->shape[1] : 1;
@@ -248,8 +254,8 @@ static peridot_status add_unpacked(struct pd_tensor_list *list, struct pd_arena 
         *t = *whole;
         t->name = name;
         t->shape[1] /= n_parts;
-        t->first = i * t->stride[1];
-        t->stride[1] *= n_parts;
+        t->first = i * (p->form == HALVES ? t->shape[1] : 1) * t->stride[1];
+        if (p->form != HALVES) t->stride[1] *= n_parts;
         PD_TRY(pd_tensor_set_size(t));
     }
     return PERIDOT_OK;
@@ -259,14 +265,17 @@ peridot_status pd_experts_unpack(struct pd_tensor_list *list, struct pd_arena *a
 {
     struct pd_tensor_list all;
     struct pd_tensor whole;
-    bool any = false;
-    for (size_t i = 0; i < list->n; i++) any = any || strcmp(name_of_expert(&list->items[i]), "gate_up_proj_bias") == 0;
-    if (!any) return PERIDOT_OK;
+    bool in_turn = false, any = false;
+    for (size_t i = 0; i < list->n; i++) {
+        in_turn = in_turn || strcmp(name_of_expert(&list->items[i]), "gate_up_proj_bias") == 0;
+        any = any || packed_find(&list->items[i], false);
+    }
+    if (!in_turn && !any) return PERIDOT_OK;
     PD_TRY(pd_tensor_list_alloc(&all, arena, 2 * list->n));
     all.n = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct pd_tensor *t = &list->items[i];
-        const struct packed *p = packed_find(t);
+        const struct packed *p = packed_find(t, in_turn);
         bool is_scales = strcmp(t->type, "u8") == 0 && strstr(name_of_expert(t), "_proj_scales");
         if (p) {
             PD_TRY(unpack(&whole, list, t, p));

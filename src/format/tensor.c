@@ -103,6 +103,7 @@ static void gather(uint8_t *dst, const struct pd_tensor *t, uint64_t first, uint
     uint64_t at = t->first + row / t->shape[1] * t->stride[0] + row % t->shape[1] * t->stride[1]
         + first % t->shape[2] * t->stride[2];
     if (t->block_scales) gather_blocks(dst, t, at / 32, n / 32);
+    else if (t->stride[2] == 1) memcpy(dst, t->data + at * size, n * size);
     else
         for (uint64_t k = 0; k < n; k++) memcpy(dst + k * size, t->data + (at + k * t->stride[2]) * size, size);
 }

@@ -113,21 +113,32 @@ void pd_try_route(struct pd_trial *t, uint32_t type)
 
 static void try_combine(struct pd_trial *t, uint32_t n, uint32_t n_used, uint32_t n_tokens)
 {
-    pd_trial_begin(t, "combine %u columns of %u experts, %u tokens", n, n_used, n_tokens);
+    bool shares = n_tokens > 1;
+    pd_trial_begin(t, "combine %u columns of %u experts, %u tokens%s", n, n_used, n_tokens, shares ? ", shared" : "");
     uint32_t n_pairs = n_tokens * n_used;
     float *x = pd_trial_random(t, (size_t)n_pairs * n, 5), *y = pd_trial_floats(t, (size_t)n_tokens * n);
     float *magnitudes = pd_trial_floats(t, (size_t)n_tokens * n);
     struct pd_choice *choices = pd_trial_zeros(t, n_pairs * sizeof *choices);
     for (uint32_t i = 0; i < n_pairs; i++) choices[i].weight = pd_random_uniform(&t->random);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_pairs, n), *y_rows = pd_trial_rows(t, NULL, n_tokens, n);
-    const struct pd_routes routes = {.choices = pd_trial_words(t, choices, 1, 2 * n_pairs, 2 * n_pairs)->address,
+    float *beside = pd_trial_random(t, (size_t)n_tokens * n, 5), *gate = pd_trial_random(t, n_tokens, 3);
+    struct pd_routes routes = {.choices = pd_trial_words(t, choices, 1, 2 * n_pairs, 2 * n_pairs)->address,
         .n_used = n_used, .n_tokens = n_tokens};
+    if (shares) {
+        routes.shared = pd_trial_rows_of(pd_trial_rows(t, beside, n_tokens, n));
+        routes.gate = pd_trial_rows_of(pd_trial_rows(t, gate, n_tokens, 1));
+    }
     pd_op_combine(&t->r, pd_trial_rows_of(y_rows), pd_trial_rows_of(x_rows), &routes, n);
     pd_trial_run(t);
     for (uint32_t k = 0; k < n_pairs * n; k++) {
         float term = choices[k / n].weight * x[k];
         y[k / n / n_used * n + k % n] += term;
         magnitudes[k / n / n_used * n + k % n] += fabsf(term);
+    }
+    for (uint32_t k = 0; shares && k < n_tokens * n; k++) {
+        float term = beside[k] / (1 + expf(-gate[k / n]));
+        y[k] += term;
+        magnitudes[k] += fabsf(term);
     }
     pd_trial_check_rows(t, y_rows, y, magnitudes, 1e-6);
     pd_trial_end(t);

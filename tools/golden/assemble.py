@@ -95,6 +95,8 @@ BLOCK = {
     "ffn_up_exps": ("mlp.experts.up_proj", "block_sparse_moe.experts.w3"),
     "ffn_down_exps": ("experts.down_proj", "mlp.experts.down_proj", "block_sparse_moe.experts.w2",
                       "block_sparse_moe.output_linear"),
+    "ffn_gate_inp_shexp": "mlp.shared_expert_gate", "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
+    "ffn_up_shexp": "mlp.shared_expert.up_proj", "ffn_down_shexp": "mlp.shared_expert.down_proj",
     "layer_output_scale": "layer_scalar", "inp_gate": "per_layer_input_gate", "proj": "per_layer_projection",
     "post_norm": "post_per_layer_input_norm"}
 RECURRENCE = {
@@ -118,7 +120,7 @@ TOWER_WHOLE = {
     "v.position_embd": ("position_embedding", "position_embedding_table", "pos_embedding"),
     "v.std_bias": "std_bias", "v.std_scale": "std_scale", "mm.soft_emb_norm": "mm_soft_emb_norm",
     "mm.input_projection": ("mm_input_projection_weight", "embedding_projection")}
-PLUS_ONE = ("gemma", "gemma2", "gemma3", "gemma-embedding", "qwen35")     # GGUF holds the factor itself
+PLUS_ONE = ("gemma", "gemma2", "gemma3", "gemma-embedding", "qwen35", "qwen35moe")   # GGUF holds the factor itself
 NEIGHBOURS = ("granite", "granitemoe", "llama", "mistral3", "muse-glimmer", "smollm3")   # rotated: 2i, 2i + 1
 END = r"\.weight|\.bias|\.(?:in|out)put_m(?:in|ax)|\.weight\.lora_[ab]"
 
@@ -173,7 +175,8 @@ def channels_first(array):
 
 def gguf_text_array(folder, keys, name, array):
     arch = keys["general.architecture"]
-    part = RECURRENCE.get(re.sub(r"^blk\.\d+\.|\.weight$|\.bias$", "", name)) if arch == "qwen35" else None
+    part = RECURRENCE.get(re.sub(r"^blk\.\d+\.|\.weight$|\.bias$", "", name)) \
+        if arch.startswith("qwen35") else None
     if part:
         array = array.squeeze() if part == "conv1d" else array
         array = -np.exp(array.astype(np.float64)).astype(np.float32) if part == "A_log" else array

@@ -30,7 +30,7 @@ import weights
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "dense"
 N_TOKENS = 48
 # past what rounds differently, or a chunk of transformers' recurrences
-LONG_TEXT = {"gpt-oss": 300, "qwen35": 90, "qwen35-untied": 90}
+LONG_TEXT = {"gpt-oss": 300, "qwen35": 90, "qwen35-untied": 90, "qwen35-moe": 90}
 COMMON = dict(vocab_size=96, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
               num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-5, pad_token_id=0, bos_token_id=1,
               eos_token_id=2)
@@ -130,6 +130,20 @@ MODELS = {
         linear_key_head_dim=20, linear_value_head_dim=12, tie_word_embeddings=False, rms_norm_eps=0.05,
         layer_types=[f"{t}_attention" for t in ("full", "linear", "linear", "full", "linear")],
         rope_parameters=ROPE), False, None, {}),
+    "qwen35-moe": ("Qwen3_5MoeText", dict(
+        DELTA | EXPERTS, num_hidden_layers=4, head_dim=32, shared_expert_intermediate_size=40, linear_num_key_heads=2,
+        linear_num_value_heads=4, linear_key_head_dim=16, linear_value_head_dim=16, tie_word_embeddings=False,
+        rope_parameters=ROPE | {"partial_rotary_factor": 0.25}), False, "qwen35moe", {
+        "ssm.conv_kernel": 4, "ssm.state_size": 16, "ssm.group_count": 2, "ssm.time_step_rank": 4,
+        "ssm.inner_size": 64, "attention.recurrent_layers": [True, True, True, False], "full_attention_interval": 4,
+        "rope.dimension_count": 8, "rope.dimension_sections": [11, 11, 10, 0], "expert_count": 8,
+        "expert_used_count": 3, "expert_feed_forward_length": 24, "expert_shared_feed_forward_length": 40}),
+    # one tensor of all gates and what they multiply, as published
+    "qwen35-moe-merged": ("Qwen3_5MoeText", dict(
+        DELTA | EXPERTS, num_hidden_layers=2, head_dim=16, num_experts=5, num_experts_per_tok=2,
+        shared_expert_intermediate_size=24, linear_num_key_heads=2, linear_num_value_heads=2, linear_key_head_dim=16,
+        linear_value_head_dim=16, layer_types=["linear_attention", "full_attention"], rope_parameters=ROPE), False,
+        None, {}),
     "gpt-oss": ("GptOss", OSS, False, "gpt-oss", OSS_KEYS),
     # as it is published: experts in blocks, from which transformers makes the plain ones
     "gpt-oss-mxfp4": ("GptOss", OSS | dict(hidden_size=64, head_dim=16), True, None, {}),
@@ -309,11 +323,12 @@ def make(name, folder):
     config.architectures = [architecture]
     config._attn_implementation = "eager"
     model = getattr(transformers, architecture)(config).double().eval()
-    shapes, tensors = saved_shapes(model) if is_moe else shapes_of(model), {}
+    shapes, tensors = saved_shapes(model) if is_moe and name != "qwen35-moe-merged" else shapes_of(model), {}
     if name == "gpt-oss-mxfp4":
         shapes = blocks_of(shapes)
     centred = {n + ".weight" for n, module in model.named_modules()
-               if "Centered" in type(module).__name__ or type(module).__name__ == "Qwen3_5RMSNorm"}
+               if "Centered" in type(module).__name__
+               or type(module).__name__ in ("Qwen3_5RMSNorm", "Qwen3_5MoeRMSNorm")}
     assert all(weights.is_centred(name, n) == (n in centred) for n in shapes)
     for n, shape in shapes.items():
         if n == "lm_head.weight" and text.tie_word_embeddings:

@@ -169,7 +169,8 @@ static struct pd_routes route(const struct pd_forward_args *p, uint32_t i, struc
     routes.n_used = layer->n_experts_used;
     routes.n_tokens = p->n_tokens;
     routes.raw = layer->raw_routes;
-    pd_op_linear(p->recorder, s->router, &w->linears[PD_MATRIX_ROUTER], in, p->n_tokens);   /* [n][n_experts] */
+    routes.shared = routes.gate = (struct pd_rows){0};
+    pd_op_linear(p->recorder, s->router, &w->linears[PD_MATRIX_ROUTER], in, p->n_tokens);   /* [n][n_experts (+ 1)] */
     pd_op_route(p->recorder, &routes, s->router, w->norms[PD_ROLE_EXPERT_SCALES]);
     return routes;
 }
@@ -214,20 +215,27 @@ static void add_experts(const struct pd_forward_args *p, const struct pd_residua
     pd_op_rmsnorm(r, &sum, n);
 }
 
-/* branch = down(act(gate(norm(x))) up(norm(x))), or the same of the experts in its place */
+/* branch = down(act(gate(norm(x))) up(norm(x))), or the same of the experts in its place, to which it may be added by a
+ * gate of its own */
 static void feed_forward(const struct pd_forward_args *p, struct pd_residual *x, uint32_t i)
 {
     const struct pd_layer_weights *w = &p->weights->layers[i];
     const struct pd_layer *layer = &p->config->layers[i];
     const struct pd_scratch *s = p->scratch;
     struct pd_recorder *r = p->recorder;
+    const struct pd_rows found = layer->shares_unit ? s->experts : s->branch;
+    struct pd_routes routes = {0};
+    if (layer->shares_unit || !layer->ffn_dim) {
+        pd_op_stream_norm(r, x);
+        routes = route(p, i, x->normed);
+    }
     if (layer->ffn_dim) {
         pd_op_gated_stream(r, s->act, &w->linears[PD_MATRIX_GATE_UP], x, layer->activation, s->gate_up);
-        pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_DOWN], s->act, p->n_tokens);      /* act [n][ffn_dim] */
-        return;
+        pd_op_linear(r, found, &w->linears[PD_MATRIX_DOWN], s->act, p->n_tokens);          /* act [n][ffn_dim] */
     }
-    pd_op_stream_norm(r, x);
-    const struct pd_routes routes = route(p, i, x->normed);
+    if (!routes.n_experts) return;
+    if (layer->shares_unit) routes.shared = found;
+    if (layer->shares_unit) routes.gate = pd_rows_at(s->router, 0, layer->n_experts);
     sum_experts(p, i, &routes, x->normed, s->branch);
 }
 

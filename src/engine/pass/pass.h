@@ -36,12 +36,12 @@ struct pd_scratch {
     struct pd_rows per_layer_model;  /* the same: what of them comes of the embedding */
     struct pd_rows per_layer_gate, per_layer_act;   /* [n][per_layer_dim] */
     /* Where layers have experts: */
-    struct pd_rows router;           /* [n][n_experts]: logits */
+    struct pd_rows router;           /* [n][n_experts + 1]: logits, and the shared expert's gate */
     struct pd_rows expert_x;         /* [n][d_model]: what router and experts read, then what is added of them */
     struct pd_rows expert_both;      /* [n][n_experts_used][2 expert_dim]: gate, up */
     struct pd_rows expert_act;       /* [n][n_experts_used][expert_dim] */
     struct pd_rows expert_out;       /* [n][n_experts_used][d_model] */
-    struct pd_rows experts;          /* [n][d_model]: their weighted sum */
+    struct pd_rows experts;          /* [n][d_model]: their weighted sum, or what the shared one finds */
     struct pd_routes routes;
     struct pd_rows lora;       /* [n][the largest sum of a matrix's ranks]: see pd_recorder; no address: no adapters */
     uint64_t packed;           /* see pd_recorder; 0: no variant needs it */

@@ -36,7 +36,7 @@ static peridot_status alloc_experts(struct pd_workspace *w, const struct pd_laye
     struct pd_scratch *s = &w->scratch;
     struct pd_span span;
     uint32_t d_model = w->model->config.d_model, n = w->n_rows, n_pairs = n * most->n_experts_used;
-    PD_TRY(alloc_rows(&s->router, &span, w, n, most->n_experts));
+    PD_TRY(alloc_rows(&s->router, &span, w, n, most->n_experts + 1));
     PD_TRY(alloc_rows(&s->expert_x, &span, w, n, d_model));
     PD_TRY(alloc_rows(&s->experts, &span, w, n, d_model));
     PD_TRY(alloc_rows(&s->expert_both, &span, w, n_pairs, 2 * (uint64_t)most->expert_dim));
