@@ -4,13 +4,15 @@
  * with q and k of each head of length 1, and q * D_K^-0.5. The columns of S do not depend on each other: a subgroup
  * takes four of a head through the run, and its lanes share their D_K elements, so that there is no barrier and S is
  * read and written once. y is summed of the old S, as S'^T q = g S^T q + (k . q) d, which makes all sums of a row
- * independent of each other. Grid: [workgroups for all fours of columns, runs]. */
+ * independent of each other. With KEEPS the S after each row goes to a state of its own, for drafts. Grid: [workgroups
+ * for all fours of columns, runs]. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint D_K = 128;
 layout(constant_id = 2) const uint LANES = 32;   /* of a subgroup */
+layout(constant_id = 3) const bool KEEPS = false;
 layout(push_constant) uniform Push { pd_delta_push p; };
 
 #define EPS 1e-6   /* of the lengths of q and k */
@@ -71,6 +73,10 @@ void main()
         [[unroll]] for (uint i = 0; i < EACH; i++) s[i] = g * s[i] + (k_scale * k[i]) * d;
         if (subgroupElect())
             for (uint c = 0; c < 4; c++) p.y.at[m * p.y_stride + head * p.d_v + 4 * four + c] = y[c];
+        if (!KEEPS || m + 1 == run.first + run.n) continue;
+        pd_vec4s_written kept = pd_vec4s_written(address_of(p.states, p.row_states.at[m], p.state_size));
+        [[unroll]] for (uint i = 0; i < EACH; i++)
+            if (LANES * i + lane < D_K) kept.at[unit * D_K + LANES * i + lane] = s[i];
     }
     [[unroll]] for (uint i = 0; i < EACH; i++)
         if (LANES * i + lane < D_K) to.at[unit * D_K + LANES * i + lane] = s[i];

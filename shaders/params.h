@@ -273,6 +273,7 @@ struct pd_conv_push {
     PD_PTR(pd_floats) y;          /* [n_rows][y_stride] */
     PD_PTR(pd_floats) w;          /* [n][width] */
     PD_ADDRESS tails;             /* of each state [width - 1][n], the oldest row first */
+    PD_PTR(pd_words) row_states;  /* [n_rows], with KEEPS: states that take what comes of a run's rows but its last */
     uint32_t n, x_stride, y_stride, tail_size;
 };
 
@@ -285,6 +286,7 @@ struct pd_delta_push {
     PD_PTR(pd_floats) decay;      /* [n_v] */
     PD_PTR(pd_floats) y;          /* [n_rows][y_stride]: [n_v][d_v] */
     PD_ADDRESS states;            /* of each [n_v][d_v / 4][d_k][4] */
+    PD_PTR(pd_words) row_states;  /* see pd_conv_push */
     uint32_t n_k, n_v, d_v, x_stride, gates_stride, y_stride, state_size;
 };
 

@@ -201,7 +201,8 @@ static void test_families(void **state)
 {
     static const char *const paths[] = {PERIDOT_GOLDEN "/gemma1", PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf",
                                         PERIDOT_GOLDEN "/gemma4-small", PERIDOT_GOLDEN "/gemma4",
-                                        PERIDOT_GOLDEN "/gemma3", PERIDOT_GOLDEN "/llama3"};
+                                        PERIDOT_GOLDEN "/gemma3", PERIDOT_GOLDEN "/llama3",
+                                        PERIDOT_GOLDEN "/dense/qwen35", PERIDOT_GOLDEN "/dense/qwen35-moe"};
     (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         peridot_model *model;

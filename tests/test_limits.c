@@ -340,7 +340,7 @@ static void test_small_memory(void **state)
     assert_int_equal(pd_gpu_allocated(model.m.gpu), allocated);
     model.m.gpu->info.heap_size =
         allocated +
-        pd_cache_size(&model.m.config, &(struct pd_cache_shape){5, 512, 5 * 512, 32, PD_N_DEVICE_SNAPSHOTS,
+        pd_cache_size(&model.m.config, &(struct pd_cache_shape){5, 512, 5 * 512, 32, 0, PD_N_DEVICE_SNAPSHOTS,
             PERIDOT_KV_F32, 0, 0, 0, NULL});
     peridot_session_params many = {
         .ctx = 512, .chunk = 16, .kv_type = PERIDOT_KV_F32, .n_sequences = 6}; /* one too many */

@@ -13,11 +13,11 @@ static uint32_t n_channels(const struct pd_recurrence *c) { return 2 * c->n_k * 
 
 static void convolve(struct pd_recorder *r, const struct pd_recurrence *c)
 {
-    uint32_t n = n_channels(c), spec[] = {64, c->conv};
+    uint32_t n = n_channels(c), spec[] = {64, c->conv, c->row_states != 0};
     struct pd_conv_push push = {.runs = c->runs, .x = c->x.address, .y = c->qkv.address, .w = c->w_conv,
-        .tails = c->tails, .n = n, .x_stride = c->x.stride, .y_stride = c->qkv.stride,
+        .tails = c->tails, .row_states = c->row_states, .n = n, .x_stride = c->x.stride, .y_stride = c->qkv.stride,
         .tail_size = (uint32_t)pd_tail_size(n, c->conv)};
-    dispatch(r, kernel(r, PD_KERNEL_conv, spec, 2), &push, (uint32_t)pd_div_up(n, spec[0]), c->n_runs, 1);
+    dispatch(r, kernel(r, PD_KERNEL_conv, spec, PD_COUNT(spec)), &push, (uint32_t)pd_div_up(n, spec[0]), c->n_runs, 1);
     barrier(r);
 }
 
@@ -25,11 +25,11 @@ static void convolve(struct pd_recorder *r, const struct pd_recurrence *c)
 static void apply_rule(struct pd_recorder *r, const struct pd_recurrence *c)
 {
     uint32_t lanes = subgroup_size(r), workgroup = (uint32_t)pd_max(lanes, 64), n_units = c->n_v * c->d_v / 4;
-    uint32_t spec[] = {workgroup, c->d_k, lanes, [PD_SUBGROUP_ID] = lanes};
+    uint32_t spec[] = {workgroup, c->d_k, lanes, c->row_states != 0, [PD_SUBGROUP_ID] = lanes};
     uint32_t gates = n_channels(c) + c->n_v * c->d_v;
     struct pd_delta_push push = {.runs = c->runs, .x = c->qkv.address, .gates = pd_rows_at(c->x, 0, gates).address,
-        .dt = c->dt, .decay = c->decay, .y = c->y.address, .states = c->states, .n_k = c->n_k, .n_v = c->n_v,
-        .d_v = c->d_v, .x_stride = c->qkv.stride, .gates_stride = c->x.stride,
+        .dt = c->dt, .decay = c->decay, .y = c->y.address, .states = c->states, .row_states = c->row_states,
+        .n_k = c->n_k, .n_v = c->n_v, .d_v = c->d_v, .x_stride = c->qkv.stride, .gates_stride = c->x.stride,
         .y_stride = c->y.stride, .state_size = (uint32_t)pd_state_size(c->n_v, c->d_k, c->d_v)};
     dispatch(r, kernel(r, PD_KERNEL_delta, spec, PD_COUNT(spec)), &push,
              (uint32_t)pd_div_up(n_units, workgroup / lanes), c->n_runs, 1);

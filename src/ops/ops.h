@@ -380,6 +380,7 @@ struct pd_recurrence {
     struct pd_rows qkv;        /* scratch [n_rows][2 n_k d_k + n_v d_v] */
     struct pd_rows y;          /* [n_rows][n_v][d_v] */
     uint64_t states, tails;    /* of the cache, fp32: see pd_delta_push and pd_conv_push */
+    uint64_t row_states;       /* 0: nothing is kept of rows within a run */
     uint64_t w_conv, dt, decay, w_norm;   /* fp32 */
     float eps;                 /* of the norm */
 };

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#define N_STATES 5
+#define N_STATES 7
 
 struct shape {
     uint32_t n_k, n_v, d_k, d_v, conv;
@@ -99,12 +99,15 @@ static void run_rows(struct pd_trial *t, const struct reference *r, const struct
     memcpy(r->tails + run->to * tail_len, new_tail, tail_len * sizeof *new_tail);
 }
 
-/* Three runs: a step, a text's beginning, and rows that go on. a: around which the gates' input is. */
+/* Three runs: a step, a text's beginning, and rows that go on. Where they are few all rows leave a state, as a run that
+ * ends there would: those before the last ones are in `kept`. a: around which the gates' input is. */
 static void try_recur(struct pd_trial *t, const struct shape *s, uint32_t n, float a)
 {
     pd_trial_begin(t, "recurrence of %u and %u heads of %u and %u, %u rows, a around %g", s->n_k, s->n_v, s->d_k,
                    s->d_v, n, (double)a);
-    const struct pd_state_run runs[] = {{0, 1, 3, 1}, {1, n, PD_NO_STATE, 4}, {1 + n, 2, 2, 0}};
+    const struct pd_state_run runs[] = {{0, 1, 3, 1}, {1, n, PD_NO_STATE, 4}, {1 + n, 2, 2, 0}},
+        kept[] = {{1, 1, PD_NO_STATE, 5}, {1 + n, 1, 2, 6}};
+    const uint32_t row_states[] = {UINT32_MAX, 5, UINT32_MAX, 6, UINT32_MAX};
     uint32_t n_rows = 3 + n, n_channels = 2 * s->n_k * s->d_k + s->n_v * s->d_v, dim = s->n_v * s->d_v;
     uint32_t width = n_channels + dim + 2 * s->n_v, state_len = dim * s->d_k, tail_len = n_channels * (s->conv - 1);
     float *x = pd_trial_random(t, (size_t)n_rows * width, 2), *w_conv = pd_trial_random(t, n_channels * s->conv, 1);
@@ -117,11 +120,12 @@ static void try_recur(struct pd_trial *t, const struct shape *s, uint32_t n, flo
         *conv_rows = pd_trial_rows(t, NULL, n_rows, n_channels),
         *all_states = pd_trial_words(t, states, N_STATES, state_len, state_len),
         *all_tails = pd_trial_words(t, tails, N_STATES, tail_len, tail_len),
+        *row_words = pd_trial_words(t, row_states, 1, PD_COUNT(row_states), PD_COUNT(row_states)),
         *run_words = pd_trial_words(t, runs, 1, sizeof runs / 4, sizeof runs / 4);
     const struct pd_recurrence c = {.runs = run_words->address, .n_runs = 3, .n_rows = n_rows, .n_k = s->n_k,
         .n_v = s->n_v, .d_k = s->d_k, .d_v = s->d_v, .conv = s->conv,
         .x = pd_trial_rows_of(x_rows), .qkv = pd_trial_rows_of(conv_rows), .y = pd_trial_rows_of(y_rows),
-        .states = all_states->address, .tails = all_tails->address,
+        .row_states = n == 2 ? row_words->address : 0, .states = all_states->address, .tails = all_tails->address,
         .w_conv = pd_trial_words(t, w_conv, 1, n_channels * s->conv, n_channels * s->conv)->address,
         .dt = pd_trial_words(t, dt, 1, s->n_v, s->n_v)->address,
         .decay = pd_trial_words(t, decay, 1, s->n_v, s->n_v)->address,
@@ -129,6 +133,7 @@ static void try_recur(struct pd_trial *t, const struct shape *s, uint32_t n, flo
     pd_op_recur(&t->r, &c);
     pd_trial_run(t);
     const struct reference r = {s, x, w_conv, dt, decay, w_norm, states, tails, y, n_channels, width};
+    for (size_t i = 0; t->ran && n == 2 && i < PD_COUNT(kept); i++) run_rows(t, &r, &kept[i]);
     for (size_t i = 0; t->ran && i < PD_COUNT(runs); i++) run_rows(t, &r, &runs[i]);
     pd_trial_check_rows(t, y_rows, y, NULL, 1e-4);
     pd_trial_check_rows(t, all_states, states, NULL, 2e-5);

@@ -41,7 +41,7 @@ static void make_pools(struct pd_cache *cache, const struct pd_config *c, const 
     if (!layer) return;
     const struct pd_delta *d = &layer->delta;
     cache->pools[PD_STATE_KIND] = (struct pd_page_pool){
-        .n_pages = shape->n_tables * PD_N_STATES + shape->n_snapshots,
+        .n_pages = shape->n_tables * (PD_N_STATES + shape->n_draft) + shape->n_snapshots,
         .page_size = {pd_state_size(d->n_v, d->d_k, d->d_v), pd_tail_size(pd_delta_conv_dim(d), d->conv)}};
 }
 
@@ -127,6 +127,7 @@ peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const s
 {
     *out = (struct pd_cache){.gpu = gpu, .size = pd_cache_size(config, shape), .type = shape->type,
         .host_max = shape->host_max, .link = shape->link, .n_tables = shape->n_tables, .n_layers = config->n_layers,
+        .n_states = PD_N_STATES + shape->n_draft,
         .table_pages = (uint32_t)pd_div_up(shape->ctx, PD_PAGE), .long_rope = pd_rope_is_long(config, shape->ctx)};
     make_pools(out, config, shape);
     PD_TRY(pd_gpu_check_budget(gpu, out->size, "the KV cache"));

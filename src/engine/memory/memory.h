@@ -13,9 +13,12 @@
  * and the last inputs of its convolution. States are the pages of a pool of their own, a page in all those layers being
  * the state after some position. A sequence has up to PD_N_STATES of them, its latest: a run of rows reads one and
  * writes another, so that steps which are queued and then discarded leave the one that they began with; and the one
- * before the last token's is there to evaluate that again. Snapshots keep others. */
+ * before the last token's is there to evaluate that again. Where there are drafts, a sequence has one more for each of
+ * a draft's tokens: the step leaves the state after each row, of which that of the last one accepted is gone on with.
+ * Snapshots keep others. */
 #define PD_STATE_KIND PD_MAX_LAYER_KINDS   /* of states, among pools; layers' own kinds have no pages */
 #define PD_STATE_INTERVAL 256              /* positions from one that is kept to go back to, to the next one */
+#define PD_MAX_DRAFT 31                    /* tokens */
 #define PD_N_STATES 4                      /* after the token before the last, after the last, after two queued steps */
 
 /* A page of a kind that snapshots have: all of them together are one reference of the device's page. */
@@ -52,6 +55,7 @@ struct pd_cache {
     uint32_t n_layers;
     struct pd_page_pool pools[PD_MAX_LAYER_KINDS + 1];
     uint32_t n_kinds, n_tables, table_pages;
+    uint32_t n_states;              /* of a sequence at most */
     peridot_kv_type type;
     bool long_rope;                 /* keys are rotated as in long sessions: see pd_rope_is_long */
     uint64_t size;
@@ -62,6 +66,7 @@ struct pd_cache_shape {
     uint32_t ctx;              /* positions of a sequence at most */
     uint32_t n_positions;      /* of all sequences together */
     uint32_t slack;            /* positions beyond its window that a sequence keeps of a layer with one */
+    uint32_t n_draft;          /* tokens of a draft, for each of which there is a state */
     uint32_t n_snapshots;      /* of a sequence, for which layers with windows get pages */
     peridot_kv_type type;
     uint64_t host_max;         /* bytes of the host's memory for the pages of older ones */
@@ -96,7 +101,7 @@ struct pd_pages {
     uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];
     struct pd_state_entry {
         uint32_t pos, page;    /* after so many positions; 0: there is none */
-    } states[PD_N_STATES];     /* in any order */
+    } states[PD_N_STATES + PD_MAX_DRAFT];   /* [n_states], in any order */
 };
 
 /* [table_pages]: the sequence's table of pages of a kind. */
@@ -120,9 +125,10 @@ void pd_states_truncate(struct pd_cache *cache, struct pd_pages *pages, uint32_t
 void pd_states_put(struct pd_cache *cache, struct pd_pages *pages, uint32_t n, uint32_t page);
 /* The same of a new page, which is to be written. */
 peridot_status pd_states_add(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
-/* Of out->n rows from position pos on: the states that they read and write. Those of later positions, which such rows
- * write anew, are dropped. */
-peridot_status pd_states_step(struct pd_state_run *out, struct pd_cache *cache, struct pd_pages *pages, uint32_t pos);
+/* Of out->n rows from position pos on: the states that they read and write; each: [out->n] pages of those after each
+ * row, NULL: only that after the last. Those of later positions, which such rows write anew, are dropped. */
+peridot_status pd_states_step(struct pd_state_run *out, uint32_t *each, struct pd_cache *cache, struct pd_pages *pages,
+                              uint32_t pos);
 
 /* Rows from position pos on that a pass may have at most, so that it ends where a state is to be kept. */
 uint32_t pd_states_room(const struct pd_cache *cache, uint32_t pos);

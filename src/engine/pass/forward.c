@@ -136,8 +136,9 @@ static void recur(const struct pd_forward_args *p, uint32_t i)
     const struct pd_recurrence c = {.runs = p->runs, .n_runs = p->n_runs, .n_rows = p->n_tokens, .n_k = d->n_k,
         .n_v = d->n_v, .d_k = d->d_k, .d_v = d->d_v, .conv = d->conv, .x = p->scratch->qkv,
         .qkv = p->scratch->conv, .y = p->scratch->delta, .states = p->cache->layers[i].k,
-        .tails = p->cache->layers[i].v, .w_conv = norms[PD_ROLE_DELTA_CONV], .dt = norms[PD_ROLE_DELTA_DT],
-        .decay = norms[PD_ROLE_DELTA_DECAY], .w_norm = norms[PD_ROLE_DELTA_NORM], .eps = p->config->eps};
+        .tails = p->cache->layers[i].v, .row_states = p->consecutive ? p->row_states : 0,
+        .w_conv = norms[PD_ROLE_DELTA_CONV], .dt = norms[PD_ROLE_DELTA_DT], .decay = norms[PD_ROLE_DELTA_DECAY],
+        .w_norm = norms[PD_ROLE_DELTA_NORM], .eps = p->config->eps};
     pd_op_recur(p->recorder, &c);
 }
 

@@ -32,8 +32,10 @@ peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w
     PD_TRY(pd_heap_alloc(&in->angles, w->input_heap, angles_size, "RoPE angles"));
     uint64_t scales_size = (uint64_t)n_rows * w->model->adapters.n * sizeof(float);
     if (scales_size) PD_TRY(pd_heap_alloc(&in->lora_scales, w->input_heap, scales_size, "the adapters of rows"));
-    if (pd_cache_has_states(w->cache))
+    if (pd_cache_has_states(w->cache)) {
         PD_TRY(pd_heap_alloc(&in->runs, w->input_heap, sizeof(struct pd_state_run) * PD_MAX_RUNS, "runs of rows"));
+        PD_TRY(pd_heap_alloc(&in->row_states, w->input_heap, sizeof(uint32_t) * w->n_decode, "states of rows"));
+    }
     return w->model->link ? open_rows(in, w) : PERIDOT_OK;
 }
 
@@ -158,6 +160,7 @@ struct pd_forward_args pd_input_forward_args(const struct pd_input *in, const st
                            .embedded = in->embedded.address,
                            .lora_scales = in->lora_scales.address,
                            .runs = in->runs.address,
+                           .row_states = in->row_states.address,
                            .rows_in = in->rows_in,
                            .rows_out = in->rows_out,
                            .n_tokens = n_rows};

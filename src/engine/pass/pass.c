@@ -77,7 +77,8 @@ peridot_status pd_pass_add(struct pd_pass *p, const struct pd_run *run)
     if (p->input.runs.size) {
         struct pd_state_run *states = (struct pd_state_run *)p->input.runs.host + s->n_runs++;
         *states = (struct pd_state_run){.first = row, .n = run->n};
-        PD_TRY(pd_states_step(states, &run->sequence->set->cache, &run->sequence->pages, run->pos));
+        uint32_t *each = run->kind == PD_RUN_STEP ? (uint32_t *)p->input.row_states.host + row : NULL;
+        PD_TRY(pd_states_step(states, each, &run->sequence->set->cache, &run->sequence->pages, run->pos));
     }
     for (uint32_t m = 0; m < run->n; m++) {
         pd_input_write(&p->input, p->w, row + m, &run->sequence->pages, run->pos + m,
@@ -291,6 +292,12 @@ static void take_logits(const struct pd_pass *p, struct pd_sequence *q, uint32_t
     memcpy(q->best, pd_pass_best(p, best), sizeof q->best);
 }
 
+/* Where a state is to be kept, which there is of each row of a step. */
+static void mark_interval(struct pd_sequence *q)
+{
+    if (pd_states_room(&q->set->cache, q->pos) == PD_STATE_INTERVAL) pd_sequence_mark(q);
+}
+
 void pd_pass_take_row(const struct pd_pass *p, const struct pd_run *run, uint32_t i)
 {
     struct pd_sequence *q = run->sequence;
@@ -299,6 +306,7 @@ void pd_pass_take_row(const struct pd_pass *p, const struct pd_run *run, uint32_
     q->logits_pass = 0;
     if (p->w->model->weights.n_outputs)
         take_logits(p, q, pd_step_row(p->w, p->shape.first_logits + m), m);
+    mark_interval(q);
 }
 
 /* The number of its last row among the heads of prompts. */
@@ -318,8 +326,8 @@ void pd_pass_take(const struct pd_pass *p, const struct pd_run *run)
         pd_sequence_append(q, p->tokens + run->row, run->n);
         q->logits_pass = 0;
         if (run->ends) take_logits(p, q, pd_own_row(q), p->shape.n_steps + head_of(p, run));
+        mark_interval(q);
     }
-    if (pd_states_room(&q->set->cache, q->pos) == PD_STATE_INTERVAL) pd_sequence_mark(q);
 }
 
 int32_t pd_pass_drawn(const struct pd_pass *p, uint32_t m)

@@ -74,6 +74,7 @@ struct pd_forward_args {
     uint64_t angles[PD_MAX_ROPE_TABLES];   /* [n_tokens][head_dim] each: cos, sin */
     uint64_t lora_scales;                  /* [n_tokens][n_adapters]; 0: the model has none */
     uint64_t runs;                         /* [n_runs] struct pd_state_run, where layers have recurrences */
+    uint64_t row_states;                   /* [n_decode] states after rows of drafts: see pd_conv_push */
     uint32_t n_runs;
     uint32_t n_tokens;
     uint32_t n_keys;                   /* that the last one may see, where pieces are counted: see pd_recorder */
@@ -159,6 +160,7 @@ struct pd_input {
                                                       [n_rows][head_dim] */
     struct pd_span lora_scales;                    /* [n_rows][n_adapters]; empty where the model has none */
     struct pd_span runs;                           /* [PD_MAX_RUNS] struct pd_state_run; empty without recurrences */
+    struct pd_span row_states;                     /* [n_decode], the same: see pd_conv_push */
     uint32_t n_rows;                               /* at most */
     struct pd_input_row {
         uint32_t table, pos, last;

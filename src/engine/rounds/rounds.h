@@ -11,7 +11,6 @@
 /* ---- decode ---- */
 
 #define PD_N_STEPS 3           /* that may be submitted at once */
-#define PD_MAX_DRAFT 31        /* tokens */
 
 struct pd_decoder {
     struct pd_workspace *w;

@@ -13,6 +13,7 @@
 #define DEFAULT_CTX 8192
 #define DEFAULT_CTX_WHOLE 2048   /* where a text is one chunk, whose activations take memory */
 #define DEFAULT_CHUNK 256
+#define FEW_STATES 3   /* of a draft whose length is automatic: each takes as much memory as one of a sequence */
 #define DRAW_SECONDS 0.02   /* masks over 256,000 pieces: 0.3 to 6 ms, 108 ms at worst */
 #define DRAW_STEPS 200000   /* some 1 ms */
 #define DEFAULT_SNAPSHOT_SIZE ((uint64_t)1 << 30)   /* eight turns of 300 tokens, of models with 12 billion weights */
@@ -54,6 +55,7 @@ peridot_status pd_session_prewarm(struct pd_session *s)
     uint32_t n_heads = weights->n_outputs != 0, n_rows = (uint32_t)pd_min(PD_LOGITS_ROWS, s->chunk);
     const struct pd_pass_shape shapes[] = {
         {.n_rows = 1, .n_steps = 1, .draws = draws}, {.n_rows = 2, .n_steps = 2, .draws = draws},
+        {.n_rows = 2, .n_steps = 2, .consecutive = s->n_draft != 0},
         {.n_rows = 2, .n_heads = n_heads}, {.n_rows = s->chunk, .n_heads = n_heads}};
     for (size_t i = 0; i < PD_COUNT(shapes); i++) {
         if (shapes[i].n_rows > (shapes[i].n_steps ? w->n_decode : s->chunk)) continue;
@@ -83,13 +85,11 @@ static peridot_status read_draft(struct pd_session *s, uint32_t n_draft)
     if (n_draft && s->model->link)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
                        "drafts are not supported where several ranks hold the model's layers");
-    if (n_draft && pd_layers_recurrence(&s->model->config))
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "drafts are not supported where layers have recurrences, whose state "
-                       "would have to be kept for each token of a draft");
     if (n_draft > PD_MAX_DRAFT && !automatic)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a draft of %u tokens is longer than the limit of %d", n_draft,
                        PD_MAX_DRAFT);
     s->n_draft = automatic ? n_columns - 1 : n_draft;
+    if (automatic && pd_layers_recurrence(&s->model->config)) s->n_draft = (uint32_t)pd_min(s->n_draft, FEW_STATES);
     uint64_t n = automatic ? pd_max(n_columns, n_max) : (uint64_t)n_max * (1 + n_draft);
     s->workspace.n_decode = n_draft ? (uint32_t)pd_min(n, PD_MAX_SEQUENCES) : n_max;
     s->set.slack = (uint32_t)pd_max(s->set.slack, 1 + s->n_draft);
@@ -149,6 +149,7 @@ static peridot_status session_init(struct pd_session *s, const peridot_session_p
                                    .ctx = s->ctx,
                                    .n_positions = (uint32_t)pd_min(n_positions, UINT32_MAX),
                                    .slack = 2 * s->set.slack,
+                                   .n_draft = s->n_draft,
                                    .n_snapshots = PD_N_DEVICE_SNAPSHOTS,
                                    .type = p->kv_type,
                                    .first_layer = s->model->weights.first_layer,
