@@ -448,6 +448,9 @@ typedef struct peridot_model_params {
      * several ranks hold the layers, all are given the same. */
     const peridot_adapter_file *adapters;
     size_t n_adapters;
+    /* Of the files, not the model is opened, but the block in them that drafts tokens for it (MTP), as a drafter of
+     * `target`, which is the model. */
+    bool block;
 } peridot_model_params;
 
 /* What a model turns its final hidden states into. */

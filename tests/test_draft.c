@@ -6,7 +6,9 @@
 
 #include "api/api.h"
 #include "engine/rounds/rounds.h"
+#include "golden_files.h"
 #include "peridot_tools.h"
+#include "relative_error.h"
 
 #include <math.h>
 
@@ -202,7 +204,7 @@ static void test_families(void **state)
     static const char *const paths[] = {PERIDOT_GOLDEN "/gemma1", PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf",
                                         PERIDOT_GOLDEN "/gemma4-small", PERIDOT_GOLDEN "/gemma4",
                                         PERIDOT_GOLDEN "/gemma3", PERIDOT_GOLDEN "/llama3",
-                                        PERIDOT_GOLDEN "/dense/qwen35", PERIDOT_GOLDEN "/dense/qwen35-moe"};
+                                        PERIDOT_GOLDEN "/dense/qwen35"};
     (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         peridot_model *model;
@@ -290,6 +292,56 @@ static void test_drafter(void **state)
         peridot_model_close(drafter);
         peridot_model_close(model);
     }
+}
+
+/* The block in a model's own file: at each position, after prompts in chunks and after steps, its guess is what torch
+ * computes of the definition (tools/golden/dense.py). */
+static void check_block(peridot_model *model, peridot_model *block)
+{
+    enum { N = 48, N_PROMPT = 21, WIDTH = 256 };
+    int32_t ids[N];
+    size_t size;
+    float *want = read_golden("dense/qwen35-mtp", "mtp.f32", &size);
+    assert_int_equal(read_golden_ids(ids, N, "dense/qwen35-mtp", "tokens.txt"), N);
+    assert_int_equal(size, sizeof(float) * N * WIDTH);
+    peridot_session *s = open_with(model, 2, 2, PERIDOT_KV_F32, block);
+    peridot_sequence *q = add(s, NULL);
+    struct pd_drafter *d = s->s->drafter;
+    for (uint32_t n = 0, more = N_PROMPT; n + more < N; more = 1) {
+        EXPECT_OK(peridot_sequence_eval(q, ids + n, more, NULL));
+        n += more;
+        struct pd_draft_rows rows = {.sequence = q->q, .tokens = {ids[n]}, .n = 1};
+        EXPECT_OK(pd_sequence_extend(q->q, n + 3));
+        EXPECT_OK(pd_drafter_guess(&rows, d, 1));
+        assert_int_equal(rows.n, 2);
+        EXPECT_OK(pd_workspace_read_logits(&d->w, pd_step_row(&d->w, 0), 1));
+        double error = relative_error(d->w.host_rows, want + (size_t)n * WIDTH, WIDTH);
+        if (!(error < 1e-4)) fail_msg("guess after %u tokens: %g", n, error);
+    }
+    peridot_session_free(s);
+    free(want);
+}
+
+static void test_block(void **state)
+{
+    (void)state;
+    peridot_model *model, *block, *none;
+    EXPECT_OK(peridot_model_open(&model, PERIDOT_GOLDEN "/dense/qwen35-mtp", NULL));
+    const peridot_model_params params = {.size = sizeof params, .target = model, .block = true};
+    EXPECT_FAILURE(peridot_model_open(&none, PERIDOT_GOLDEN "/dense/qwen35", &params), PERIDOT_ERROR_UNSUPPORTED,
+                   "has no block that drafts");
+    EXPECT_OK(peridot_model_open(&block, PERIDOT_GOLDEN "/dense/qwen35-mtp", &params));
+    check_block(model, block);
+    for (uint32_t k = 0; k < N_CHAINS; k++) {
+        struct ways w = {.n_draft = k % 2 ? 5 : 2, .n_prompt = 20, .n_max = 60, .drafter = block,
+                         .kv = k % 2 ? PERIDOT_KV_F32 : PERIDOT_KV_F16, .chain = chains[k]};
+        w = check(model, w, "a block");
+        assert_true(w.stats.n_drafted > 40);
+    }
+    struct ways w = {.n_draft = 31, .n_prompt = 100, .n_max = MOST, .drafter = block};
+    check(model, w, "a block, to the end of the context");
+    peridot_model_close(block);
+    peridot_model_close(model);
 }
 
 /* A draft model that is slow at reading gets to the end of a text that grows. */
@@ -594,7 +646,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lookup), cmocka_unit_test(test_pauses), cmocka_unit_test(test_chains),
         cmocka_unit_test(test_families), cmocka_unit_test(test_ends), cmocka_unit_test(test_draft_model),
-        cmocka_unit_test(test_drafter),
+        cmocka_unit_test(test_drafter), cmocka_unit_test(test_block),
         cmocka_unit_test(test_slow_draft), cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_grammar),
         cmocka_unit_test(test_slow_masks),
         cmocka_unit_test(test_again), cmocka_unit_test(test_distribution), cmocka_unit_test(test_refusals)};

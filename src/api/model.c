@@ -189,6 +189,7 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     if (p->link) PD_TRY(model_open_link(m, p->link));
     PD_TRY(pd_checkpoint_open(&m->checkpoint, path, true));
     PD_TRY(pd_config_read(&m->config, m->checkpoint));
+    if (p->block) PD_TRY(pd_config_take_block(&m->config, m->checkpoint));
     PD_TRY(open_tower(model, p));
     PD_TRY(open_gpu(model, p));
     PD_TRY(pd_variants_choose(&m->variants, pd_gpu_info(m->gpu), p->precision, p->kernels,
@@ -200,6 +201,10 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, &load));
     PD_TRY(pd_adapters_load(&m->adapters, &m->weights, m->gpu, &m->config, p->adapters, p->n_adapters));
     m->hash = pd_checkpoint_hash(m->checkpoint);
+    if (m->config.nextn_at) {
+        m->weights.output = model->target->m.weights.output;
+        m->weights.n_outputs = model->target->m.weights.n_outputs;
+    }
     PD_TRY(open_vocab(model, m->checkpoint));
     PD_TRY(pd_recommended_read(&model->recommended, m->checkpoint));
     if (model->target) m->n_pieces = (uint32_t)pd_min(model->target->m.n_pieces, m->weights.n_outputs);

@@ -304,7 +304,8 @@ struct pd_config {
     bool norm_plus_one;              /* stored norm weights are centred on zero: add 1 */
     bool tied;                       /* the output matrix is the embedding */
     bool fused_gate_up;              /* files have these as one tensor */
-    uint32_t n_nextn;                /* blocks of a GGUF file after the layers: they draft tokens, and are not read */
+    uint32_t n_nextn;                /* blocks of a GGUF file after the layers: they draft tokens (MTP) */
+    uint32_t nextn_at;               /* it is that block alone, of a model with so many layers; else 0 */
     bool hf_recurrences;             /* files have log(-decay), and the value heads as pd_value_order says */
     bool bidirectional;              /* a token sees its whole text, not only what is before it */
     uint32_t image_sight;            /* PD_SIGHT_ ...: what an image's rows see of it that causal ones would not */
@@ -339,6 +340,9 @@ static inline float pd_stream_embed_scale(const struct pd_config *c) { return c-
 
 /* Unknown architectures, and keys that change the maths in a way that is not known, are refused by name. */
 peridot_status pd_config_read(struct pd_config *out, const struct pd_checkpoint *c);
+/* Makes of a model's config that of the block in the same files which drafts tokens for it, a drafter of one layer with
+ * keys of its own; fails where they have none. */
+peridot_status pd_config_take_block(struct pd_config *config, const struct pd_checkpoint *c);
 void pd_config_free(struct pd_config *config);
 
 /* ---- tower ---- */
@@ -444,6 +448,7 @@ enum pd_role {
     PD_ROLE_DENSE_2, PD_ROLE_DENSE_3, PD_ROLE_EMBEDDING_PROJ,   /* of the pooled vector */
     PD_ROLE_PER_LAYER_EMBEDDING, PD_ROLE_PER_LAYER_MODEL_PROJ, PD_ROLE_PER_LAYER_MODEL_NORM,
     PD_ROLE_PRE_PROJ, PD_ROLE_POST_PROJ,   /* a drafter's: from what its target has, and back */
+    PD_ROLE_NEXTN_PROJ, PD_ROLE_NEXTN_E_NORM, PD_ROLE_NEXTN_H_NORM, PD_ROLE_NEXTN_NORM,   /* of a block that drafts */
     /* In layers: */
     PD_ROLE_ATTN_NORM, PD_ROLE_QKV, PD_ROLE_Q, PD_ROLE_K, PD_ROLE_V, PD_ROLE_ATTN_GATE,
     PD_ROLE_QKV_BIAS, PD_ROLE_Q_BIAS, PD_ROLE_K_BIAS, PD_ROLE_V_BIAS,

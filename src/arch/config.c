@@ -6,6 +6,7 @@
 #include "params.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,6 +141,25 @@ peridot_status pd_config_read(struct pd_config *out, const struct pd_checkpoint 
     if (status == PERIDOT_OK) return status;
     pd_config_free(out);
     return pd_fail_prefix(status, pd_checkpoint_path(c));
+}
+
+/* Its layer is like those of the model that attend. */
+peridot_status pd_config_take_block(struct pd_config *out, const struct pd_checkpoint *c)
+{
+    char name[PD_TENSOR_NAME_SIZE], own[PD_TENSOR_NAME_SIZE];
+    pd_tensor_name(name, c, out->family, "mtp.", PD_ROLE_NEXTN_PROJ, out->n_layers);
+    snprintf(own, sizeof own, "blk.%u.nextn.embed_tokens.weight", (unsigned)out->n_layers);
+    if (!pd_families[out->family].recurrences || !pd_checkpoint_find(c, name))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s has no block that drafts tokens (MTP)", pd_checkpoint_path(c));
+    if (out->n_nextn > 1 || pd_checkpoint_find(c, own))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s has %s, which is not supported", pd_checkpoint_path(c),
+                       out->n_nextn > 1 ? "several blocks that draft tokens" : own);
+    out->nextn_at = out->n_layers;
+    out->layers[0] = *pd_rope_global_layer(out);
+    out->layers[0].kv_layer = out->layers[0].kind = out->kinds[0] = 0;
+    out->n_layers = out->n_kinds = 1;
+    out->target_dim = out->d_model;
+    return PERIDOT_OK;
 }
 
 void pd_config_free(struct pd_config *config)

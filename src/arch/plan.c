@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum size { ONE, ONE_ROW, D_MODEL, N_HEADS, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_HEAD, TWO_FFN_DIMS, FFN_DIM,
-    PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
+enum size { ONE, ONE_ROW, D_MODEL, N_HEADS, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_HEAD, TWO_FFN_DIMS,
+    FFN_DIM, PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
     N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS,
     CONV_DIM, CONV_WIDTH, DELTA_DIM, DELTA_HEADS, DELTA_HEAD_DIM, ANY };
 
@@ -23,6 +23,7 @@ enum {
     DRAFTS = 1 << 24, FFN = 1 << 25, EXPERTS_BESIDE = 1 << 26, RECURS = 1 << 27, ATTENDS = 1 << 28,
     SINKS = 1 << 29, EXPERT_BIASES = 1 << 30
 };
+#define NEXTN (1u << 31)
 
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
  * else it is the norm before the ffn. A classification head of GGUF is a reranker's. */
@@ -53,6 +54,10 @@ static const struct row {
     [PD_ROLE_PRE_PROJ] = {"nextn.pre_projection.weight", "pre_projection.weight", NULL, D_MODEL, TWO_TARGET_DIMS,
         DRAFTS},
     [PD_ROLE_POST_PROJ] = {"nextn.post_projection.weight", "post_projection.weight", NULL, TARGET_DIM, D_MODEL, DRAFTS},
+    [PD_ROLE_NEXTN_PROJ] = {"blk.%u.nextn.eh_proj.weight", "fc.weight", NULL, D_MODEL, TWO_TARGET_DIMS, NEXTN},
+    [PD_ROLE_NEXTN_E_NORM] = {"blk.%u.nextn.enorm.weight", "pre_fc_norm_embedding.weight", NULL, ONE, D_MODEL, NEXTN},
+    [PD_ROLE_NEXTN_H_NORM] = {"blk.%u.nextn.hnorm.weight", "pre_fc_norm_hidden.weight", NULL, ONE, D_MODEL, NEXTN},
+    [PD_ROLE_NEXTN_NORM] = {"blk.%u.nextn.shared_head_norm.weight", "norm.weight", NULL, ONE, D_MODEL, NEXTN},
     [PD_ROLE_ATTN_NORM] = {"blk.%u.attn_norm.weight", "layers.%u.input_layernorm.weight", NULL, ONE, D_MODEL,
         PRE_NORMS},
     [PD_ROLE_QKV] = {"blk.%u.attn_qkv.weight", "layers.%u.self_attn.qkv_proj.weight", NULL, QKV_DIM, D_MODEL, FUSED_QKV,
@@ -176,7 +181,8 @@ static uint32_t properties_of(const struct pd_config *c, uint32_t layer)
         {c->ropes[PD_ROPE_GLOBAL].is_long, LONG_ROPE},
         {c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN, CLASSIFIES},
         {c->embedding.n_dense > 0, DENSE_2}, {c->embedding.n_dense > 1, DENSE_3}, {projects, PROJECTS},
-        {c->target_dim != 0, DRAFTS}, {pd_layer_recurs(l), RECURS}, {!pd_layer_recurs(l), ATTENDS}};
+        {c->target_dim && !c->nextn_at, DRAFTS}, {c->nextn_at != 0, NEXTN},
+        {pd_layer_recurs(l), RECURS}, {!pd_layer_recurs(l), ATTENDS}};
     uint32_t properties = 0;
     for (size_t i = 0; i < PD_COUNT(all); i++) properties |= all[i].has ? all[i].bit : 0;
     return properties;

@@ -9,10 +9,18 @@
 
 enum { MAX_ROWS = 1 << 24 };   /* of a matrix whose rows the file counts */
 
+/* Of a block that drafts, GGUF files have the number after those of layers. */
+static void source_name(char name[PD_TENSOR_NAME_SIZE], const struct pd_source *s, enum pd_role role, uint32_t layer)
+{
+    bool gguf = pd_checkpoint_kind(s->checkpoint) == PD_CHECKPOINT_GGUF;
+    pd_tensor_name(name, s->checkpoint, s->config->family, s->prefix, role,
+                   layer + (gguf ? s->config->nextn_at : 0));
+}
+
 const struct pd_tensor *pd_source_find(const struct pd_source *s, enum pd_role role, uint32_t layer)
 {
     char name[PD_TENSOR_NAME_SIZE];
-    pd_tensor_name(name, s->checkpoint, s->config->family, s->prefix, role, layer);
+    source_name(name, s, role, layer);
     return pd_checkpoint_find(s->checkpoint, name);
 }
 
@@ -62,7 +70,8 @@ peridot_status pd_source_open(struct pd_source *out, const struct pd_checkpoint 
                               const struct pd_config *config)
 {
     size_t n = pd_max(pd_checkpoint_n_tensors(checkpoint), 1);
-    *out = (struct pd_source){.checkpoint = checkpoint, .config = config, .prefix = pd_tensor_prefix(checkpoint),
+    *out = (struct pd_source){.checkpoint = checkpoint, .config = config,
+        .prefix = config->nextn_at ? "mtp." : pd_tensor_prefix(checkpoint),
         .used = calloc(n, sizeof *out->used)};
     if (!out->used) return pd_fail_alloc(n * sizeof *out->used, "list of tensors");
     skip_unread_kv(out);
@@ -108,7 +117,7 @@ peridot_status pd_source_get(const struct pd_tensor **out, struct pd_source *s, 
 {
     bool gguf = pd_checkpoint_kind(s->checkpoint) == PD_CHECKPOINT_GGUF;
     char name[PD_TENSOR_NAME_SIZE];
-    pd_tensor_name(name, s->checkpoint, s->config->family, s->prefix, plan->role, plan->layer);
+    source_name(name, s, plan->role, plan->layer);
     const struct pd_tensor *t = *out = pd_checkpoint_find(s->checkpoint, name);
     if (!t) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s is missing", pd_checkpoint_path(s->checkpoint), name);
     if (t->dtype == PD_DTYPE_OTHER)
@@ -155,6 +164,7 @@ static bool is_nextn(const struct pd_source *s, const struct pd_tensor *t)
 peridot_status pd_source_check_unused(uint32_t *n_ignored, const struct pd_source *s)
 {
     *n_ignored = 0;
+    if (s->config->nextn_at) return PERIDOT_OK;   /* the rest is the model's */
     for (size_t i = 0; i < pd_checkpoint_n_tensors(s->checkpoint); i++) {
         const struct pd_tensor *t = pd_checkpoint_tensor(s->checkpoint, i);
         if (s->used[i] || t->is_scale || is_redundant(s, t)) continue;

@@ -138,6 +138,11 @@ MODELS = {
         "ssm.inner_size": 64, "attention.recurrent_layers": [True, True, True, False], "full_attention_interval": 4,
         "rope.dimension_count": 8, "rope.dimension_sections": [11, 11, 10, 0], "expert_count": 8,
         "expert_used_count": 3, "expert_feed_forward_length": 24, "expert_shared_feed_forward_length": 40}),
+    # with a block that drafts tokens: mtp.f32
+    "qwen35-mtp": ("Qwen3_5Text", dict(
+        DELTA, num_hidden_layers=4, vocab_size=256, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
+        linear_key_head_dim=16, linear_value_head_dim=16, tie_word_embeddings=True,
+        rope_parameters=ROPE | {"partial_rotary_factor": 0.25}), False, None, {}),
     # one tensor of all gates and what they multiply, as published
     "qwen35-moe-merged": ("Qwen3_5MoeText", dict(
         DELTA | EXPERTS, num_hidden_layers=2, head_dim=16, num_experts=5, num_experts_per_tok=2,
@@ -308,6 +313,35 @@ def without_blocks(tensors):
     return out
 
 
+def block_shapes(model):
+    """Of a block that drafts: transformers has none."""
+    d = model.config.hidden_size
+    layer = next(x for x, kind in zip(model.model.layers, model.config.layer_types) if kind == "full_attention")
+    return {f"mtp.layers.0.{n}": tuple(t.shape) for n, t in layer.state_dict().items()} | {
+        "mtp.fc.weight": (d, 2 * d), "mtp.norm.weight": (d,), "mtp.pre_fc_norm_embedding.weight": (d,),
+        "mtp.pre_fc_norm_hidden.weight": (d,)}
+
+
+def block_logits(model, tensors, ids, hidden):
+    """Of each token beside the final hidden state before it, zeros before the first: what is to come after it."""
+    w = {n.removeprefix("mtp."): t.double() for n, t in tensors.items() if n.startswith("mtp.")}
+    layer = copy.deepcopy(next(x for x, kind in zip(model.model.layers, model.config.layer_types)
+                               if kind == "full_attention"))
+    layer.load_state_dict({n.removeprefix("layers.0."): t for n, t in w.items() if n.startswith("layers.")})
+
+    def norm(x, name):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + model.config.rms_norm_eps) * (1 + w[name + ".weight"])
+    n = len(ids)
+    before = torch.cat([torch.zeros_like(hidden[:1]), hidden[:-1]])
+    both = torch.cat([norm(model.model.embed_tokens(torch.tensor(ids)), "pre_fc_norm_embedding"),
+                      norm(before, "pre_fc_norm_hidden")], -1)
+    x = (both @ w["fc.weight"].T)[None]
+    angles = model.model.rotary_emb(x, torch.arange(n).view(1, 1, -1).expand(3, 1, -1))
+    mask = torch.full((1, 1, n, n), -torch.inf, dtype=torch.float64).triu(1)
+    out = layer(x, position_embeddings=angles, attention_mask=mask)
+    return model.lm_head(norm(out[0] if out.dim() == 3 else out, "norm"))
+
+
 def make(name, folder):
     family, own, old, arch, keys = MODELS[name]
     is_moe = "experts" in str(own) and family != "GraniteMoeHybrid"
@@ -329,6 +363,9 @@ def make(name, folder):
     centred = {n + ".weight" for n, module in model.named_modules()
                if "Centered" in type(module).__name__
                or type(module).__name__ in ("Qwen3_5RMSNorm", "Qwen3_5MoeRMSNorm")}
+    if name.endswith("-mtp"):
+        shapes |= block_shapes(model)
+        centred |= {n for n in shapes if n.startswith("mtp.") and "norm" in n}
     assert all(weights.is_centred(name, n) == (n in centred) for n in shapes)
     for n, shape in shapes.items():
         if n == "lm_head.weight" and text.tie_word_embeddings:
@@ -360,6 +397,9 @@ def make(name, folder):
         logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0]
     logits.numpy().astype("<f4").tofile(folder / "logits.f32")
     seen[0].numpy().astype("<f4").tofile(folder / "hidden.f32")
+    if name.endswith("-mtp"):
+        with torch.no_grad():
+            block_logits(model, tensors, ids, seen[0]).numpy().astype("<f4").tofile(folder / "mtp.f32")
     for f in folder.iterdir():
         f.chmod(0o644)
     size = sum(f.stat().st_size for f in folder.iterdir())

@@ -35,6 +35,7 @@ struct pd_weights {
     struct pd_linear per_layer_model_proj;       /* [n_layers per_layer_dim][d_model] */
     uint64_t per_layer_model_norm;               /* [per_layer_dim] */
     struct pd_linear pre_proj, post_proj;        /* a drafter's: [d_model][2 target_dim], [target_dim][d_model] */
+    uint64_t pre_norms[2];                       /* of both halves of what the first reads; 0: none */
     struct pd_layer_weights *layers;   /* [n_layers], of which those from first_layer to before end_layer are here */
     uint32_t first_layer, end_layer;
     bool has_output;               /* what turns the last layer's rows into results is here */

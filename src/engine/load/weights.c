@@ -144,6 +144,21 @@ static peridot_status load_projections(struct pd_loader *l)
     return load_one(l, &l->w->post_proj.w, PD_ROLE_POST_PROJ, 0);
 }
 
+/* A block that drafts has its target's embedding and output. */
+static peridot_status load_block(struct pd_loader *l)
+{
+    struct pd_weights *w = l->w;
+    const struct { enum pd_role role; uint64_t *norm; } norms[] = {{PD_ROLE_NEXTN_E_NORM, &w->pre_norms[0]},
+        {PD_ROLE_NEXTN_H_NORM, &w->pre_norms[1]}, {PD_ROLE_NEXTN_NORM, &w->output_norm}};
+    struct pd_plan plan;
+    l->part = NULL;
+    for (size_t i = 0; i < PD_COUNT(norms); i++) {
+        pd_plan_get(&plan, l->config, norms[i].role, 0);
+        PD_TRY(pd_load_norm(l, norms[i].norm, &plan));
+    }
+    return load_one(l, &w->pre_proj.w, PD_ROLE_NEXTN_PROJ, 0);
+}
+
 /* Column after column, so that sums go along rows. */
 static peridot_status put_dense(float **out, const struct pd_tensor *t)
 {
@@ -196,8 +211,10 @@ static bool begin_part(struct pd_loader *l, uint32_t part)
 static peridot_status weights_walk(struct pd_loader *l)
 {
     struct pd_plan norm;
-    if (begin_part(l, PD_PART_EMBEDDING)) PD_TRY(load_embedding(l));
-    if (begin_part(l, PD_PART_OUTPUT)) {
+    bool block = l->config->nextn_at != 0;
+    if (block) PD_TRY(load_block(l));
+    if (!block && begin_part(l, PD_PART_EMBEDDING)) PD_TRY(load_embedding(l));
+    if (!block && begin_part(l, PD_PART_OUTPUT)) {
         PD_TRY(load_output(l));
         pd_plan_get(&norm, l->config, PD_ROLE_OUTPUT_NORM, 0);
         PD_TRY(pd_load_norm(l, &l->w->output_norm, &norm));
@@ -239,7 +256,8 @@ static peridot_status weights_load(struct pd_loader *l)
                           pd_min(w->host_resident_size + (64 << 10), 256u << 20)));
     l->measuring = false;
     PD_TRY(weights_walk(l));
-    if (!w->first_layer || l->config->per_layer_dim) PD_TRY(make_lookup(l, &w->lookup, &w->embedding));
+    if (w->embedding.n_slices && (!w->first_layer || l->config->per_layer_dim))
+        PD_TRY(make_lookup(l, &w->lookup, &w->embedding));
     if (w->per_layer_embedding.n_slices)
         PD_TRY(make_lookup(l, &w->per_layer_lookup, &w->per_layer_embedding));
     if (!w->output.w.n_slices && w->n_outputs) w->output.w = w->embedding;
@@ -267,7 +285,7 @@ void pd_weights_free(struct pd_weights *w, const struct pd_config *config)
 {
     for (uint32_t i = 0; w->layers && i < config->n_layers; i++)
         for (int m = 0; m < PD_N_LAYER_MATRICES; m++) free(w->layers[i].linears[m].w.slices);
-    if (w->output.w.slices != w->embedding.slices) free(w->output.w.slices);
+    if (w->output.w.slices != w->embedding.slices && !config->nextn_at) free(w->output.w.slices);
     free(w->embedding.slices);
     free(w->per_layer_embedding.slices);
     free(w->per_layer_model_proj.w.slices);

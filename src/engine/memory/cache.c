@@ -136,6 +136,30 @@ peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const s
     return status;
 }
 
+peridot_status pd_cache_add_layer(struct pd_cache *cache, uint32_t kind)
+{
+    uint32_t n = cache->n_layers;
+    const struct pd_page_pool *pool = &cache->pools[kind];
+    void **lists[] = {(void **)&cache->layers, (void **)&cache->spans, (void **)&cache->kinds};
+    const size_t sizes[] = {sizeof *cache->layers, sizeof *cache->spans, sizeof *cache->kinds};
+    for (size_t i = 0; i < PD_COUNT(lists); i++) {
+        void *list = realloc(*lists[i], (n + 1) * sizes[i]);
+        if (!list) return pd_fail_alloc((n + 1) * sizes[i], "layers");
+        *lists[i] = list;
+        memset((char *)list + n * sizes[i], 0, sizes[i]);
+    }
+    for (int half = 0; half < 2; half++) {
+        PD_TRY(pd_heap_alloc(&cache->spans[n][half], cache->heap, half_size(pool, half), "the KV cache"));
+        PD_TRY(pd_span_zero(cache->gpu, cache->spans[n][half]));
+        cache->size += half_size(pool, half);
+    }
+    cache->layers[n] = (struct pd_kv){.k = cache->spans[n][0].address, .v = cache->spans[n][1].address,
+        .pages = pool->tables.address, .type = cache->type};
+    cache->kinds[n] = kind;
+    cache->n_layers++;
+    return PERIDOT_OK;
+}
+
 void pd_cache_free(struct pd_cache *cache)
 {
     for (uint32_t kind = 0; kind <= PD_STATE_KIND; kind++) {

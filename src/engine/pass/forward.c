@@ -28,12 +28,18 @@ struct pd_heads pd_layer_heads(const struct pd_config *c, const struct pd_weight
         .v_is_k = !layer->has_v};
 }
 
-/* x = pre_proj(the target's embedding of the token, its hidden state) */
+/* x = pre_proj(the target's embedding of the token, its hidden state), of a block both normed */
 static void read_target(const struct pd_forward_args *p)
 {
     const struct pd_target *t = p->target;
     const struct pd_embed embed = {.x = t->in, .table = t->lookup, .tokens = p->tokens, .scale = t->embed_scale};
     pd_op_embed(p->recorder, &embed, p->n_tokens);
+    for (uint32_t i = 0; i < 2 && p->weights->pre_norms[i]; i++) {
+        const struct pd_rows half = pd_rows_at(t->in, 0, i * p->config->target_dim);
+        const struct pd_norm norm = {.x = half, .normed = half, .w = p->weights->pre_norms[i],
+            .n = p->config->target_dim, .eps = p->config->eps, .x_scale = 1};
+        pd_op_rmsnorm(p->recorder, &norm, p->n_tokens);
+    }
     pd_op_linear(p->recorder, p->scratch->x, &p->weights->pre_proj, t->in, p->n_tokens);        /* [n][d_model] */
 }
 
@@ -361,6 +367,26 @@ void pd_forward(const struct pd_forward_args *p, const struct pd_rows *logits)
     }
     pd_op_stream_norm(p->recorder, &x);
     if (logits) pd_forward_head(p, *logits, p->n_decode ? 0 : p->n_tokens - 1, p->n_decode ? p->n_decode : 1);
+}
+
+void pd_forward_block(const struct pd_forward_args *p, const struct pd_draft_block *b)
+{
+    struct pd_scratch s = *p->scratch;
+    struct pd_forward_args of = *p;
+    of.config = b->config;
+    of.weights = b->weights;
+    of.cache = b->cache;
+    of.target = &b->target;
+    of.scratch = &s;
+    of.places[0] = p->places[b->kind];
+    s.normed = b->normed;
+    p->recorder->decode = false;
+    p->recorder->chunk = true;
+    struct pd_residual x = begin_stream(&of);
+    pd_residual_norm(&x, b->weights->layers[0].norms[PD_ROLE_ATTN_NORM]);
+    pd_op_linear_stream(p->recorder, s.qkv, &b->weights->layers[0].linears[PD_MATRIX_QKV], &x);
+    const struct pd_attention keys = attention_of(&of, 0, 0, p->n_tokens);
+    pd_op_rope(p->recorder, &keys);
 }
 
 void pd_forward_head(const struct pd_forward_args *p, struct pd_rows logits, uint32_t row, uint32_t n)

@@ -39,6 +39,11 @@ peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w
     return w->model->link ? open_rows(in, w) : PERIDOT_OK;
 }
 
+peridot_status pd_input_keep_before(struct pd_input *in, const struct pd_workspace *w)
+{
+    return pd_heap_alloc(&in->before, w->input_heap, sizeof(uint32_t) * (in->n_rows + w->n_sequences), "rows");
+}
+
 void pd_input_free(struct pd_input *in)
 {
     free(in->rows);

@@ -53,6 +53,8 @@ peridot_status pd_pass_begin(struct pd_pass *p)
     p->n_submitted = 0;
     p->seconds = p->longest = 0;
     p->sent = false;
+    for (uint32_t i = 0; p->input.before.size && i < p->w->n_sequences; i++)
+        ((uint32_t *)p->input.before.host)[p->input.n_rows + i] = pd_carried_row(p->w, i);
     return pd_pass_await_reply(p);   /* to what was sent and then discarded */
 }
 
@@ -61,6 +63,20 @@ static uint32_t last_of_image(const struct pd_run *run, uint32_t m)
 {
     while (run->tokens && pd_is_image_row(run->tokens[m]) && m + 1 < run->n && pd_is_inner_row(run->tokens[m + 1])) m++;
     return m;
+}
+
+/* The hidden state before a run's first row is that of the sequence's last one, whose logits may be there, or of the
+ * last pass that it was in. Where neither is true any more a block's key is a poor one. */
+static void write_before(struct pd_pass *p, const struct pd_run *run, uint32_t row)
+{
+    const struct pd_sequence *q = run->sequence;
+    uint32_t *before = p->input.before.host;
+    if (!p->input.before.size) return;
+    before[row] = run->pos == 0                           ? pd_zero_row(p->w)
+        : run->pos == q->pos && pd_has_logits(p->w, q) ? q->logits_row
+                                                          : pd_carried_row(p->w, q->index);
+    for (uint32_t m = 1; m < run->n; m++) before[row + m] = pd_passed_row(p->w, row + m - 1);
+    before[p->input.n_rows + q->index] = pd_passed_row(p->w, row + run->n - 1);
 }
 
 peridot_status pd_pass_add(struct pd_pass *p, const struct pd_run *run)
@@ -73,6 +89,7 @@ peridot_status pd_pass_add(struct pd_pass *p, const struct pd_run *run)
     assert(run->kind == PD_RUN_PROMPT || row == s->n_steps);
     *r = *run;
     r->row = row;
+    write_before(p, run, row);
     s->n_rows += run->n;
     if (p->input.runs.size) {
         struct pd_state_run *states = (struct pd_state_run *)p->input.runs.host + s->n_runs++;
@@ -129,6 +146,21 @@ static void keep_hidden(const struct pd_pass *p, struct pd_recorder *r, uint32_t
     if (w->hidden.address) pd_op_copy(r, w->hidden_span, logits_row * size, w->normed_span, row * size, n * size);
 }
 
+/* To where a block reads them, the hidden states before n rows; those of sequences' last rows are carried on. */
+static void gather_before(const struct pd_pass *p, struct pd_recorder *r, uint32_t n)
+{
+    const struct pd_workspace *w = p->w;
+    const struct pd_draft_block *b = w->block;
+    uint64_t size = (uint64_t)w->hidden.stride * sizeof(float), tokens = p->input.before.address;
+    const struct pd_embed before = {.x = pd_rows_at(b->target.in, 0, w->model->config.d_model), .table = &b->hidden,
+        .tokens = tokens, .scale = 1};
+    const struct pd_embed carried = {.x = pd_rows_at(w->hidden, pd_carried_row(w, 0), 0), .table = &b->hidden,
+        .tokens = tokens + sizeof(uint32_t) * p->input.n_rows, .scale = 1};
+    pd_op_copy(r, w->hidden_span, pd_passed_row(w, 0) * size, w->normed_span, 0, n * size);
+    pd_op_embed(r, &before, n);
+    pd_op_embed(r, &carried, w->n_sequences);
+}
+
 static void draw_tokens(const struct pd_pass *p, struct pd_recorder *r, uint32_t n)
 {
     const struct pd_sample_push push = {.best = p->best.address,
@@ -162,8 +194,10 @@ static uint64_t forward_rows(const struct pd_pass *p, struct pd_recorder *r, con
     else if (s->n_steps) compute_head(p, &args, 0, s->n_steps, pd_step_row(p->w, s->first_logits), 0);
     for (uint32_t i = 0; i < s->n_heads; i++)
         compute_head(p, &args, s->heads[i].row, 1, s->heads[i].logits_row, s->n_steps + i);
+    if (p->w->block) gather_before(p, r, s->n_rows);
     if (s->n_steps) keep_hidden(p, r, 0, s->n_steps, pd_step_row(p->w, s->first_logits));
     for (uint32_t i = 0; i < s->n_heads; i++) keep_hidden(p, r, s->heads[i].row, 1, s->heads[i].logits_row);
+    if (p->w->block) pd_forward_block(&args, p->w->block);   /* before the tokens are the next ones */
     if (s->draws) draw_tokens(p, r, s->n_steps);
     return most_work;
 }

@@ -61,6 +61,20 @@ struct pd_target {
     float embed_scale;
 };
 
+/* A block that drafts has keys of its own (engine/rounds/drafter.c): those of a token are made of its embedding and of
+ * the hidden state before it, by the pass that evaluates it. */
+struct pd_draft_block {
+    const struct pd_config *config;    /* of one layer */
+    const struct pd_weights *weights;
+    const struct pd_cache *cache;
+    uint32_t kind;                     /* of the target's layers with such keys */
+    struct pd_target target;           /* in: [rows of a pass][2 d_model] */
+    struct pd_rows normed;             /* [rows of a pass][d_model] */
+    struct pd_table hidden;            /* pd_workspace.hidden, as a table of rows; with */
+    struct pd_matrix matrix;
+    struct pd_slice slice;
+};
+
 struct pd_forward_args {
     struct pd_recorder *recorder;
     const struct pd_config *config;
@@ -96,6 +110,9 @@ struct pd_forward_args {
 void pd_forward(const struct pd_forward_args *p, const struct pd_rows *logits);
 /* logits[m] = softcap(output . normed[row + m]) for n rows */
 void pd_forward_head(const struct pd_forward_args *p, struct pd_rows logits, uint32_t row, uint32_t n);
+/* The keys and values of a block, of all rows of a pass that is done but for this: b->target.in has the hidden states
+ * before them. x and qkv of the scratch are used. */
+void pd_forward_block(const struct pd_forward_args *p, const struct pd_draft_block *b);
 /* Shapes of attention in layer i. */
 struct pd_heads pd_layer_heads(const struct pd_config *config, const struct pd_weights *weights, uint32_t i);
 
@@ -121,6 +138,7 @@ struct pd_workspace {
     struct pd_span normed_span, logits_span;
     struct pd_rows hidden;             /* [pd_spare_row][d_model]: what each row of logits is of, for a drafter; */
     struct pd_span hidden_span;        /* no address: it is not kept */
+    const struct pd_draft_block *block;   /* NULL: none. Then `hidden` has more rows: see pd_carried_row */
     uint64_t topk[2];                  /* scratch of the selection */
     float *host_rows;                  /* n_spare rows on the host, and one at least, of n_outputs or d_model */
     struct pd_commands *head_commands; /* of rows of logits that callers want */
@@ -133,6 +151,18 @@ struct pd_workspace {
 static inline uint32_t pd_own_row(const struct pd_sequence *q) { return q->index; }
 static inline uint32_t pd_step_row(const struct pd_workspace *w, uint32_t m) { return w->n_sequences + m; }
 static inline uint32_t pd_spare_row(const struct pd_workspace *w) { return w->n_sequences + w->n_decode; }
+
+/* Rows of `hidden` where there is a block: that of a sequence's last row in any pass, row m of the last pass, and zeros
+ * in the place of what is before a text. */
+static inline uint32_t pd_carried_row(const struct pd_workspace *w, uint32_t sequence)
+{
+    return pd_spare_row(w) + sequence;
+}
+static inline uint32_t pd_passed_row(const struct pd_workspace *w, uint32_t m)
+{
+    return pd_spare_row(w) + w->n_sequences + m;
+}
+static inline uint32_t pd_zero_row(const struct pd_workspace *w) { return pd_passed_row(w, w->n_rows); }
 
 /* The caller sets input_heap, of what the host writes and kernels read, which is the workspace's from then on, n_rows,
  * n_sequences, n_decode and n_spare. */
@@ -161,6 +191,8 @@ struct pd_input {
     struct pd_span lora_scales;                    /* [n_rows][n_adapters]; empty where the model has none */
     struct pd_span runs;                           /* [PD_MAX_RUNS] struct pd_state_run; empty without recurrences */
     struct pd_span row_states;                     /* [n_decode], the same: see pd_conv_push */
+    struct pd_span before;                         /* [n_rows] rows of hidden states before, then [n_sequences] those
+                                                      that are carried; empty unless there is a block */
     uint32_t n_rows;                               /* at most */
     struct pd_input_row {
         uint32_t table, pos, last;
@@ -174,6 +206,8 @@ struct pd_input {
 peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w, uint32_t n_rows,
                                struct pd_span tokens);
 void pd_input_free(struct pd_input *in);
+/* Makes room for what a block needs. */
+peridot_status pd_input_keep_before(struct pd_input *in, const struct pd_workspace *w);
 /* Row m stands at position pos of the sequence with these pages. It sees its keys up to its own, or to that of position
  * `last`, which the same pass writes: the end of its text, where the model reads texts whole, or of its image. Where
  * layers have windows, how far it sees is the config's business. */

@@ -140,7 +140,8 @@ void pd_workspace_free(struct pd_workspace *w)
 
 peridot_status pd_workspace_keep_hidden(struct pd_workspace *w)
 {
-    return alloc_rows(&w->hidden, &w->hidden_span, w, pd_spare_row(w), w->model->config.d_model);
+    uint32_t n = w->block ? pd_zero_row(w) + 1 : pd_spare_row(w);
+    return alloc_rows(&w->hidden, &w->hidden_span, w, n, w->model->config.d_model);
 }
 
 /* ---- passes ---- */

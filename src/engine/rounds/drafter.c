@@ -4,7 +4,13 @@
  * token was drawn from; then each guess, beside the hidden state that the drafter gives with it. All guesses stand at
  * the token's position, where there is no key yet, and see one key more than the target's windows have before it;
  * nothing is written, so that a draft is one submission. Formula: Gemma4AssistantForCausalLM and
- * SinglePositionMultiTokenCandidateGenerator of transformers. */
+ * SinglePositionMultiTokenCandidateGenerator of transformers.
+ *
+ * A block (MTP) that is in the model's own files is a drafter, too, with the target's embedding and output, and with
+ * keys of its own, a layer more of the target's cache: that of position j is of token j beside the hidden state after
+ * token j - 1, zeros where there is none, as in llama.cpp. Passes leave the keys of the text (pd_forward_block);
+ * guesses stand at the positions that they are of, and leave keys of the hidden states that the block gives itself,
+ * over which the next pass writes. */
 #include "engine/rounds/rounds.h"
 
 #include "arch/arch.h"
@@ -20,8 +26,10 @@
  * n_layers: none. */
 static uint32_t find_source(const struct pd_config *target, const struct pd_layer *layer)
 {
-    for (uint32_t i = target->n_layers; i-- > 0;)
-        if (pd_layer_owns_kv(target, i) && !target->layers[i].window == !layer->window) return i;
+    for (uint32_t i = target->n_layers; i-- > 0;) {
+        const struct pd_layer *source = &target->layers[i];
+        if (pd_layer_owns_kv(target, i) && !pd_layer_recurs(source) && !source->window == !layer->window) return i;
+    }
     return target->n_layers;
 }
 
@@ -49,6 +57,9 @@ peridot_status pd_drafter_check(const struct pd_model *model, const struct pd_mo
     if (model->weights.n_outputs != target->weights.n_outputs)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s drafts for a model of %u tokens, and %s has %u", c->name,
                        model->weights.n_outputs, of->name, target->weights.n_outputs);
+    if (c->nextn_at && model->hash != target->hash)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s cannot draft for %s: it is a block of another model", c->name,
+                       of->name);
     for (uint32_t i = 0; i < c->n_layers; i++)
         if (!can_read(of, &c->layers[i]))
             return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s cannot draft for %s: its layer %u reads heads of %u columns "
@@ -61,6 +72,13 @@ peridot_status pd_drafter_check(const struct pd_model *model, const struct pd_mo
     return PERIDOT_OK;
 }
 
+peridot_status pd_drafter_add_keys(struct pd_cache *cache, const struct pd_model *model,
+                                   const struct pd_model *target)
+{
+    const struct pd_config *c = &model->config, *of = &target->config;
+    return c->nextn_at ? pd_cache_add_layer(cache, of->layers[find_source(of, &c->layers[0])].kind) : PERIDOT_OK;
+}
+
 static peridot_status borrow_cache(struct pd_drafter *d)
 {
     const struct pd_config *c = &d->model->config, *of = &d->decoder->w->model->config;
@@ -70,7 +88,7 @@ static peridot_status borrow_cache(struct pd_drafter *d)
     if (!d->cache.layers) return pd_fail_alloc(c->n_layers * sizeof *d->cache.layers, "layers");
     for (uint32_t i = 0; i < c->n_layers; i++) {
         uint32_t source = find_source(of, &c->layers[i]);
-        d->cache.layers[i] = cache->layers[source];
+        d->cache.layers[i] = cache->layers[c->nextn_at ? cache->n_layers - 1 : source];
         d->cache.pools[c->layers[i].kind] = cache->pools[of->layers[source].kind];
         d->cache.pools[c->layers[i].kind].window = c->layers[i].window;
     }
@@ -90,11 +108,21 @@ static void record_guess(const struct pd_drafter *d, struct pd_recorder *r, uint
         .drawn = d->drawn.address + sizeof(struct pd_candidate) * j, .recent = d->recent.address,
         .bias = d->bias.address};
     args.tokens += sizeof(int32_t) * j;
+    if (d->model->config.nextn_at) {
+        args.places[0] += sizeof(struct pd_place) * j;
+        for (uint32_t t = 0; t < d->model->config.n_rope_tables; t++)
+            args.angles[t] += sizeof(float) * d->model->config.rope_tables[t].head_dim * j;
+    }
     args.n_decode = 1;
     args.target = &d->target;
     pd_forward(&args, &logits);
     pd_workspace_select(&d->w, r, pd_step_row(&d->w, 0), 1, best);
     pd_op_sample(r, &push, 1);
+    if (d->model->config.nextn_at) {
+        uint64_t size = d->model->config.target_dim * sizeof(float);
+        pd_op_copy(r, d->in, size, d->w.normed_span, 0, size);
+        return;
+    }
     pd_op_linear(r, pd_rows_at(d->target.in, 0, d->model->config.target_dim), &d->model->weights.post_proj,
                  d->w.scratch.normed, 1);
 }
@@ -132,7 +160,36 @@ static peridot_status drafter_alloc(struct pd_drafter *d)
     PD_TRY(pd_span_zero(w->model->gpu, d->in));
     d->target = (struct pd_target){.in = {d->in.address, stride}, .lookup = &target->weights.lookup,
                                    .embed_scale = pd_stream_embed_scale(&target->config)};
-    return pd_input_create(&d->input, w, 1, d->tokens);
+    return pd_input_create(&d->input, w, d->model->config.nextn_at ? PD_MAX_DRAFT : 1, d->tokens);
+}
+
+/* What the target's passes need to leave the block's keys. */
+static peridot_status open_block(struct pd_drafter *d)
+{
+    struct pd_workspace *of = d->decoder->w;
+    struct pd_draft_block *b = &d->block;
+    uint32_t width = d->model->config.target_dim, wide = (uint32_t)pd_align(2 * width, PD_PAD);
+    struct pd_span in, normed;
+    PD_TRY(pd_heap_alloc(&in, d->w.device_heap, (uint64_t)of->n_rows * wide * sizeof(float), "activations"));
+    PD_TRY(pd_heap_alloc(&normed, d->w.device_heap, (uint64_t)of->n_rows * of->hidden.stride * sizeof(float),
+                         "activations"));
+    PD_TRY(pd_heap_alloc(&b->hidden.addresses, d->w.device_heap, sizeof(uint64_t), "activations"));
+    PD_TRY(pd_span_zero(d->w.model->gpu, in));
+    PD_TRY(pd_span_zero(d->w.model->gpu, normed));
+    PD_TRY(pd_span_write(d->w.model->gpu, b->hidden.addresses, 0, &of->hidden.address, sizeof(uint64_t)));
+    b->config = &d->model->config;
+    b->weights = &d->model->weights;
+    b->cache = &d->cache;
+    b->kind = of->model->config.layers[find_source(&of->model->config, &b->config->layers[0])].kind;
+    b->target = d->target;
+    b->target.in = (struct pd_rows){in.address, wide};
+    b->normed = (struct pd_rows){normed.address, of->hidden.stride};
+    b->slice = (struct pd_slice){.address = of->hidden.address, .dtype = PD_F32, .n_rows = pd_zero_row(of) + 1,
+        .row_size = of->hidden.stride * (uint32_t)sizeof(float)};
+    b->matrix = (struct pd_matrix){b->slice.n_rows, width, 1, &b->slice};
+    b->hidden.matrix = &b->matrix;
+    b->hidden.rows_per_slice = b->slice.n_rows;
+    return PERIDOT_OK;
 }
 
 static peridot_status drafter_init(struct pd_drafter *d)
@@ -142,7 +199,9 @@ static peridot_status drafter_init(struct pd_drafter *d)
     d->w.n_rows = d->w.n_decode = 1;
     PD_TRY(pd_workspace_create(&d->w, d->model, &d->cache));
     PD_TRY(drafter_alloc(d));
+    if (d->model->config.nextn_at) d->decoder->w->block = &d->block;
     PD_TRY(pd_workspace_keep_hidden(d->decoder->w));
+    if (d->model->config.nextn_at) PD_TRY(open_block(d));
     PD_TRY(pd_commands_create(&d->commands, d->model->gpu));
     return record(d, 1, 0);   /* compiles */
 }
@@ -172,6 +231,16 @@ void pd_drafter_free(struct pd_drafter *d)
 
 /* ---- guessing ---- */
 
+/* Guesses of a block are a row each, one after the other: the grid is that of the most splits. */
+static void write_positions(struct pd_drafter *d, const struct pd_sequence *q, uint32_t n)
+{
+    struct pd_place *places = d->input.places.host;
+    for (uint32_t j = 0; j < n; j++) pd_input_write(&d->input, &d->w, j, &q->pages, q->pos + j, q->pos + j);
+    pd_input_write_grids(&d->input, &d->w, n);
+    for (uint32_t j = 0; j < n; j++) places[j].first_split = 0;
+    ((struct pd_step *)d->input.step.host)->dispatch[0][2] = 1;
+}
+
 static void write_input(struct pd_drafter *d, const struct pd_draft_rows *rows, uint32_t n)
 {
     const struct pd_sequence *q = rows->sequence;
@@ -180,6 +249,10 @@ static void write_input(struct pd_drafter *d, const struct pd_draft_rows *rows, 
     for (uint32_t j = 0; j < n; j++)
         ((struct pd_draw *)d->draws.host)[j] = pd_sampler_draw_ahead(&q->sampler, n_candidates, j);
     pd_sampler_write_chain(&q->sampler, d->recent.host, d->bias.host, rows->tokens[0]);
+    if (d->model->config.nextn_at) {
+        write_positions(d, q, n);
+        return;
+    }
     pd_input_write_query(&d->input, &d->w, 0, &q->pages, q->pos);
     pd_input_write_grids(&d->input, &d->w, 1);
 }

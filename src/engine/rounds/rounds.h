@@ -87,6 +87,7 @@ struct pd_drafter {
     struct pd_workspace w;
     struct pd_input input;
     struct pd_target target;
+    struct pd_draft_block block;       /* where it is one */
     struct pd_span in;                 /* of target.in */
     struct pd_span tokens, draws, recent, bias;   /* [1 + PD_MAX_DRAFT], [PD_MAX_DRAFT]; see pd_sample_push */
     struct pd_span drawn, best;        /* [PD_MAX_DRAFT], [PD_MAX_DRAFT][PD_TOPK] */
@@ -99,6 +100,9 @@ struct pd_drafter {
 void pd_drafter_share_keys(struct pd_config *config, const struct pd_config *target);
 /* Whether the drafter's layers can read the target's cache: PERIDOT_ERROR_ARGUMENT, with a sentence, where not. */
 peridot_status pd_drafter_check(const struct pd_model *model, const struct pd_model *target);
+/* A block's keys are one more layer of the target's cache. */
+peridot_status pd_drafter_add_keys(struct pd_cache *cache, const struct pd_model *model,
+                                   const struct pd_model *target);
 /* Both models are on one device, and have been checked. From now on the target's passes keep hidden states. */
 peridot_status pd_drafter_create(struct pd_drafter **out, const struct pd_model *model, struct pd_decoder *decoder);
 void pd_drafter_free(struct pd_drafter *d);

@@ -13,7 +13,7 @@
 #define DEFAULT_CTX 8192
 #define DEFAULT_CTX_WHOLE 2048   /* where a text is one chunk, whose activations take memory */
 #define DEFAULT_CHUNK 256
-#define FEW_STATES 3   /* of a draft whose length is automatic: each takes as much memory as one of a sequence */
+#define FEW_STATES 2   /* of a draft whose length is automatic: each takes as much memory as one of a sequence */
 #define DRAW_SECONDS 0.02   /* masks over 256,000 pieces: 0.3 to 6 ms, 108 ms at worst */
 #define DRAW_STEPS 200000   /* some 1 ms */
 #define DEFAULT_SNAPSHOT_SIZE ((uint64_t)1 << 30)   /* eight turns of 300 tokens, of models with 12 billion weights */
@@ -191,7 +191,12 @@ peridot_status pd_session_create(struct pd_session **out, struct pd_model *model
 peridot_status pd_session_set_drafter(struct pd_session *s, const struct pd_model *drafter)
 {
     PD_TRY(pd_drafter_check(drafter, s->model));
+    PD_TRY(pd_drafter_add_keys(&s->set.cache, drafter, s->model));
     PD_TRY(pd_drafter_create(&s->drafter, drafter, &s->decoder));
+    for (uint32_t i = 0; drafter->config.nextn_at && i < s->decoder.n_passes; i++)
+        PD_TRY(pd_input_keep_before(&s->decoder.passes[i].input, &s->workspace));
+    for (uint32_t i = 0; drafter->config.nextn_at && i < PD_COUNT(s->prefill.chunks); i++)
+        PD_TRY(pd_input_keep_before(&s->prefill.chunks[i].pass.input, &s->workspace));
     return pd_decoder_record(&s->decoder);
 }
 

@@ -82,6 +82,7 @@ struct cmd_model_args {
     const char *vision;   /* NULL: the one that is beside the model, if any; "none" */
     uint32_t image_rows;  /* 0: as the model says */
     bool pan_and_scan;    /* of pictures: see peridot_image_params */
+    bool block;           /* see peridot_model_params */
 };
 
 /* Whoever has the demo model alone is told of this one, which is small and chats, */
@@ -599,7 +600,7 @@ peridot_status cmd_ranks_collect(char **data, size_t *size);
 
 /* A member of such a command's arguments. */
 struct cmd_draft_args {
-    const char *name;          /* "ngram", "assistant", or a model; NULL: no drafts */
+    const char *name;          /* "ngram", "assistant", "mtp", or a model; NULL: no drafts */
     uint32_t n;                /* 0: automatic */
 };
 
@@ -607,7 +608,8 @@ struct cmd_draft_args {
     {.name = "draft", .metavar = "MODEL", .kind = CMD_TEXT, .offset = offsetof(type, member.name), \
      .help = "Write faster, and the same text: tokens that are likely to come are guessed by this smaller model with " \
              "the same vocabulary, or by the model's own drafter (gemma4-assistant), and evaluated several at a " \
-             "time. assistant: the drafter that lies beside the model. ngram: needs no model, guesses what followed " \
+             "time. assistant: the drafter that lies beside the model. mtp: the block that the model's own file has " \
+             "for it (Qwen 3.5). ngram: needs no model, guesses what followed " \
              "the same words earlier in the text."}, \
     {.name = "draft-tokens", .metavar = "N", .kind = CMD_U32, .offset = offsetof(type, member.n), .fallback = "0", \
      .max = 31, .help = "Guess N tokens each time; 0: as many as suit the device, and none while guessing does not " \

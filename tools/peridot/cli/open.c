@@ -215,7 +215,7 @@ static peridot_status open_model(peridot_model **out, const char *path, const st
                                    .kernels = args->kernels.at, .n_kernels = args->kernels.n,
                                    .progress = cmd_progress_step, .user = &progress, .target = target,
                                    .vision = vision, .vision_optional = !args->vision,
-                                   .image_rows = args->image_rows};
+                                   .image_rows = args->image_rows, .block = args->block};
     struct cmd_adapters adapters;
     PD_TRY(cmd_ranks_divide(&params.link, &params.device, args));
     peridot_status status = cmd_adapters_read(&adapters, &args->adapters);

@@ -252,7 +252,8 @@ peridot_status cmd_draft_open(struct cmd_draft *out, const struct cmd_draft_args
     if (!is_model(args)) return PERIDOT_OK;
     char beside[CMD_PATH_SIZE];
     const char *path;
-    own.path = args->name;
+    own.block = strcmp(args->name, "mtp") == 0;
+    own.path = own.block ? model->path : args->name;
     own.adapters.n = 0;
     if (strcmp(args->name, "assistant") == 0) {
         PD_TRY(cmd_model_path(&path, model->path));
@@ -262,7 +263,7 @@ peridot_status cmd_draft_open(struct cmd_draft *out, const struct cmd_draft_args
     PD_TRY(cmd_model_need_head(&own, CMD_HEAD_LANGUAGE, "--draft"));
     PD_TRY(cmd_model_open_text(&out->model, &own, of));
     peridot_status status = peridot_draft_check(out->model, of);
-    if (status == PERIDOT_OK) status = cmd_model_tune_once(out->model);
+    if (status == PERIDOT_OK && !own.block) status = cmd_model_tune_once(out->model);
     if (status != PERIDOT_OK) cmd_draft_close(out);
     return status;
 }
