@@ -33,4 +33,36 @@ check "a package without a command says so" contains err "peridot: this package 
 ln -s "$peridot" "$folder/peridot/bin"
 python -m peridot --version
 check "that of the package is run" [ "$(cat "$folder/out")" = "$("$peridot" --version)" ]
+
+# ---- the sdist ----
+
+# Unpacked in $folder/sdist: what CMake needs is in it. With PERIDOT_TEST_ALL=1 a wheel is built of it as pip does.
+cp -r "$source/tools/python" "$folder/package"
+mkdir -p "$folder/top/tools" "$folder/sdist"
+for name in CMakeLists.txt LICENSE include models shaders src; do ln -s "$source/$name" "$folder/top"; done
+for name in cmake completions peridot third_party; do ln -s "$source/tools/$name" "$folder/top/tools"; done
+mv "$folder/package" "$folder/top/tools/python"
+if ! python3 -c 'import setuptools.command.bdist_wheel' 2>"$folder/err"; then
+    echo "skipped: the sdist: $(tail -1 "$folder/err")"
+    finish
+fi
+(cd "$folder/top/tools/python" && python3 -c "from setuptools import build_meta
+print(build_meta.build_sdist('$folder'))") >"$folder/out" 2>"$folder/err"
+check "an sdist is made" tar -C "$folder/sdist" --strip-components=1 -xzf "$folder/$(tail -1 "$folder/out")"
+check "it has the header that the package reads" cmp "$folder/sdist/peridot/peridot.h" "$source/include/peridot.h"
+cmake -S "$folder/sdist/source" -B "$folder/sdist/out" -G Ninja -D PERIDOT_TESTS=OFF >"$folder/out" 2>"$folder/err"
+check "and sources that CMake configures" [ $? = 0 ]
+ninja -C "$folder/sdist/out" -n >"$folder/out" 2>"$folder/err"
+check "of which none is missing" [ $? = 0 ]
+if [ "${PERIDOT_TEST_ALL:-}" ]; then
+    python3 -m venv --system-site-packages "$folder/venv"
+    "$folder/venv/bin/pip" install -q --no-build-isolation --no-deps "$folder"/peridot-*.tar.gz \
+        >"$folder/out" 2>"$folder/err"
+    check "pip installs it" [ $? = 0 ]
+    cd /
+    check "with the command" [ "$("$folder/venv/bin/peridot" --version)" = "$("$peridot" --version)" ]
+    env -u PERIDOT_LIBRARY -u PYTHONPATH "$folder/venv/bin/python" -c 'import peridot; print(peridot.version())' \
+        >"$folder/out" 2>"$folder/err"
+    check "and the library" [ "peridot $(cat "$folder/out")" = "$("$peridot" --version)" ]
+fi
 finish
