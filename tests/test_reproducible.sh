@@ -143,6 +143,7 @@ from_with() {
 test_refused() {
     refuses 'is there already' tree "$version" --from "$folder/from" --to "$folder/a"
     refuses "CMakeLists.txt has version $version, not 0.0.9" tree 0.0.9 --to "$folder/d"
+    refuses 'the key /none cannot be read' tree "$version" --to "$folder/d" --key /none
     refuses 'there is no option --form' tree "$version" --form x
     from_with 'sed -i "s/echo peridot.*/echo peridot 0.0.2/" bin/peridot'
     refuses "peridot says peridot 0.0.2, not $version" tree "$version" --from "$folder/x" --to "$folder/d"
@@ -160,6 +161,29 @@ test_refused() {
     refuses 'the tree differs from its commit: ?? src/base/three' tree "$version" --to "$folder/d"
     check "nothing is left of what was refused" [ ! -e "$folder/d" ]
 }
+
+# Recipes for other systems have this version, and the packages that tools/packages has.
+test_recipes() {
+    local recipes=$source/tools/packaging
+    (. "$source/tools/packages" && awk '$1 == "demo" && $4 != "-" { print $4 }' <<<"$table" | sort) >"$folder/want"
+    (. "$recipes/PKGBUILD" && printf '%s\n' "${depends[@]}" "${makedepends[@]}" "${optdepends[@]%%:*}" |
+        grep -vx vulkan-driver | sort) >"$folder/out" 2>"$folder/err"   # whichever the GPU needs
+    check "PKGBUILD has the packages of tools/packages" cmp "$folder/want" "$folder/out"
+    check "and this version" [ "$(. "$recipes/PKGBUILD" && echo "$pkgver")" = "$version" ]
+    mkdir "$folder/arch"
+    ln -s "$(cd "$source" && pwd)" "$folder/arch/peridot-$version"
+    ln -s "$(cd "$(dirname "$peridot")" && pwd)" "$folder/arch/build"
+    (cd "$folder/arch" && pkgdir=$folder/arch/root && . "$recipes/PKGBUILD" && set -e && package) \
+        >"$folder/out" 2>"$folder/err"
+    check "its package() installs" [ $? = 0 ]
+    check "the licence, too" [ -s "$folder/arch/root/usr/share/licenses/peridot/LICENSE" ]
+    check "Containerfile has this version" grep -qx "ARG VERSION=$version" "$recipes/Containerfile"
+    grep -oE '(mesa|lib)[a-z0-9-]+' "$recipes/Containerfile" | grep -vx library | while read -r name; do
+        (. "$source/tools/packages" && grep -qE "^demo +$name " <<<"$table") || echo "$name"
+    done >"$folder/out"
+    check "and packages of tools/packages" [ ! -s "$folder/out" ]
+}
+test_recipes
 
 if command -v git >"$folder/out" && command -v ssh-keygen >"$folder/out" && command -v dpkg-deb >"$folder/out" &&
     python3 -c 'import setuptools.command.bdist_wheel' 2>"$folder/err"; then
