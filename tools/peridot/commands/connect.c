@@ -390,28 +390,6 @@ static peridot_status merge(char **out, const char *path, char *old, const char 
     return *out ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_MEMORY, "out of memory for %s", cmd_shown(path));
 }
 
-static peridot_status make_parents(const char *path)
-{
-    char folder[CMD_PATH_SIZE];
-    for (const char *at = path + 1; (at = strchr(at, '/')) != NULL; at++) {
-        snprintf(folder, sizeof folder, "%.*s", (int)(at - path), path);
-        if (!cache_make_folder(folder)) return pd_fail(PERIDOT_ERROR_IO, "%s cannot be made", cmd_shown(folder));
-    }
-    return PERIDOT_OK;
-}
-
-static peridot_status write_file(const char *path, const char *text)
-{
-    struct pd_writer output;
-    PD_TRY(make_parents(path));
-    PD_TRY(pd_writer_open(&output, path));
-    peridot_status status = pd_writer_write(&output, text, strlen(text));
-    if (status == PERIDOT_OK && text[strlen(text) - 1] != '\n') status = pd_writer_write(&output, "\n", 1);
-    if (status == PERIDOT_OK) return pd_writer_commit(&output);
-    pd_writer_abort(&output);
-    return status;
-}
-
 /* What the file is to be: `text`, or that merged into what is there. */
 static peridot_status make_file(char **out, const struct client *c, const char *path, const char *text)
 {
@@ -437,7 +415,7 @@ static peridot_status write_client(const struct client *c, const char *path, con
     printf("%s", made);
     if (made[strlen(made) - 1] != '\n') puts("");
     fflush(stdout);
-    if (status == PERIDOT_OK) status = write_file(path, made);
+    if (status == PERIDOT_OK) status = cmd_write_file(path, made);
     if (status == PERIDOT_OK) cmd_say("%s is written\n", cmd_shown(path));
     free(merged);
     return status;

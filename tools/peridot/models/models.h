@@ -91,6 +91,8 @@ peridot_status cmd_ollama_vision(char **path, const char *model);
 bool cmd_hub_cache(char path[CMD_PATH_SIZE]);
 /* The value of an environment variable, if it is set, with `below` behind it; `variable` NULL: just that. */
 bool cmd_env_path(char path[CMD_PATH_SIZE], const char *variable, const char *below);
+/* A file of lines, in folders that are made where they are not there. It replaces what is there. */
+peridot_status cmd_write_file(const char *path, const char *text);
 
 /* The type in a name of a file, "Q4_K_M" of "dir/gemma-3-1b-it-Q4_K_M.gguf", with its publisher's marker where it has
  * one ("UD-Q4_K_XL"): its bytes in *size, or NULL. */

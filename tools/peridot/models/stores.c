@@ -449,6 +449,28 @@ bool cmd_env_path(char path[CMD_PATH_SIZE], const char *variable, const char *be
     return size > 0 && size < CMD_PATH_SIZE;
 }
 
+static peridot_status make_parents(const char *path)
+{
+    char folder[CMD_PATH_SIZE];
+    for (const char *at = path + 1; (at = strchr(at, '/')) != NULL; at++) {
+        snprintf(folder, sizeof folder, "%.*s", (int)(at - path), path);
+        if (!cache_make_folder(folder)) return pd_fail(PERIDOT_ERROR_IO, "%s cannot be made", cmd_shown(folder));
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status cmd_write_file(const char *path, const char *text)
+{
+    struct pd_writer output;
+    PD_TRY(make_parents(path));
+    PD_TRY(pd_writer_open(&output, path));
+    peridot_status status = pd_writer_write(&output, text, strlen(text));
+    if (status == PERIDOT_OK && text[strlen(text) - 1] != '\n') status = pd_writer_write(&output, "\n", 1);
+    if (status == PERIDOT_OK) return pd_writer_commit(&output);
+    pd_writer_abort(&output);
+    return status;
+}
+
 bool cmd_hub_cache(char path[CMD_PATH_SIZE])
 {
     for (size_t i = 0; i < PD_COUNT(places) && places[i].list == list_hub; i++)
