@@ -155,6 +155,101 @@ test_port() {
     stop
 }
 
+# A socket that is there already, as systemd hands it over: its own address counts, and no other descriptor does.
+test_inherited() {
+    local port hand='import os, socket, sys
+host, n, *command = sys.argv[1:]
+s = socket.create_server((host, 0))
+print("socket", s.getsockname()[1], flush=True)
+os.dup2(s.fileno() if int(n) else os.open("/dev/null", os.O_RDONLY), 3)
+os.set_inheritable(3, True)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=n if int(n) else "1")
+os.execv(command[0], command)'
+    handed() { timeout 20 python3 -c "$hand" "$@" >"$folder/out" 2>"$folder/err"; }
+    : >"$folder/log"
+    python3 -c "$hand" 127.0.0.1 1 "$peridot" serve -m "$model" --host 127.0.0.2 --port 1 \
+        >"$folder/out" 2>"$folder/log" &
+    server=$!
+    await_text "$folder/out" socket
+    port=$(sed -n 's/^socket //p' "$folder/out")
+    status=$(curl -s -m 60 -o "$folder/answer" -w '%{http_code}' "http://127.0.0.1:$port/v1/completions" \
+        -d "$(completion Once 4 1)")
+    check "the request that starts a server is answered, and not with $status" [ "$status" = 200 ]
+    await_text "$folder/log" serving
+    check "the server listens on a socket that was handed over" \
+        contains log "serving stories at http://127.0.0.1:$port: "
+    url=http://127.0.0.1:$port get /health
+    check "and answers there" [ "$status" = 200 ]
+    stop
+    handed 0.0.0.0 1 "$peridot" serve -m "$model"
+    check "without a key it is refused where others can reach it" \
+        contains err '--host 0.0.0.0 can be reached from other machines'
+    handed 127.0.0.1 2 "$peridot" serve -m "$model"
+    check "two are too many" contains err 'LISTEN_FDS: one socket is needed, and no other'
+    handed 127.0.0.1 0 "$peridot" serve -m "$model"
+    check "what is no socket is refused" contains err 'LISTEN_FDS: descriptor 3 is no socket that listens'
+    LISTEN_PID=1 LISTEN_FDS=1 refuses '--host 0.0.0.0 can be reached' --host 0.0.0.0   # another process's
+}
+
+# install ANSWER ARGUMENTS...: as run, of serve --install-service, in the folder "here 50%$"; its units are in $units.
+install() {
+    (cd "$folder/here" && printf '%s' "$1" | XDG_RUNTIME_DIR=$folder/runtime XDG_CONFIG_HOME=$folder/config \
+        PERIDOT_MODELS="$folder/a \"b\"" PERIDOT_DEVICE='' "$peridot" serve --install-service "${@:2}" \
+        >"$folder/out" 2>"$folder/err")
+    status=$?
+}
+
+test_service() {
+    local units=$folder/config/systemd/user
+    mkdir -p "$folder/here" "$folder/runtime"
+    install '' -m x
+    check "without systemd for users it is refused" [ $status = 1 ]
+    check "in a sentence" contains err 'peridot: no systemd runs here for this user'
+    mkdir "$folder/runtime/systemd"
+    install $'no\n' -m 'my "50% $HOME' --port 8081
+    check "the units are shown" contains out "# $units/peridot.service"
+    check "with the options, which mean nothing to systemd" contains out \
+        "ExecStart=\"$(realpath "$peridot")\" \"serve\" \"-m\" \"my \\\"50%% \$\$HOME\" \"--port\" \"8081\""
+    check "the folder" contains out "WorkingDirectory=$folder/here"
+    check "and variables" contains out "Environment=\"PERIDOT_MODELS=$folder/a \\\"b\\\"\""
+    check "that are set" [ "$(grep -c PERIDOT_DEVICE= "$folder/out")" = 0 ]
+    check "so is the socket" contains out 'ListenStream=127.0.0.1:8081'
+    check "and without a yes nothing is written" [ "$status $(ls "$folder/config" 2>&1 | wc -l)" = '0 1' ]
+    check "which is said" contains err 'nothing is written'
+    cp "$folder/out" "$folder/shown"
+    install $'yes\n' -m 'my "50% $HOME' --port 8081
+    check "on a yes both are" [ "$(ls "$units" | xargs)" = 'peridot.service peridot.socket' ]
+    for name in service socket; do sed "1i # $units/peridot.$name" "$units/peridot.$name"; echo; done >"$folder/written"
+    check "as shown" cmp "$folder/shown" "$folder/written"
+    for name in daemon-reload 'enable --now peridot.socket' 'status peridot.socket'; do
+        check "it says systemctl --user $name" contains err "    systemctl --user $name"
+    done
+    check "and how they go again" contains err "    rm '$units/peridot.service' '$units/peridot.socket'"
+    if command -v systemd-analyze >"$folder/out"; then
+        systemd-analyze verify --user --man=no --recursive-errors=no "$units"/peridot.{service,socket} \
+            >"$folder/out" 2>"$folder/err"
+        check "systemd reads them" matches_not err 'peridot\.(service|socket):[0-9]+:'
+    fi
+    install '' -m 'my "50% $HOME' --port 8081
+    check "the same units are there" [ $status = 0 ]
+    install '' -m other --yes
+    check "others are left alone" contains err "peridot.service is there already, and is another"
+    check "with status 1" [ $status = 1 ]
+    cp "$folder/written" "$folder/out"
+    check "as they were" contains out "$(cat "$units/peridot.socket")"
+    rm -r "$folder/config"
+    install '' --yes --host ::1
+    check "--yes does not ask" [ -e "$units/peridot.service" ]
+    check "an address of IPv6" grep -qF 'ListenStream=[::1]:8080' "$units/peridot.socket"
+    check "neither option is the server's" [ "$(grep -cE -e '--(yes|install)' "$units/peridot.service")" = 0 ]
+    fails_with 2 'takes --api-key-file' serve --install-service --api-key x
+    fails_with 2 'needs a --port' serve --install-service --port 0
+    fails_with 2 '--yes is for --install-service' serve --yes
+    rm -r "$folder/config"
+    install '' --host example.org
+    check "a name is no address" contains err 'example.org is a name'
+}
+
 test_refused() {
     mkdir "$folder/none"
     refuses 'there is another model with the name stories' -m "$model"
@@ -169,5 +264,7 @@ test_idle
 test_memory
 test_names
 test_port
+test_inherited
+test_service
 test_refused
 finish

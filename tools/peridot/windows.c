@@ -198,6 +198,12 @@ bool cmd_socket_is_closed(int socket)
 
 void cmd_socket_end(int socket) { shutdown((SOCKET)socket, SD_BOTH); }
 
+peridot_status cmd_socket_inherited(int *out)
+{
+    *out = -1;
+    return PERIDOT_OK;
+}
+
 /* ---- messages that someone types: the console edits lines ---- */
 
 struct cmd_editor {

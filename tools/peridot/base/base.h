@@ -90,6 +90,9 @@ bool cmd_signals_wait(double seconds);
 bool cmd_socket_is_closed(int socket);
 /* Ends it for both sides; who opened it closes it. */
 void cmd_socket_end(int socket);
+/* The socket that whoever started the process has opened for it to listen on (sd_listen_fds(3) of systemd); -1: none.
+ * What the process starts does not get it. A failure where what was handed over is something else. */
+peridot_status cmd_socket_inherited(int *out);
 
 /* ---- base64 ---- */
 

@@ -177,3 +177,25 @@ bool cmd_socket_is_closed(int socket)
 }
 
 void cmd_socket_end(int socket) { shutdown(socket, SHUT_RDWR); }
+
+peridot_status cmd_socket_inherited(int *out)
+{
+    enum { FIRST = 3 };
+    const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
+    char own[24];
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    *out = -1;
+    snprintf(own, sizeof own, "%ld", (long)getpid());
+    if (!pid || !n || strcmp(pid, own) != 0) return PERIDOT_OK;
+    if (strcmp(n, "1") != 0)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "LISTEN_FDS: one socket is needed, and no other");
+    if (getsockopt(FIRST, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || !listens)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "LISTEN_FDS: descriptor 3 is no socket that listens");
+    unsetenv("LISTEN_PID");
+    unsetenv("LISTEN_FDS");
+    unsetenv("LISTEN_FDNAMES");
+    fcntl(FIRST, F_SETFD, FD_CLOEXEC);
+    *out = FIRST;
+    return PERIDOT_OK;
+}

@@ -28,6 +28,9 @@ enum { MAX_FIXED = 2 };
 struct serve_http {
     struct serve_server *server;
     struct MHD_Daemon *daemon;
+    int socket;                /* that was handed over; -1: none, it is opened at: */
+    struct sockaddr_storage address;
+    char host[64], port[8];    /* of the former, as a URL has them; else "" */
     struct serve_links links;
     /* Of pages that are always the same, for all connections: without headers for the page of --cors, and with. A copy
      * for each request would be memory for whoever asks again and again and does not read. */
@@ -569,8 +572,9 @@ static void connected(void *user, struct MHD_Connection *c, void **context, enum
 
 void serve_http_tend(struct serve_http *http) { serve_links_tend(&http->links, http->server->args->timeout_s); }
 
-static peridot_status find_address(struct addrinfo **out, const struct serve_args *args)
+static peridot_status find_address(struct sockaddr_storage *out, const struct serve_args *args)
 {
+    struct addrinfo *found;
     char port[8];
     const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
     const char *host = args->host;
@@ -580,8 +584,23 @@ static peridot_status find_address(struct addrinfo **out, const struct serve_arg
         host = bare;
     }
     snprintf(port, sizeof port, "%u", args->port);
-    int error = getaddrinfo(host, port, &hints, out);
+    int error = getaddrinfo(host, port, &hints, &found);
     if (error) return pd_fail(PERIDOT_ERROR_ARGUMENT, "--host %s: %s", args->host, gai_strerror(error));
+    memcpy(out, found->ai_addr, pd_min(found->ai_addrlen, sizeof *out));
+    freeaddrinfo(found);
+    return PERIDOT_OK;
+}
+
+/* Of the socket that was handed over: who may reach it follows from this, and not from --host. */
+static peridot_status find_inherited(struct serve_http *http)
+{
+    struct sockaddr *a = (struct sockaddr *)&http->address;
+    socklen_t size = sizeof http->address;
+    char host[48];
+    if (getsockname(http->socket, a, &size) != 0 || (a->sa_family != AF_INET && a->sa_family != AF_INET6)
+        || getnameinfo(a, size, host, sizeof host, http->port, sizeof http->port, NI_NUMERICHOST | NI_NUMERICSERV))
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "LISTEN_FDS: descriptor 3 is no socket of TCP");
+    snprintf(http->host, sizeof http->host, a->sa_family == AF_INET6 ? "[%s]" : "%s", host);
     return PERIDOT_OK;
 }
 
@@ -597,52 +616,68 @@ static size_t unescape(void *user, struct MHD_Connection *c, char *text)
     return n;
 }
 
-static peridot_status listen_at(struct serve_http *http, const struct addrinfo *address)
+static peridot_status check_access(const struct serve_http *http)
 {
     const struct serve_args *args = http->server->args;
-    /* Otherwise select: Windows' poll calls it an error where a client has read its answer and gone. */
-    unsigned flags = (MHD_is_feature_supported(MHD_FEATURE_EPOLL) == MHD_YES ? MHD_USE_EPOLL_INTERNAL_THREAD
-                                                                             : MHD_USE_INTERNAL_POLLING_THREAD)
-        | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG
-        | (address->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
-    bool is_local = serve_address_is_loopback(address->ai_addr), has_keys = http->server->n_keys;
+    bool is_local = serve_address_is_loopback((const struct sockaddr *)&http->address);
+    bool has_keys = http->server->n_keys;
     if (args->tools.n && !has_keys && (!is_local || args->insecure))
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "--tools with --%s needs --api-key: without a key others could call "
                        "the tools", is_local ? "insecure" : "host");
     if (!is_local && !has_keys && !args->insecure)
         return pd_fail(PERIDOT_ERROR_ARGUMENT,
                        "--host %s can be reached from other machines: add --api-key, or --insecure to do without",
-                       args->host);
+                       serve_http_host(http));
+    return PERIDOT_OK;
+}
+
+static peridot_status start_daemon(struct serve_http *http)
+{
+    const struct serve_args *args = http->server->args;
+    struct MHD_OptionItem place[] = {{MHD_OPTION_SOCK_ADDR, 0, &http->address}, {MHD_OPTION_END, 0, NULL}};
+    if (http->socket >= 0) place[0] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, http->socket, NULL};
+    /* Otherwise select: Windows' poll calls it an error where a client has read its answer and gone. */
+    unsigned flags = (MHD_is_feature_supported(MHD_FEATURE_EPOLL) == MHD_YES ? MHD_USE_EPOLL_INTERNAL_THREAD
+                                                                             : MHD_USE_INTERNAL_POLLING_THREAD)
+        | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG
+        | (http->address.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0);
     /* MHD's own choice is SO_REUSEADDR: connections that ended lately keep the port from nobody, another server does.
      * Its option for reuse would be SO_REUSEPORT, by which two servers share a port in silence. */
     http->daemon = MHD_start_daemon(flags, (uint16_t)args->port, NULL, NULL, handle, http,
-        MHD_OPTION_EXTERNAL_LOGGER, log_nothing, NULL, MHD_OPTION_SOCK_ADDR, address->ai_addr,
+        MHD_OPTION_EXTERNAL_LOGGER, log_nothing, NULL, MHD_OPTION_ARRAY, place,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVE_MAX_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)args->timeout_s,
         MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_NOTIFY_CONNECTION, connected, http,
         MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_END);
     if (!http->daemon)
-        return pd_fail(PERIDOT_ERROR_IO, "cannot listen on %s:%u: is another server running there?", args->host,
-                       args->port);
+        return pd_fail(PERIDOT_ERROR_IO, "cannot listen on %s:%u: is another server running there?",
+                       serve_http_host(http), args->port);
     return PERIDOT_OK;
 }
 
 peridot_status serve_http_open(struct serve_http **out, struct serve_server *server)
 {
-    struct addrinfo *address = NULL;
     struct serve_http *http = *out = calloc(1, sizeof *http);
     if (!http) return pd_fail_alloc(sizeof *http, "server");
     http->server = server;
     serve_links_init(&http->links);
-    peridot_status status = find_address(&address, server->args);
-    if (status == PERIDOT_OK) status = listen_at(http, address);
-    if (address) freeaddrinfo(address);
-    return status;
+    PD_TRY(cmd_socket_inherited(&http->socket));
+    PD_TRY(http->socket < 0 ? find_address(&http->address, server->args) : find_inherited(http));
+    PD_TRY(check_access(http));
+    return http->socket < 0 ? start_daemon(http) : PERIDOT_OK;
+}
+
+peridot_status serve_http_ready(struct serve_http *http) { return http->daemon ? PERIDOT_OK : start_daemon(http); }
+
+const char *serve_http_host(const struct serve_http *http)
+{
+    return http->host[0] ? http->host : http->server->args->host;
 }
 
 unsigned serve_http_port(const struct serve_http *http)
 {
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    if (http->socket >= 0) return (unsigned)atoi(http->port);
     return info ? info->port : http->server->args->port;
 }
 

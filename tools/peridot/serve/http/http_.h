@@ -47,6 +47,11 @@ bool serve_may_ask(struct serve_error *error, const struct serve_server *server,
 /* Which of the server's keys it has, from 1 on; 0: none. */
 uint32_t serve_key_number(const struct serve_server *server, const struct serve_asker *asker);
 
+/* ---- service ---- */
+
+/* Shows the units of systemd that start this server, and writes them where that is agreed to. */
+peridot_status serve_service_install(const struct serve_args *args);
+
 /* ---- pages ---- */
 
 enum { SERVE_POLICY_SIZE = 512 };

@@ -90,6 +90,11 @@ static const struct cmd_option options[] = {
      .help = "The same as --log-format json."},
     {.name = "log-prompts", .kind = CMD_FLAG, .offset = offsetof(struct serve_args, log_prompts),
      .help = "Log the bodies of requests as well."},
+    {.name = "install-service", .kind = CMD_FLAG, .offset = offsetof(struct serve_args, install_service),
+     .help = "Show the units by which systemd starts this server for you, with the other options here, and write them "
+             "if you agree."},
+    {.name = "yes", .kind = CMD_FLAG, .offset = offsetof(struct serve_args, yes),
+     .help = "With --install-service: write them without asking. Others of these names are left alone in any case."},
 };
 
 /* ---- what it needs ---- */
@@ -179,8 +184,10 @@ static peridot_status serve(struct serve_server *s)
     PD_TRY(serve_reader_create(&s->reader, s));
     if (s->toolbox) PD_TRY(serve_tools_create(&s->tools, s));
     s->ready = true;
+    PD_TRY(serve_http_ready(s->http));
     fprintf(stderr, "serving %s at http://%s:%u: the cache has %u positions, and a conversation at most %u\n",
-            cmd_shown(s->models->id), s->args->host, serve_http_port(s->http), s->models->n_positions, s->models->ctx);
+            cmd_shown(s->models->id), serve_http_host(s->http), serve_http_port(s->http), s->models->n_positions,
+            s->models->ctx);
     for (size_t i = 1; i < s->n_models; i++)
         fprintf(stderr, "and %s, on demand\n", cmd_shown(s->models[i].id));
     watch(s);
@@ -199,6 +206,12 @@ static int serve_run(const struct cmd_command *command, const void *arguments)
     for (size_t i = 0; i < s.args->allowed_urls.n; i++)
         if (strchr(s.args->allowed_urls.at[i], '/') || !s.args->allowed_urls.at[i][0])
             return cmd_usage(command, "--allow-url takes a host, such as images.example.org");
+    if (s.args->yes && !s.args->install_service) return cmd_usage(command, "--yes is for --install-service");
+    if (s.args->install_service && s.args->key)
+        return cmd_usage(command, "--install-service takes --api-key-file: the units are no place for a key");
+    if (s.args->install_service && !s.args->port)
+        return cmd_usage(command, "--install-service needs a --port that others can know");
+    if (s.args->install_service) return cmd_exit(serve_service_install(s.args));
     cmd_signals_hold(true);   /* in all threads: only `watch` takes them */
     pthread_mutex_init(&s.metrics.lock, NULL);
     pthread_mutex_init(&s.loading, NULL);
@@ -252,6 +265,8 @@ const struct cmd_command cmd_serve = {
         "addressed to one of them or to localhost. A line on standard error tells of each request, without its "
         "texts: when, the client, the model, tokens and tokens/s, and the X-Request-Id that the client gave it, which "
         "the answer has, too. Checks of /health are left out.\n\n"
+        "Where a socket is handed over by systemd (LISTEN_FDS), the server listens on that, whatever --host and --port "
+        "say.\n\n"
         "On SIGTERM or Ctrl-C the server takes no new requests, and ends within 10 seconds: those in progress get 8 of "
         "these to end.",
     .examples = "peridot serve -m gemma-2-2b-it.gguf\n"

@@ -506,7 +506,7 @@ struct serve_args {
     struct cmd_texts models, tools;    /* the former are -m; model.path is not used */
     struct cmd_texts allowed_urls;     /* hosts that pictures may be fetched from */
     uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s, idle_s, full, think, log_format;
-    bool insecure, log_json, log_prompts;
+    bool insecure, log_json, log_prompts, install_service, yes;
     struct cmd_draft_args draft;
     struct cmd_sampling sampling;      /* where a request says nothing */
 };
