@@ -212,6 +212,11 @@ for place in "$folder/one" "$folder/another/place"; do
         cmake --build "$place/build" >"$folder/out" 2>"$folder/err" &&
         cmake --install "$place/build" --prefix "$place/installed" >"$folder/out" 2>"$folder/err"
     check "it builds in $place" [ $? = 0 ]
+    if command -v dpkg-shlibdeps >"$folder/out" && command -v file >"$folder/out"; then   # Debian's packages, too
+        (cd "$place/build" && SOURCE_DATE_EPOCH=1 cpack -G DEB) >"$folder/out" 2>"$folder/err"
+        check "and makes packages" mv "$place"/build/*.deb "$place/installed"
+    fi
+    sleep 1   # which a clock would tell apart
 done
 diff -r "$folder/one/installed" "$folder/another/place/installed" >"$folder/out" 2>"$folder/err"
 check "both are the same" [ $? = 0 ]
