@@ -37,6 +37,8 @@ test_md() {
     check "a line of progress for each test" [ "$(grep -cE '^(p8|n4|n4 b8): ' "$folder/err")" = 3 ]
     check "nothing for a terminal" [ "$(tr -cd '\033\r' <"$folder/err" | wc -c)" = 0 ]
     check "--save keeps the report" [ -s "$folder/one.json" ]
+    check "md has the program, its commit, the date and the kernels" matches out \
+        ' Measured by peridot [0-9.]+ \(([0-9a-f]+(-dirty)?|unknown)\), 20[0-9-]+T[0-9:]+Z; [a-z].*=.*\.$'
 }
 
 # What is measured can be read again, whatever the note holds and however long it is.
@@ -132,6 +134,18 @@ test_schema() {
     check "matrices bound a prompt" matches out '^\| .* p8 .* % of matrix \|$'
     check "weights across the bus" contains out "Of the weights, 2 of 6 layers are in the host's memory: a step reads \
 5.73 MB on the GPU and 400 kB"
+    check "nothing of a link that is not known" [ "$(count out 'PCIe|ReBAR')" = 0 ]
+    sed -E '/"after"/,/}/ s/("link_gt_s": ).*/\18,/; s/("link_width": ).*/\18,/; s/("link_max_gt_s": ).*/\116,/
+        s/("link_max_width": ).*/\116/; s/("type": )"CPU"/\1"discrete GPU"/; s/("window_size": ).*/\1268435456,/
+        s/("meter": ).*/\1"hwmon",/; s/("power_w": ).*/\125.5,/; s/("j_per_token": ).*/\10.125,/' \
+        "$folder/two.json" >"$folder/y.json"
+    run bench "$folder/y.json"
+    check "the link, and the host's view of the memory" contains out \
+        'PCIe 8 GT/s x8 of 16 GT/s x16, no ReBAR (268 MB)'
+    check "power and energy" contains out ' Power by hwmon: 25.5 W and 0.125 J per token in p8; 25.5 W'
+    sed -i -E 's/("window_size": ).*/\11000000000000,/' "$folder/y.json"
+    run bench -o html "$folder/y.json"
+    check "all of the memory is seen" contains out ' of 16 GT/s x16, ReBAR<'
     run bench -o csv "$folder/x.json"
     check "no rate in csv" [ "$(cell 2 fp16)" = - ]
     check "weights across the bus in csv" [ "$(cell 2 decode_far_size)" = 400000 ]

@@ -113,6 +113,73 @@ static void test_supplies(void **state)
     assert_string_equal(conditions(true).power_profile, "low-power");
 }
 
+/* A counter of energy before and after, and where there is none what the driver says at the end. */
+static void test_power(void **state)
+{
+    (void)state;
+    struct bench_meter m = {.root = root, .pci = PCI, .type = PERIDOT_DEVICE_DISCRETE};
+    put("/sys/class/powercap/intel-rapl:0/energy_uj", "1000000\n");   /* none of a discrete GPU */
+    bench_meter_begin(&m);
+    bench_meter_end(&m, 1);
+    assert_true(!m.source && bench_meter_power(&m) == 0);
+    put(GPU "hwmon/hwmon4/power1_average", "20000000\n");
+    bench_meter_begin(&m);
+    bench_meter_end(&m, 1);
+    put(GPU "hwmon/hwmon4/power1_average", "50000000\n");
+    bench_meter_end(&m, 2);
+    assert_string_equal(m.source, "hwmon");
+    assert_true(bench_meter_power(&m) == 40);
+    m = (struct bench_meter){.root = root, .pci = PCI, .type = PERIDOT_DEVICE_DISCRETE};
+    put(GPU "hwmon/hwmon4/energy1_input", "7000000\n");
+    bench_meter_begin(&m);
+    put(GPU "hwmon/hwmon4/energy1_input", "9000000\n");
+    bench_meter_end(&m, 0.25);
+    assert_true(bench_meter_power(&m) == 0);   /* too short to be sure */
+    bench_meter_begin(&m);
+    put(GPU "hwmon/hwmon4/energy1_input", "5000000\n");
+    bench_meter_end(&m, 1);   /* it began anew: not counted */
+    bench_meter_begin(&m);
+    put(GPU "hwmon/hwmon4/energy1_input", "7000000\n");
+    bench_meter_end(&m, 0.25);
+    assert_true(bench_meter_power(&m) == 8);
+}
+
+static void test_power_of_package(void **state)
+{
+    (void)state;
+    struct bench_meter m = {.root = root, .pci = "", .type = PERIDOT_DEVICE_CPU};
+    put("/sys/class/powercap/intel-rapl:0/energy_uj", "1000000\n");
+    put("/sys/class/powercap/intel-rapl:1/energy_uj", "2000000\n");
+    put("/sys/class/powercap/intel-rapl:0:0/energy_uj", "900000\n");   /* a part of 0 */
+    bench_meter_begin(&m);
+    put("/sys/class/powercap/intel-rapl:1/energy_uj", "32000000\n");
+    put("/sys/class/powercap/intel-rapl:0:0/energy_uj", "99000000\n");
+    bench_meter_end(&m, 2);
+    assert_string_equal(m.source, "RAPL");
+    assert_true(bench_meter_power(&m) == 15);
+}
+
+static void test_link(void **state)
+{
+    (void)state;
+    assert_true(conditions(false).link_gt_s == 0 && bench_window_read(root, PCI) == 0);
+    assert_true(bench_window_read(root, "") == 0);
+    put(GPU "current_link_speed", "2.5 GT/s PCIe\n");
+    put(GPU "current_link_width", "8\n");
+    put(GPU "max_link_speed", "16.0 GT/s PCIe\n");
+    put(GPU "max_link_width", "16\n");
+    put(GPU "resource", "0x000000e000000000 0x000000e3ffffffff 0x000000000014220c\n"
+                        "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
+                        "0x000000000000e000 0xffffffffffffe0ff 0x0000000000040101\n"
+                        "garbage\n"
+                        "0x00000000fce00000 0x00000000fcefffff 0x0000000000040200\n"
+                        "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
+                        "0x000000f000000000 0x000000ffffffffff 0x0000000000140200\n");   /* of virtual functions */
+    struct bench_conditions c = conditions(false);
+    assert_true(c.link_gt_s == 2.5 && c.link_width == 8 && c.link_max_gt_s == 16 && c.link_max_width == 16);
+    assert_true(bench_window_read(root, PCI) == 16ull << 30);
+}
+
 /* Files may be empty, hold no number, or a terminal's escape sequences. */
 static void test_hostile(void **state)
 {
@@ -161,6 +228,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_intel, begin, end),
         cmocka_unit_test_setup_teardown(test_cpu, begin, end),
         cmocka_unit_test_setup_teardown(test_supplies, begin, end),
+        cmocka_unit_test_setup_teardown(test_power, begin, end),
+        cmocka_unit_test_setup_teardown(test_power_of_package, begin, end),
+        cmocka_unit_test_setup_teardown(test_link, begin, end),
         cmocka_unit_test_setup_teardown(test_hostile, begin, end),
         cmocka_unit_test_setup_teardown(test_machine, begin, end),
     };

@@ -26,12 +26,29 @@ struct bench_conditions {
     /* of the device: */
     double power_limit_w, power_w, temperature_c;
     double clock_hz, memory_clock_hz;
+    double link_gt_s, link_width, link_max_gt_s, link_max_width;   /* of PCIe: transfers and lanes, now and at most */
 };
 
 /* root: what stands before "/proc" and "/sys"; "" but in tests. */
 void bench_machine_read(struct bench_machine *out, const char *root);
 /* pci: the device's address; is_cpu: it is a software device, and the host's processor is what counts. */
 void bench_conditions_read(struct bench_conditions *out, const char *root, const char *pci, bool is_cpu);
+/* Bytes of the device's memory that the host sees at once: the largest of its windows (BAR); 0: unknown. */
+uint64_t bench_window_read(const char *root, const char *pci);
+
+/* What a device draws over several stretches of time: by its counter of energy, or that of the package that it is part
+ * of, and else by what its driver says at the end of each. Zero but for the first three members. */
+struct bench_meter {
+    const char *root, *pci;
+    peridot_device_type type;
+    const char *source;          /* "hwmon", "NVML", "RAPL"; NULL: nothing is known */
+    double begin_j;              /* of the counter; 0: there is none */
+    double joules, seconds;      /* of all stretches */
+};
+void bench_meter_begin(struct bench_meter *m);
+void bench_meter_end(struct bench_meter *m, double seconds);
+/* W; 0: unknown, or in all too short for a counter that some drivers renew ten times a second. */
+double bench_meter_power(const struct bench_meter *m);
 
 /* ---- bench ---- */
 
@@ -79,6 +96,7 @@ struct bench_test {
     double bandwidth_part;       /* bytes_per_s of the measured rate of reading */
     const char *arithmetic;      /* the rate that bounds a prompt: "matrix" where matrices multiplied it, else "fp32" */
     double arithmetic_part;      /* flop_per_s of that rate */
+    double power_w;              /* while it ran; 0: unknown */
     uint64_t checksum;           /* of the last logits of the last repeat */
     bool finite, equal;          /* all logits of all repeats are numbers; the repeats' checksums agree */
     uint32_t top_token;
@@ -103,6 +121,7 @@ struct bench_run {
     uint64_t model_hash;         /* of metadata and the list of tensors, not of weights */
     char left_out[REPORT_NOTE];  /* tests that were not done, and why; "" */
     struct bench_conditions before, after;     /* all tests */
+    const char *meter;           /* what told the power of tests; NULL: nothing did */
     uint32_t ctx, chunk;
     peridot_rates rates;
     double load_s;               /* opening the model */

@@ -55,6 +55,10 @@ static void add_conditions(yyjson_mut_doc *doc, yyjson_mut_val *object, const st
     add_rate(doc, object, "temperature_c", c->temperature_c);
     add_rate(doc, object, "clock_hz", c->clock_hz);
     add_rate(doc, object, "memory_clock_hz", c->memory_clock_hz);
+    add_rate(doc, object, "link_gt_s", c->link_gt_s);
+    add_rate(doc, object, "link_width", c->link_width);
+    add_rate(doc, object, "link_max_gt_s", c->link_max_gt_s);
+    add_rate(doc, object, "link_max_width", c->link_max_width);
 }
 
 /* ---- the device ---- */
@@ -87,6 +91,7 @@ static void add_device(yyjson_mut_doc *doc, yyjson_mut_val *object, const perido
     yyjson_mut_obj_add_str(doc, object, "type", cmd_device_type_name(d->type));
     bench_json_text(doc, object, "uuid", d->uuid, sizeof d->uuid);
     bench_json_text(doc, object, "pci", d->pci, sizeof d->pci);
+    yyjson_mut_obj_add_uint(doc, object, "window_size", bench_window_read("", d->pci));
     yyjson_mut_obj_add_uint(doc, object, "vendor_id", d->vendor_id);
     yyjson_mut_obj_add_uint(doc, object, "device_id", d->device_id);
     yyjson_mut_obj_add_uint(doc, object, "driver_version", d->driver_version);
@@ -188,6 +193,7 @@ void bench_json_run(yyjson_mut_doc *doc, yyjson_mut_val *report, const struct be
     add_machine(doc, yyjson_mut_obj_add_obj(doc, report, "machine"));
     add_conditions(doc, yyjson_mut_obj_add_obj(doc, report, "before"), &run->before);
     add_conditions(doc, yyjson_mut_obj_add_obj(doc, report, "after"), &run->after);
+    yyjson_mut_obj_add_str(doc, report, "meter", run->meter ? run->meter : "");
     add_device(doc, yyjson_mut_obj_add_obj(doc, report, "device"), run->model->device);
     json_add_model(doc, yyjson_mut_obj_add_obj(doc, report, "model"), run);
     add_session(doc, yyjson_mut_obj_add_obj(doc, report, "session"), run);
@@ -266,6 +272,8 @@ yyjson_mut_val *bench_json_test(yyjson_mut_doc *doc, yyjson_mut_val *tests, cons
     yyjson_mut_obj_add_real(doc, object, "bandwidth_part", t->bandwidth_part);
     yyjson_mut_obj_add_str(doc, object, "arithmetic", t->arithmetic);
     yyjson_mut_obj_add_real(doc, object, "arithmetic_part", t->arithmetic_part);
+    add_rate(doc, object, "power_w", t->power_w);
+    add_rate(doc, object, "j_per_token", t->median > 0 ? t->power_w / t->median : 0);
     add_logits(doc, yyjson_mut_obj_add_obj(doc, object, "logits"), t);
     yyjson_mut_obj_add_uint(doc, object, "n_profiled", t->n_profiled);
     add_kernels(doc, yyjson_mut_obj_add_arr(doc, object, "kernels"), t);

@@ -277,6 +277,7 @@ static peridot_status run_repeats(struct bench *b, struct bench_test *test, size
     double bytes = 0, n_tokens = 0;
     uint32_t n_repeats = b->plan->n_repeats;
     struct sample sample;
+    struct bench_meter meter = {.root = "", .pci = b->run.model->device->pci, .type = b->run.model->device->type};
     if (b->end_s > 0) PD_TRY(fit_test(&sample, &n_repeats, b, test, (b->end_s - pd_now()) / (double)n_left));
     const bool is_done = n_repeats == 0;
     show_step(test, 0, n_repeats + 1);
@@ -284,13 +285,18 @@ static peridot_status run_repeats(struct bench *b, struct bench_test *test, size
     for (uint32_t i = 0; i < n_repeats + is_done; i++) {
         show_step(test, i + 1, n_repeats + 1);
         if (!is_done) PD_TRY(fill(b, test));
+        bench_meter_begin(&meter);
+        double begin = pd_now();
         if (!is_done) PD_TRY(time_once(&sample, b, test));
+        if (!is_done) bench_meter_end(&meter, pd_now() - begin);
         PD_TRY(take_logits(b, test, i == 0));
         test->speed[test->n_repeats++] = sample.n_tokens / sample.seconds;
         bytes += sample.bytes;
         n_tokens += sample.n_tokens;
     }
     bench_summarise(test);
+    test->power_w = bench_meter_power(&meter);
+    if (test->power_w > 0) b->run.meter = meter.source;
     test->bytes_per_s = bytes / n_tokens * test->median;
     return PERIDOT_OK;
 }

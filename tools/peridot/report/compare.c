@@ -77,6 +77,7 @@ static void remarks_cell(struct cells *c, const struct report *r)
     remark(text, sizeof text, "%s%s", report_placement(r));
     remark(text, sizeof text, "%sBeside a prompt: %s", report_beside(r));
     remark(text, sizeof text, "%s%s", report_verdict(r));
+    remark(text, sizeof text, "%sPower %s", report_energy(r));
     remark(text, sizeof text, "%sTuned: %s", r->tuning);
     snprintf(session, sizeof session, "context %" PRIu32 ", chunk %" PRIu32 ", cache %s, %" PRIu32
              " dispatches per token%s%s", r->ctx, r->chunk, r->kv, r->n_dispatches, r->kernels[0] ? ", " : "",

@@ -150,6 +150,8 @@ static void report_table(FILE *file, const struct report *r)
     fact(file, "dispatches per token", "%" PRIu32, r->n_dispatches);
     fact(file, "context, chunk, cache", "%" PRIu32 ", %" PRIu32 ", %s", r->ctx, r->chunk, r->kv);
     fact(file, "beside a prompt", "%s", report_beside(r));
+    fact(file, "power", "%s", report_energy(r));
+    fact(file, "kernels", "%s", r->kernels);
     fact(file, "tuned", "%s", r->tuning);
     fact(file, "self-test", "%s", report_verdict(r));
     fact(file, "commit", "%s", r->commit);

@@ -42,7 +42,9 @@ struct field {
 #define CONDITIONS(moment) \
     CONDITION(moment, TEXT, power_source), CONDITION(moment, TEXT, power_profile), \
     CONDITION(moment, RATE, power_limit_w), CONDITION(moment, RATE, power_w), CONDITION(moment, RATE, temperature_c), \
-    CONDITION(moment, RATE, clock_hz), CONDITION(moment, RATE, memory_clock_hz)
+    CONDITION(moment, RATE, clock_hz), CONDITION(moment, RATE, memory_clock_hz), \
+    CONDITION(moment, RATE, link_gt_s), CONDITION(moment, RATE, link_width), CONDITION(moment, RATE, link_max_gt_s), \
+    CONDITION(moment, RATE, link_max_width)
 #define SPREAD(member) NEW(report, "rates_spread", #member, RATE, spread.member)
 #define PLACEMENT(kind, member) NEW(report, "placement", #member, kind, placement.member)
 #define BESIDE(kind, member) NEW(report, "beside_prompt", #member, kind, beside.member)
@@ -56,6 +58,7 @@ static const struct field report_fields[] = {
     NEW(report, NULL, "left_out", TEXT, left_out),
     MACHINE(TEXT, cpu), MACHINE(U32, n_processors), MACHINE(U64, memory), MACHINE(TEXT, os), MACHINE(TEXT, kernel),
     CONDITIONS(before), CONDITIONS(after),
+    NEW(report, NULL, "meter", TEXT, meter),
     DEVICE(TEXT, name), DEVICE(TEXT, driver), DEVICE(TEXT, driver_info), DEVICE(TEXT, api_version),
     DEVICE(U64, heap_size), DEVICE(U64, max_allocation_size), DEVICE(U32, subgroup_size),
     DEVICE(U32, max_workgroup_invocations), DEVICE(U32, max_shared_size), DEVICE(BOOL, unified_memory),
@@ -64,6 +67,7 @@ static const struct field report_fields[] = {
     NEW(report, "device", "type", TEXT, device.type),
     NEW(report, "device", "uuid", TEXT, device.uuid),
     NEW(report, "device", "pci", TEXT, device.pci),
+    NEW(report, "device", "window_size", U64, device.window_size),
     NEW(report, "device", "vendor_id", U32, device.vendor_id),
     NEW(report, "device", "device_id", U32, device.device_id),
     NEW(report, "device", "driver_version", U32, device.driver_version),
@@ -104,6 +108,8 @@ static const struct field test_fields[] = {
     TEST(REAL, bytes_per_s), TEST(REAL, flop_per_s), TEST(REAL, bandwidth_part),
     NEW(report_test, NULL, "arithmetic", TEXT, arithmetic),
     {NULL, "arithmetic_part", REAL, offsetof(struct report_test, arithmetic_part), sizeof(double), false, "fp32_part"},
+    NEW(report_test, NULL, "power_w", RATE, power_w),
+    NEW(report_test, NULL, "j_per_token", RATE, j_per_token),
     FIELD(report_test, "logits", "checksum", HASH, checksum),
     FIELD(report_test, "logits", "finite", BOOL, finite),
     FIELD(report_test, "logits", "repeats_equal", BOOL, equal),

@@ -28,6 +28,7 @@ struct report_test {
     double bandwidth_part;       /* bytes_per_s of the measured rate of reading */
     char arithmetic[8];          /* the rate that bounds a prompt: "matrix" or "fp32" */
     double arithmetic_part;      /* flop_per_s of that rate */
+    double power_w, j_per_token; /* while it ran; 0: unknown */
     uint64_t checksum;           /* of the last logits of the last repeat */
     bool finite, equal;          /* all logits of all repeats are numbers; the repeats' checksums agree */
     uint32_t top_token;
@@ -41,6 +42,7 @@ struct report_test {
 struct report_conditions {
     char power_source[16], power_profile[32];
     double power_limit_w, power_w, temperature_c, clock_hz, memory_clock_hz;
+    double link_gt_s, link_width, link_max_gt_s, link_max_width;   /* of PCIe */
 };
 
 struct report_rates {            /* bytes/s, flop/s; in `spread` shares */
@@ -63,7 +65,7 @@ struct report {
         char type[16];           /* "discrete GPU" */
         char uuid[37], pci[16];
         uint32_t vendor_id, device_id, driver_version;
-        uint64_t heap_size, max_allocation_size;
+        uint64_t heap_size, max_allocation_size, window_size;
         uint32_t subgroup_size, max_workgroup_invocations, max_shared_size;
         bool unified_memory, fp16_arithmetic, int8_arithmetic, integer_dot, subgroup_size_control, cooperative_matrix,
             external_host_memory;
@@ -75,6 +77,7 @@ struct report {
         uint64_t memory;
     } machine;
     struct report_conditions before, after;    /* all tests */
+    char meter[16];              /* what told the power of tests: "RAPL" */
     struct {
         char name[REPORT_NAME], family[32], types[REPORT_WORDS];
         bool random_weights;     /* made by peridot make, or for this run */
@@ -143,8 +146,12 @@ const char *report_limit(const struct report_test *test);
 const char *report_score_text(const struct report *report);
 /* "Ryzen 7 7840U, 16 processors, 32.1 GB; Debian 13, Linux 6.12" as far as known. */
 const char *report_machine_text(const struct report *report);
-/* "battery, balanced, 28 W at most, 54 to 71 °C, 2.7 GHz" as far as known. */
+/* "battery, balanced, 28 W at most, 54 to 71 °C, 2.7 GHz, PCIe 16 GT/s x16, ReBAR" as far as known. */
 const char *report_conditions_text(const struct report *report);
+/* "by RAPL: 25.1 W and 0.126 J per token in p512; 20.2 W ..." or "". */
+const char *report_energy(const struct report *report);
+/* "peridot 0.1.0 (0123456789ab), 2026-11-27T10:00:00Z; matmul=tile". */
+const char *report_program(const struct report *report);
 /* "gemma2-2b random weights" where it was made. */
 const char *report_model_name(const struct report *report);
 /* A sentence on kernels that failed in the self-test, with a space before it, or "". */

@@ -153,6 +153,22 @@ static void append_change(char *text, double before, double after, const char *u
     else if (before > 0 || after > 0) append_words(text, ", ", "%s %s", report_number(fmax(before, after)), unit);
 }
 
+/* "PCIe 16 GT/s x8 of 16 GT/s x16, no ReBAR (268 MB)". An idle device slows its link down: the faster moment counts. */
+static void append_link(char *text, const struct report *r)
+{
+    const struct report_conditions *c = r->after.link_gt_s > r->before.link_gt_s ? &r->after : &r->before;
+    const uint64_t size = r->device.window_size;
+    if (c->link_gt_s > 0 && c->link_width > 0) {
+        append_words(text, ", ", "PCIe %.3g GT/s x%.3g", c->link_gt_s, c->link_width);
+        if (c->link_max_gt_s > c->link_gt_s || c->link_max_width > c->link_width)
+            append_words(text, "", " of %.3g GT/s x%.3g", c->link_max_gt_s, c->link_max_width);
+    }
+    if (!size || strcmp(r->device.type, "discrete GPU") != 0) return;
+    /* a part of the memory is the driver's own */
+    if (size >= r->device.heap_size - r->device.heap_size / 8) append_words(text, ", ", "ReBAR");
+    else append_words(text, ", ", "no ReBAR (%s)", cmd_size_text(size));
+}
+
 const char *report_conditions_text(const struct report *r)
 {
     char *text = next_buffer();
@@ -167,6 +183,29 @@ const char *report_conditions_text(const struct report *r)
     append_change(text, b->temperature_c, a->temperature_c, "°C");
     append_change(text, 1e-9 * b->clock_hz, 1e-9 * a->clock_hz, "GHz");
     append_change(text, 1e-9 * b->memory_clock_hz, 1e-9 * a->memory_clock_hz, "GHz of memory");
+    append_link(text, r);
+    return text;
+}
+
+const char *report_energy(const struct report *r)
+{
+    char *text = next_buffer();
+    text[0] = 0;
+    for (size_t k = 0; k < r->n_tests && strlen(text) < TURN_SIZE / 2; k++) {
+        const struct report_test *t = &r->tests[k];
+        if (t->power_w <= 0) continue;
+        if (!text[0]) append_words(text, "", "by %s:", r->meter[0] ? r->meter : "means that are not known");
+        append_words(text, strchr(text, 'J') ? "; " : " ", "%.3g W and %.3g J per token in %s", t->power_w,
+                     t->j_per_token, t->name);
+    }
+    return text;
+}
+
+const char *report_program(const struct report *r)
+{
+    char *text = next_buffer();
+    snprintf(text, TURN_SIZE, "%s%s%s%s, %s%s%s", r->program, r->commit[0] ? " (" : "", r->commit,
+             r->commit[0] ? ")" : "", r->date, r->kernels[0] ? "; " : "", r->kernels);
     return text;
 }
 
@@ -231,8 +270,13 @@ void report_write_lines(FILE *file, const struct report *const *reports, size_t 
     fprintf(file, "reads %s GB/s, %s GFLOP/s in fp32, %s in fp16, %s by matrices",
             report_number(1e-9 * r->rates.read), report_flop(r->rates.fp32), report_flop(r->rates.fp16),
             report_flop(r->rates.matrix));
-    const char *machine = report_machine_text(r), *conditions = report_conditions_text(r);
-    fprintf(file, "%s%s%s%s\n", machine[0] ? "; " : "", machine, conditions[0] ? "; " : "", conditions);
+    const char *const texts[] = {report_machine_text(r), report_conditions_text(r), r->kernels, r->date};
+    for (size_t i = 0; i < PD_COUNT(texts); i++) fprintf(file, "%s%s", texts[i][0] ? "; " : "", texts[i]);
+    for (size_t i = 0; i < n; i++) {
+        const char *energy = report_energy(reports[i]);
+        if (energy[0]) fprintf(file, "; %s %s", reports[i]->model.name, energy);
+    }
+    fputc('\n', file);
 }
 
 /* ---- score ---- */

@@ -215,13 +215,16 @@ static void md_summary(FILE *file, const struct report *r)
         fputc('.', file);
     }
     if (placement[0]) fprintf(file, " Of the weights, %s.", placement);
+    if (report_energy(r)[0]) fprintf(file, " Power %s.", report_energy(r));
     md_text(file, report_verdict(r));
     if (r->left_out[0]) {
         fputs(" Left out: ", file);
         md_text(file, r->left_out);
         fputc('.', file);
     }
-    fputc('\n', file);
+    fputs(" Measured by ", file);
+    md_text(file, report_program(r));
+    fputs(".\n", file);
     if (r->note[0]) {
         fputs("\nNote: ", file);
         md_text(file, r->note);
