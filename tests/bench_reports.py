@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Writes N made-up reports of peridot bench into a folder, as many machines might have saved them: with and without a
 score, old ones without a machine, devices from a laptop's to a data centre's, names as long as drivers make them,
-hostile texts. Arguments: a report to start from, the folder, N."""
+hostile texts. Arguments: a report to start from, the folder, N, and "standard" for those of bench --standard, with
+checksums, one of which is wrong, and a file that is none. All say that they are made."""
 import copy
+import hashlib
 import json
 import pathlib
 import random
+import re
 import sys
 
 ANV = "Intel open-source Mesa driver"
@@ -26,6 +29,8 @@ DEVICES = [  # name, driver, type, vendor, GB/s, fp32 and matrix in TFLOP/s, wat
 CPUS = ["AMD Ryzen 7 7840U w/ Radeon 780M Graphics", "Intel(R) Core(TM) i5-1135G7 @ 2.40GHz", "AMD EPYC",
         "13th Gen Intel(R) Core(TM) i9-13900K"]
 MODELS = [("gemma3-1b random", "q8_0", 1.07e9, 1.0), ("gemma2-2b random", "q4_k", 1.52e9, 2.6)]
+STANDARD = [("gemma3-1b random", "q8_0", 1.07e9, 1.0), ("qwen3-4b random", "q4_0", 2.26e9, 4.0),
+            ("llama3.1-8b random", "q4_k", 4.52e9, 8.0)]
 HOSTILE = "</td><script>alert(1)</script><img src=x onerror=alert(1)> \"'&amp; style='x'"
 
 
@@ -48,16 +53,23 @@ def machine(report, device, rng, i):
                           "clock_hz": rng.uniform(0.8e9, 2.7e9), "memory_clock_hz": None}
 
 
-def test(report, base, generation, n_tokens, n_sequences, size, flops, rng):
+def checksum(text):
+    """SHA-256 of the text without white space outside of strings, and without its last key, if that is a checksum."""
+    text = re.sub(r'("(?:[^"\\]|\\.)*")|\s+', lambda found: found.group(1) or "", text)
+    return hashlib.sha256(re.sub(r',"checksum":"[^"]*"}$', "}", text).encode()).hexdigest()
+
+
+def test(report, base, generation, n_tokens, n_sequences, size, flops, rng, depth=0):
     rates = report["rates"]
     t = copy.deepcopy(base)
     part = rng.uniform(0.45, 0.97) if rng.random() > 0.04 else 1.12
     arithmetic = "matrix" if rates["matrix"] else "fp32"
     part *= 1 if generation else 0.6
     rate = rates["read"] / size * (n_sequences ** 0.8) if generation else rates[arithmetic] / (flops * 1e9)
-    speed = rate * part
+    speed = rate * part * (0.8 if depth else 1)
     name = f"{'n' if generation else 'p'}{n_tokens}" + (f" b{n_sequences}" if n_sequences > 1 else "")
-    t.update(name=name, generation=generation, n_tokens=n_tokens, n_sequences=n_sequences, depth=0,
+    name += f" @ d{depth}" if depth else ""
+    t.update(name=name, generation=generation, n_tokens=n_tokens, n_sequences=n_sequences, depth=depth,
              arithmetic=arithmetic, bytes_per_s=speed * size / (n_sequences ** 0.8 if generation else 256),
              flop_per_s=speed * flops * 1e9, bandwidth_part=part if generation else 0.02,
              arithmetic_part=0.1 if generation else part, n_profiled=0, kernels=[])
@@ -73,9 +85,38 @@ def report(base, device, model, rng, i):
     machine(r, device, rng, i)
     r["model"].update(name=name, types=types, size=int(size), n_params=int(billion * 1e9), random_weights=True)
     r["date"], r["commit"] = f"2026-11-{1 + i % 28:02d}T10:00:00Z", f"{rng.getrandbits(48):012x}"
+    r["made"] = True
     tests = [(False, 512, 1), (True, 128, 1), (True, 128, 8)]
     r["tests"] = [test(r, base["tests"][0], *t, size, 2 * billion, rng) for t in tests]
     return r
+
+
+def standard(base, device, rng, i):
+    """Its devices have memory for two models or three."""
+    models = STANDARD[:2 if device[4] < 60 else 3]
+    out = {"schema": 3, "set": "standard", "reports": [report(base, device, m, rng, i) for m in models]}
+    for r, (name, types, size, billion) in zip(out["reports"], models):
+        if r is out["reports"][0] and len(models) == 2:
+            r["left_out"] = "llama3.1-8b q4_k: does not fit (6.2 GB of 4.3 GB)"
+        r["tests"] += [test(r, base["tests"][0], *t, size, 2 * billion, rng, depth)
+                       for *t, depth in ((False, 2048, 1, 0), (True, 128, 1, 8192))]
+        r["text"] = {"n_reference": 32, "n_agree": rng.choice([32, 32, 31, 30, 28]) if i != 5 else 2,
+                     "tokens": [1] * 32, "checksum": f"{rng.getrandbits(64):016x}"}
+        if device[7] or device[1] == "NVIDIA":
+            r["meter"] = "hwmon" if device[7] else "NVML"
+            for t in r["tests"]:
+                t["power_w"] = (device[7] or 300) * rng.uniform(0.5, 0.9)
+                t["j_per_token"] = t["power_w"] / t["tokens_per_s"]["median"]
+    if i == 14:
+        for r in out["reports"]:
+            r["device"].update(name=HOSTILE, driver=HOSTILE[:40])
+            r["model"]["name"] = r["note"] = HOSTILE
+            r["rates"].update(read=1e18, fp32=1e18)
+            r["tests"][1]["tokens_per_s"]["median"] = 1e18
+    text = json.dumps(out, indent=1)[:-2]
+    if i == 3:
+        return text + "\n}"
+    return f'{text},\n "checksum": "{"0" * 64 if i == 7 else checksum(text + "}")}"\n}}'
 
 
 def main():
@@ -86,6 +127,10 @@ def main():
     for i in range(n):
         device = DEVICES[i % len(DEVICES)]
         name = device[0].split("(")[0].lower().strip().replace(" ", "-") or "x"
+        if sys.argv[4:] == ["standard"]:
+            (folder / f"{name}-{i:02d}.json").write_text(standard(base, device, rng, i))
+            (folder / "no <b>report.json").write_text("{")
+            continue
         if i % 5 == 4:      # an ordinary report of one model
             out = report(base, device, MODELS[1], rng, i)
         else:
@@ -99,4 +144,5 @@ def main():
         (folder / f"{name}-{i:02d}.json").write_text(json.dumps(out))
 
 
-main()
+if __name__ == "__main__":
+    main()

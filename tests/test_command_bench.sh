@@ -356,7 +356,56 @@ test_quick() {
     matches quick.json '"n_parts": 6' || check "--quick says which tests it left out" contains out '; left out: '
 }
 
+# The standard set, made small: what is too large is not even made, a checksum that others can check, a text.
+test_standard() {
+    export PERIDOT_BENCH_STANDARD="tiny-llama q8_0,qwen3-32b f32"
+    run bench --standard --save "$folder/standard.json"
+    check "--standard succeeds" [ $status = 0 ]
+    check "--standard says how long it takes, before anything else" matches err \
+        '^the standard set: tiny-llama q8_0; about [0-9]+ s; '
+    check "--standard leaves out what does not fit" matches err '^qwen3-32b f32: left out: does not fit \([0-9.]+ GB'
+    check "--standard: lines to paste" matches out '^peridot .*: standard set on '
+    check "--standard: its tests" matches out \
+        'q8_0: p8 [0-9.]+, p16 [0-9.]+, n8 [0-9.]+, n8 @ d32 [0-9.]+, n8 b8 [0-9.]+ tokens/s; left out: qwen3-32b f32: '
+    check "--standard: a text" [ "$(count standard.json '"tokens": \[')" = 1 ]
+    run bench -o html "$folder/standard.json"
+    check "the checksum is right" contains out 'the checksum is right'
+    check "a standard set has no score" [ "$(count standard.json score)" = 0 ]
+    sed -E 's/("n_reference": )0/\132/; s/("n_agree": )0/\123/' "$folder/standard.json" >"$folder/x.json"
+    run bench "$folder/x.json"
+    check "a text that is wrong" contains out ' Of its text, WRONG: only 23 of 32 tokens are the reference'
+    check "a report that was changed" contains out '; THE REPORT WAS CHANGED: its checksum is another.'
+    command -v python3 >/dev/null || return 0
+    check "others find the same checksum" python3 "$source/tests/submitted_reports.py" "$folder/standard.json"
+    check "and that one is another" [ "$(python3 "$source/tests/submitted_reports.py" "$folder/x.json" |
+        grep -c 'x.json: its checksum is wrong')" = 1 ]
+    # stopped when the first test is done: the rest is left out
+    local pid
+    PERIDOT_BENCH_STANDARD="tiny-llama q8_0,gemma3-1b f16" "$peridot" bench --standard --save "$folder/stopped.json" \
+        >"$folder/out" 2>"$folder/err" &
+    pid=$!
+    for _ in $(seq 600); do
+        grep -q '^p8: ' "$folder/err" && break
+        sleep 0.1
+    done
+    kill -TERM $pid
+    wait $pid
+    check "--standard dies of the signal that stops it" [ $? = 143 ]
+    check "and keeps what was measured" matches stopped.json '"name": "p8"'
+    check "and says what was not" matches stopped.json '"left_out": ".*(stopped|cancelled)'
+    run bench "$folder/stopped.json" -o html
+    check "and its checksum is right" contains out 'the checksum is right'
+    PERIDOT_BENCH_STANDARD="qwen3-32b f32" run bench --standard
+    check "a set of which nothing fits fails" [ $status = 1 ]
+    check "and says so" matches err '^peridot: does not fit'
+    fails_with 1 'none/x.json' bench --standard --save "$folder/none/x.json"
+    check "and that is known before anything else" [ "$(count err '^device: ')" = 0 ]
+    unset PERIDOT_BENCH_STANDARD
+}
+
 test_usage() {
+    fails_with 2 'standard measures a fixed set' bench --standard -p 128
+    fails_with 2 "don't go together" bench --standard --quick
     fails_with 2 '--quick measures a fixed set' bench --quick -p 128
     fails_with 2 '--quick measures a fixed set' bench --quick --shape gemma2-2b
     fails_with 2 "don't go with them" bench --quick "$saved"
@@ -402,6 +451,7 @@ test_usage
 test_shape
 test_spoilt
 test_zeros
+test_standard
 [ ! "${PERIDOT_TEST_ALL:-}" ] || test_quick
 if [ -e "$stories" ]; then
     test_md

@@ -9,7 +9,7 @@ struct bench_args {
     struct cmd_model_args model;
     const char *shape, *type, *prompts, *lengths, *batches, *depths, *beside, *format, *save, *note, *compare;
     uint32_t n_repeats, ctx, chunk, kv;
-    bool tune, quick;
+    bool tune, quick, standard;
     struct cmd_texts reports;
 };
 
@@ -63,6 +63,9 @@ static const struct cmd_option options[] = {
              "model. The result is kept in the cache folder, and used by every command from then on."},
     {.name = "quick", .kind = CMD_FLAG, .offset = OFFSET(quick),
      .help = "Measure a fixed set in about a minute, and write three lines with a score to compare devices by."},
+    {.name = "standard", .kind = CMD_FLAG, .offset = OFFSET(standard),
+     .help = "Measure the set that boards of reports compare GPUs by: models of 1, 4 and 8 billion random weights, as "
+             "far as they fit. Says first how long that takes, and keeps what was measured when it is stopped."},
     {.name = "compare", .metavar = "FOLDER", .kind = CMD_TEXT, .offset = OFFSET(compare),
      .help = "Compare all saved reports (*.json) of this folder on one page; nothing is measured."},
     {.metavar = "REPORT.json", .kind = CMD_TEXTS, .offset = OFFSET(reports),
@@ -127,7 +130,7 @@ static bool can_batch(const struct bench_list *batches)
 static bool is_fixed_set(const struct bench_args *a)
 {
     return !a->model.path && !a->shape && !a->type && !a->model.gpu_memory && !a->model.kernels.n
-        && a->model.precision == PERIDOT_PRECISION_DEFAULT && !a->ctx && !a->kv && a->chunk == 256
+        && (a->model.precision == PERIDOT_PRECISION_DEFAULT || a->standard) && !a->ctx && !a->kv && a->chunk == 256
         && a->n_repeats == 5 && strcmp(a->prompts, "512") == 0 && strcmp(a->lengths, "128") == 0
         && strcmp(a->batches, "8") == 0 && strcmp(a->depths, "0") == 0 && !a->beside;
 }
@@ -137,9 +140,11 @@ static int make_plan(struct bench_plan *out, const struct cmd_command *command, 
     *out = (struct bench_plan){.model = &args->model, .shape = args->shape, .type = args->type, .note = args->note,
                                .tune = args->tune, .n_repeats = args->n_repeats, .ctx = args->ctx,
                                .chunk = args->chunk, .kv = args->kv};
-    if (args->quick && !is_fixed_set(args))
-        return cmd_usage(command, "--quick measures a fixed set: only --device, --tune, --format, --save and --note go "
-                                  "with it");
+    if (args->quick && args->standard) return cmd_usage(command, "--quick and --standard don't go together");
+    if ((args->quick || args->standard) && !is_fixed_set(args))
+        return cmd_usage(command, "%s measures a fixed set: only --device, %s--tune, --format, --save and --note go "
+                                  "with it", args->quick ? "--quick" : "--standard",
+                         args->quick ? "" : "--precision, ");
     if (args->type && !args->shape) return cmd_usage(command, "--type goes with --shape");
     if (args->shape && args->model.path) return cmd_usage(command, "-m/--model and --shape don't go together");
     int usage = take_list(&out->prompts, command, "-p/--prompts", args->prompts);
@@ -166,13 +171,14 @@ static enum report_format format_of(const struct bench_args *args)
 {
     if (is_format(args, HTML) || (args->compare && !args->format)) return REPORT_HTML;
     if (is_format(args, CSV)) return REPORT_CSV;
-    return args->quick ? REPORT_LINES : REPORT_MD;
+    return args->quick || args->standard ? REPORT_LINES : REPORT_MD;
 }
 
 /* What was measured as text, JSON. */
 struct result {
     char *json;
     size_t size;
+    bool is_whole;               /* there is something to show */
 };
 
 static peridot_status save(const char *path, const struct result *r)
@@ -209,7 +215,13 @@ static bool is_wrong_type(peridot_status status, const struct bench_args *args)
 static peridot_status check_save(const struct bench_args *args)
 {
     const char *model;
-    if (args->quick || args->shape) return PERIDOT_OK;   /* what they make is gone before anything is saved */
+    struct pd_writer file;
+    if (args->standard) {   /* an hour is too long to learn that there is no such folder */
+        PD_TRY(pd_writer_open(&file, args->save));
+        pd_writer_abort(&file);
+    }
+    /* what they make is gone before anything is saved */
+    if (args->quick || args->standard || args->shape) return PERIDOT_OK;
     PD_TRY(cmd_model_path(&model, args->model.path));
     return pd_writer_check(args->save, model);
 }
@@ -244,29 +256,53 @@ static peridot_status measure_set(yyjson_mut_doc *doc, yyjson_mut_val *root, con
     return add_score(doc, score, root);
 }
 
-static peridot_status measure_plan(struct result *out, const struct bench_plan *plan, bool quick)
+/* What was measured until it was stopped is a result, too. */
+static peridot_status measure_standard(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct bench_plan *plan,
+                                       bool *is_result)
+{
+    yyjson_mut_obj_add_uint(doc, root, "schema", REPORT_SET_SCHEMA);
+    yyjson_mut_obj_add_str(doc, root, "set", "standard");
+    yyjson_mut_val *reports = yyjson_mut_obj_add_arr(doc, root, "reports");
+    peridot_status status = bench_standard(doc, reports, plan);
+    *is_result = status == PERIDOT_OK || (status == PERIDOT_CANCELLED && yyjson_mut_arr_size(reports));
+    return status;
+}
+
+static peridot_status measure_plan(struct result *out, const struct bench_args *args, const struct bench_plan *plan)
 {
     peridot_rates rates;
+    bool is_result = false;
     yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
-    peridot_status status = quick ? measure_set(doc, root, plan) : bench_measure(&rates, doc, root, plan);
+    peridot_status status;
+    if (args->standard) status = measure_standard(doc, root, plan, &is_result);
+    else {
+        status = args->quick ? measure_set(doc, root, plan) : bench_measure(&rates, doc, root, plan);
+        is_result = status == PERIDOT_OK;
+    }
     out->json = cmd_json_end(doc, YYJSON_WRITE_PRETTY_TWO_SPACES, &out->size);
-    return status == PERIDOT_OK && !out->json ? no_json() : status;
+    if (is_result && !out->json) return no_json();
+    if (is_result) PD_TRY(report_add_checksum(&out->json, &out->size));
+    out->is_whole = is_result;
+    return status;
 }
 
 static int measure_model(const struct cmd_command *command, const struct bench_args *args)
 {
     struct bench_plan plan;
-    struct result result = {NULL, 0};
+    struct result result = {.json = NULL};
     int usage = make_plan(&plan, command, args);
     if (usage != CMD_OK) return usage;
     cmd_interrupt_watch();
     peridot_status status = args->save ? check_save(args) : PERIDOT_OK;
-    if (status == PERIDOT_OK) status = measure_plan(&result, &plan, args->quick);
-    if (status == PERIDOT_OK) status = show_result(args, &result);
-    /* a full disk costs no result */
-    if (status == PERIDOT_OK && args->save) status = save(args->save, &result);
+    if (status == PERIDOT_OK) status = measure_plan(&result, args, &plan);
+    if (result.is_whole) {
+        peridot_status shown = show_result(args, &result);
+        /* a full disk costs no result */
+        if (shown == PERIDOT_OK && args->save) shown = save(args->save, &result);
+        if (status == PERIDOT_OK) status = shown;
+    }
     free(result.json);
     if (is_wrong_type(status, args)) return cmd_usage(command, "%s", peridot_last_error());
     return cmd_exit(status);
@@ -285,9 +321,9 @@ static int compare_reports(const struct cmd_command *command, const struct bench
     if (is_format(args, JSON)) return cmd_usage(command, "reports are compared as md, csv or html, not as json");
     if (args->compare && args->reports.n)
         return cmd_usage(command, "--compare takes a folder of reports, and no other reports beside it");
-    if (args->model.path || args->shape || args->save || args->tune || args->quick)
-        return cmd_usage(command, "with saved reports nothing is measured: --model, --shape, --tune, --quick and "
-                                  "--save don't go with them");
+    if (args->model.path || args->shape || args->save || args->tune || args->quick || args->standard)
+        return cmd_usage(command, "with saved reports nothing is measured: --model, --shape, --tune, --quick, "
+                                  "--standard and --save don't go with them");
     peridot_status status = reports_create(&list);
     if (status == PERIDOT_OK) status = compare_saved(list, args);
     reports_free(list);
@@ -327,8 +363,14 @@ const struct cmd_command cmd_bench = {
         "six speeds, each divided by a fixed one: 1000, 80 and 400 tokens/s of the first model, 400, 50 and 200 of the "
         "second. Slow devices do fewer tokens, which the result marks as shortened; a model that does not fit the "
         "device's memory is left out, and the score is then that of fewer parts.\n\n"
+        "--standard makes models of random weights of Gemma 3 1B's shape in Q8_0, Qwen 3 4B's in Q4_0 and Llama 3.1 "
+        "8B's in Q4_K, one after the other, and measures p512, p2048, n128, n128 @ d8192 and n128 b8 of each. What does not "
+        "fit the device's memory is left out. Its report, which --save keeps in one file, is for boards that compare "
+        "GPUs (peridot report --site). The models are the same everywhere, so it also compares the tokens that they go "
+        "on with to those of a reference.\n\n"
         "A report names its machine: device, driver, processor, memory, operating system, and, where Linux knows them, "
-        "power source, power limit, temperature and clocks before and after the tests. A rate of more than 105 % of "
+        "power source, power limit, temperature and clocks before and after the tests, PCIe's link, and the power and "
+        "energy of each test. A checksum at its end shows that it was not changed. A rate of more than 105 % of "
         "the measured limit puts that measurement in doubt, and says so.\n\n"
         "Formats: md is a table to paste, csv a line for each test, json one object with everything, html a page with "
         "plots that needs nothing else. Given reports saved as json, bench compares them with the first; given a "
@@ -337,6 +379,7 @@ const struct cmd_command cmd_bench = {
                 "peridot bench --shape gemma2-2b --type q4_0 -p 128,512 -d 0,4096 --save before.json\n"
                 "peridot bench -m gemma-2-2b-it.gguf -o html > report.html\n"
                 "peridot bench --quick --save my-machine.json\n"
+                "peridot bench --standard --save my-gpu.json\n"
                 "peridot bench --compare reports > compared.html\n"
                 "peridot bench -o html before.json after.json > compared.html",
     CMD_ARGUMENTS(options, struct bench_args),

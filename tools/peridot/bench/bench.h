@@ -52,13 +52,15 @@ double bench_meter_power(const struct bench_meter *m);
 
 /* ---- bench ---- */
 
-/* What `peridot bench` measures. measure.c does the tests of a plan, quick.c the set of --quick, and json.c makes a
- * report of what they measured: from there on ../report has it, which reads it as it reads saved ones, and shows it. */
+/* What `peridot bench` measures. measure.c does the tests of a plan, sets.c those of --quick and --standard, and json.c
+ * makes a report of what they measured: from there on ../report has it, which reads it as it reads saved ones, and shows
+ * it. */
 
 enum {
     BENCH_LIST = 8,              /* entries of -p, -n, -b and -d */
-    BENCH_TESTS = (2 + BENCH_LIST) * BENCH_LIST * BENCH_LIST,
+    BENCH_TESTS = (2 + BENCH_LIST) * BENCH_LIST * BENCH_LIST + BENCH_LIST,
     BENCH_SEQUENCES = 8,         /* most of one test */
+    BENCH_TEXT = 32,             /* tokens of --standard's text, and of its prompt */
     BENCH_QUICK_S = 60           /* that --quick takes on most devices */
 };
 
@@ -76,7 +78,11 @@ struct bench_plan {
     struct bench_list prompts, lengths, batches, depths;
     uint32_t n_repeats, ctx, chunk, kv;
     uint32_t beside;             /* tokens of the prompt that is read beside a text; 0: none */
+    uint32_t deep;               /* a depth for generations of one sequence alone; 0: none */
     bool tune;
+    bool is_standard;            /* takes a text, and keeps what was measured until it was stopped */
+    const int32_t *reference;    /* [BENCH_TEXT]: what the text should be; NULL: that is not known */
+    uint64_t memory;             /* of the device: what takes more is refused; 0: what can be opened is */
     double budget_s;             /* of all that is done, opening included; 0: whatever it takes */
     const peridot_rates *rates;  /* measured before; NULL: measure them */
 };
@@ -114,6 +120,12 @@ struct bench_beside {
     double median_s, p95_s, max_s;
 };
 
+/* What a model goes on with. */
+struct bench_text {
+    uint32_t n, n_reference, n_agree;   /* n 0: not taken; n_reference 0: there is none */
+    int32_t tokens[BENCH_TEXT];
+};
+
 /* What a plan measured, beside its tests. */
 struct bench_run {
     const struct bench_plan *plan;
@@ -129,12 +141,18 @@ struct bench_run {
     uint64_t device_memory, host_memory;       /* peaks, in bytes */
     uint32_t n_dispatches;       /* of a decode step */
     struct bench_beside beside;
+    struct bench_text text;
 };
 
 /* measure.c. Measures all tests of the plan, on a model that it opens and closes, and fills the report, an empty
  * object. *rates are those of the device, for other plans. */
 peridot_status bench_measure(peridot_rates *rates, yyjson_mut_doc *doc, yyjson_mut_val *report,
                              const struct bench_plan *plan);
+
+/* measure.c. Of the device, by a model that it opens and closes: its rates, and what of its memory is free. */
+peridot_status bench_probe(peridot_rates *rates, uint64_t *memory, const struct bench_plan *plan);
+/* measure.c. As peridot inspect says it. */
+peridot_status bench_check_fits(uint64_t need, uint64_t memory);
 
 /* beside.c. In a session of its own. */
 #define BENCH_SLOW_S 0.3         /* what peridot_session_run wants to keep */
@@ -143,9 +161,14 @@ peridot_status bench_measure_beside(struct bench_beside *out, peridot_model *mod
 /* stats.c: n that are always the same, as a model's speed does not depend on them. */
 peridot_status bench_make_tokens(int32_t **out, size_t n, uint32_t vocab_size);
 
-/* quick.c. Measures a fixed set in about BENCH_QUICK_S seconds into a list of reports; what does not fit the device's
+/* sets.c. Measures a fixed set in about BENCH_QUICK_S seconds into a list of reports; what does not fit the device's
  * memory is left out. */
 peridot_status bench_quick(yyjson_mut_doc *doc, yyjson_mut_val *reports, const struct bench_plan *plan);
+/* sets.c. The same of the standard set, however long it takes, and says that first. When it is stopped the list has
+ * what was measured until then, if anything was. */
+peridot_status bench_standard(yyjson_mut_doc *doc, yyjson_mut_val *reports, const struct bench_plan *plan);
+/* sets.c. In a session of its own. */
+peridot_status bench_take_text(struct bench_text *out, peridot_model *model, const int32_t *reference);
 
 /* stats.c */
 /* Multiplications and additions of a test, of one sequence; the output matrix is for the last token of a prompt, and

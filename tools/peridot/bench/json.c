@@ -187,6 +187,24 @@ static void add_beside(yyjson_mut_doc *doc, yyjson_mut_val *report, const struct
     yyjson_mut_obj_add_real(doc, object, "max_s", b->max_s);
 }
 
+/* The ids as they are, and their hash for who compares many. */
+static void add_text(yyjson_mut_doc *doc, yyjson_mut_val *report, const struct bench_text *t)
+{
+    uint64_t hash = 0;
+    if (!t->n) return;
+    yyjson_mut_val *object = yyjson_mut_obj_add_obj(doc, report, "text");
+    yyjson_mut_obj_add_uint(doc, object, "n_reference", t->n_reference);
+    yyjson_mut_obj_add_uint(doc, object, "n_agree", t->n_agree);
+    yyjson_mut_val *tokens = yyjson_mut_obj_add_arr(doc, object, "tokens");
+    for (uint32_t i = 0; i < t->n; i++) {
+        const uint32_t id = (uint32_t)t->tokens[i];
+        const unsigned char bytes[4] = {id & 255, id >> 8 & 255, id >> 16 & 255, id >> 24};
+        yyjson_mut_arr_add_uint(doc, tokens, id);
+        hash = pd_hash(hash, bytes, sizeof bytes);
+    }
+    add_hash(doc, object, "checksum", hash);
+}
+
 void bench_json_run(yyjson_mut_doc *doc, yyjson_mut_val *report, const struct bench_run *run)
 {
     add_program(doc, report, run);
@@ -205,6 +223,7 @@ void bench_json_run(yyjson_mut_doc *doc, yyjson_mut_val *report, const struct be
     yyjson_mut_obj_add_uint(doc, report, "host_memory", run->host_memory);
     yyjson_mut_obj_add_uint(doc, report, "dispatches_per_token", run->n_dispatches);
     add_beside(doc, report, &run->beside);
+    add_text(doc, report, &run->text);
 }
 
 static void add_rank(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct cmd_rank *rank)

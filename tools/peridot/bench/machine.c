@@ -1,6 +1,6 @@
-/* The machine around the device, as far as its system tells: what it is, the state that it is in, which decides how fast
- * a laptop is, and what the device draws. Read from /proc and /sys of Linux, and of NVIDIA's driver, which has nothing
- * there, from its library NVML; elsewhere nothing is known. */
+/* The machine around the device, as far as its system tells: what it is, the state that it is in, which decides how
+ * fast a laptop is, and what the device draws. Read from /proc and /sys of Linux, and of NVIDIA's driver, which has
+ * nothing there, from its library NVML; elsewhere nothing is known. */
 #define _XOPEN_SOURCE 700
 #include "bench.h"
 

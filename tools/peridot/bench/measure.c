@@ -17,6 +17,7 @@
 enum {
     DEFAULT_CHUNK = 256,   /* the most that the library takes at once where it chooses */
     LEAST_PROMPT = 16, LEAST_LENGTH = 2,  /* tokens of a test in a limited time, on all but the slowest devices */
+    SPARE = 16,            /* positions for texts that end */
     PROBE_PART = 3         /* together they take less than so much of what each takes alone */
 };
 #define LEAST_TESTS_S 5.0   /* of all tests, however long opening took */
@@ -347,6 +348,7 @@ static peridot_status add_tests(struct bench *b)
         for (size_t i = 0; i < plan->prompts.n; i++) add_test(b, false, plan->prompts.at[i], plan->depths.at[d], 1);
         for (size_t i = 0; i < plan->lengths.n; i++) add_test(b, true, plan->lengths.at[i], plan->depths.at[d], 1);
     }
+    for (size_t i = 0; plan->deep && i < plan->lengths.n; i++) add_test(b, true, plan->lengths.at[i], plan->deep, 1);
     for (size_t d = 0; d < plan->depths.n; d++)
         for (size_t i = 0; i < plan->lengths.n; i++)
             for (size_t k = 0; k < plan->batches.n; k++)
@@ -370,7 +372,7 @@ static peridot_status find_ctx(uint32_t *out, const struct bench *b)
         if (need(test) > limit)
             return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s needs %" PRIu64 " position%s, and the context has %" PRIu64,
                            test->name, need(test), PD_S(need(test)), limit);
-        ctx = pd_max(ctx, need(test) + (test->generation ? 16 : 0));
+        ctx = pd_max(ctx, need(test) + (test->generation ? SPARE : 0));
     }
     *out = wanted ? wanted : (uint32_t)pd_min(ctx, limit);
     return PERIDOT_OK;
@@ -449,6 +451,7 @@ static peridot_status run_tests(struct bench *b, peridot_session_params params)
         }
         if (test->n_sequences > 1) {
             params.n_sequences = test->n_sequences;
+            if (b->plan->deep) params.ctx = (uint32_t)pd_min(need(test) + SPARE, params.ctx);
             peridot_session_free(b->session);
             b->session = NULL;
             peridot_status status = open_session(b, &params);
@@ -496,6 +499,7 @@ static peridot_status run_session(struct bench *b)
     if (b->plan->rates) r->rates = *b->plan->rates;
     else PD_TRY(peridot_measure(&r->rates, b->model));
     if (b->end_s > 0) b->end_s = fmax(b->end_s, pd_now() + LEAST_TESTS_S);
+    if (b->plan->is_standard) PD_TRY(bench_take_text(&r->text, b->model, b->plan->reference));
     PD_TRY(run_tests(b, params));
     PD_TRY(take_beside(b));
     bench_conditions_read(&r->after, "", b->run.model->device->pci, is_cpu);
@@ -528,6 +532,27 @@ static peridot_status make_file(const char *path, const struct bench_plan *plan)
     return status;
 }
 
+peridot_status bench_check_fits(uint64_t need, uint64_t memory)
+{
+    char text[32];
+    if (need <= memory) return PERIDOT_OK;
+    snprintf(text, sizeof text, "%s", cmd_size_text(need));
+    return pd_fail(PERIDOT_ERROR_MEMORY, "does not fit (%s of %s)", text, cmd_size_text(memory));
+}
+
+/* Weights, and a cache for the deepest test. */
+static peridot_status check_file_fits(const struct bench *b, const char *path)
+{
+    peridot_file *file;
+    uint64_t size = 0, ctx = SPARE;
+    PD_TRY(peridot_file_open(&file, path));
+    for (size_t i = 0; i < b->n_tests; i++) ctx = pd_max(ctx, need(&b->tests[i]) + SPARE);
+    for (size_t i = 0; i < peridot_file_n_tensors(file); i++) size += peridot_file_tensor(file, i)->size;
+    size += peridot_file_cache_size(file, (uint32_t)ctx, (peridot_kv_type)b->plan->kv);
+    peridot_file_close(file);
+    return bench_check_fits(size, b->plan->memory);
+}
+
 /* The file is gone as soon as it is open: what is mapped stays readable, and no later end of the process can leave
  * it. */
 static peridot_status open_shape(struct bench *b)
@@ -537,6 +562,7 @@ static peridot_status open_shape(struct bench *b)
         return pd_fail(PERIDOT_ERROR_IO, "%s: cannot make this temporary folder", folder);
     snprintf(path, sizeof path, "%s/random.gguf", folder);
     peridot_status status = make_file(path, b->plan);
+    if (status == PERIDOT_OK && b->plan->memory) status = check_file_fits(b, path);
     if (status == PERIDOT_OK) status = open_path(b, path);
     unlink(path);
     rmdir(folder);
@@ -567,9 +593,21 @@ static peridot_status run_plan(struct bench *b, yyjson_mut_val *report)
     PD_TRY(add_tests(b));
     PD_TRY(open_model(b));
     PD_TRY(tune(b));
-    PD_TRY(run_session(b));
-    bench_json_run(b->doc, report, &b->run);
-    return PERIDOT_OK;
+    peridot_status status = run_session(b);
+    bool kept = status == PERIDOT_CANCELLED && b->plan->is_standard && yyjson_mut_arr_size(b->done);
+    if (kept) note_left_out(&b->run, "the rest");
+    if (kept || status == PERIDOT_OK) bench_json_run(b->doc, report, &b->run);
+    return status;
+}
+
+peridot_status bench_probe(peridot_rates *rates, uint64_t *memory, const struct bench_plan *plan)
+{
+    struct bench b = {.plan = plan, .run.plan = plan};
+    PD_TRY(open_model(&b));
+    *memory = b.run.model->device->heap_budget;
+    peridot_status status = peridot_measure(rates, b.model);
+    peridot_model_close(b.model);
+    return status;
 }
 
 peridot_status bench_measure(peridot_rates *rates, yyjson_mut_doc *doc, yyjson_mut_val *report,

@@ -78,6 +78,9 @@ static void remarks_cell(struct cells *c, const struct report *r)
     remark(text, sizeof text, "%sBeside a prompt: %s", report_beside(r));
     remark(text, sizeof text, "%s%s", report_verdict(r));
     remark(text, sizeof text, "%sPower %s", report_energy(r));
+    remark(text, sizeof text, "%s%s", report_text_words(r));
+    remark(text, sizeof text, "%s%s", r->proof == REPORT_CHANGED ? report_proof_words(r) : "");
+    remark(text, sizeof text, "%s%s", r->made ? "Made up, and not measured" : "");
     remark(text, sizeof text, "%sTuned: %s", r->tuning);
     snprintf(session, sizeof session, "context %" PRIu32 ", chunk %" PRIu32 ", cache %s, %" PRIu32
              " dispatches per token%s%s", r->ctx, r->chunk, r->kv, r->n_dispatches, r->kernels[0] ? ", " : "",

@@ -33,6 +33,9 @@ static void heading(FILE *file, const struct report *r)
     report_page_text(file, r->device.driver);
     report_page_element(file, " ", r->device.driver_info, ".");
     report_page_text(file, report_verdict(r));
+    if (r->made) fputs(" <b class=\"bad\">MADE UP, and not measured.</b>", file);
+    if (r->proof == REPORT_CHANGED) report_page_element(file, " <b class=\"bad\">", report_proof_words(r), ".</b>");
+    if (report_text_is_wrong(r)) report_page_element(file, " <b class=\"bad\">", report_text_words(r), ".</b>");
     if (r->left_out[0]) report_page_element(file, " Left out: ", r->left_out, ".");
     if (r->note[0]) report_page_element(file, " Note: ", r->note, "");
     fputs("</p>\n<div class=\"tiles\">\n", file);
@@ -150,6 +153,8 @@ static void report_table(FILE *file, const struct report *r)
     fact(file, "dispatches per token", "%" PRIu32, r->n_dispatches);
     fact(file, "context, chunk, cache", "%" PRIu32 ", %" PRIu32 ", %s", r->ctx, r->chunk, r->kv);
     fact(file, "beside a prompt", "%s", report_beside(r));
+    fact(file, "text", "%s", report_text_words(r));
+    fact(file, "checksum", "%s", report_proof_words(r));
     fact(file, "power", "%s", report_energy(r));
     fact(file, "kernels", "%s", r->kernels);
     fact(file, "tuned", "%s", r->tuning);

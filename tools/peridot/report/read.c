@@ -48,6 +48,7 @@ struct field {
 #define SPREAD(member) NEW(report, "rates_spread", #member, RATE, spread.member)
 #define PLACEMENT(kind, member) NEW(report, "placement", #member, kind, placement.member)
 #define BESIDE(kind, member) NEW(report, "beside_prompt", #member, kind, beside.member)
+#define TEXT_OF(kind, member) NEW(report, "text", #member, kind, text.member)
 #define TEST(kind, member) FIELD(report_test, NULL, #member, kind, member)
 
 static const struct field report_fields[] = {
@@ -96,6 +97,8 @@ static const struct field report_fields[] = {
     FIELD(report, NULL, "dispatches_per_token", U32, n_dispatches),
     BESIDE(U32, n_prompt), BESIDE(REAL, prompt_s), BESIDE(U32, n_gaps), BESIDE(U32, n_slow), BESIDE(REAL, median_s),
     BESIDE(REAL, p95_s), BESIDE(REAL, max_s),
+    TEXT_OF(U32, n_reference), TEXT_OF(U32, n_agree), TEXT_OF(HASH, checksum),
+    NEW(report, NULL, "made", BOOL, made),
 };
 
 static const struct field test_fields[] = {
@@ -331,7 +334,25 @@ static peridot_status read_set(struct reports *list, struct reader *r, yyjson_va
         snprintf(r->report, sizeof r->report, "reports[%zu].", i);
         PD_TRY(read_report(list, r, yyjson_arr_get(reports, i)));
     }
-    report_set_score(list->at + first, n);
+    const char *set = yyjson_get_str(yyjson_obj_get(root, "set"));
+    bool is_standard = set && strcmp(set, "standard") == 0;
+    for (size_t i = 0; i < n; i++) {
+        list->at[first + i]->is_standard = is_standard;
+        list->at[first + i]->continues = i > 0;
+    }
+    if (!is_standard) report_set_score(list->at + first, n);
+    return PERIDOT_OK;
+}
+
+/* Marks the file's reports, from `first` on. */
+static peridot_status check_sum(struct reports *list, size_t first, yyjson_val *root, const char *json, size_t size)
+{
+    char sum[REPORT_CHECKSUM];
+    yyjson_val *value = yyjson_obj_get(root, "checksum");
+    if (!value) return PERIDOT_OK;
+    PD_TRY(report_checksum(sum, json, size));
+    for (size_t i = first; i < list->n; i++)
+        list->at[i]->proof = yyjson_equals_str(value, sum) ? REPORT_PROVEN : REPORT_CHANGED;
     return PERIDOT_OK;
 }
 
@@ -358,7 +379,9 @@ peridot_status reports_add(struct reports *list, const char *json, size_t size, 
     struct reader r = {.path = path ? path : unnamed, .labelled = path != NULL};
     yyjson_doc *doc;
     PD_TRY(parse_json(&doc, json, size, r.path));
+    size_t first = list->n;
     peridot_status status = read_root(list, &r, yyjson_doc_get_root(doc));
+    if (status == PERIDOT_OK) status = check_sum(list, first, yyjson_doc_get_root(doc), json, size);
     yyjson_doc_free(doc);
     return status;
 }
@@ -377,15 +400,42 @@ peridot_status report_read_test(struct report_test *out, const char *json, size_
 
 /* Saved reports: of a file, of a folder. */
 
-peridot_status reports_add_file(struct reports *list, const char *path)
+/* A report of all tests that there may be has a tenth of it. */
+static peridot_status check_size(const char *path)
+{
+    enum { LARGEST = 16 << 20 };
+    FILE *file = fopen(path, "rb");
+    if (!file) return PERIDOT_OK;   /* reading tells */
+    long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : 0;
+    fclose(file);
+    if (size <= LARGEST) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: larger than any report: %s", path, cmd_size_text((uint64_t)size));
+}
+
+static peridot_status read_file(struct reports *list, const char *path)
 {
     char *text;
     size_t size;
+    PD_TRY(check_size(path));
     PD_TRY(cmd_read_file(&text, &size, path));
     peridot_status status = reports_add(list, text, size, path);
     free(text);
     return status;
 }
+
+peridot_status reports_add_file(struct reports *list, const char *path)
+{
+    size_t first = list->n, at = strlen(list->left_out);
+    peridot_status status = read_file(list, path);
+    if (status == PERIDOT_OK || status == PERIDOT_ERROR_MEMORY || !list->skips) return status;
+    while (list->n > first) free(list->at[--list->n]);
+    snprintf(list->left_out + at, sizeof list->left_out - at, "%s%s", at ? "; " : "", cmd_shown(peridot_last_error()));
+    return PERIDOT_OK;
+}
+
+void reports_skip_bad(struct reports *list) { list->skips = true; }
+
+const char *reports_left_out(const struct reports *list) { return list->left_out; }
 
 struct names {
     char **at;

@@ -1,4 +1,4 @@
-/* Reports of `peridot bench` for people: tables, pages with plots, the three lines of --quick. A report comes as JSON,
+/* Reports of `peridot bench` for people: tables, pages with plots, some lines of a set's. A report comes as JSON,
  * whose keys README.md lists, and goes out in one of the formats below; who measured it, when and where makes no
  * difference. `peridot bench` hands over what it measured in the same way as a file that somebody saved years ago, and
  * peridot-report is these files with a main of their own. One thread at a time: texts are made in shared buffers. */
@@ -36,14 +36,20 @@ peridot_status reports_add(struct reports *list, const char *json, size_t size, 
 peridot_status reports_add_file(struct reports *list, const char *path);
 /* All *.json of a folder, in the order of their names; or that one file, where path is no folder. */
 peridot_status reports_add_folder(struct reports *list, const char *path);
+/* From now on files that are no reports are left out, and a sentence for each is kept. */
+void reports_skip_bad(struct reports *list);
+/* Those sentences, "" for none; as long as the list. */
+const char *reports_left_out(const struct reports *list);
 
 enum report_format {
     REPORT_MD, REPORT_CSV,
     REPORT_HTML,                 /* a page, of one report or of many */
-    REPORT_LINES                 /* three, to paste, of the reports of one set */
+    REPORT_LINES                 /* some, to paste, of the reports of one set */
 };
 /* There is at least one report. */
 peridot_status reports_write(const struct reports *list, FILE *file, enum report_format format);
+/* A board of them: index.html and a page for each, in a folder that is made where it is not there. */
+peridot_status reports_write_site(const struct reports *list, const char *folder);
 
 /* Of a --quick run: 100 times the geometric mean of its speeds relative to those of words.c's reference: of all six,
  * and of the two of each kind. */
@@ -55,6 +61,12 @@ struct report_score {
 };
 /* Of the set that the first report is in. */
 struct report_score reports_score(const struct reports *list);
+
+/* SHA-256 in hexadecimal, by README.md's rule, of the JSON text of an object, whether it has the key or not. */
+enum { REPORT_CHECKSUM = 65 };
+peridot_status report_checksum(char out[REPORT_CHECKSUM], const char *json, size_t size);
+/* The same as the last key of a text that has none yet; *json is freed, and another one. */
+peridot_status report_add_checksum(char **json, size_t *size);
 
 /* Whether this is the name of a model that peridot make wrote. */
 bool report_is_made(const char *name);

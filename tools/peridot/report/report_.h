@@ -101,17 +101,26 @@ struct report {
         uint32_t n_prompt, n_gaps, n_slow;     /* n_prompt 0: not measured; n_slow: over 0.3 s */
         double prompt_s, median_s, p95_s, max_s;
     } beside;
+    struct {                     /* what a standard model went on with */
+        uint32_t n_reference, n_agree;         /* n_reference 0: not taken, or with nothing to compare */
+        uint64_t checksum;       /* of the ids that were drawn */
+    } text;
     struct report_rank ranks[REPORT_RANKS];
     size_t n_ranks;              /* that held the layers; 0: one device did */
     struct report_test tests[REPORT_TESTS];
     size_t n_tests;
     struct report_score score;   /* of the whole set; no parts: it is in none */
+    bool is_standard;            /* of the standard set */
     bool continues;              /* the set of the report before */
+    bool made;                   /* invented, for trying pages */
+    enum { REPORT_UNPROVEN, REPORT_PROVEN, REPORT_CHANGED } proof;   /* by its file's checksum; 0: it has none */
 };
 
 struct reports {
     struct report **at;          /* [n] */
     size_t n, capacity;
+    bool skips;                  /* files that are no reports: each with its reason is in */
+    char left_out[2048];
 };
 
 /* read.c: a new report at the end, all zero. */
@@ -120,7 +129,7 @@ peridot_status reports_append(struct report **out, struct reports *list);
 /* read.c */
 peridot_status report_read_test(struct report_test *out, const char *json, size_t size);
 
-/* words.c: of the reports of one set, which are marked so; sets the score in all of them. */
+/* words.c: of the reports of one set; sets the score in all of them. */
 void report_set_score(struct report **reports, size_t n);
 
 /* write.c, write.c, html.c, words.c */
@@ -152,6 +161,12 @@ const char *report_conditions_text(const struct report *report);
 const char *report_energy(const struct report *report);
 /* "peridot 0.1.0 (0123456789ab), 2026-11-27T10:00:00Z; matmul=tile". */
 const char *report_program(const struct report *report);
+/* "31 of 32 tokens are the reference's", and whether that is WRONG; or "". */
+const char *report_text_words(const struct report *report);
+/* Most of them are: roundings change some. */
+bool report_text_is_wrong(const struct report *report);
+/* "the checksum is right", "THE REPORT WAS CHANGED: its checksum is another", or "". */
+const char *report_proof_words(const struct report *report);
 /* "gemma2-2b random weights" where it was made. */
 const char *report_model_name(const struct report *report);
 /* A sentence on kernels that failed in the self-test, with a space before it, or "". */
@@ -203,6 +218,9 @@ void report_plot_roofline(FILE *file, const struct report *report);
 /* Of each file's first report its best test of a kind, as a share of the measured limit: memory's of generation,
  * arithmetic's of prompts. */
 void report_plot_limits(FILE *file, const struct report *const *reports, size_t n, bool generation);
+
+/* predictions.c: tokens/s of n128 or p512 that the project expects of this device and model; 0: nothing. */
+double report_predicted(const struct report *r, bool generation);
 
 /* The number of the colour for devices of the report's vendor. */
 size_t report_colour(const struct report *r);

@@ -201,6 +201,29 @@ const char *report_energy(const struct report *r)
     return text;
 }
 
+/* Roundings change some tokens, kernels that are wrong almost all. */
+bool report_text_is_wrong(const struct report *r)
+{
+    return r->text.n_agree < r->text.n_reference - r->text.n_reference / 4;
+}
+
+const char *report_text_words(const struct report *r)
+{
+    char *text = next_buffer();
+    text[0] = 0;
+    if (r->text.n_reference)
+        snprintf(text, TURN_SIZE, "%s%" PRIu32 " of %" PRIu32 " tokens are the reference's",
+                 report_text_is_wrong(r) ? "WRONG: only " : "", r->text.n_agree, r->text.n_reference);
+    return text;
+}
+
+const char *report_proof_words(const struct report *r)
+{
+    static const char *const words[] = {[REPORT_UNPROVEN] = "", [REPORT_PROVEN] = "the checksum is right",
+        [REPORT_CHANGED] = "THE REPORT WAS CHANGED: its checksum is another"};
+    return words[r->proof];
+}
+
 const char *report_program(const struct report *r)
 {
     char *text = next_buffer();
@@ -245,7 +268,7 @@ double report_spread(const struct report *r)
 
 /* ---- lines ---- */
 
-/* A --quick run as three lines to paste. */
+/* A set as three lines to paste. */
 
 static void write_tests(FILE *file, const struct report *r)
 {
@@ -260,8 +283,10 @@ static void write_tests(FILE *file, const struct report *r)
 void report_write_lines(FILE *file, const struct report *const *reports, size_t n)
 {
     const struct report *r = reports[0];
-    fprintf(file, "%s (%s): quick score %s on %s\n", r->program, r->commit, report_score_text(r),
-            report_device_name(r));
+    fprintf(file, "%s (%s): ", r->program, r->commit);
+    if (r->is_standard) fputs("standard set", file);
+    else fprintf(file, "quick score %s", report_score_text(r));
+    fprintf(file, " on %s\n", report_device_name(r));
     for (size_t i = 0; i < n; i++) {
         fputs(i ? "; " : "", file);
         write_tests(file, reports[i]);
@@ -273,15 +298,16 @@ void report_write_lines(FILE *file, const struct report *const *reports, size_t 
     const char *const texts[] = {report_machine_text(r), report_conditions_text(r), r->kernels, r->date};
     for (size_t i = 0; i < PD_COUNT(texts); i++) fprintf(file, "%s%s", texts[i][0] ? "; " : "", texts[i]);
     for (size_t i = 0; i < n; i++) {
-        const char *energy = report_energy(reports[i]);
+        const char *energy = report_energy(reports[i]), *text = report_text_words(reports[i]);
         if (energy[0]) fprintf(file, "; %s %s", reports[i]->model.name, energy);
+        if (text[0]) fprintf(file, "; %s: %s", reports[i]->model.name, text);
     }
     fputc('\n', file);
 }
 
 /* ---- score ---- */
 
-/* The score of a --quick run, from its tests: bench/quick.c measures the set that is its reference's. */
+/* The score of a --quick run, from its tests: bench/sets.c measures the set that is its reference's. */
 
 enum kind { PROMPT, GENERATION, BATCH, N_KINDS };
 
@@ -347,8 +373,5 @@ void report_set_score(struct report **reports, size_t n)
     score.prompt = mean(logs[PROMPT], counts[PROMPT]);
     score.generation = mean(logs[GENERATION], counts[GENERATION]);
     score.batch = mean(logs[BATCH], counts[BATCH]);
-    for (size_t i = 0; i < n; i++) {
-        reports[i]->score = score;
-        reports[i]->continues = i > 0;
-    }
+    for (size_t i = 0; i < n; i++) reports[i]->score = score;
 }

@@ -222,9 +222,10 @@ static void md_summary(FILE *file, const struct report *r)
         md_text(file, r->left_out);
         fputc('.', file);
     }
+    if (report_text_words(r)[0]) fprintf(file, " Of its text, %s.", report_text_words(r));
     fputs(" Measured by ", file);
     md_text(file, report_program(r));
-    fputs(".\n", file);
+    fprintf(file, "%s%s.\n", r->proof ? "; " : "", report_proof_words(r));
     if (r->note[0]) {
         fputs("\nNote: ", file);
         md_text(file, r->note);
