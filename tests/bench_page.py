@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The pages of peridot bench in a browser: bench_page.py DRIVER_URL MANY.html FEW.html SINGLE.html [SCREENSHOTS]. At
+"""The pages of peridot bench in a browser: bench_page.py DRIVER_URL MANY.html FEW.html SINGLE.html BOARD [SCREENSHOTS],
+BOARD a folder that peridot report made. At
 every width nothing is cut and nothing scrolls sideways; machines are in a table where it fits, and else on cards; the
 table sorts; hostile texts in reports stay text. SCREENSHOTS: a folder to leave some, in dark and light."""
 import pathlib
@@ -48,15 +49,47 @@ def sorts(b, page):
     need(labels == sorted(labels), f"reports do not sort by their names: {labels}")
 
 
+SHOWN = """return [...document.querySelectorAll("table.board tbody tr")].filter(row => row.offsetHeight)
+    .map(row => row.cells[arguments[0]].dataset.v ?? row.cells[arguments[0]].textContent)"""
+
+
+def filters(b, page):
+    b.look(1920, 900)
+    b.open(page.as_uri())
+    n = len(b.js(SHOWN, 0))
+    choose = ("const s = document.querySelector(`select[data-f='${arguments[0]}']`);"
+              "s.value = arguments[1]; s.onchange()")
+    b.js(choose, 0, "AMD")
+    amd = b.js(SHOWN, 0)
+    need(amd and all("AMD" in name for name in amd), f"the filter shows {amd}")
+    need(b.js("return document.querySelector('output').value") == f"{len(amd)} of {n}", "the count is wrong")
+    b.js(choose, 4, "q4_k")
+    need(0 < len(b.js(SHOWN, 0)) < len(amd), "two filters together")
+    b.look(390, 900)
+    need(0 < len(b.js(SHOWN, 0)) < len(amd), "cards that are filtered out are shown")
+    b.js(choose, 0, "")
+    b.js(choose, 4, "")
+    need(len(b.js(SHOWN, 0)) == n, "not all are back")
+    b.look(1920, 900)
+    for column in range(3, 13):
+        b.click(f"table.board th:nth-child({column})")
+        values = [float(x) for x in b.js(SHOWN, column - 1) if x not in ("", "-0")]
+        need(len(values) > 10 and values == sorted(values, reverse=True), f"column {column} does not sort: {values}")
+    b.click("table.board tbody a")
+    need(b.js("return location.pathname").split("/")[-1].startswith("report-"), "a row leads to no page")
+
+
 def main():
-    driver, many, few, single = sys.argv[1], *map(pathlib.Path, sys.argv[2:5])
-    shots = pathlib.Path(sys.argv[5]) if len(sys.argv) > 5 else None
+    driver, many, few, single, board = sys.argv[1], *map(pathlib.Path, sys.argv[2:6])
+    shots = pathlib.Path(sys.argv[6]) if len(sys.argv) > 6 else None
     b = Browser(driver)
     try:
         fits(b, single, shots)
         fits(b, few, shots, 1920)
         fits(b, many, shots, 1920)
         sorts(b, many)
+        fits(b, board / "index.html", shots)
+        filters(b, board / "index.html")
         need(b.js("return document.body.innerText.includes('<script>alert(1)')"), "the hostile report is not shown")
         need(not b.errors(), "the browser's console: " + str(b.errors()))
     finally:

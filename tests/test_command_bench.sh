@@ -403,6 +403,31 @@ test_standard() {
     unset PERIDOT_BENCH_STANDARD
 }
 
+# A board of thirty reports that are made, one of them hostile, one changed, and a file that is none.
+test_site() {
+    command -v python3 >/dev/null || { echo "skipped: python3 is not there"; return; }
+    python3 "$source/tests/bench_reports.py" "$source/tests/reports/llvmpipe-gemma2-2b-q4_0.json" "$folder/thirty" 30 \
+        standard
+    run report --site "$folder/board" "$folder/thirty"
+    check "report --site succeeds" [ $status = 0 ]
+    check "it names files that are no reports" contains err 'no <b>report.json: no JSON'
+    cp "$folder/board/index.html" "$folder/out"
+    check "a row for each model" [ "$(count out '<tr data-f0=')" = "$(count out 'href="report-[0-9]+\.html"')" ]
+    check "a page for each" [ "$(find "$folder/board" -name 'report-*.html' | wc -l)" = "$(count out '<tr data-f0=')" ]
+    check "a report that was changed is marked" [ "$(count out 'CHECKSUM WRONG')" = 2 ]
+    check "one without a checksum" [ "$(count out 'no checksum')" = 3 ]
+    check "a text that is wrong is marked" [ "$(count out 'class="n bad" data-l="text"')" = 3 ]
+    check "made reports say so" [ "$(count out '<small>made up</small>')" = "$(count out '<tr data-f0=')" ]
+    check "predictions beside measurements" [ "$(count out '<small>predicted 449.4</small>')" = 3 ]
+    check "none of another GPU with a longer name" [ "$(count out '<small>predicted ')" = 20 ]
+    check "hostile texts are text" [ "$(cat "$folder"/board/*.html | grep -cE '<img|<script>alert|<b>report')" = 0 ]
+    check "no numbers that are none" [ "$(grep -ciE '[^a-z](nan|inf)[^a-z]' "$folder/out")" = 0 ]
+    check "no requests" [ "$(grep -cE 'src=[^x]|url\(|@import|href="[^r]' "$folder/out")" = 0 ]
+    fails_with 1 'board/none/deep/index.html' report --site "$folder/board/none/deep" "$saved"
+    fails_with 2 '--site FOLDER' report "$saved"
+    fails_with 2 'are missing' report --site "$folder/board"
+}
+
 test_usage() {
     fails_with 2 'standard measures a fixed set' bench --standard -p 128
     fails_with 2 "don't go together" bench --standard --quick
@@ -452,6 +477,7 @@ test_shape
 test_spoilt
 test_zeros
 test_standard
+test_site
 [ ! "${PERIDOT_TEST_ALL:-}" ] || test_quick
 if [ -e "$stories" ]; then
     test_md

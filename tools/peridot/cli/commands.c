@@ -5,13 +5,13 @@
 #include <string.h>
 
 extern const struct cmd_command cmd_run, cmd_chat, cmd_serve, cmd_connect, cmd_tokenize, cmd_logits, cmd_hidden,
-    cmd_perplexity, cmd_embed, cmd_rerank, cmd_classify, cmd_tag, cmd_bench, cmd_devices, cmd_selftest, cmd_models,
-    cmd_pull, cmd_inspect, cmd_convert, cmd_imatrix, cmd_make;
+    cmd_perplexity, cmd_embed, cmd_rerank, cmd_classify, cmd_tag, cmd_bench, cmd_report, cmd_devices, cmd_selftest,
+    cmd_models, cmd_pull, cmd_inspect, cmd_convert, cmd_imatrix, cmd_make;
 
 static const struct cmd_command *const commands[] = {
     &cmd_run, &cmd_chat, &cmd_serve, &cmd_connect, &cmd_tokenize, &cmd_logits, &cmd_hidden, &cmd_perplexity,
     &cmd_embed, &cmd_rerank, &cmd_classify, &cmd_tag,
-    &cmd_bench, &cmd_devices, &cmd_selftest, &cmd_models, &cmd_pull, &cmd_inspect, &cmd_convert,
+    &cmd_bench, &cmd_report, &cmd_devices, &cmd_selftest, &cmd_models, &cmd_pull, &cmd_inspect, &cmd_convert,
     &cmd_imatrix, &cmd_make,
 };
 
