@@ -17,7 +17,7 @@ DEVICES = [  # name, driver, type, vendor, GB/s, fp32 and matrix in TFLOP/s, wat
     ("AMD Radeon 780M Graphics (RADV PHOENIX)", "radv", "integrated GPU", 0x1002, 85, 7.5, 14, 45),
     ("AMD Radeon RX 580 Series (RADV POLARIS10)", "radv", "discrete GPU", 0x1002, 215, 5.8, 0, 185),
     ("NVIDIA GeForce RTX 4090", "NVIDIA", "discrete GPU", 0x10de, 930, 76, 290, 0),
-    ("NVIDIA GeForce RTX 3060 Laptop GPU (NVK GA106)", "NVK", "discrete GPU", 0x10de, 300, 9, 34, 0),
+    ("NVIDIA GeForce RTX 3070 Laptop GPU (NVK GA104)", "NVK", "discrete GPU", 0x10de, 300, 9, 34, 0),
     ("NVIDIA H100 80GB HBM3", "NVIDIA", "discrete GPU", 0x10de, 2900, 60, 610, 0),
     ("Intel(R) Arc(tm) A770 Graphics (DG2)", ANV, "discrete GPU", 0x8086, 500, 17, 120, 190),
     ("Intel(R) Iris(R) Xe Graphics (TGL GT2)", ANV, "integrated GPU", 0x8086, 48, 1.9, 0, 28),
