@@ -33,6 +33,10 @@ check "a package without a command says so" contains err "peridot: this package 
 ln -s "$peridot" "$folder/peridot/bin"
 python -m peridot --version
 check "that of the package is run" [ "$(cat "$folder/out")" = "$("$peridot" --version)" ]
+mv "$folder"/peridot/bin/peridot{,.exe}
+python -c 'import sys; sys.platform = "win32"; import peridot_command; peridot_command.main()' tokenize --none
+check "so is Windows', whose status is handed on" [ $? = 2 ]
+check "with its arguments" contains err --none
 
 # ---- the sdist ----
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes.util
 import os
 import re
+import sys
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +28,8 @@ def _candidates() -> list[str]:
     named = os.environ.get("PERIDOT_LIBRARY")
     if named:
         return [named]
-    beside = [str(path) for folder in (_here, _here / "lib") for path in sorted(folder.glob("libperidot.so*"))]
+    names = "libperidot.dll" if sys.platform == "win32" else "libperidot.so*"
+    beside = [str(path) for folder in (_here, _here / "lib", _here / "bin") for path in sorted(folder.glob(names))]
     system = ctypes.util.find_library("peridot")
     built = [str(path) for path in _here.parents[2].glob("build/libperidot.so")] if len(_here.parents) > 2 else []
     return beside + ([system] if system else []) + built
