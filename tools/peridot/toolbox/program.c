@@ -85,3 +85,21 @@ peridot_status program_call(struct pd_buffer *result, const struct toolbox_entry
     pd_buffer_free(&p.output);
     return status;
 }
+
+/* ---- what a program wrote, on whatever system ---- */
+
+peridot_status process_keep_output(struct process *p, const char *data, size_t size)
+{
+    size_t kept = pd_min(size, p->max_output - p->output.size);
+    p->n_dropped += size - kept;
+    return pd_buffer_add(&p->output, data, kept);
+}
+
+peridot_status process_keep_errors(struct process *p, const char *data, size_t size)
+{
+    size_t kept = pd_min(size, PROCESS_ERRORS), before = pd_min(p->n_errors, PROCESS_ERRORS - kept);
+    memmove(p->errors, p->errors + p->n_errors - before, before);
+    memcpy(p->errors + before, data + size - kept, kept);
+    p->n_errors = before + kept;
+    return PERIDOT_OK;
+}
