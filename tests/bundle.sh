@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What tools/bundle made, on a bare system, as root: .ci/run runs it on several. The archive first with nothing else,
-# then with Mesa's driver, with the system's Vulkan loader and with its own; then the wheel in a clean venv.
-# tests/bundle.sh FOLDER SOURCE, where FOLDER has both.
+# then with Mesa's driver, with the system's Vulkan loader and with its own; then the wheel in clean venvs of the Pythons
+# that the system has. tests/bundle.sh FOLDER SOURCE, where FOLDER has both.
 export DEBIAN_FRONTEND=noninteractive
 machine=$(uname -m)
 made=$(cd "$1" && pwd)
@@ -82,32 +82,48 @@ fi
 
 # ---- the wheel ----
 
-apt-get install -y -qq --no-install-recommends python3-venv >/dev/null 2>"$folder/err"
-python3 -m venv "$folder/venv" && "$folder/venv/bin/pip" install -q "$wheel" >"$folder/out" 2>"$folder/err"
-check "pip installs the wheel" [ $? = 0 ]
+apt-get install -y -qq --no-install-recommends python3-venv $(apt-cache search --names-only '^python3\.[0-9]+-venv$' |
+    cut -d' ' -f1) >/dev/null 2>"$folder/err"
+python3 "$source/tests/wheel.py" "$wheel" "$top" >"$folder/out" 2>"$folder/err"
+check "the wheel has what the archive has" [ $? = 0 ]
+cat "$folder/out"
 cd / || exit 1
-for command in "$folder/venv/bin/peridot" "$folder/venv/bin/python -m peridot"; do
-    check "${command##*/} is the command" [ "$($command --version)" = "$("$peridot" --version)" ]
-done
-"$folder/venv/bin/python" - "$stories" >"$folder/out" 2>"$folder/err" <<'END'
-import importlib.resources, platform, sys
-import peridot
-assert importlib.resources.files("peridot").joinpath("py.typed").is_file()
+
+test_python() {   # test_python NAME: in a clean venv
+    local venv=$folder/$1 command
+    "$1" -m venv "$venv" && "$venv/bin/pip" install -q "$wheel" >"$folder/out" 2>"$folder/err"
+    check "$1: pip installs the wheel" [ $? = 0 ]
+    for command in "$venv/bin/peridot" "$venv/bin/python -m peridot"; do
+        check "$1: ${command##*/} is the command" [ "$($command --version)" = "$("$peridot" --version)" ]
+    done
+    "$venv/bin/python" >"$folder/out" 2>"$folder/err" <<'END'
+import platform, peridot
 print("Python", platform.python_version(), "peridot", peridot.version())
 END
-check "Python has the library, and its types" [ $? = 0 ]
-cat "$folder/out"
-if [ -e "$folder/story" ]; then
-    "$folder/venv/bin/python" - "$stories" "$tale" >"$folder/out" 2>"$folder/err" <<'END'
+    check "$1 has the library" [ $? = 0 ]
+    cat "$folder/out"
+    if [ -e "$folder/story" ]; then
+        "$venv/bin/python" - "$stories" "$tale" >"$folder/out" 2>"$folder/err" <<'END'
 import sys
 import peridot
 with peridot.Model(sys.argv[1]) as model:
     print("".join(model.generate(sys.argv[2], 16, peridot.GREEDY)), end="")
 END
-    check "and tells what the command tells" [ "$(cat "$folder/out")" = "$(cat "$folder/story")" ]
-fi
-if "$folder/venv/bin/pip" install -q 'auditwheel>=6' >"$folder/out" 2>"$folder/err"; then
-    "$folder/venv/bin/auditwheel" show "$wheel" >"$folder/out" 2>"$folder/err"
+        check "and tells what the command tells" [ "$(cat "$folder/out")" = "$(cat "$folder/story")" ]
+    fi
+    if "$venv/bin/pip" install -q mypy >"$folder/out" 2>"$folder/err"; then
+        printf 'import peridot\nids: str = peridot.Model("a").encode("b")\n' >"$folder/typed.py"
+        "$venv/bin/python" -m mypy --cache-dir "$folder/mypy" "$folder/typed.py" >"$folder/out" 2>"$folder/err"
+        check "$1: its types are found" contains out '"list[int]", variable has type "str"'
+    else
+        echo "skipped: $1: mypy cannot be installed: $(tail -1 "$folder/err")"
+    fi
+}
+pythons=(/usr/bin/python3.[0-9] /usr/bin/python3.[0-9][0-9])
+for file in "${pythons[@]}"; do [ ! -x "$file" ] || test_python "${file##*/}"; done
+pip=$folder/$(basename "$(readlink -f /usr/bin/python3)")/bin/pip
+if "$pip" install -q 'auditwheel>=6' >"$folder/out" 2>"$folder/err"; then
+    "${pip%/*}/auditwheel" show "$wheel" >"$folder/out" 2>"$folder/err"
     tag=$(tr -s ' \n' ' ' <"$folder/out" | sed -nE 's/.*consistent with the following platform tag: "([^"]+)".*/\1/p')
     check "auditwheel finds what the wheel's name says, not '$tag'" eval '[[ $wheel = *-py3-none-$tag.whl ]]'
 else

@@ -1,8 +1,7 @@
-"""A wheel that has the library in it is for one platform, and for every Python: cffi loads it. tools/bundle puts it into
-the package; an sdist has the sources of it beside the package, and CMake builds it, with the options in CMAKE_ARGS. In a
-checkout there is the package alone."""
+"""A wheel that has library and command in it (tools/bundle, .ci/windows) is for the platform that PERIDOT_PLATFORM
+names, such as manylinux_2_31_x86_64, and for every Python: cffi loads the library. An sdist has the sources beside the
+package, and CMake builds them, with the options in CMAKE_ARGS. In a checkout there is the package alone."""
 import os
-import platform
 import shlex
 import shutil
 import subprocess
@@ -15,24 +14,19 @@ from setuptools.command.sdist import sdist
 
 here = Path(__file__).resolve().parent
 sources = here / "source"   # of an sdist
-has_library = any(here.glob("peridot/lib/libperidot.so*"))
-builds_library = sources.is_dir() and not has_library
+platform = os.environ.get("PERIDOT_PLATFORM")
+builds_library = sources.is_dir() and not platform
 
 
 class Binary(Distribution):
     def has_ext_modules(self):
-        return has_library or builds_library
+        return bool(platform or builds_library)
 
 
 class Wheel(bdist_wheel):
     def get_tag(self):
         tag = super().get_tag()
-        if builds_library:
-            return "py3", "none", tag[2]
-        if not has_library:
-            return tag
-        libc = platform.libc_ver()[1].replace(".", "_")
-        return "py3", "none", f"manylinux_{libc}_{platform.machine()}"
+        return ("py3", "none", platform or tag[2]) if platform or builds_library else tag
 
 
 class Sources(sdist):
