@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # peridot.exe of the zip, run by Wine on the same Vulkan driver as the native command: what it writes is the same, bit
-# for bit; and what is Windows' own. .ci/windows runs it: tests/windows.sh NATIVE SOURCE ZIP.
+# for bit; and what is Windows' own. .ci/windows runs it: tests/windows.sh NATIVE SOURCE ZIP, beside which the wheel is.
 . "$(dirname "$0")/command.sh"
 
 native=$peridot
@@ -147,6 +147,23 @@ END
     check "a failure has a name and a sentence" matches err '^PERIDOT_ERROR_IO: .*none.gguf: '
 }
 
+# Pip of Linux installs what pip of Windows would; there is no Python here that Wine could run.
+test_wheel() {
+    local wheel top
+    wheel=$(ls "$(dirname "$zip")"/peridot-*-win_amd64.whl)
+    top=$PWD/$(basename "$zip" .zip)
+    python3 "$source/tests/wheel.py" "$wheel" "$top" >"$folder/out" 2>"$folder/err"
+    check "the wheel has what the zip has" [ $? = 0 ]
+    cat "$folder/out"
+    python3 -m venv "$folder/pip" && "$folder/pip/bin/pip" install -q --only-binary=:all: --target "$folder/site" \
+        --platform win_amd64 --python-version 3.12 "$wheel" >"$folder/out" 2>"$folder/err"
+    check "pip finds all that it needs on Windows" [ $? = 0 ]
+    "$native" run -n 8 --temp 0 "The little fox" >"$folder/want" 2>"$folder/native_err"
+    HOME='' wine "$folder/site/peridot/bin/peridot.exe" run -n 8 --temp 0 "The little fox" 2>"$folder/err" |
+        tr -d '\r' >"$folder/out"
+    check "its command tells of the demo model" cmp "$folder/want" "$folder/out"
+}
+
 test_kernels_and_bench() {
     if [ "${PERIDOT_TEST_ALL:-}" ]; then run selftest
     else   # as many kernels as can be checked in a while
@@ -208,6 +225,7 @@ test_serve() {
     check "in a stream, too" contains out '[DONE]'
     ask ''
     check "the page is there" contains out '<html'
+    fails_with 2 'it has no TLS: put a proxy that has before it' serve --tls-cert "$folder/cert.pem" --port 0
     ask metrics
     check "none of them is counted as broken off" [ "$(grep -c 'code="499"} [1-9]' "$folder/out")" = 0 ]
     if packages openai==1.99.9; then
@@ -315,6 +333,7 @@ test_images
 test_names
 test_c
 test_library
+test_wheel
 test_pull
 test_serve
 test_tools
