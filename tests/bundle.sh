@@ -1,29 +1,40 @@
 #!/usr/bin/env bash
 # What tools/bundle made, on a bare system, as root: .ci/run runs it on several. The archive first with nothing else,
 # then with Mesa's driver, with the system's Vulkan loader and with its own; then the wheel in clean venvs of the Pythons
-# that the system has. tests/bundle.sh FOLDER SOURCE, where FOLDER has both.
+# that the system has. tests/bundle.sh FOLDER SOURCE [aarch64], where FOLDER has both; that machine's are run by qemu.
 export DEBIAN_FRONTEND=noninteractive
-machine=$(uname -m)
+machine=${3:-$(uname -m)}
 made=$(cd "$1" && pwd)
 archive=$made/peridot-linux-$machine.tar.gz
-wheel=$(ls "$made"/peridot-*.whl)
+wheel=$(ls "$made"/peridot-*_"$machine".whl)
 . "$(dirname "$0")/command.sh"
 
 mkdir "$folder/any where ü"
 tar -xzf "$archive" -C "$folder/any where ü"
 top=$folder/any\ where\ ü/peridot-linux-$machine
 peridot=$top/bin/peridot
+program=$peridot
+emulator= other=
+if [ "$machine" != "$(uname -m)" ]; then
+    emulator=qemu-$machine other=:arm64
+    dpkg --add-architecture arm64
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends qemu-user libc6:arm64 >/dev/null
+    peridot=$folder/peridot
+    printf '#!/bin/sh\nexec %s "%s" "$@"\n' $emulator "$program" >"$peridot"
+    chmod +x "$peridot"
+    ldd() { for file; do $emulator /lib/ld-linux-*.so.1 --list "$file"; done; }
+fi
 stories=$top/share/peridot/stories.gguf
 tale='The little fox'
 
 # ---- the archive, and nothing else ----
 
 check "the archive has at most 25 MB" [ "$(stat -c %s "$archive")" -le 25000000 ]
-ldd "$peridot" "$top"/lib/*.so.?* | sed -nE 's/^\s+([^ ]+).*/\1/p' | sort -u |
+ldd "$program" "$top"/lib/*.so.?* | sed -nE 's/^\s+([^ ]+).*/\1/p' | sort -u |
     grep -vE '^(linux-vdso|/lib.*/ld-linux|lib(c|m|dl|rt|pthread)\.so|ld-linux)|^lib(peridot|microhttpd)\.so' \
         >"$folder/out"
 check "it needs the C library alone" [ ! -s "$folder/out" ]
-ldd "$peridot" >"$folder/out"
+ldd "$program" >"$folder/out"
 for name in libperidot libmicrohttpd; do check "its own $name is used" matches out "$name.* => $top/"; done
 for name in README.txt share/man/man1/peridot-chat.1.gz share/bash-completion/completions/peridot include/peridot.h \
     share/doc/peridot/licences/{peridot,openssl,curl,libmicrohttpd,sentencepiece,vulkan-loader,libstdc++6}.txt; do
@@ -35,14 +46,15 @@ run inspect "$stories"
 check "inspect reads the demo model" [ $status = 0 ]
 run tokenize -m "$stories" "Größe, 日本 🦊"
 check "tokenize" [ $status = 0 ]
-ln -s "$peridot" "$folder/link"
-check "by a link, too" [ "$("$folder/link" --version)" = "$("$peridot" --version)" ]
+ln -s "$program" "$folder/link"
+check "by a link, too" [ "$($emulator "$folder/link" --version)" = "$("$peridot" --version)" ]
 run devices
 check "it brings a Vulkan loader, and misses a driver alone" contains err 'no Vulkan driver found'
 
 # ---- with a driver ----
 
-apt-get update -qq && apt-get install -y -qq --no-install-recommends mesa-vulkan-drivers >/dev/null 2>"$folder/err"
+apt-get update -qq &&
+    apt-get install -y -qq --no-install-recommends mesa-vulkan-drivers$other libvulkan1$other >/dev/null 2>"$folder/err"
 VK_DRIVER_FILES=$(ls /usr/share/vulkan/icd.d/lvp_icd*.json)
 export VK_DRIVER_FILES VK_ICD_FILENAMES=$VK_DRIVER_FILES   # the latter for older loaders
 
@@ -87,6 +99,14 @@ apt-get install -y -qq --no-install-recommends python3-venv $(apt-cache search -
 python3 "$source/tests/wheel.py" "$wheel" "$top" >"$folder/out" 2>"$folder/err"
 check "the wheel has what the archive has" [ $? = 0 ]
 cat "$folder/out"
+if [ "$emulator" ]; then   # without a Python of that machine: pip finds all that it needs, and its command runs
+    python3 -m venv "$folder/venv" && "$folder/venv/bin/pip" install -q --only-binary=:all: --target "$folder/site" \
+        --platform "manylinux_2_31_$machine" --platform "manylinux2014_$machine" "$wheel" >"$folder/out" 2>"$folder/err"
+    check "pip installs the wheel" [ $? = 0 ]
+    check "and its command runs" \
+        [ "$($emulator "$folder/site/peridot/bin/peridot" --version)" = "$("$peridot" --version)" ]
+    finish
+fi
 cd / || exit 1
 
 test_python() {   # test_python NAME: in a clean venv
