@@ -56,7 +56,7 @@ page_words() {
 for command in $("$peridot" help | sed -n '/^COMMANDS/,/^$/ s/^    \([a-z]*\) .*/\1/p'); do
     page "peridot-$command" 1
     check "$command has a man page" matches out "^peridot.-$command .- "
-    page_words | diff <("$peridot" help "$command" | sed '1,/^SYNOPSIS/d' | words) - >"$folder/err"
+    page_words | diff <("$peridot" help "$command" all | sed '1,/^SYNOPSIS/d' | words) - >"$folder/err"
     check "$command's says what its help says (< help, > page)" [ ! -s "$folder/err" ]
     page peridot 1
     check "and peridot(1) names it" [ "$(grep -c "^.BR peridot.-$command (1)" "$folder/out")" = 1 ]
