@@ -31,7 +31,7 @@ static const struct dense {
     {"granite-biases", "granite", true},
     {"granite4", "granite", false},
     {"gpt-oss", "gpt-oss", true},
-    {"gpt-oss-mxfp4", "gpt-oss", false},
+    {"gpt-oss-mxfp4", "gpt-oss", true},
     {"granitemoe", "granitemoe", true},
     {"llama-biases", "llama", true},
     {"mixtral", "llama", true},

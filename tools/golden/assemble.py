@@ -216,9 +216,11 @@ def expert_array(tensors, key):
 def gpt_oss_array(tensors, name):
     """Experts of safetensors whose rows of gate and up are in turn, and whose matrices are turned over."""
     layer, what, end = re.fullmatch(r"blk\.(\d+)\.ffn_(gate|up|down)_exps\.(weight|bias)", name).groups()
-    array = tensors[False, f"layers.{layer}.mlp.experts." + ("down_proj" if what == "down" else "gate_up_proj")
-                    + ("_bias" if end == "bias" else "")]
-    array = array if end == "bias" else array.swapaxes(1, 2)
+    key = f"layers.{layer}.mlp.experts." + ("down_proj" if what == "down" else "gate_up_proj")
+    if end == "weight" and (False, key + "_blocks") in tensors:
+        array = formats.mxfp4(*(tensors[False, key + part].astype(np.uint8) for part in ("_blocks", "_scales")))
+    else:
+        array = tensors[False, key + "_bias"] if end == "bias" else tensors[False, key].swapaxes(1, 2)
     return array if what == "down" else array[:, what == "up"::2]
 
 

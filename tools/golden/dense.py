@@ -25,6 +25,7 @@ from safetensors.torch import save_file
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 import files
+import formats
 import weights
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "dense"
@@ -151,7 +152,7 @@ MODELS = {
         None, {}),
     "gpt-oss": ("GptOss", OSS, False, "gpt-oss", OSS_KEYS),
     # as it is published: experts in blocks, from which transformers makes the plain ones
-    "gpt-oss-mxfp4": ("GptOss", OSS | dict(hidden_size=64, head_dim=16), True, None, {}),
+    "gpt-oss-mxfp4": ("GptOss", OSS | dict(hidden_size=64, head_dim=16), True, "gpt-oss", OSS_KEYS),
     # gguf-py does not know it: the file is as it is described
     "muse-glimmer": ("MuseGlimmer", dict(
         num_hidden_layers=3, head_dim=32, num_key_value_heads=1, sliding_window=9, rms_norm_eps=0.05,
@@ -192,6 +193,14 @@ def joined_experts(tensors):
         expert = re.fullmatch(r"(.*\.experts\.)\d+\.(.*)", name)
         if expert:
             apart.setdefault(expert[1] + expert[2], []).append(array)
+        elif name.endswith("_scales"):
+            continue
+        elif name.endswith("_blocks"):
+            array = formats.mxfp4(*(a.astype(np.uint8) for a in (array, tensors[name.replace("_blocks", "_scales")])))
+            rows = {"gate_proj": array[:, ::2], "up_proj": array[:, 1::2]}
+            rows = rows if "gate_up" in name else {"down_proj": array}
+            head = name.split(".experts.")[0]
+            out |= {f"{head}.experts.{n}.weight": np.ascontiguousarray(a) for n, a in rows.items()}
         elif ".experts.gate_up_proj" in name:       # rows in turn; and columns in the place of rows
             array, end = (array, ".bias") if name.endswith("_bias") else (array.swapaxes(1, 2), ".weight")
             for i, half in enumerate(("gate_proj", "up_proj")):
@@ -252,7 +261,10 @@ def save_gguf(path, arch, keys, config, tensors, centred):
             if len(parts[whole]) < 3:
                 continue
             name, array = whole, np.concatenate([parts[whole][f"{n}_proj"] for n in "qkv"])
-        half = array.ndim > 1 and "ffn_gate_inp" not in name and "conv1d" not in name
+        if array.dtype == np.uint8:
+            w.add_tensor(name, array, raw_dtype=gguf.GGMLQuantizationType.MXFP4)
+            continue
+        half = array.ndim > 1 and not re.search(r"ffn_gate_inp|conv1d|\.bias$", name)
         w.add_tensor(name, gguf.quants.quantize(array, gguf.GGMLQuantizationType.BF16) if half else array,
                      raw_dtype=gguf.GGMLQuantizationType.BF16 if half else None)
     files.add_pieces(w, config.vocab_size, adds_eos=False)

@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 
-GGUF_TYPES = {0: "F32", 1: "F16", 2: "Q4_0", 8: "Q8_0", 30: "BF16"}     # those that can be written
+GGUF_TYPES = {0: "F32", 1: "F16", 2: "Q4_0", 8: "Q8_0", 30: "BF16", 39: "MXFP4"}     # those that can be written
 
 
 # ---- numbers as files hold them ----
@@ -38,8 +38,14 @@ def q4_0(x):
     return np.hstack([d.astype("<f2").view(np.uint8), q[:, :16] | q[:, 16:] << 4])
 
 
+def mxfp4(blocks, scales):
+    """gpt-oss's as GGUF has them: the scale first, and weight i beside weight i + 16, no more beside its neighbour."""
+    q = np.stack([blocks & 15, blocks >> 4], -1).reshape(*blocks.shape[:-1], 32)
+    return np.concatenate([scales[..., None], q[..., :16] | q[..., 16:] << 4], -1).reshape(*blocks.shape[:2], -1)
+
+
 ENCODE = {"F32": lambda x: x.astype("<f4"), "F16": lambda x: x.astype(np.float32).astype("<f2"), "BF16": bf16,
-          "U8": lambda x: x.astype("u1"), "Q8_0": q8_0, "Q4_0": q4_0}
+          "U8": lambda x: x.astype("u1"), "Q8_0": q8_0, "Q4_0": q4_0, "MXFP4": lambda x: x}
 
 
 def rounded(kind, x):
@@ -50,7 +56,8 @@ def rounded(kind, x):
 
 def size_of(kind, shape):
     n = int(np.prod(shape, dtype=np.int64))
-    sizes = {"F32": 4 * n, "F16": 2 * n, "BF16": 2 * n, "U8": n, "I64": 8 * n, "Q8_0": n // 32 * 34, "Q4_0": n // 32 * 18}
+    sizes = {"F32": 4 * n, "F16": 2 * n, "BF16": 2 * n, "U8": n, "I64": 8 * n, "Q8_0": n // 32 * 34,
+             "Q4_0": n // 32 * 18, "MXFP4": n // 32 * 17}
     return sizes.get(kind)
 
 
