@@ -121,6 +121,7 @@ struct pd_call_format {
     const struct pd_tags *tags;    /* arguments are of these; NULL: they are not */
     /* Where all of a reply has headers: those before its text, and what ends a message that others may follow. */
     const char *headers[5], *ends;
+    const char *thoughts[2];       /* how the headers of thoughts begin, which are not told of while they may be that */
     const char *separator;         /* between blocks, where they are written: a literal */
     const char *result;            /* "\1" stands for the name, "\2" for the content */
     bool in_system;                /* templates read the tools from the system's message, as text */

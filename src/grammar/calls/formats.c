@@ -142,6 +142,7 @@ static const struct pd_call_format formats[] = {
         .before = "", .middle = PD_CALL_SPACE "<|constrain|>json<|message|>", .after = "",
         .headers = {HARMONY_TEXT("final"), HARMONY_START HARMONY_TEXT("final"), HARMONY_TEXT("commentary"),
                     HARMONY_START HARMONY_TEXT("commentary")}, .ends = "<|end|>",
+        .thoughts = {"<|channel|>analysis", HARMONY_START "<|channel|>analysis"},
         .separator = "<|end|>" HARMONY_START, .result = "\2",
     },
     {

@@ -169,6 +169,17 @@ static void parser_begin_call(struct parsing *g, const struct matcher *m)
 
 /* Each of these takes some of what is held, or goes on to another state; false: more bytes are needed. */
 
+/* What is held may become the header of a thought: then the parser is given no more of it. */
+static bool may_think(const struct pd_call_parser *p)
+{
+    for (size_t i = 0; i < PD_COUNT(p->format->thoughts) && p->format->thoughts[i]; i++) {
+        struct matcher m = {.p = p, .match = FULL};
+        match_literal(&m, p->format->thoughts[i]);
+        if (m.match == PARTIAL || (m.match == FULL && !has_more(&m))) return p->state == PD_CALL_FIRST;
+    }
+    return false;
+}
+
 /* A header of text, and what ends the last message, are no text. */
 static enum match take_header(struct parsing *g)
 {
@@ -200,7 +211,7 @@ static bool parser_take_text(struct parsing *g)
     while (spaces && n_spaces < p->n_held && pd_call_is_space(p->held[n_spaces])) n_spaces++;
     enum match header = take_header(g);
     if (header == FULL) return true;
-    bool partial = header == PARTIAL || (n_spaces > 0 && n_spaces == p->n_held);
+    bool partial = header == PARTIAL || may_think(p) || (n_spaces > 0 && n_spaces == p->n_held);
     for (size_t i = 0; p->format->shapes[i].begin; i++) {
         if (p->format->shapes[i].only_first && (p->state == PD_CALL_TEXT || n_spaces)) continue;
         struct matcher m = match_block(p, i, n_spaces);
