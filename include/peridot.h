@@ -319,6 +319,9 @@ typedef struct peridot_chat {
      * their own. NULL: none. */
     const char *reply;
     size_t reply_size;
+    /* How much the model is to think, for templates that read "reasoning_effort": "none", "minimal", "low", "medium",
+     * "high", "xhigh" or "max"; gpt-oss's gets the nearest of its three. NULL: as the template does. */
+    const char *effort;
 } peridot_chat;
 
 /* The ids that a turn adds to those that a sequence has: the end of the model's turn (less the stop token that the ids
@@ -333,7 +336,7 @@ PERIDOT_API peridot_status peridot_encode_turns(int32_t **out, size_t *n, const 
 /* Takes the model's thoughts, with the marks around them, out of n ids, and gives the number of those that are left:
  * templates have none in the turns that went before. An open one goes up to the end. The templates of Mistral and Muse
  * Glimmer have them: there, ids that begin with bos stay as they are. Headers of messages go with them (see
- * peridot_request_params). */
+ * peridot_request_params), but in a conversation of gpt-oss's, whose last message then ends as those before it. */
 PERIDOT_API size_t peridot_drop_thoughts(const peridot_vocab *vocab, int32_t *ids, size_t n);
 
 /* Name i of the templates, or NULL past the last. */

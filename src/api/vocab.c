@@ -219,7 +219,7 @@ peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_voca
     PD_TRY(vocab_read_messages(&messages, &known));
     struct pd_chat_prompt prompt = {.template_name = known.template_name, .ids = known.ids, .n_ids = known.n_ids,
                                     .messages = &messages, .think = known.think, .limit = &limit, .reply = known.reply,
-                                    .reply_size = known.reply_size};
+                                    .reply_size = known.reply_size, .effort = known.effort};
     struct pd_chat_image *images;
     peridot_status status = read_variables(&variables, &known);
     if (status == PERIDOT_OK) status = read_images(&images, &known, &messages);
@@ -236,13 +236,30 @@ peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_voca
     return status;
 }
 
+/* Of a conversation with channels: a message that is a thought, from its channel on, and the beginning of the next. */
+static size_t drop_messages(const peridot_vocab *vocab, int32_t *ids, size_t n, struct pd_thinking *t)
+{
+    size_t n_left = 0;
+    bool skips = false;
+    for (size_t i = 0; i < n; i++) {
+        bool thinks = pd_thinking_take(t, ids[i]) == PD_REPLY_BEGINS_THOUGHT;
+        if (thinks && !skips) n_left -= t->marks.n_header;
+        skips = thinks || (skips && (t->place == PD_IN_THOUGHT || ids[i] != t->marks.header[0]));
+        if (!skips) ids[n_left++] = ids[i];
+    }
+    if (n_left && pd_tokenizer_is_stop(vocab->tokenizer, ids[n_left - 1])) ids[n_left - 1] = t->marks.end;
+    return n_left;
+}
+
 size_t peridot_drop_thoughts(const peridot_vocab *vocab, int32_t *ids, size_t n)
 {
     size_t n_left = 0;
     struct pd_thinking t;
-    bool whole = n && ids[0] == pd_tokenizer_bos(vocab->tokenizer);
+    bool channels = pd_tokenizer_has_channels(vocab->tokenizer);
     const struct pd_thought_marks marks = pd_reply_marks(vocab->tokenizer);
+    bool whole = n && (ids[0] == pd_tokenizer_bos(vocab->tokenizer) || (channels && ids[0] == marks.start));
     pd_thinking_begin(&t, &marks);
+    if (whole && channels) return drop_messages(vocab, ids, n, &t);
     if (marks.begin < 0 || (whole && pd_tokenizer_keeps_thoughts(vocab->tokenizer))) return n;
     if (marks.start >= 0) t.place = PD_IN_HEADER;
     for (size_t i = 0; i < n; i++)

@@ -146,6 +146,7 @@ struct pd_chat_prompt {
     struct pd_messages *messages;   /* renders may add to it; has_calls only where the program can write them */
     /* For programs: functions that the model may call, and an object of further variables; NULL: none. */
     yyjson_val *tools, *variables;
+    const char *effort;             /* for programs that read it; NULL: none */
     uint32_t think;
     /* What the images of the messages are, in their order: as many as messages->n_images. */
     const struct pd_chat_image *images;
@@ -172,6 +173,8 @@ bool pd_tokenizer_thoughts(int32_t ids[PD_N_THOUGHT_MARKS], const struct pd_toke
 const struct pd_ids *pd_tokenizer_thought_header(const struct pd_tokenizer *t);
 /* A thought's first line is its name. */
 bool pd_tokenizer_names_thoughts(const struct pd_tokenizer *t);
+/* Messages go to channels, as gpt-oss's: what ends the last one is the mark that ends a thought, once others follow. */
+bool pd_tokenizer_has_channels(const struct pd_tokenizer *t);
 /* The files' program writes thoughts of past turns. */
 bool pd_tokenizer_keeps_thoughts(const struct pd_tokenizer *t);
 

@@ -534,6 +534,7 @@ struct pd_tokenizer {
     int32_t thoughts[PD_N_THOUGHT_MARKS];   /* -1: the model has none */
     struct pd_ids thought_header;  /* where headers are told apart */
     bool thoughts_named;           /* their first line is a name */
+    bool channels;                 /* as gpt-oss's: a header ends in a control token and the name of a channel */
     int32_t infill[PD_N_INFILL];   /* -1: the vocabulary has no tokens for fill-in-the-middle */
     struct pd_buffer jinja;   /* the files' template, terminated; data NULL: none */
     struct pd_template *program;   /* it, to be run; NULL: there is none, or it is no program that can be run */

@@ -73,9 +73,12 @@ bool pd_tokenizer_thoughts(int32_t ids[PD_N_THOUGHT_MARKS], const struct pd_toke
 bool pd_tokenizer_names_thoughts(const struct pd_tokenizer *t) { return t->thoughts_named; }
 const struct pd_ids *pd_tokenizer_thought_header(const struct pd_tokenizer *t) { return &t->thought_header; }
 
+bool pd_tokenizer_has_channels(const struct pd_tokenizer *t) { return t->channels; }
+
 bool pd_tokenizer_keeps_thoughts(const struct pd_tokenizer *t)
 {
-    return t->program && (strstr(t->jinja.data, PD_THOUGHT_BLOCK) || t->thoughts[PD_THOUGHT_START] >= 0);
+    bool headers = t->thoughts[PD_THOUGHT_START] >= 0 && !t->channels;
+    return t->program && (strstr(t->jinja.data, PD_THOUGHT_BLOCK) || headers);
 }
 
 /* ---- text to ids ---- */

@@ -554,6 +554,16 @@ static yyjson_mut_val *copy_tools(yyjson_mut_doc *doc, yyjson_val *tools)
     return good ? list : NULL;
 }
 
+/* gpt-oss knows three, and its program writes any. */
+static const char *effort_of(const struct pd_tokenizer *t, const struct pd_chat_prompt *c)
+{
+    static const struct { const char *effort, *nearest; } others[] = {
+        {"none", "low"}, {"minimal", "low"}, {"xhigh", "high"}, {"max", "high"}};
+    for (size_t i = 0; t->channels && i < PD_COUNT(others); i++)
+        if (strcmp(c->effort, others[i].effort) == 0) return others[i].nearest;
+    return c->effort;
+}
+
 static peridot_status make_variables(yyjson_doc **out, const struct pd_tokenizer *t, const struct pd_chat_prompt *c,
                                      bool opens)
 {
@@ -568,6 +578,8 @@ static peridot_status make_variables(yyjson_doc **out, const struct pd_tokenizer
                 (!none || yyjson_mut_obj_add_arr(doc, root, "tools")) &&   /* which it goes through */
                 (!pd_template_reads(program_of(t, c), "enable_thinking") ||
                  yyjson_mut_obj_add_bool(doc, root, "enable_thinking", c->think != PERIDOT_THINK_OFF)) &&
+                (!c->effort || !pd_template_reads(program_of(t, c), "reasoning_effort") ||
+                 yyjson_mut_obj_add_str(doc, root, "reasoning_effort", effort_of(t, c))) &&
                 (!c->variables || add_others(doc, root, c->variables)) && add_nothing(doc, root);
     *out = good ? yyjson_mut_val_imut_copy(root, NULL) : NULL;
     return *out ? PERIDOT_OK : pd_fail_alloc(sizeof(yyjson_mut_val), "messages");

@@ -67,7 +67,8 @@ peridot_status pd_tokenizer_build(struct pd_tokenizer *t)
     pd_infill_find(t->infill, &t->pieces, &t->special);
     if (t->thoughts[PD_THOUGHT_START] < 0) return PERIDOT_OK;
     int32_t piece = *header.piece ? pd_special_find(&t->special, &t->pieces, header.piece) : -1;
-    if (piece >= 0) PD_TRY(pd_ids_append(&t->thought_header, &piece, 1));
+    t->channels = piece >= 0;
+    if (t->channels) PD_TRY(pd_ids_append(&t->thought_header, &piece, 1));
     return pd_tokenizer_encode_plain(&t->thought_header, t, header.text, strlen(header.text), PD_PLACE_WITHIN);
 }
 

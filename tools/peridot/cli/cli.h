@@ -516,7 +516,7 @@ struct cmd_turns {
     bool json;                         /* contents are whole messages as JSON: see peridot_chat */
     struct peridot_image *const *images;   /* of all messages, in their order; */
     const size_t *n_images;            /* [n]: how many each message has. NULL: none has any */
-    const char *tools, *variables;     /* see peridot_chat; NULL: none */
+    const char *tools, *variables, *effort;   /* see peridot_chat; NULL: none */
     const int32_t *ids;                /* [n_ids]: what cmd_turns_encode goes on from; see peridot_chat */
     size_t n_ids;
     peridot_encode_limit *limit;       /* of all that is encoded: see peridot.h; NULL: none */

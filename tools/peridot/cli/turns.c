@@ -42,7 +42,7 @@ static peridot_status encode_kept(int32_t **ids, size_t *n_ids, const struct cmd
     peridot_chat chat = {.size = sizeof chat, .template_name = t->template_name, .think = t->think, .tools = t->tools,
                          .tools_size = t->tools ? strlen(t->tools) : 0, .variables = t->variables,
                          .variables_size = t->variables ? strlen(t->variables) : 0, .images = kept->images,
-                         .n_images = kept->n_images, .limit = t->limit};
+                         .n_images = kept->n_images, .limit = t->limit, .effort = t->effort};
     char *list = NULL;
     if (goes_on) chat.ids = t->ids, chat.n_ids = t->n_ids;
     bool ends = kept->n && kept->messages[kept->n - 1].content == t->messages[t->n - 1].content;

@@ -194,6 +194,7 @@ struct serve_asks {
     bool drops;                /* where the messages do not fit, the oldest are left out */
     const char *suffix;        /* of the texts of a completion; NULL: none */
     size_t suffix_size;
+    const char *effort;        /* of thoughts: see peridot_chat; NULL: the template's own */
     char *variables;           /* of the chat template, as JSON; NULL: none */
     uint32_t think;
     bool hides_thoughts;       /* where they were is said, but not what they were */

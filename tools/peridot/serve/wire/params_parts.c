@@ -105,9 +105,20 @@ bool serve_read_text_format(struct serve_job *job, const struct serve_param *p, 
     return true;
 }
 
-/* Anthropic's has an effort beside the format. */
+/* Index of an effort, or how many there are. The first two are off. */
+static size_t find_effort(struct serve_job *job, yyjson_val *value)
+{
+    static const char *const efforts[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max", NULL};
+    size_t i = 0;
+    while (efforts[i] && !yyjson_equals_str(value, efforts[i])) i++;
+    if (efforts[i]) job->asks.effort = efforts[i];
+    return i;
+}
+
+/* Anthropic's has an effort beside the format, which says nothing of whether the model thinks. */
 bool serve_read_output_config(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
+    find_effort(job, yyjson_obj_get(value, "effort"));
     return serve_read_text_format(job, p, value);
 }
 
@@ -139,12 +150,11 @@ static bool set_effort(struct serve_job *job, const struct serve_param *p, bool 
     return true;
 }
 
-/* The first two are off. */
 bool serve_read_effort(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
-    static const char *const efforts[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
-    for (size_t i = 0; i < PD_COUNT(efforts); i++)
-        if (yyjson_equals_str(value, efforts[i])) return set_effort(job, p, i > 1, 0);
+    enum { N_OFF = 2, N_EFFORTS = 7 };
+    size_t i = find_effort(job, value);
+    if (i < N_EFFORTS) return set_effort(job, p, i >= N_OFF, 0);
     return serve_param_refuse(job, p, "must be none, minimal, low, medium, high, xhigh or max");
 }
 

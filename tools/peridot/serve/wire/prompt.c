@@ -130,7 +130,8 @@ static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, cons
                                     .think = job->asks.think, .ctx = job->model->ctx, .reserve = (uint32_t)reply,
                                     .messages = m->at, .n = m->n, .json = true, .images = m->images,
                                     .n_images = m->n_images, .tools = tools, .variables = job->asks.variables,
-                                    .limit = &limit, .reply = job->asks.reply};
+                                    .limit = &limit, .reply = job->asks.reply,
+                                    .effort = job->asks.effort};
     peridot_status status = job->asks.leaves_room ? cmd_turns_leave_out(&n_left_out, &turns, true) : PERIDOT_OK;
     bool full = n_left_out > 0 && !job->asks.drops;
     if (status == PERIDOT_OK) status = cmd_turns_encode(ids, n, &n_kept, &turns, full ? 0 : n_left_out);
