@@ -1,5 +1,6 @@
 /* A model that says what a test wants: each token of a script has one that follows it, by a great margin. Of others the
- * logits are all 0. Its layer adds nothing to the residual, so that position and history do not matter. */
+ * logits are all 0. Its layer adds nothing to the residual, so that position and history do not matter, but for turns.
+ */
 #ifndef SCRIPT_MODEL_H
 #define SCRIPT_MODEL_H
 
@@ -9,6 +10,11 @@ enum { SCRIPT_WIDTH = 64, SCRIPT_MOST = SCRIPT_WIDTH };   /* as the golden tower
 
 struct script_step {
     const char *from, *to;   /* pieces; each is `from` once at most */
+};
+
+/* Where `after` came before, another token follows one that has a step; of several the last counts. */
+struct script_turn {
+    const char *from, *to, *after;
 };
 
 static inline int32_t script_id(const struct tiny *t, const char *piece)
@@ -37,6 +43,25 @@ static inline void script_key(struct pd_gguf_writer *w, const char *architecture
     pd_gguf_writer_add_u32(w, name, value);
 }
 
+enum { SCRIPT_Q, SCRIPT_K, SCRIPT_V, SCRIPT_OUTPUT, SCRIPT_GATE, SCRIPT_UP, SCRIPT_DOWN, SCRIPT_MATRICES };
+
+/* Attention weighs all tokens alike, and so tells the share of each `after`, in a column of its own from the last one
+ * on; a hidden number is that times what `from` is, and outweighs the steps. */
+static inline void script_turn(float (*m)[SCRIPT_WIDTH][SCRIPT_WIDTH], const struct tiny *t, size_t i,
+                               float (*embedding)[SCRIPT_WIDTH], float (*output)[SCRIPT_WIDTH])
+{
+    const float *from = embedding[script_id(t, t->turns[i].from)];
+    size_t seen = SCRIPT_WIDTH - 1 - 2 * i, to = seen - 1, at = 0;
+    float gain = 100;
+    while (!from[at]) at++;
+    for (size_t k = 0; k < i; k++) gain *= 10;
+    embedding[script_id(t, t->turns[i].after)][seen] = 1;
+    output[script_id(t, t->turns[i].to)][to] = 4;
+    m[SCRIPT_V][seen][seen] = m[SCRIPT_OUTPUT][seen][seen] = 1;
+    m[SCRIPT_GATE][i][at] = m[SCRIPT_UP][i][seen] = 1;
+    m[SCRIPT_DOWN][to][i] = gain;
+}
+
 /* Writes a model with the vocabulary t: "llama" or "gemma3". */
 static inline void script_write_as(const char *path, struct tiny *t, const char *architecture,
                                    const struct script_step *steps, size_t n_steps)
@@ -52,17 +77,18 @@ static inline void script_write_as(const char *path, struct tiny *t, const char 
     size_t n_norms = gemma ? PD_COUNT(norms) : 3, n_keys = gemma ? PD_COUNT(keys) : 5;
     static const char *const matrices[] = {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up",
         "ffn_down"};
-    static const float zeros[SCRIPT_WIDTH * SCRIPT_WIDTH];
+    float (*layer)[SCRIPT_WIDTH][SCRIPT_WIDTH] = calloc(SCRIPT_MATRICES, sizeof *layer);
     float ones[SCRIPT_WIDTH], (*embedding)[SCRIPT_WIDTH] = calloc(t->n, sizeof *embedding),
         (*output)[SCRIPT_WIDTH] = calloc(t->n, sizeof *output);
     struct pd_gguf_writer *w;
     char name[64];
-    assert_true(n_steps <= SCRIPT_MOST);
+    assert_true(n_steps + 2 * t->n_turns <= SCRIPT_MOST);
     for (size_t i = 0; i < SCRIPT_WIDTH; i++) ones[i] = 1;
     for (size_t i = 0; i < n_steps; i++) {
         embedding[script_id(t, steps[i].from)][i] = 1;
         output[script_id(t, steps[i].to)][i] = 4;
     }
+    for (size_t i = 0; i < t->n_turns; i++) script_turn(layer, t, i, embedding, output);
     t->architecture = architecture;
     t->prefix = 0;
     assert_int_equal(pd_gguf_writer_open(&w, path), PERIDOT_OK);
@@ -84,8 +110,9 @@ static inline void script_write_as(const char *path, struct tiny *t, const char 
     script_data(w, embedding[0], t->n * SCRIPT_WIDTH);
     script_data(w, output[0], t->n * SCRIPT_WIDTH);
     for (size_t i = 0; i < n_norms; i++) script_data(w, ones, SCRIPT_WIDTH);
-    for (size_t i = 0; i < PD_COUNT(matrices); i++) script_data(w, zeros, PD_COUNT(zeros));
+    for (size_t i = 0; i < PD_COUNT(matrices); i++) script_data(w, layer[i][0], SCRIPT_WIDTH * SCRIPT_WIDTH);
     assert_int_equal(pd_gguf_writer_commit(w), PERIDOT_OK);
+    free(layer);
     free(embedding);
     free(output);
 }
@@ -261,6 +288,57 @@ static inline void script_write_caller_of(const char *path, const struct script_
     t.name = c->name;
     t.jinja = c->jinja;
     script_write(path, &t, steps, n);
+}
+
+/* gpt-oss's: thinks "hmm" and answers, or where it is given tools thinks "well" and calls add; with the result, which
+ * has 42 in it, answers at once. The template is the published one without descriptions of tools. */
+static inline void script_write_harmony(const char *path)
+{
+    static const char *const marks[] = {"<|start|>", "<|message|>", "<|end|>", "<|channel|>", "<|return|>", "<|call|>",
+        "<|constrain|>"};
+    static const char *const words[] = {"assistant", "analysis", "commentary", "final", "json", "namespace", "42"};
+    static const char *const said[] = {"hmm", "well", "\u2581to=functions.", "add", "{\"a\":\u25812,",
+        "\u2581\"b\":\u258140}", "\u2581model"};
+    const struct script_step steps[] = {{"assistant", "<|channel|>"}, {"<|channel|>", "analysis"},
+        {"analysis", "<|message|>"}, {"<|message|>", "hmm"}, {"hmm", "<|end|>"}, {"<|end|>", "<|start|>"},
+        {"<|start|>", "assistant"}, {"final", "<|message|>"}, {"hello", "\u2581model"}, {"\u2581model", "<|return|>"},
+        {"well", "<|end|>"}, {"commentary", said[2]}, {said[2], "add"}, {"add", "\u2581"}, {"\u2581", "<|constrain|>"},
+        {"<|constrain|>", "json"}, {"json", "<|message|>"}, {said[4], said[5]}, {said[5], "<|call|>"}};
+    const struct script_turn turns[] = {{"<|channel|>", "final", "hmm"}, {"<|message|>", "hello", "hmm"},
+        {"<|message|>", "well", "namespace"}, {"<|channel|>", "commentary", "well"}, {"<|message|>", said[4], said[2]},
+        {"<|channel|>", "final", "42"}, {"<|message|>", "hello", "42"}};
+    struct tiny t;
+    tiny_make(&t);
+    for (size_t i = 0; i < PD_COUNT(marks); i++) tiny_add(&t, marks[i], -1000, 3);
+    for (size_t i = 0; i < PD_COUNT(words); i++) tiny_add(&t, words[i], -1000, 4);
+    for (size_t i = 0; i < PD_COUNT(said); i++) tiny_add(&t, said[i], -1000, 1);
+    t.turns = turns;
+    t.n_turns = PD_COUNT(turns);
+    t.name = "harmony";
+    t.jinja = "{% macro build() %}{% if reasoning_effort is not defined %}{% set reasoning_effort = 'medium' %}"
+        "{% endif %}{{ 'Reasoning: ' + reasoning_effort + '\n\n' }}{% endmacro %}<|start|>system<|message|>"
+        "{{ build() }}# Valid channels: analysis, commentary, final.{% if tools %}\nCalls to these tools must go to "
+        "the commentary channel: 'functions'.{% endif %}<|end|>"
+        "{% set told = messages[0].role in ['developer', 'system'] %}"
+        "{% if told or tools %}<|start|>developer<|message|>"
+        "{% if told %}# Instructions\n\n{{ messages[0].content }}\n\n{% endif %}"
+        "{% if tools %}namespace functions {{ tools | tojson }}{% endif %}<|end|>{% endif %}"
+        "{% set turns = messages[1:] if told else messages %}{% set last = namespace(name=none) %}"
+        "{% for message in turns %}{% if message.role == 'assistant' %}{% if 'tool_calls' in message %}"
+        "{% set later = namespace(found=false) %}{% for m in turns[loop.index:] %}"
+        "{% if m.role == 'assistant' and 'tool_calls' not in m %}{% set later.found = true %}{% endif %}{% endfor %}"
+        "{# We assume max 1 tool call per message #}{% set call = message.tool_calls[0].function %}"
+        "{% if message.content and message.thinking %}{{ raise_exception('Cannot pass both content and thinking') }}"
+        "{% elif (message.content or message.thinking) and not later.found %}<|start|>assistant<|channel|>analysis"
+        "<|message|>{{ message.content or message.thinking }}<|end|>{% endif %}<|start|>assistant to=functions."
+        "{{ call.name }}{{ '<|channel|>commentary ' }}json<|message|>{{ call.arguments | tojson }}{{ '<|call|>' }}"
+        "{% set last.name = call.name %}{% else %}<|start|>assistant<|channel|>final<|message|>{{ message.content }}"
+        "<|end|>{% set last.name = none %}{% endif %}{% elif message.role == 'tool' %}{% if last.name is none %}"
+        "{{ raise_exception('no call') }}{% endif %}<|start|>functions.{{ last.name }} to=assistant<|channel|>"
+        "commentary<|message|>{{ message.content | tojson }}<|end|>{% elif message.role == 'user' %}<|start|>user"
+        "<|message|>{{ message.content }}<|end|>{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}<|start|>assistant{% endif %}";
+    script_write(path, &t, steps, PD_COUNT(steps));
 }
 
 /* ---- a model that does an agent's task ---- */

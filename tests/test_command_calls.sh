@@ -281,11 +281,93 @@ test_grammars() {
     check "chat completions have it one object deeper" matches out '\\"input\\":[\\n ]*\\"(no|yes)\\"'
 }
 
+tokens() { field "${1:-prompt_tokens}"; }
+
+# gpt-oss: thoughts, calls and answers are messages with channels; how much it thinks is said in its template.
+test_harmony() {
+    model=$folder/harmony.gguf
+    start
+    local tools='"tools": ['"$add"']' n result='{"role": "tool", "tool_call_id": "c1", "content": "42"}'
+    chat "$user"
+    check "harmony: a thought and an answer" contains out '"content":"hello model","reasoning_content":"hmm"'
+    check "which <|return|> ends" contains out '"finish_reason":"stop"'
+    chat "$user" '"stream": true'
+    check "harmony: a stream has the thought" contains out '"reasoning_content":"hmm"'
+    check "and the answer, without headers" [ "$(deltas)" = "hello model" ]
+    chat "$user" "$tools"
+    check "harmony: a call after a thought" contains out '"reasoning_content":"well"'
+    check "and no text" contains out '"content":null,"tool_calls":[{"id":"'
+    check "with its arguments, which <|call|> ends" matches out \
+        '"arguments":"\{\\"a\\": 2, \\"b\\": 40\}"\}\}\].*"finish_reason":"tool_calls"'
+    chat "$user" "$tools"', "stream": true'
+    check "harmony: a stream has the thought of a call" contains out '"reasoning_content":"well"'
+    check "and the call" contains out '"name":"add","arguments":""'
+    check "and no text" [ "$(deltas)" = "" ]
+    chat "$user, $called" "$tools"
+    check "harmony: an answer with the result" contains out '"content":"hello model"'
+    n=$(tokens)
+    local thought=${called/null/null, \"reasoning_content\": \"the the\"} two said
+    chat "$user, $thought" "$tools"
+    check "harmony: the thought of a call is read until the answer" [ "$(tokens)" -gt "$n" ]
+    said='{"role": "assistant", "content": "he"'
+    chat "$user, $called, $said}, $user" "$tools"
+    n=$(tokens)
+    chat "$user, $thought, $said, \"reasoning_content\": \"the\"}, $user" "$tools"
+    check "and those before an answer are not" [ "$(tokens)" = "$n" ]
+    two='{"id": "c1", "type": "function", "function": {"name": "add", "arguments": "{}"}}'
+    two='{"role": "assistant", "content": null, "tool_calls": ['"$two, ${two/c1/c2}"']}'
+    chat "$user, $two, $result, ${result/c1/c2}" "$tools"
+    check "harmony: two calls of a turn are two messages" contains out '"content":"hello model"'
+    test_harmony_efforts
+    ask /v1/responses '{"input": "hello", "temperature": 0,
+        "tools": [{"type": "function", "name": "add", "parameters": '"$numbers"'}]}'
+    check "harmony: a response has the thought as an item" matches out '"type":"reasoning".*"text":"well"'
+    check "and the call" matches out '"type":"function_call","status":"completed","call_id":"[^"]*","name":"add"'
+    ask /v1/messages '{"messages": ['"$user"'], "max_tokens": 500, "temperature": 0,
+        "tools": [{"name": "add", "input_schema": '"$numbers"'}]}'
+    check "harmony: Anthropic's interface has the thought and the call as blocks" matches out \
+        '"type":"thinking","thinking":"well".*"type":"tool_use".*"input":\{"a":2,"b":40\}\}\],"stop_reason":"tool_use"'
+    ask /api/chat '{"model": "x", "stream": false, "messages": ['"$user"'], '"$tools"', "options": {"temperature": 0}}'
+    check "harmony: Ollama's has them in the message" matches out '"thinking":"well","tool_calls":\[\{'
+    ask /v1/messages '{"stream": true, "messages": ['"$user"'], "max_tokens": 500, "temperature": 0}'
+    check "harmony: a stream of Anthropic's has the thought" contains out '"type":"thinking_delta","thinking":"hmm"'
+    said='{"role": "assistant", "content": "hello model"}'
+    chat "$user, $said, $user, $said"
+    n=$(($(tokens) + 4))   # with the last reply's thought, without its end and the next one's beginning
+    stop
+    printf 'hello\nhello\n/stats\n' | "$peridot" chat -m "$model" --temp 0 >"$folder/out" 2>"$folder/err"
+    check "harmony: a chat has the answers" [ "$(grep -c '^hello model$' "$folder/out")" = 2 ]
+    check "and says how long thoughts were" [ "$(grep -c '^thought for 1 token' "$folder/err")" = 2 ]
+    check "whose context is the template's" matches err "^context: $n of"
+}
+
+# efforts TEXT PATH BODY FIELDS...: the prompt of BODY has TEXT as its effort: as many tokens as when the template is
+# given that. They are the sum of the fields.
+efforts() {
+    local sum=0 name
+    chat "$user" '"max_tokens": 1, "chat_template_kwargs": {"reasoning_effort": "'"$1"'"}'
+    local n; n=$(tokens)
+    ask "$2" '{"messages": ['"$user"'], "model": "x", '"$3"'}'
+    for name in "${@:4}"; do sum=$((sum + $(tokens "$name"))); done
+    check "harmony: $3 is the effort $1" [ "$sum" = "$n" ]
+}
+
+test_harmony_efforts() {
+    local each
+    for each in low:low medium:medium high:high none:low max:high; do
+        efforts ${each#*:} /v1/chat/completions '"max_tokens": 1, "reasoning_effort": "'${each%:*}'"' prompt_tokens
+    done
+    efforts high /v1/chat/completions '"max_tokens": 1, "reasoning": {"effort": "high"}' prompt_tokens
+    efforts high /v1/messages '"max_tokens": 1, "output_config": {"effort": "high"}' input_tokens cache_read_input_tokens
+    efforts low /api/chat '"stream": false, "think": "low", "options": {"num_predict": 1}' prompt_eval_count
+}
+
 test_caller caller.gguf
 test_deferred
 for format in gemma4 mistral mistral-v3 granite phi4 olmo hermes; do
     test_caller caller-$format.gguf
 done
+test_harmony
 test_plain
 test_forced
 finish

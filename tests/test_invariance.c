@@ -114,11 +114,13 @@ static void test_as_gpu(void **state)
     check_steps(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", (uint32_t[]){33, 0}, PERIDOT_KV_F16, AS_GPU);
     check_steps(PERIDOT_GOLDEN "/llama-quants/model.gguf", (uint32_t[]){40, 0}, PERIDOT_KV_F32, AS_GPU);
     check_steps(PERIDOT_GOLDEN "/gemma4-moe", (uint32_t[]){7, 0}, PERIDOT_KV_F16, AS_GPU);
-    char path[128];
-    snprintf(path, sizeof path, "%s/gemma4-e.gguf", folder);
-    EXPECT_OK(peridot_make(path, &(peridot_make_params){.shape = "tiny-gemma4-e", .type = "q4_k", .seed = 5}));
-    check_steps(path, (uint32_t[]){6, 0}, PERIDOT_KV_Q8_0, AS_GPU);
-    assert_int_equal(remove(path), 0);
+    static const char *const made[][2] = {{"tiny-gemma4-e", "q4_k"}, {"tiny-gpt-oss", "q8_0"}};
+    for (size_t i = 0; i < 2; i++) {
+        EXPECT_OK(peridot_make(in_folder("made.gguf"), &(peridot_make_params){.shape = made[i][0], .type = made[i][1],
+                                                                              .seed = 5}));
+        check_steps(in_folder("made.gguf"), (uint32_t[]){6, 0}, PERIDOT_KV_Q8_0, AS_GPU);
+        assert_int_equal(remove(in_folder("made.gguf")), 0);
+    }
 }
 
 /* Vectors so long that each slot of a norm sums several vec4s. */

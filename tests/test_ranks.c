@@ -444,6 +444,7 @@ static const struct {
     {"gemma4", false, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},
     {"gemma4-small", false, {PERIDOT_KV_F16, 2}, {PERIDOT_KV_F32, 2}},   /* layers that share keys, and get inputs */
     {"dense/llama-biases", false, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},   /* of all matrices */
+    {"dense/gpt-oss", false, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},   /* experts with biases, sinks */
     {"dense/muse-glimmer", false, {PERIDOT_KV_F32, 2}, {PERIDOT_KV_F16, 3}},   /* a scaled stream, normed embeddings */
     {"llama2", true, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},
     {"llama3", true, {PERIDOT_KV_F32, 2}, {PERIDOT_KV_F16, 3}},

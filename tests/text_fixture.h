@@ -29,6 +29,8 @@ struct tiny {
     float score[N_TINY];
     int32_t type[N_TINY];
     uint64_t n, n_scores, n_types;
+    const struct script_turn *turns;  /* [n_turns]: of the model that has the vocabulary, in script_model.h */
+    size_t n_turns;
     uint32_t ctx;                     /* of the model that has the vocabulary, in script_model.h; 0: 4096 */
     char byte_names[256][8];
     const char *architecture, *model, *name, *finetune, *jinja, *tools_jinja;
