@@ -22,6 +22,7 @@ static const struct group { const char *title, *names; } groups[] = {
     {"MEMORY AND SPEED", " gpu-memory precision lora kernel chunk kv draft draft-tokens "},
     {"ACCESS", " api-key-file insecure cors allow-url "},
     {"REQUESTS AND LOG", " queue alias idle timeout log-format log-json log-prompts "},
+    {"SERVICE", " install-service yes "},
 };
 
 /* NULL: what people use first. */
