@@ -269,7 +269,7 @@ struct pd_clamp_push {
 /* See conv.comp. Grid: [blocks of n, runs]. */
 struct pd_conv_push {
     PD_PTR(pd_state_runs) runs;
-    PD_PTR(pd_floats) x;          /* [n_rows][x_stride] */
+    PD_PTR(pd_floats) x;          /* [n_rows][x_stride]: n columns, or three times n */
     PD_PTR(pd_floats) y;          /* [n_rows][y_stride] */
     PD_PTR(pd_floats) w;          /* [n][width] */
     PD_ADDRESS tails;             /* of each state [width - 1][n], the oldest row first */

@@ -24,6 +24,7 @@ static inline uint32_t length_of(uint32_t sequence)
 }
 
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"   /* windows of 16 */
+#define SHORT_CONVS PERIDOT_GOLDEN "/dense/lfm2"
 #define RECURRENT PERIDOT_GOLDEN "/dense/qwen35"   /* layers with recurrences, whose states have no windows */
 #define AS_GPU "as a GPU"   /* no kernel is named, and those are taken that a GPU would get */
 

@@ -470,6 +470,14 @@ static void test_gguf_recurrences(void **state)
     GGUF_CONFIG(&c, "qwen35", QWEN35_KEYS);   /* every fourth attends */
     for (uint32_t i = 0; i < 6; i++) assert_int_equal(pd_layer_recurs(&c.layers[i]), i != 3);
     pd_config_free(&c);
+    GGUF_CONFIG(&c, "lfm2", {"shortconv.l_cache", .count = 3},   /* where there are no kv heads */
+                {"attention.head_count_kv", .counts = {0, 0, 4, 0, 4, 0}, .n_counts = 6});
+    for (uint32_t i = 0; i < 6; i++) assert_int_equal(c.layers[i].delta.n_channels, i == 2 || i == 4 ? 0 : 2304);
+    assert_true(c.layers[0].delta.conv == 3 && c.layers[0].n_heads == 0 && c.layers[2].n_kv_heads == 4);
+    pd_config_free(&c);
+    const struct key no_width = {"attention.head_count_kv", .counts = {0, 0, 4, 0, 4, 0}, .n_counts = 6};
+    assert_int_equal(read_gguf(&c, "lfm2", &no_width, 1), PERIDOT_ERROR_FORMAT);
+    expect_sentence((const char *const[]){"lfm2.shortconv.l_cache", "missing", NULL});
     for (size_t i = 0; i < PD_COUNT(rows); i++) {
         struct key keys[8] = {rows[i].key};
         const struct key usual[] = {QWEN35_KEYS};

@@ -33,6 +33,8 @@ static const struct dense {
     {"gpt-oss", "gpt-oss", true},
     {"gpt-oss-mxfp4", "gpt-oss", true},
     {"granitemoe", "granitemoe", true},
+    {"lfm2", "lfm2", true},
+    {"lfm2-new", "lfm2", false},
     {"llama-biases", "llama", true},
     {"mixtral", "llama", true},
     {"mistral", "llama", true},

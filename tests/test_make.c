@@ -58,7 +58,8 @@ static void test_n_params(void **state)
         {"granite3.3-2b", 2533539840}, {"granite3.3-8b", 8170864640}, {"granite4.0-micro", 3402836480},
         {"mistral-7b", 7248023552}, {"mistral-nemo-12b", 12247782400}, {"ministral3-3b", 3429006336},
         {"ministral3-8b", 8489553920}, {"ministral3-14b", 13506073600}, {"phi4-mini", 3836021760},
-        {"olmo2-7b", 7298617344}, {"olmo3-7b", 7298011136}, {"olmo3-32b", 32233522176}, {"smollm3-3b", 3075098624},
+        {"olmo2-7b", 7298617344}, {"olmo3-7b", 7298011136}, {"olmo3-32b", 32233522176}, {"lfm2-350m", 354483968},
+        {"lfm2-700m", 742489344}, {"lfm2-1.2b", 1170340608}, {"smollm3-3b", 3075098624},
         {"muse-glimmer-30b", 27854780928},
     };
     for (size_t i = 0; i < PD_COUNT(published); i++) {

@@ -227,11 +227,10 @@ static void expect_same_logits(peridot_sequence *q, peridot_sequence *plain)
 
 /* A prompt that is said again, within a chunk or beyond its end, is read again from 256 tokens before at most, and goes
  * on as if it had not been said before; so does a fork. */
-static void test_states(void **state)
+static void check_states(const char *path)
 {
-    (void)state;
     static const uint32_t at[][2] = {{600, 600}, {599, 512}, {515, 512}, {512, 512}, {511, 256}, {255, 100}};
-    peridot_model *model = open_model(RECURRENT, NULL);
+    peridot_model *model = open_model(path, NULL);
     peridot_session *s = open_recurrent(model, 3);
     peridot_sequence *q = add(s), *plain = add(s), *fork;
     uint32_t kept;
@@ -266,6 +265,13 @@ static void test_states(void **state)
     expect_all_free(cache_of(s));
     peridot_session_free(s);
     peridot_model_close(model);
+}
+
+static void test_states(void **state)
+{
+    (void)state;
+    check_states(RECURRENT);
+    check_states(SHORT_CONVS);
 }
 
 /* A long conversation: what is kept is bounded; of the last two turns each is read again from 256 tokens before at
@@ -355,6 +361,7 @@ static void test_forks(void **state)
     check_forks(MODEL, PERIDOT_KV_F16, 126);
     check_forks(GEMMA4, PERIDOT_KV_Q8_0, 126);
     check_forks(RECURRENT, PERIDOT_KV_F16, 127);
+    check_forks(SHORT_CONVS, PERIDOT_KV_F16, 127);
 }
 
 /* ---- files ---- */
@@ -418,6 +425,7 @@ static void test_saved(void **state)
     check_saved(MODEL, PERIDOT_KV_Q8_0, PERIDOT_KV_F16);
     check_saved(GEMMA4, PERIDOT_KV_F16, PERIDOT_KV_Q8_0);
     check_saved(RECURRENT, PERIDOT_KV_F16, PERIDOT_KV_F32);
+    check_saved(SHORT_CONVS, PERIDOT_KV_F16, PERIDOT_KV_F32);
 }
 
 /* LongRoPE rotates keys for the longest text of a session, which another session's need not be. */

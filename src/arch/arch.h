@@ -18,8 +18,8 @@
 enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
     PD_GEMMA_EMBEDDING2, PD_MIXTRAL, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO3, PD_OLMO2, PD_OLMOE, PD_GRANITE,
-    PD_GRANITE4, PD_GRANITE_MOE, PD_QWEN2, PD_QWEN3, PD_QWEN3_MOE, PD_QWEN35, PD_QWEN35_MOE, PD_SMOLLM3,
-    PD_MINISTRAL3, PD_MUSE_GLIMMER, PD_GPT_OSS, PD_TEST_FAMILY, PD_N_FAMILIES
+    PD_GRANITE4, PD_GRANITE_MOE, PD_QWEN2, PD_QWEN3, PD_QWEN3_MOE, PD_QWEN35, PD_QWEN35_MOE, PD_LFM2,
+    PD_SMOLLM3, PD_MINISTRAL3, PD_MUSE_GLIMMER, PD_GPT_OSS, PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
 /* Which keys of config.json name the gate's activation. */
@@ -63,7 +63,8 @@ struct pd_family_traits {
     bool embed_norm;                 /* embeddings are normed, by no weight */
     bool attn_gate;                  /* what attention gives is gated by rows of a matrix beside q, k and v, */
     bool gate_in_q;                  /* which files have in q's: of each head the rows of q, then those of its gate */
-    bool recurrences;                /* layers may be linear recurrences (gated delta rule) in place of attention */
+    bool recurrences;                /* layers may be linear recurrences (gated delta rule) in place of attention, */
+    bool short_convs;                /* or short convolutions */
     bool sinks;                      /* heads have sinks: see attention.glsl */
     bool silu;                       /* the gate's activation; else GELU in its tanh form */
     bool clamped;                    /* or both factors are clamped: see act.glsl */
@@ -239,8 +240,11 @@ enum { PD_MAX_ROPE_TABLES = 4 };
  * and of each head the layer gives norm(y) silu(z), multiplied by a last matrix. z, b and a are rows of one matrix with
  * q, k and v. */
 struct pd_delta {
-    uint32_t n_k, n_v, d_k, d_v;     /* n_v 0: the layer has attention */
-    uint32_t conv;                   /* rows that the convolution sees, the token's own included */
+    uint32_t n_k, n_v, d_k, d_v;
+    uint32_t conv;                   /* rows that the convolution sees, the token's own included; 0: it has attention */
+    /* Of a short convolution, whose layers have no rule: of b, c and h, so many columns each of one matrix, a token
+     * computes c convolution(b h), multiplied by a last matrix. */
+    uint32_t n_channels;
 };
 
 #define PD_TARGET_LAYER UINT32_MAX   /* a drafter's: of the model that it drafts for, the last of that kind */
@@ -453,7 +457,8 @@ enum pd_role {
     PD_ROLE_ATTN_NORM, PD_ROLE_QKV, PD_ROLE_Q, PD_ROLE_K, PD_ROLE_V, PD_ROLE_ATTN_GATE,
     PD_ROLE_QKV_BIAS, PD_ROLE_Q_BIAS, PD_ROLE_K_BIAS, PD_ROLE_V_BIAS,
     PD_ROLE_O, PD_ROLE_O_BIAS, PD_ROLE_SINKS, PD_ROLE_Q_NORM, PD_ROLE_K_NORM,
-    /* Of recurrences: q, k and v; z; b; a; the convolution's weights; dt and decay of each head; norm; the last one. */
+    /* Of recurrences: q, k and v; z; b; a; the convolution's weights; dt and decay of each head; norm; the last one.
+     * Short convolutions have the first (b, c and h), the weights and the last. */
     PD_ROLE_DELTA_QKV, PD_ROLE_DELTA_Z, PD_ROLE_DELTA_B, PD_ROLE_DELTA_A, PD_ROLE_DELTA_CONV, PD_ROLE_DELTA_DT,
     PD_ROLE_DELTA_DECAY, PD_ROLE_DELTA_NORM, PD_ROLE_DELTA_O,
     PD_ROLE_POST_ATTN_NORM,
@@ -642,10 +647,13 @@ uint32_t pd_layers_last_division(const struct pd_config *config);
 uint32_t pd_layer_q_dim(const struct pd_layer *layer);
 uint32_t pd_layer_kv_dim(const struct pd_layer *layer);
 uint32_t pd_layer_qkv_dim(const struct pd_config *config, uint32_t layer);
-static inline bool pd_layer_recurs(const struct pd_layer *layer) { return layer->delta.n_v != 0; }
-/* Of a recurrence: channels of its convolution, and columns of what comes out of its heads. */
-static inline uint32_t pd_delta_conv_dim(const struct pd_delta *d) { return 2 * d->n_k * d->d_k + d->n_v * d->d_v; }
-static inline uint32_t pd_delta_dim(const struct pd_delta *d) { return d->n_v * d->d_v; }
+static inline bool pd_layer_recurs(const struct pd_layer *layer) { return layer->delta.conv != 0; }
+/* Of a recurrence: channels of its convolution, and columns of what comes out of its heads, or of a convolution. */
+static inline uint32_t pd_delta_conv_dim(const struct pd_delta *d)
+{
+    return d->n_channels + 2 * d->n_k * d->d_k + d->n_v * d->d_v;
+}
+static inline uint32_t pd_delta_dim(const struct pd_delta *d) { return d->n_channels + d->n_v * d->d_v; }
 /* The first layer that recurs, all of which are alike; NULL: none does. */
 const struct pd_layer *pd_layers_recurrence(const struct pd_config *config);
 
@@ -653,7 +661,7 @@ const struct pd_layer *pd_layers_recurrence(const struct pd_config *config);
 struct pd_layer_sizes {
     uint32_t n_heads, n_kv_heads, head_dim, ffn_dim, window;
     uint32_t q_dim, qkv_dim;                          /* q_dim: or of recurrences, what their heads give */
-    uint32_t conv_dim;
+    uint32_t conv_dim;                                /* of recurrences with a rule */
     uint32_t n_experts, n_experts_used, expert_dim;
 };
 struct pd_layer_sizes pd_layers_largest(const struct pd_config *config);
@@ -709,6 +717,7 @@ struct pd_shape {
     uint32_t n_experts, n_experts_used, expert_dim;   /* of each layer; 0: none */
     uint32_t per_layer_dim;          /* of what each layer gets of the token itself; 0: nothing */
     uint32_t target_dim;             /* a drafter's: d_model of the model that it drafts for */
+    uint32_t convs;                  /* bits of layers that are short convolutions of 3 rows */
 };
 
 /* Row i, or NULL past the last. */

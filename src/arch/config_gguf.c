@@ -267,6 +267,20 @@ static peridot_status read_recurrences(struct reader *r, struct pd_config *out)
     return pd_layers_check_recurrences(out, "metadata");
 }
 
+/* Layers without keys are short convolutions. */
+static peridot_status read_short_convs(struct reader *r, struct pd_config *out)
+{
+    char key[KEY_SIZE];
+    const struct pd_delta conv = {.conv = read_uint(r, PD_NUMBER_SHORT_CONV, -1), .n_channels = out->d_model};
+    const struct pd_meta *m = find_key(r, pd_numbers[PD_NUMBER_KV_HEADS].gguf, key);
+    bool is_array = m && m->type == PD_META_ARRAY && m->n == r->n_layers;
+    uint64_t n = 1;
+    PD_TRY(r->status);
+    for (uint32_t i = 0; is_array && i < out->n_layers; i++)
+        if (pd_meta_uint(&n, m, i) && n == 0) out->layers[i].delta = conv;
+    return pd_layers_check_recurrences(out, "metadata");
+}
+
 static peridot_status check_heads(const struct reader *r, const struct pd_layer *l)
 {
     char key[KEY_SIZE];
@@ -504,7 +518,9 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
 
     r.n_layers = out->n_layers + out->n_nextn;
     PD_TRY(pd_layers_create(out));
-    PD_TRY(family->recurrences ? read_recurrences(&r, out) : read_windows(&r, out));
+    PD_TRY(family->recurrences ? read_recurrences(&r, out)
+               : family->short_convs ? read_short_convs(&r, out)
+                                     : read_windows(&r, out));
     bool rotated = is_rotated(&r);
     PD_TRY(r.status);
     for (uint32_t i = 0; i < out->n_layers; i++)

@@ -133,6 +133,55 @@ static peridot_status read_recurrences(struct pd_hf_reader *r, struct pd_config 
     return pd_layers_check_recurrences(out, "config.json");
 }
 
+/* Layers with short convolutions: by name, or all but those that are numbered. */
+static peridot_status read_short_convs(struct pd_hf_reader *r, struct pd_config *out)
+{
+    yyjson_val *types = pd_hf_member(r->config.at, "layer_types"), *full = pd_hf_member(r->config.at, "full_attn_idxs");
+    const struct pd_delta conv = {.conv = pd_hf_uint(r, PD_NUMBER_SHORT_CONV, 3), .n_channels = out->d_model};
+    char key[PD_HF_KEY_SIZE];
+    if (types && !yyjson_is_arr(types)) pd_hf_fail_type(r, r->config, "layer_types", "a list");
+    if (full && !yyjson_is_arr(full)) pd_hf_fail_type(r, r->config, "full_attn_idxs", "a list");
+    PD_TRY(r->status);
+    if (yyjson_is_true(pd_hf_member(r->config.at, "conv_bias")))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is true, which is not supported",
+                       pd_hf_key(key, r->config, "conv_bias"));
+    if (types && yyjson_arr_size(types) != out->n_layers)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %slayer_types has %zu entries for %u layers",
+                       r->config.prefix, yyjson_arr_size(types), out->n_layers);
+    for (uint32_t i = 0; i < out->n_layers; i++) {
+        const char *name = types ? yyjson_get_str(yyjson_arr_get(types, i)) : NULL;
+        bool attends = types ? name && strcmp(name, "full_attention") == 0 : !full;
+        if (types && !attends && (!name || strcmp(name, "conv") != 0))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %slayer_types[%u] is \"" PD_NAME "\", which is not "
+                           "known", r->config.prefix, i, name ? name : "not a string");
+        if (!attends) out->layers[i].delta = conv;
+    }
+    for (size_t k = 0; !types && k < yyjson_arr_size(full); k++) {
+        yyjson_val *v = yyjson_arr_get(full, k);
+        if (!yyjson_is_uint(v) || yyjson_get_uint(v) >= out->n_layers)
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s[%zu] is not one of %u layers",
+                           pd_hf_key(key, r->config, "full_attn_idxs"), k, out->n_layers);
+        out->layers[yyjson_get_uint(v)].delta = (struct pd_delta){0};
+    }
+    return pd_layers_check_recurrences(out, "config.json");
+}
+
+/* LFM2's files say a width that is two thirds too large, unless they say that it is not, and then what it is multiplied
+ * by and made a multiple of. */
+static uint32_t short_conv_ffn_dim(struct pd_hf_reader *r)
+{
+    bool by_block = pd_hf_member(r->config.at, pd_numbers[PD_NUMBER_BLOCK_FFN_DIM].hf) != NULL;
+    uint64_t n = pd_hf_uint(r, by_block ? PD_NUMBER_BLOCK_FFN_DIM : PD_NUMBER_FFN_DIM, r->family->hf.ffn_dim);
+    double factor = pd_hf_member(r->config.at, pd_numbers[PD_NUMBER_FFN_MULTIPLIER].hf)
+        ? pd_hf_number(r, r->config, PD_NUMBER_FFN_MULTIPLIER, 1) : 1;
+    uint32_t multiple = pd_hf_uint(r, PD_NUMBER_FFN_MULTIPLE, 256);
+    if (r->status != PERIDOT_OK || yyjson_is_false(pd_hf_member(r->config.at, "block_auto_adjust_ff_dim")))
+        return (uint32_t)n;
+    n = pd_div_up((uint64_t)(factor * (double)(2 * n / 3)), multiple) * multiple;
+    r->status = pd_number_check(PD_NUMBER_FFN_DIM, (double)n, "the width that config.json's block_ff_dim comes to");
+    return (uint32_t)n;
+}
+
 /* Which layers have a window: by name, all but every n-th, or the last ones. */
 static peridot_status read_windows(struct pd_hf_reader *r, struct pd_config *out)
 {
@@ -140,6 +189,7 @@ static peridot_status read_windows(struct pd_hf_reader *r, struct pd_config *out
     if (r->family->hf_all_windows && !by_types) return read_all_windows(r, out);
     if (r->family->hf_shared_unit) return read_hybrid(r, out);
     if (r->family->recurrences) return read_recurrences(r, out);
+    if (r->family->short_convs) return read_short_convs(r, out);
     uint32_t first = read_first_window(r);
     struct pd_hf_object types = {pd_hf_member(r->config.at, "layer_types"), ""};
     uint32_t usual = r->family->window_pattern, pattern = types.at ? usual : read_pattern(r);
@@ -270,7 +320,7 @@ static peridot_status read_layer(struct pd_hf_reader *r, struct pd_config *out, 
                                                         : PD_NUMBER_FFN_DIM;
     l->qkv_biases = l->o_bias = yyjson_is_true(yyjson_obj_get(r->config.at, "attention_bias"));
     l->ffn_biases = yyjson_is_true(yyjson_obj_get(r->config.at, "mlp_bias"));
-    l->ffn_dim = pd_hf_layer_uint(r, ffn_dim, i, d->ffn_dim);
+    l->ffn_dim = r->family->short_convs ? short_conv_ffn_dim(r) : pd_hf_layer_uint(r, ffn_dim, i, d->ffn_dim);
     if (r->family->experts) PD_TRY(read_experts(r, l, i));
     if (pd_layer_recurs(l)) return r->status;
     l->n_heads = pd_hf_layer_uint(r, PD_NUMBER_HEADS, i, d->n_heads);
@@ -508,7 +558,8 @@ static void config_hf_read_name(struct pd_config *out, const char *path)
 
 static bool read_tied(struct pd_hf_reader *r, yyjson_val *root)
 {
-    static const char key[] = "tie_word_embeddings";
+    bool own = r->family->short_convs && pd_hf_member(r->config.at, "tie_embedding");
+    const char *key = own ? "tie_embedding" : "tie_word_embeddings";
     struct pd_hf_object o = pd_hf_member(r->config.at, key) ? r->config : (struct pd_hf_object){root, ""};
     yyjson_val *v = pd_hf_member(o.at, key);
     if (v && !yyjson_is_bool(v) && r->status == PERIDOT_OK) pd_hf_fail_type(r, o, key, "true or false");
@@ -560,7 +611,8 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
         out->logit_scale = (float)pd_hf_number(&r, r.config, PD_NUMBER_LOGIT_SCALE, family->logit_scale);
     if (family->drafts) out->target_dim = read_target_dim(&r, root);
     if (yyjson_obj_get(r.config.at, "vocab_size")) out->vocab_size = pd_hf_uint(&r, PD_NUMBER_VOCAB_SIZE, 0);
-    out->eps = (float)pd_hf_number(&r, r.config, PD_NUMBER_EPS, family->hf_eps != 0 ? family->hf_eps : 1e-6);
+    out->eps = (float)pd_hf_number(&r, r.config, family->short_convs ? PD_NUMBER_NORM_EPS : PD_NUMBER_EPS,
+                                   family->hf_eps != 0 ? family->hf_eps : 1e-6);
     out->attn_softcap = read_softcap(&r, PD_NUMBER_ATTN_SOFTCAP, family->attn_softcap, family->attn_softcap != 0);
     out->final_softcap = read_softcap(&r, PD_NUMBER_FINAL_SOFTCAP, family->final_softcap, family->final_softcap_known);
     out->tied = read_tied(&r, root);

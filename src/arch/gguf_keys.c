@@ -46,7 +46,8 @@ static peridot_status add_layers(const struct keys *k, const char *name, const s
     if (!values) return pd_fail_alloc(c->n_layers * sizeof *values, "numbers of layers");
     for (uint32_t i = 0; i < c->n_layers; i++) {
         memcpy(&values[i], (const char *)&c->layers[i] + offset, sizeof *values);
-        if (pd_layer_recurs(&c->layers[i]) && !values[i])   /* it has no heads */
+        bool tells = c->layers[i].delta.n_channels && offset == offsetof(struct pd_layer, n_kv_heads);
+        if (pd_layer_recurs(&c->layers[i]) && !values[i] && !tells)   /* it has no heads */
             memcpy(&values[i], (const char *)pd_rope_global_layer(c) + offset, sizeof *values);
         differ = differ || values[i] != values[0];
     }
@@ -138,6 +139,8 @@ static peridot_status add_recurrences(const struct keys *k, const struct pd_conf
     char key[KEY_SIZE];
     if (!layer) return PERIDOT_OK;
     const struct pd_delta *d = &layer->delta;
+    if (d->n_channels) add_u32(k, KEY(SHORT_CONV), d->conv);
+    if (d->n_channels) return PERIDOT_OK;   /* layers that have it have no kv heads */
     uint8_t *recurs = malloc(c->n_layers);
     if (!recurs) return pd_fail_alloc(c->n_layers, "kinds of layers");
     uint32_t interval = 0;

@@ -39,7 +39,7 @@ peridot_status pd_layers_check_recurrences(const struct pd_config *config, const
     bool attends = false;
     for (uint32_t i = 0; i < config->n_layers; i++) {
         const struct pd_delta *d = &config->layers[i].delta;
-        attends = attends || !d->n_v;
+        attends = attends || !pd_layer_recurs(&config->layers[i]);
         if (d->n_v && (!d->n_k || d->n_v % d->n_k != 0))
             return pd_fail(PERIDOT_ERROR_FORMAT, "%s: %u value heads of a recurrence cannot share %u key heads evenly",
                            file, d->n_v, d->n_k);
@@ -71,6 +71,7 @@ uint32_t pd_layer_qkv_dim(const struct pd_config *config, uint32_t i)
 {
     const struct pd_layer *layer = &config->layers[i];
     uint32_t n_kv = !pd_layer_owns_kv(config, i) ? 0 : layer->has_v ? 2 : 1;
+    if (layer->delta.n_channels) return 3 * layer->delta.n_channels;
     if (pd_layer_recurs(layer))
         return pd_delta_conv_dim(&layer->delta) + pd_delta_dim(&layer->delta) + 2 * layer->delta.n_v;
     return (layer->attn_gate ? 2 : 1) * pd_layer_q_dim(layer) + n_kv * pd_layer_kv_dim(layer);
@@ -99,7 +100,7 @@ struct pd_layer_sizes pd_layers_largest(const struct pd_config *config)
         raise_to(&most.n_experts_used, layer->n_experts_used);
         raise_to(&most.expert_dim, layer->expert_dim);
         raise_to(&most.q_dim, (uint32_t)pd_max(pd_layer_q_dim(layer), pd_delta_dim(&layer->delta)));
-        raise_to(&most.conv_dim, pd_delta_conv_dim(&layer->delta));
+        if (layer->delta.n_v) raise_to(&most.conv_dim, pd_delta_conv_dim(&layer->delta));
         raise_to(&most.qkv_dim, pd_layer_qkv_dim(config, i));
     }
     return most;

@@ -11,7 +11,7 @@
 enum size { ONE, ONE_ROW, D_MODEL, N_HEADS, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_HEAD, TWO_FFN_DIMS,
     FFN_DIM, PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
     N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS,
-    CONV_DIM, CONV_WIDTH, DELTA_DIM, DELTA_HEADS, DELTA_HEAD_DIM, ANY };
+    MIXER_IN_DIM, CONV_DIM, CONV_WIDTH, MIXED_DIM, DELTA_DIM, DELTA_HEADS, DELTA_HEAD_DIM, ANY };
 
 /* What a layer has, or its model: bits of what rows of the table need and forbid. */
 enum {
@@ -87,8 +87,8 @@ static const struct row {
         QK_NORMS},
     [PD_ROLE_K_NORM] = {"blk.%u.attn_k_norm.weight", "layers.%u.self_attn.k_norm.weight", NULL, ONE, K_NORM_DIM,
         QK_NORMS | KV},
-    [PD_ROLE_DELTA_QKV] = {"blk.%u.attn_qkv.weight", "layers.%u.linear_attn.in_proj_qkv.weight", NULL, CONV_DIM,
-        D_MODEL, RECURS, 0, PD_MATRIX_QKV},
+    [PD_ROLE_DELTA_QKV] = {"blk.%u.attn_qkv.weight", "layers.%u.linear_attn.in_proj_qkv.weight", NULL,
+        MIXER_IN_DIM, D_MODEL, RECURS, 0, PD_MATRIX_QKV},
     [PD_ROLE_DELTA_Z] = {"blk.%u.attn_gate.weight", "layers.%u.linear_attn.in_proj_z.weight", NULL, DELTA_DIM, D_MODEL,
         RECURS, 0, PD_MATRIX_QKV},
     [PD_ROLE_DELTA_B] = {"blk.%u.ssm_beta.weight", "layers.%u.linear_attn.in_proj_b.weight", NULL, DELTA_HEADS, D_MODEL,
@@ -101,7 +101,7 @@ static const struct row {
     [PD_ROLE_DELTA_DECAY] = {"blk.%u.ssm_a", "layers.%u.linear_attn.A_log", NULL, ONE, DELTA_HEADS, RECURS},
     [PD_ROLE_DELTA_NORM] = {"blk.%u.ssm_norm.weight", "layers.%u.linear_attn.norm.weight", NULL, ONE, DELTA_HEAD_DIM,
         RECURS},
-    [PD_ROLE_DELTA_O] = {"blk.%u.ssm_out.weight", "layers.%u.linear_attn.out_proj.weight", NULL, D_MODEL, DELTA_DIM,
+    [PD_ROLE_DELTA_O] = {"blk.%u.ssm_out.weight", "layers.%u.linear_attn.out_proj.weight", NULL, D_MODEL, MIXED_DIM,
         RECURS, 0, PD_MATRIX_O},
     [PD_ROLE_POST_ATTN_NORM] = {"blk.%u.post_attention_norm.weight", "layers.%u.post_attention_layernorm.weight", NULL,
         ONE, D_MODEL, POST_NORMS},
@@ -212,9 +212,11 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
     case DENSE_3_DIM: return c->embedding.dense_dims[1];
     case TARGET_DIM: return c->target_dim;
     case TWO_TARGET_DIMS: return 2 * c->target_dim;
+    case MIXER_IN_DIM: return layer->delta.n_channels ? 3 * layer->delta.n_channels : pd_delta_conv_dim(&layer->delta);
     case CONV_DIM: return pd_delta_conv_dim(&layer->delta);
     case CONV_WIDTH: return layer->delta.conv;
-    case DELTA_DIM: return pd_delta_dim(&layer->delta);
+    case MIXED_DIM: return pd_delta_dim(&layer->delta);
+    case DELTA_DIM: return layer->delta.n_v * layer->delta.d_v;
     case DELTA_HEADS: return layer->delta.n_v;
     case DELTA_HEAD_DIM: return layer->delta.d_v;
     case ANY: break;
@@ -286,11 +288,12 @@ bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role ro
         out->n_rows *= 2;   /* of the tensor */
     }
     out->n_rotated_rows = n_rotated_rows(c, out);
-    if (c->hf_recurrences && pd_layer_recurs(&c->layers[layer])) order_values(out, &c->layers[layer].delta);
+    if (c->hf_recurrences && c->layers[layer].delta.n_v) order_values(out, &c->layers[layer].delta);
     out->plus_one = is_centred(c, out);
     out->constant = constant_of(c, role);
     uint32_t properties = properties_of(c, layer);
-    return (properties & row->needs) == row->needs && !(properties & row->forbids);
+    bool has_any = out->n_rows && out->n_cols;   /* a short convolution has no rows of a rule's tensors */
+    return has_any && (properties & row->needs) == row->needs && !(properties & row->forbids);
 }
 
 /* ---- names ---- */
@@ -321,11 +324,37 @@ static const struct shared_names *shared_find(enum pd_role role)
     return NULL;
 }
 
+/* LFM2's; gguf NULL: as in the table. Its last norm is misnamed in GGUF files. */
+static const struct { enum pd_role role; const char *gguf, *hf; } short_conv_names[] = {
+    {PD_ROLE_OUTPUT_NORM, "token_embd_norm.weight", "embedding_norm.weight"},
+    {PD_ROLE_ATTN_NORM, NULL, "layers.%u.operator_norm.weight"},
+    {PD_ROLE_O, NULL, "layers.%u.self_attn.out_proj.weight"},
+    {PD_ROLE_Q_NORM, NULL, "layers.%u.self_attn.q_layernorm.weight"},
+    {PD_ROLE_K_NORM, NULL, "layers.%u.self_attn.k_layernorm.weight"},
+    {PD_ROLE_DELTA_QKV, "blk.%u.shortconv.in_proj.weight", "layers.%u.conv.in_proj.weight"},
+    {PD_ROLE_DELTA_CONV, "blk.%u.shortconv.conv.weight", "layers.%u.conv.conv.weight"},
+    {PD_ROLE_DELTA_O, "blk.%u.shortconv.out_proj.weight", "layers.%u.conv.out_proj.weight"},
+    {PD_ROLE_FFN_NORM, NULL, "layers.%u.ffn_norm.weight"},
+    {PD_ROLE_GATE, NULL, "layers.%u.feed_forward.w1.weight"},
+    {PD_ROLE_UP, NULL, "layers.%u.feed_forward.w3.weight"},
+    {PD_ROLE_DOWN, NULL, "layers.%u.feed_forward.w2.weight"},
+};
+
+static const char *short_conv_format(enum pd_role role, bool gguf, const char *format)
+{
+    for (size_t i = 0; i < PD_COUNT(short_conv_names); i++) {
+        const char *own = gguf ? short_conv_names[i].gguf : short_conv_names[i].hf;
+        if (short_conv_names[i].role == role && own) return own;
+    }
+    return format;
+}
+
 void pd_tensor_name_gguf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer, enum pd_family family)
 {
     bool post_attention = role == PD_ROLE_FFN_NORM && pd_families[family].gguf_post_attention_norm;
     const struct shared_names *shared = pd_families[family].shared_expert ? shared_find(role) : NULL;
-    write_name(out, "", shared ? shared->gguf : table[post_attention ? PD_ROLE_POST_ATTN_NORM : role].gguf, layer);
+    const char *format = shared ? shared->gguf : table[post_attention ? PD_ROLE_POST_ATTN_NORM : role].gguf;
+    write_name(out, "", pd_families[family].short_convs ? short_conv_format(role, true, format) : format, layer);
 }
 
 /* Where the tensors of layers' own inputs are in a block of the layer's, and in one of the model's. */
@@ -385,6 +414,7 @@ void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_
     if (shared) format = shared->hf;
     if (pd_families[family].hf_shared_unit) format = shared_format(role, format);
     format = expert_format(pd_families[family].hf_experts, role, format);
+    if (pd_families[family].short_convs) format = short_conv_format(role, false, format);
     /* Output matrices lie outside "model.". */
     bool outside = role == PD_ROLE_SCORE || role == PD_ROLE_SCORE_BIAS || role == PD_ROLE_DENSE_2
         || role == PD_ROLE_DENSE_3 || role == PD_ROLE_PRE_PROJ || role == PD_ROLE_POST_PROJ;

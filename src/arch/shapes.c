@@ -22,6 +22,8 @@ static const struct pd_layer mixed_layers[] = {
 #define GRANITE3 .rope_base = 1e7, .eps = 1e-5f, .embed_scale = 12, .residual_scale = 0.22f
 #define MINISTRAL3 .eps = 1e-5f, .yarn_ctx = 16384, .yarn_weight = 1, .query_growth = 0.1f
 #define QWEN .rope_base = 1000000
+/* All but layers 2, 5, 8, 10, 12 and 14 are short convolutions. */
+#define LFM2 .eps = 1e-5f, .convs = 0xaadb
 #define GPT_OSS .rope_base = 150000, .eps = 1e-5f
 #define GEMMA4 .global_head_dim = 512, .final_softcap = 30
 
@@ -110,6 +112,12 @@ static const struct pd_shape shapes[] = {
      .yarn_ctx = 8192},
     {.name = "olmo3-32b",   PD_OLMO3,   64, 5120, 27648, 40,  8, 128, 4096,  65536,  8, 100278, 100278, 100278, true,
      .yarn_ctx = 8192},
+    {.name = "lfm2-350m",   PD_LFM2,    16, 1024,  4608, 16,  8,  64,    0, 128000,  0,  65536,  65536,  65536, false,
+     LFM2},
+    {.name = "lfm2-700m",   PD_LFM2,    16, 1536,  6912, 24,  8,  64,    0, 128000,  0,  65536,  65536,  65536, false,
+     LFM2},
+    {.name = "lfm2-1.2b",   PD_LFM2,    16, 2048,  8192, 32,  8,  64,    0, 128000,  0,  65536,  65536,  65536, false,
+     LFM2},
     {.name = "smollm3-3b",  PD_SMOLLM3, 36, 2048, 11008, 16,  4, 128,    0,  65536,  0, 128256, 128256, 128256, false,
      .rope_base = 5e6},
     {.name = "muse-glimmer-30b", PD_MUSE_GLIMMER, 52, 6656, 19968, 32, 2, 128, 2048, 131072, 0, 202048, 202048, 202048,
@@ -189,6 +197,8 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
         if (!local && s->global_kv_heads) l->n_kv_heads = s->global_kv_heads;
         if (s->double_wide && i >= c->n_layers - c->n_shared_kv) l->ffn_dim *= 2;
         if (s->layers) *l = s->layers[i];
+        if (s->convs >> i & 1)
+            *l = (struct pd_layer){.ffn_dim = s->ffn_dim, .delta = {.conv = 3, .n_channels = s->d_model}};
         l->raw_routes = pd_families[s->family].raw_routes;
         l->experts_split = s->n_experts && !pd_families[s->family].experts_beside;
         PD_TRY(pd_layer_set_experts(l, &pd_families[s->family], s->name));

@@ -1,6 +1,7 @@
-/* Linear recurrences: the gated delta rule, with the convolution before it and the norm and gate after it. One kernel
- * walks the rows of a run with the state in registers, for a decode step and a prompt alike: a row's result is the same
- * however a text is cut into passes, and whatever other rows there are. */
+/* Linear recurrences: the gated delta rule, with the convolution before it and the norm and gate after it; and short
+ * convolutions, which have gates and no rule. One kernel walks the rows of a run with the state in registers, for a
+ * decode step and a prompt alike: a row's result is the same however a text is cut into passes, and whatever other rows
+ * there are. */
 #include "ops/ops_.h"
 
 #include "base/base.h"
@@ -13,12 +14,24 @@ static uint32_t n_channels(const struct pd_recurrence *c) { return 2 * c->n_k * 
 
 static void convolve(struct pd_recorder *r, const struct pd_recurrence *c)
 {
-    uint32_t n = n_channels(c), spec[] = {64, c->conv, c->row_states != 0};
+    uint32_t n = n_channels(c), spec[] = {64, c->conv, c->row_states != 0, 0};
     struct pd_conv_push push = {.runs = c->runs, .x = c->x.address, .y = c->qkv.address, .w = c->w_conv,
         .tails = c->tails, .row_states = c->row_states, .n = n, .x_stride = c->x.stride, .y_stride = c->qkv.stride,
         .tail_size = (uint32_t)pd_tail_size(n, c->conv)};
     dispatch(r, kernel(r, PD_KERNEL_conv, spec, PD_COUNT(spec)), &push, (uint32_t)pd_div_up(n, spec[0]), c->n_runs, 1);
     barrier(r);
+}
+
+void pd_op_short_conv(struct pd_recorder *r, const struct pd_short_conv *c)
+{
+    uint32_t spec[] = {64, c->conv, c->row_states != 0, 1};
+    struct pd_conv_push push = {.runs = c->runs, .x = c->x.address, .y = c->y.address, .w = c->w, .tails = c->tails,
+        .row_states = c->row_states, .n = c->n, .x_stride = c->x.stride, .y_stride = c->y.stride,
+        .tail_size = (uint32_t)pd_tail_size(c->n, c->conv)};
+    dispatch(r, kernel(r, PD_KERNEL_conv, spec, PD_COUNT(spec)), &push, (uint32_t)pd_div_up(c->n, spec[0]), c->n_runs,
+             1);
+    barrier(r);
+    end_part(r, (uint64_t)c->n_rows * c->n * c->conv);
 }
 
 /* The kernel shares a head's elements out to the lanes of a subgroup, whose size it is compiled for. */

@@ -386,6 +386,15 @@ struct pd_recurrence {
 };
 /* y = norm(delta rule(silu(convolution(q, k, v)), b, a)) silu(z) */
 void pd_op_recur(struct pd_recorder *r, const struct pd_recurrence *c);
+/* y = c convolution(b h) of one layer over runs of rows: b, c and h are the parts of x, n columns each */
+struct pd_short_conv {
+    uint64_t runs;             /* [n_runs] struct pd_state_run */
+    uint32_t n_runs, n_rows, n, conv;
+    struct pd_rows x, y;       /* [n_rows][3 n], [n_rows][n] */
+    uint64_t tails, w;         /* see pd_conv_push */
+    uint64_t row_states;       /* see pd_recurrence */
+};
+void pd_op_short_conv(struct pd_recorder *r, const struct pd_short_conv *c);
 /* Bytes of a layer's state, and of the tail of its convolution. */
 uint64_t pd_state_size(uint32_t n_v, uint32_t d_k, uint32_t d_v);
 uint64_t pd_tail_size(uint32_t n_channels, uint32_t conv);

@@ -142,6 +142,45 @@ static void try_recur(struct pd_trial *t, const struct shape *s, uint32_t n, flo
     pd_trial_end(t);
 }
 
+/* A short convolution: a step, a text's beginning, and rows that go on. */
+static void try_short_conv(struct pd_trial *t, uint32_t n_channels, uint32_t conv)
+{
+    pd_trial_begin(t, "short convolution of %u channels over %u rows", n_channels, conv);
+    const struct pd_state_run runs[] = {{0, 1, 3, 1}, {1, 7, PD_NO_STATE, 4}, {8, 2, 2, 0}};
+    uint32_t n_rows = 10, tail_len = n_channels * (conv - 1), n_w = n_channels * conv;
+    float *x = pd_trial_random(t, (size_t)n_rows * 3 * n_channels, 2), *w = pd_trial_random(t, n_w, 1);
+    float *y = pd_trial_floats(t, (size_t)n_rows * n_channels);
+    float *tails = pd_trial_random(t, (size_t)N_STATES * tail_len, 2);
+    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_rows, 3 * n_channels),
+        *y_rows = pd_trial_rows(t, NULL, n_rows, n_channels),
+        *all_tails = pd_trial_words(t, tails, N_STATES, tail_len, tail_len),
+        *run_words = pd_trial_words(t, runs, 1, sizeof runs / 4, sizeof runs / 4);
+    const struct pd_short_conv c = {.runs = run_words->address, .n_runs = 3, .n_rows = n_rows, .n = n_channels,
+        .conv = conv, .x = pd_trial_rows_of(x_rows), .y = pd_trial_rows_of(y_rows), .tails = all_tails->address,
+        .w = pd_trial_words(t, w, 1, n_w, n_w)->address};
+    pd_op_short_conv(&t->r, &c);
+    pd_trial_run(t);
+    for (size_t i = 0; t->ran && i < PD_COUNT(runs); i++)
+        for (uint32_t k = 0; k < n_channels; k++) {
+            const struct pd_state_run *run = &runs[i];
+            float seen[16] = {0};   /* the tail, then the rows */
+            for (uint32_t j = 0; j + 1 < conv && run->from != PD_NO_STATE; j++)
+                seen[j] = tails[run->from * tail_len + j * n_channels + k];
+            for (uint32_t m = 0; m < run->n; m++) {
+                const float *row = x + (size_t)(run->first + m) * 3 * n_channels + k;
+                double sum = 0;
+                seen[conv - 1 + m] = row[0] * row[2 * n_channels];
+                for (uint32_t j = 0; j < conv; j++) sum += (double)w[k * conv + j] * (double)seen[m + j];
+                y[(size_t)(run->first + m) * n_channels + k] = (float)((double)row[n_channels] * sum);
+            }
+            for (uint32_t j = 0; j + 1 < conv; j++)
+                tails[run->to * tail_len + j * n_channels + k] = seen[run->n + j];
+        }
+    pd_trial_check_rows(t, y_rows, y, NULL, 1e-5);
+    pd_trial_check_rows(t, all_tails, tails, NULL, 0);
+    pd_trial_end(t);
+}
+
 /* Gates that keep everything, or nothing, and in between. */
 void pd_try_recur(struct pd_trial *t, uint32_t type)
 {
@@ -151,5 +190,8 @@ void pd_try_recur(struct pd_trial *t, uint32_t type)
     static const float gates[] = {0, -30, 25};
     for (size_t k = 0; k < PD_COUNT(shapes); k++)
         for (size_t g = 0; g < PD_COUNT(gates); g++)
-            if (t->thorough || g == k % PD_COUNT(gates)) try_recur(t, &shapes[k], g == 0 && k < 3 ? 70 : 2, gates[g]);
+            if (t->thorough || g == k % PD_COUNT(gates))
+                try_recur(t, &shapes[k], g == 0 && k < 3 ? 70 : 2, gates[g]);
+    try_short_conv(t, 40, 3);
+    try_short_conv(t, 5, 4);
 }

@@ -252,6 +252,7 @@ static const struct pd_pre rows[] = {
     {.name = "falcon3", .patterns = {pd_split_llama3}, .whole_words = true},
     {.name = "pixtral", .patterns = {pd_split_llama3}, .whole_words = true},
     {.name = "midm-2.0", .patterns = {pd_split_llama3}, .whole_words = true},
+    {.name = "lfm2", .patterns = {pd_split_llama3}, .whole_words = true},
     {.name = "dbrx", .patterns = {pd_split_llama3}, .no_bos = true},        /* OLMo 2 and 3, Granite 4, Phi 4 */
     {.name = "smaug-bpe", .patterns = {pd_split_llama3}, .no_bos = true},   /* SmolLM3 */
     {.name = "gpt-2", .patterns = {pd_split_gpt2}, .no_bos = true},

@@ -78,13 +78,16 @@ def drawn(path, name, shape):
 # ---- GGUF: the same under other names, and as llama.cpp has it ----
 
 BLOCK = {
-    "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
+    "attn_norm": ("input_layernorm", "operator_norm"), "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
     "attn_v": "self_attn.v_proj", "attn_qkv": "self_attn.qkv_proj", "attn_gate": "self_attn.gate_proj",
-    "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
-    "attn_sinks": "self_attn.sinks",
-    "attn_output": "self_attn.o_proj", "post_attention_norm": "post_attention_layernorm",
-    "ffn_norm": ("pre_feedforward_layernorm", "post_attention_layernorm"), "ffn_gate": "mlp.gate_proj",
-    "ffn_up": ("mlp.up_proj", "mlp.gate_up_proj"), "ffn_down": "mlp.down_proj",
+    "attn_q_norm": ("self_attn.q_norm", "self_attn.q_layernorm"),
+    "attn_k_norm": ("self_attn.k_norm", "self_attn.k_layernorm"), "attn_sinks": "self_attn.sinks",
+    "attn_output": ("self_attn.o_proj", "self_attn.out_proj"), "shortconv.in_proj": "conv.in_proj",
+    "shortconv.conv": "conv.conv", "shortconv.out_proj": "conv.out_proj",
+    "post_attention_norm": "post_attention_layernorm",
+    "ffn_norm": ("pre_feedforward_layernorm", "post_attention_layernorm", "ffn_norm"),
+    "ffn_gate": ("mlp.gate_proj", "feed_forward.w1"), "ffn_up": ("mlp.up_proj", "mlp.gate_up_proj", "feed_forward.w3"),
+    "ffn_down": ("mlp.down_proj", "feed_forward.w2"),
     "post_ffw_norm": "post_feedforward_layernorm", "pre_ffw_norm_2": "pre_feedforward_layernorm_2",
     "post_ffw_norm_1": "post_feedforward_layernorm_1", "post_ffw_norm_2": "post_feedforward_layernorm_2",
     "ffn_gate_inp.scale": "router.scale", "ffn_down_exps.scale": "router.per_expert_scale",
@@ -103,7 +106,8 @@ RECURRENCE = {
     "attn_qkv": "in_proj_qkv", "attn_gate": "in_proj_z", "ssm_beta": "in_proj_b", "ssm_alpha": "in_proj_a",
     "ssm_conv1d": "conv1d", "ssm_dt": "dt_bias", "ssm_a": "A_log", "ssm_norm": "norm", "ssm_out": "out_proj"}
 WHOLE = {
-    "token_embd": "embed_tokens", "output_norm": "norm", "output": ("lm_head", "embedding_projection"),
+    "token_embd": "embed_tokens", "output_norm": "norm", "token_embd_norm": "embedding_norm",
+    "output": ("lm_head", "embedding_projection"),
     "per_layer_token_embd": "embed_tokens_per_layer", "per_layer_model_proj": "per_layer_model_projection",
     "per_layer_proj_norm": "per_layer_projection_norm", "nextn.pre_projection": "pre_projection",
     "nextn.post_projection": "post_projection", "dense_2": "2_Dense", "dense_3": "3_Dense"}
@@ -181,6 +185,8 @@ def gguf_text_array(folder, keys, name, array):
         array = array.squeeze() if part == "conv1d" else array
         array = -np.exp(array.astype(np.float64)).astype(np.float32) if part == "A_log" else array
         return array if part == "norm" else weights.tiled(array, part, config_of(folder))
+    if "shortconv.conv" in name:
+        return array.squeeze(1)
     if name.endswith("norm.weight") and (arch in PLUS_ONE or arch == "muse-glimmer" and name.startswith("blk.")):
         return array + np.float32(1)
     if name.endswith(".lora_b"):        # one alpha for all: what is left of a module's own factor is in its B

@@ -31,7 +31,7 @@ import weights
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "dense"
 N_TOKENS = 48
 # past what rounds differently, or a chunk of transformers' recurrences
-LONG_TEXT = {"gpt-oss": 300, "qwen35": 90, "qwen35-untied": 90, "qwen35-moe": 90}
+LONG_TEXT = {"gpt-oss": 300, "lfm2": 90, "qwen35": 90, "qwen35-untied": 90, "qwen35-moe": 90}
 COMMON = dict(vocab_size=96, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
               num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-5, pad_token_id=0, bos_token_id=1,
               eos_token_id=2)
@@ -150,6 +150,16 @@ MODELS = {
         shared_expert_intermediate_size=24, linear_num_key_heads=2, linear_num_value_heads=2, linear_key_head_dim=16,
         linear_value_head_dim=16, layer_types=["linear_attention", "full_attention"], rope_parameters=ROPE), False,
         None, {}),
+    # two thirds of the width, made a multiple of 32
+    "lfm2": ("Lfm2", dict(
+        vocab_size=256, max_position_embeddings=8192, hidden_size=64, intermediate_size=90, num_attention_heads=2,
+        num_key_value_heads=1, num_hidden_layers=5, norm_eps=1e-5, block_multiple_of=32, block_ffn_dim_multiplier=1.1,
+        layer_types=["conv", "conv", "full_attention", "conv", "full_attention"],
+        rope_parameters=ROPE), True, "lfm2", {"shortconv.l_cache": 3, "vocab_size": 256}),
+    "lfm2-new": ("Lfm2", dict(
+        hidden_size=32, num_attention_heads=4, num_hidden_layers=3, norm_eps=0.05, conv_L_cache=4,
+        block_auto_adjust_ff_dim=False, layer_types=["full_attention", "conv", "conv"], rope_parameters=ROPE,
+        tie_word_embeddings=False), False, None, {}),
     "gpt-oss": ("GptOss", OSS, False, "gpt-oss", OSS_KEYS),
     # As it is published: experts in blocks, from which transformers makes the plain ones. Heads are too small for a
     # q8_0 cache: with heads of 32 one token takes another expert where two are alike (0.26 of its logits; 0.025 with
@@ -235,10 +245,13 @@ def save_gguf(path, arch, keys, config, tensors, centred):
     w.add_context_length(config.max_position_embeddings)
     w.add_embedding_length(config.hidden_size)
     w.add_block_count(config.num_hidden_layers)
-    w.add_feed_forward_length(config.intermediate_size)
+    convs = [t == "conv" for t in getattr(config, "layer_types", None) or []]
+    w.add_feed_forward_length(next((t.shape[0] for n, t in tensors.items() if n.endswith(".w1.weight")),
+                                   config.intermediate_size))
     w.add_head_count(config.num_attention_heads)
-    w.add_head_count_kv(config.num_key_value_heads)
-    w.add_layer_norm_rms_eps(config.rms_norm_eps)
+    w.add_head_count_kv([0 if conv else config.num_key_value_heads for conv in convs] if any(convs)
+                        else config.num_key_value_heads)
+    w.add_layer_norm_rms_eps(config.norm_eps if any(convs) else config.rms_norm_eps)
     w.add_key_length(head_dim)
     w.add_value_length(head_dim)
     keys = {"rope.dimension_count": head_dim, "rope.freq_base": 10000.0} | keys
@@ -253,6 +266,8 @@ def save_gguf(path, arch, keys, config, tensors, centred):
     for hf, array in joined_experts(arrays).items():
         if arch in NEIGHBOURS and hf.split(".")[-2] in ("q_proj", "k_proj"):
             array = swap_pairs(array, head_dim)
+        if ".conv.conv." in hf:
+            array = array.squeeze(1)
         if "linear_attn." in hf:
             array = of_recurrence(hf, array, config)
             hf = hf.replace("dt_bias", "dt_proj.bias")
@@ -266,7 +281,7 @@ def save_gguf(path, arch, keys, config, tensors, centred):
         if array.dtype == np.uint8:
             w.add_tensor(name, array, raw_dtype=gguf.GGMLQuantizationType.MXFP4)
             continue
-        half = array.ndim > 1 and not re.search(r"ffn_gate_inp|conv1d|\.bias$", name)
+        half = array.ndim > 1 and not re.search(r"ffn_gate_inp|conv1d|shortconv\.conv|\.bias$", name)
         w.add_tensor(name, gguf.quants.quantize(array, gguf.GGMLQuantizationType.BF16) if half else array,
                      raw_dtype=gguf.GGMLQuantizationType.BF16 if half else None)
     files.add_pieces(w, config.vocab_size, adds_eos=False)
@@ -285,6 +300,9 @@ def as_published(config):
         out |= {"attention_bias": True, "layer_types": config.layer_types, "swiglu_limit": 7.0, "quantization_config": {
             "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens",
                                        "lm_head"], "quant_method": "mxfp4"}}
+    if config.model_type == "lfm2":
+        out["full_attn_idxs"] = [i for i, t in enumerate(out.pop("layer_types")) if t == "full_attention"]
+        out |= {"block_ff_dim": out.pop("intermediate_size"), "tie_embedding": config.tie_word_embeddings}
     rope = dict(config.rope_parameters)
     out["rope_theta"] = rope.pop("rope_theta")
     if "partial_rotary_factor" in rope:
@@ -363,6 +381,8 @@ def make(name, folder):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     numbers = copy.deepcopy(COMMON | own)     # transformers writes into what it gets
+    if family == "Lfm2":
+        del numbers["rms_norm_eps"]           # it has norm_eps
     if family in WRAPPED:
         numbers = {"text_config": numbers, "tie_word_embeddings": False} | WRAPPED[family]
     config = getattr(transformers, family + "Config")(**numbers)
@@ -406,7 +426,9 @@ def make(name, folder):
     ids = [1] + [int(i) for i in rng.integers(3, text.vocab_size, n_tokens - 1)]
     (folder / "tokens.txt").write_text(",".join(map(str, ids)) + "\n")
     seen = []
-    model.model.get_decoder().norm.register_forward_hook(lambda module, args, out: seen.append(out[0]))
+    decoder = model.model.get_decoder()
+    last_norm = decoder.embedding_norm if family == "Lfm2" else decoder.norm
+    last_norm.register_forward_hook(lambda module, args, out: seen.append(out[0]))
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0]
     logits.numpy().astype("<f4").tofile(folder / "logits.f32")

@@ -40,9 +40,11 @@ static void make_pools(struct pd_cache *cache, const struct pd_config *c, const 
     const struct pd_layer *layer = pd_layers_recurrence(c);
     if (!layer) return;
     const struct pd_delta *d = &layer->delta;
-    cache->pools[PD_STATE_KIND] = (struct pd_page_pool){
-        .n_pages = shape->n_tables * (PD_N_STATES + shape->n_draft) + shape->n_snapshots,
-        .page_size = {pd_state_size(d->n_v, d->d_k, d->d_v), pd_tail_size(pd_delta_conv_dim(d), d->conv)}};
+    struct pd_page_pool *states = &cache->pools[PD_STATE_KIND];
+    uint64_t tail_size = pd_tail_size(pd_delta_conv_dim(d), d->conv);
+    states->n_pages = shape->n_tables * (PD_N_STATES + shape->n_draft) + shape->n_snapshots;
+    states->page_size[0] = d->n_v ? pd_state_size(d->n_v, d->d_k, d->d_v) : tail_size;   /* of some there is no other */
+    states->page_size[1] = d->n_v ? tail_size : 0;
 }
 
 /* Bytes of one layer's keys, or of its values. */
@@ -115,7 +117,8 @@ static peridot_status cache_create(struct pd_cache *cache, const struct pd_confi
         }
         if (!is_here(config, shape, i)) continue;
         for (int half = 0; half < 2; half++)
-            PD_TRY(pd_heap_alloc(&cache->spans[i][half], cache->heap, half_size(pool, half), "the KV cache"));
+            if (half_size(pool, half))
+                PD_TRY(pd_heap_alloc(&cache->spans[i][half], cache->heap, half_size(pool, half), "the KV cache"));
         cache->layers[i] = (struct pd_kv){.k = cache->spans[i][0].address, .v = cache->spans[i][1].address,
             .pages = pool->tables.address, .type = cache->type};
     }
@@ -221,7 +224,7 @@ static peridot_status copy_page(struct pd_cache *cache, uint32_t kind, uint32_t 
     uint64_t staged = 0;
     PD_TRY(pd_commands_begin(cache->commands));
     for (uint32_t i = 0; i < cache->n_layers; i++)
-        for (int half = 0; half < 2 && cache->kinds[i] == kind && cache->spans[i][0].size; staged += sizes[half++])
+        for (int half = 0; half < 2 && cache->kinds[i] == kind && cache->spans[i][half].size; staged += sizes[half++])
             pd_copy(cache->commands, to == STAGING ? cache->staging : cache->spans[i][half],
                     to == STAGING ? staged : to * sizes[half], from == STAGING ? cache->staging : cache->spans[i][half],
                     from == STAGING ? staged : from * sizes[half], sizes[half]);

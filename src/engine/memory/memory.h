@@ -31,7 +31,8 @@ struct pd_kept_page {
 
 struct pd_page_pool {
     uint32_t window, kv_dim;   /* of the kind's layers */
-    uint64_t page_size[2];     /* bytes of a page of one layer: keys, values; of a state its matrix, its tail */
+    uint64_t page_size[2];     /* bytes of a page of one layer: keys, values; of a state its matrix, its tail,
+                                  or its tail alone */
     uint32_t n_pages, n_free;  /* 0: they read caches of others */
     uint32_t *free_pages;      /* [n_free], a stack */
     uint16_t *n_references;    /* [n_pages] */

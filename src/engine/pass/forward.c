@@ -1,7 +1,7 @@
 /* The forward pass, in the order of the papers. Of rows in any mix, those of decode steps first, it computes
  *   x = embed(tokens), in some families normed, or rows that stand for images
  *   in each layer   x += post(o(attention(rope(qkv(norm(x)))))), in some with attention's output gated,
- *                        or o(recurrence(qkv(norm(x))))
+ *                        or o(recurrence(qkv(norm(x)))), or o(short convolution(bch(norm(x))))
  *                   x = (x + post(down(act(gate(norm(x))) up(norm(x))))) scale, or so of experts
  *                   and in models whose layers have inputs of their own, before that scale, one more branch
  *   logits = softcap(output(norm(x)))
@@ -134,11 +134,20 @@ static void gate_attention(const struct pd_forward_args *p, uint32_t i)
     pd_op_glu(p->recorder, &(struct pd_glu){att, gate, att, n, PD_SIGMOID}, p->n_tokens);
 }
 
-/* delta = norm(delta rule(silu(convolution(q, k, v)), b, a)) silu(z), what it reads being in qkv */
+/* delta = norm(delta rule(silu(convolution(q, k, v)), b, a)) silu(z), what it reads being in qkv; or in layers without
+ * a rule, c convolution(b h) */
 static void recur(const struct pd_forward_args *p, uint32_t i)
 {
     const struct pd_delta *d = &p->config->layers[i].delta;
     const uint64_t *norms = p->weights->layers[i].norms;
+    const struct pd_short_conv conv = {.runs = p->runs, .n_runs = p->n_runs, .n_rows = p->n_tokens,
+        .n = d->n_channels, .conv = d->conv, .x = p->scratch->qkv, .y = p->scratch->delta,
+        .tails = p->cache->layers[i].k, .w = norms[PD_ROLE_DELTA_CONV],
+        .row_states = p->consecutive ? p->row_states : 0};
+    if (conv.n) {
+        pd_op_short_conv(p->recorder, &conv);
+        return;
+    }
     const struct pd_recurrence c = {.runs = p->runs, .n_runs = p->n_runs, .n_rows = p->n_tokens, .n_k = d->n_k,
         .n_v = d->n_v, .d_k = d->d_k, .d_v = d->d_v, .conv = d->conv, .x = p->scratch->qkv,
         .qkv = p->scratch->conv, .y = p->scratch->delta, .states = p->cache->layers[i].k,

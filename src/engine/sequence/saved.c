@@ -60,7 +60,7 @@ static uint64_t file_size(const struct pd_cache *cache, const struct header *h)
 {
     uint64_t size = sizeof *h + h->pos * sizeof(int32_t) + PD_TOPK * sizeof(struct pd_candidate);
     for (uint32_t i = 0; i < cache->n_layers; i++)
-        for (int half = 0; half < 2 && cache->spans[i][0].size; half++)
+        for (int half = 0; half < 2 && cache->spans[i][half].size; half++)
             size += n_pages(cache, h, i) * cache->pools[cache->kinds[i]].page_size[half];
     return size;
 }
@@ -108,7 +108,7 @@ static peridot_status write_all(struct pd_writer *w, const struct pd_sequence *q
     if (!page) return pd_fail_alloc(largest, "a page");
     peridot_status status = PERIDOT_OK;
     for (uint32_t i = 0; i < cache->n_layers; i++)
-        for (int half = 0; half < 2 && cache->spans[i][0].size; half++) {
+        for (int half = 0; half < 2 && cache->spans[i][half].size; half++) {
             uint64_t size = cache->pools[cache->kinds[i]].page_size[half];
             for (uint32_t k = 0; k < n_pages(cache, &h, i) && status == PERIDOT_OK; k++) {
                 status = pd_span_read(model->gpu, page, cache->spans[i][half], page_number(q, &h, i, k) * size, size);
@@ -226,7 +226,7 @@ static peridot_status read_pages(struct pd_sequence *q, const struct header *h, 
 {
     struct pd_cache *cache = &q->set->cache;
     for (uint32_t i = 0; i < cache->n_layers; i++)
-        for (int half = 0; half < 2 && cache->spans[i][0].size; half++) {
+        for (int half = 0; half < 2 && cache->spans[i][half].size; half++) {
             uint64_t size = cache->pools[cache->kinds[i]].page_size[half];
             for (uint32_t k = 0; k < n_pages(cache, h, i); k++, from += size)
                 PD_TRY(pd_span_write(gpu, cache->spans[i][half], page_number(q, h, i, k) * size, from, size));
