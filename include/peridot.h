@@ -544,7 +544,8 @@ PERIDOT_API peridot_status peridot_file_check(const peridot_file *file);
 
 /* A vision tower, which makes rows of a picture. */
 typedef struct peridot_vision_info {
-    const char *kind;              /* "siglip": Gemma 3; "gemma4"; "gemma4-unified": patches that are projected alone */
+    /* "siglip": Gemma 3; "gemma4"; "gemma4-unified": patches that are projected alone; "qwen3.5" */
+    const char *kind;
     const char *types;             /* of its matrices, most common first */
     uint32_t n_layers, d_model, ffn_dim, n_heads, head_dim;   /* all 0 but d_model where patches are projected alone */
     uint32_t patch_size;           /* pixels of a patch's side */

@@ -30,6 +30,7 @@
 #define PD_SILU 2
 #define PD_SIGMOID 3         /* of gates of attention, in glu alone */
 #define PD_CLAMPED_SILU 4
+#define PD_GELU_ERF 5        /* of towers, in glu alone */
 #define PD_NORM_QK 1         /* rope and attention: q and k heads are normed, */
 #define PD_NORM_V 2          /* v heads are, by no weight */
 #define PD_PAD 32            /* rows of activations are padded with zeros to a multiple of this many floats */

@@ -31,6 +31,8 @@ static void test_json_refusals(void **state)
          "1 entries", "2 layers", PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"qwen3_5_text\", \"num_hidden_layers\": 1, \"layer_types\": [\"sliding_attention\"]",
          "layer_types[0]", "sliding_attention", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"qwen3_5_text\", \"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": "
+         "1e4, \"mrope_section\": [11, 11]}", "mrope_section", "three counts", PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"lfm2\", \"conv_bias\": true", "conv_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"lfm2\", \"conv_L_cache\": 9", "conv_L_cache is 9", "8", PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"lfm2\", \"full_attn_idxs\": [2, 32]", "full_attn_idxs[1]", "32 layers",

@@ -68,6 +68,11 @@ static const struct damage {
     {GEMMA3, "v.blk.0.ffn_up.weight", NULL, 12, 8, 52, PERIDOT_ERROR_FORMAT, "v.blk.0.ffn_up.weight"},
     {GEMMA3, "v.blk.0.ffn_up.weight", NULL, 20, 4, 25, PERIDOT_ERROR_UNSUPPORTED, "v.blk.0.ffn_up.weight"},   /* i16 */
     {GEMMA3, "v.blk.0.ffn_up.weight", NULL, 20, 4, 99, PERIDOT_ERROR_UNSUPPORTED, "v.blk.0.ffn_up.weight"},
+    {"qwen35-vision", "v.patch_embd.weight.1", "v.patch_embd.weight.2", 0, 0, 0, PERIDOT_ERROR_FORMAT,
+     "v.patch_embd.weight.1 is missing"},
+    {"qwen35-vision", "mm.2.weight", "mm.3.weight", 0, 0, 0, PERIDOT_ERROR_FORMAT, "mm.2.weight is missing"},
+    {"qwen35-vision", "v.position_embd.weight", NULL, 12, 8, 35, PERIDOT_ERROR_FORMAT, "not that of a square"},
+    {"qwen35-vision", "clip.vision.embedding_length", NULL, 4, 4, 40, PERIDOT_ERROR_FORMAT, "multiple of 32"},
     {"gemma4-vision", "v.position_embd.weight", NULL, 20, 8, 1, PERIDOT_ERROR_FORMAT, "position_embedding"},
     /* numbers */
     {GEMMA3, "clip.vision.projection_dim", "clip.vision.projection_dix", 0, 0, 0, PERIDOT_OK, NULL},   /* not read */
@@ -96,6 +101,27 @@ static const struct damage {
     {"gemma4-vision", "clip.vision.projector_type", "clip.vision.projector_tipe", 0, 0, 0, PERIDOT_ERROR_FORMAT,
      "it has no clip.projector_type"},
 };
+
+/* As smart_resize of transformers has them, and within the rows whatever the shape. */
+static void test_qwen_sizes(void **state)
+{
+    (void)state;
+    static const struct { uint32_t from[2], rows, want[2]; } rows[] = {
+        {{640, 480}, 1120, {640, 480}}, {{4032, 3024}, 1120, {1216, 896}}, {{100, 80}, 1120, {288, 256}},
+        {{48, 1000}, 1120, {64, 1184}}, {{80, 112}, 1120, {224, 320}}, {{16, 16}, 1120, {256, 256}},
+        {{1000, 50}, 1120, {1152, 64}}, {{333, 777}, 1120, {320, 768}},
+        {{8000, 40}, 70, {2240, 32}}, {{16, 16}, 20, {128, 128}}, {{100, 10000}, 8, {32, 256}}};
+    uint32_t size[2];
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        const struct pd_tower_config c = {.kind = PD_TOWER_QWEN, .patch = 16, .pool = 2, .most_rows = rows[i].rows,
+                                          .least_pixels = 65536};
+        EXPECT_OK(pd_tower_size(&size[0], &size[1], &c, rows[i].from[0], rows[i].from[1]));
+        if (size[0] != rows[i].want[0] || size[1] != rows[i].want[1])
+            fail_msg("%u x %u: %u x %u", rows[i].from[0], rows[i].from[1], size[0], size[1]);
+    }
+    const struct pd_tower_config c = {.kind = PD_TOWER_QWEN, .patch = 16, .pool = 2, .most_rows = 70};
+    EXPECT_FAILURE(pd_tower_size(&size[0], &size[1], &c, 8001, 40), PERIDOT_ERROR_ARGUMENT, "too long and narrow");
+}
 
 static void test_damages(void **state)
 {
@@ -520,6 +546,7 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_qwen_sizes),
         cmocka_unit_test(test_damages), cmocka_unit_test(test_other_files), cmocka_unit_test(test_blind),
         cmocka_unit_test(test_inside),
         cmocka_unit_test(test_not_finite), cmocka_unit_test(test_failing_before),

@@ -123,7 +123,7 @@ static peridot_status find_tower(struct pd_tower_config *out, struct pd_tower_to
 static peridot_status find_own_tower(struct pd_tower_config *out, struct pd_tower_totals *totals,
                                      const peridot_file *f)
 {
-    static const enum pd_family families[] = {PD_GEMMA3, PD_GEMMA4};
+    static const enum pd_family families[] = {PD_GEMMA3, PD_GEMMA4, PD_QWEN35};
     const struct pd_meta *width = pd_checkpoint_find_meta(f->checkpoint, "clip.vision.projection_dim");
     peridot_status status = PERIDOT_ERROR_ARGUMENT;   /* of the wrong family */
     uint64_t d_out = 0;
@@ -139,7 +139,7 @@ static peridot_status find_own_tower(struct pd_tower_config *out, struct pd_towe
 static peridot_status read_vision(peridot_file *f)
 {
     static const char *const kinds[] = {[PD_TOWER_SIGLIP] = "siglip", [PD_TOWER_GEMMA4] = "gemma4",
-                                        [PD_TOWER_PATCHES] = "gemma4-unified"};
+                                        [PD_TOWER_PATCHES] = "gemma4-unified", [PD_TOWER_QWEN] = "qwen3.5"};
     struct pd_tower_config t;
     struct pd_tower_totals totals;
     PD_TRY(find_own_tower(&t, &totals, f));

@@ -67,12 +67,13 @@ static void log_model(const peridot_model *model, const char *cache_dir)
 static void find_image_ids(peridot_model *model, const struct pd_checkpoint *checkpoint)
 {
     static const char *const names[][3] = {{"<start_of_image>", "<image_soft_token>", "<end_of_image>"},
-        {"<|image>", "<|image|>", "<image|>"}};
+        {"<|image>", "<|image|>", "<image|>"}, {"<|vision_start|>", "<|image_pad|>", "<|vision_end|>"}};
+    uint32_t row = model->tower_config.kind == PD_TOWER_SIGLIP ? 0 : model->tower_config.kind == PD_TOWER_QWEN ? 2 : 1;
     struct pd_tower_config *t = &model->tower_config;
     int32_t *const ids[] = {&t->begin_id, &t->row_id, &t->end_id};
     if (t->kind == PD_TOWER_NONE || pd_checkpoint_kind(checkpoint) != PD_CHECKPOINT_GGUF) return;
     for (int i = 0; i < 3; i++) {
-        int32_t id = pd_tokenizer_find_control(model->vocab->tokenizer, names[t->kind != PD_TOWER_SIGLIP][i]);
+        int32_t id = pd_tokenizer_find_control(model->vocab->tokenizer, names[row][i]);
         if (id >= 0) *ids[i] = id;
     }
 }

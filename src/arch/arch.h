@@ -313,6 +313,10 @@ struct pd_config {
     bool hf_recurrences;             /* files have log(-decay), and the value heads as pd_value_order says */
     bool bidirectional;              /* a token sees its whole text, not only what is before it */
     uint32_t image_sight;            /* PD_SIGHT_ ...: what an image's rows see of it that causal ones would not */
+    /* Rows of images are rotated by three positions, of the image, their row and their column in it, and what follows
+     * by the largest so far and 1: pair i of a head by axis i % 3, up to so many pairs of rows and of columns, the
+     * others by the first. 0: all are rotated by their position in the text. */
+    uint32_t rope_sections[3];
     struct pd_layer *layers;         /* [n_layers] */
     uint32_t per_layer_dim;          /* columns of what each layer gets of the token itself; 0: layers get none */
     float per_layer_scale;           /* of its embedding */
@@ -357,7 +361,10 @@ enum pd_tower_kind {
     PD_TOWER_NONE,
     PD_TOWER_SIGLIP,           /* Gemma 3: LayerNorms, biases, units without gates, pictures of one size */
     PD_TOWER_GEMMA4,           /* Gemma 4: its text model's norms and gated units, rotation in two dimensions */
-    PD_TOWER_PATCHES           /* Gemma 4 12B ("unified"): patches are projected, and nothing more */
+    PD_TOWER_PATCHES,          /* Gemma 4 12B ("unified"): patches are projected, and nothing more */
+    /* Qwen 3.5: as SigLIP, with rotation in two dimensions and interpolated positions; patches of a row's square are
+     * next to each other, and merged by two matrices */
+    PD_TOWER_QWEN
 };
 
 struct pd_tower_config {
@@ -369,6 +376,7 @@ struct pd_tower_config {
     uint32_t image_size;           /* pixels of a picture's side; 0: as most_rows allows */
     uint32_t n_positions;          /* rows of the table of positions: of patches, or of columns and of rows of them */
     uint32_t most_rows;            /* of a picture */
+    uint32_t least_pixels;         /* QWEN: smaller pictures are enlarged */
     float eps;
     bool clamps;                   /* what goes into and comes out of matrices is clamped */
     bool standardises;             /* pooled features are */
@@ -414,9 +422,9 @@ uint32_t pd_tower_crops(struct pd_crop out[PD_TOWER_MOST_CROPS], uint32_t width,
 enum pd_tower_role {
     /* Once: */
     PD_TOWER_PATCH_NORM, PD_TOWER_PATCH, PD_TOWER_POSITIONS, PD_TOWER_DENSE_NORM, PD_TOWER_POSITION_NORM,
-    PD_TOWER_POST_NORM, PD_TOWER_STD_BIAS, PD_TOWER_STD_SCALE, PD_TOWER_ROW_NORM, PD_TOWER_PROJ,
+    PD_TOWER_POST_NORM, PD_TOWER_STD_BIAS, PD_TOWER_STD_SCALE, PD_TOWER_ROW_NORM, PD_TOWER_MERGE, PD_TOWER_PROJ,
     /* In layers: */
-    PD_TOWER_ATTN_NORM, PD_TOWER_Q, PD_TOWER_K, PD_TOWER_V, PD_TOWER_O, PD_TOWER_Q_NORM, PD_TOWER_K_NORM,
+    PD_TOWER_ATTN_NORM, PD_TOWER_QKV, PD_TOWER_Q, PD_TOWER_K, PD_TOWER_V, PD_TOWER_O, PD_TOWER_Q_NORM, PD_TOWER_K_NORM,
     PD_TOWER_POST_ATTN_NORM, PD_TOWER_FFN_NORM, PD_TOWER_GATE, PD_TOWER_UP, PD_TOWER_DOWN, PD_TOWER_POST_FFN_NORM,
     PD_N_TOWER_ROLES
 };
@@ -433,7 +441,14 @@ struct pd_tower_plan {
     bool has_bias;
     bool transposed;               /* rows and columns are exchanged in the file */
     bool rotated;                  /* rows are those of heads that are rotated */
+    /* It is of two frames, which are one picture twice: what multiplies it is the sum of two tensors of these columns,
+     * which files have as one, whose channels have both frames in turn (Hugging Face), or as two. */
+    bool of_frames;
 };
+
+/* The second of two tensors of a GGUF file whose plan is of_frames. */
+peridot_status pd_tower_find_frame(const struct pd_tensor **out, const struct pd_checkpoint *c,
+                                   const struct pd_tensor *first);
 
 /* The tensor of a role; false where such towers have none. */
 bool pd_tower_plan_get(struct pd_tower_plan *out, const struct pd_tower_config *t, enum pd_tower_role role);

@@ -119,6 +119,8 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     if (family->embeds) see_both_ways(out, family, gguf);
     out->norm_plus_one = !gguf && family->hf_norm_plus_one;
     out->hf_recurrences = !gguf;
+    if (family->recurrences && !out->rope_sections[0])   /* as in all published files */
+        memcpy(out->rope_sections, (const uint32_t[]){11, 11, 10}, sizeof out->rope_sections);
     out->rope_interleaved = gguf && family->gguf_interleaved;
     if (family->scale_embedding) out->embed_scale = scale_of(out->d_model, family);
     out->per_layer_scale = scale_of(out->per_layer_dim, family);

@@ -264,6 +264,13 @@ static peridot_status read_recurrences(struct reader *r, struct pd_config *out)
         if (types) pd_meta_bool(&recurs, types, i);
         if (recurs) out->layers[i].delta = delta;
     }
+    m = find_key(r, "rope.dimension_sections", key);
+    for (uint32_t i = 0; m && i < 3; i++) {
+        uint64_t n = 0;
+        if (m->type != PD_META_ARRAY || m->n < 3 || !pd_meta_uint(&n, m, i) || n > PD_MAX_PAIRS)
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not three counts of pairs", key);
+        out->rope_sections[i] = (uint32_t)n;
+    }
     return pd_layers_check_recurrences(out, "metadata");
 }
 

@@ -109,6 +109,22 @@ static peridot_status read_hybrid(struct pd_hf_reader *r, struct pd_config *out)
                    "unit are not computed in a %s model", r->config.prefix, r->family->name);
 }
 
+static peridot_status read_rope_sections(struct pd_hf_reader *r, struct pd_config *out)
+{
+    static const char *const keys[] = {"rope_parameters", "rope_scaling"};
+    for (size_t k = 0; k < PD_COUNT(keys); k++) {
+        yyjson_val *list = yyjson_obj_get(pd_hf_member(r->config.at, keys[k]), "mrope_section");
+        for (size_t i = 0; list && i < 3; i++) {
+            yyjson_val *v = yyjson_arr_get(list, i);
+            if (yyjson_arr_size(list) != 3 || !yyjson_is_uint(v) || yyjson_get_uint(v) > PD_MAX_PAIRS)
+                return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %s%s.mrope_section is not three counts of pairs",
+                               r->config.prefix, keys[k]);
+            out->rope_sections[i] = (uint32_t)yyjson_get_uint(v);
+        }
+    }
+    return PERIDOT_OK;
+}
+
 /* Layers with recurrences in place of attention: by name, or all but every n-th. */
 static peridot_status read_recurrences(struct pd_hf_reader *r, struct pd_config *out)
 {
@@ -130,6 +146,7 @@ static peridot_status read_recurrences(struct pd_hf_reader *r, struct pd_config 
                            "known", r->config.prefix, i, name ? name : "not a string");
         if (recurs) out->layers[i].delta = delta;
     }
+    PD_TRY(read_rope_sections(r, out));
     return pd_layers_check_recurrences(out, "config.json");
 }
 

@@ -131,10 +131,10 @@ static peridot_status add_experts(const struct keys *k, const struct pd_config *
     return PERIDOT_OK;
 }
 
-/* Positions of images are of three axes, which share the frequencies out so, as in all published files. */
 static peridot_status add_recurrences(const struct keys *k, const struct pd_config *c)
 {
-    static const int32_t sections[] = {11, 11, 10, 0};
+    const uint32_t *s = c->rope_sections;
+    const int32_t sections[] = {(int32_t)s[0], (int32_t)s[1], (int32_t)s[2], 0};
     const struct pd_layer *layer = pd_layers_recurrence(c);
     char key[KEY_SIZE];
     if (!layer) return PERIDOT_OK;

@@ -14,22 +14,27 @@ enum number {
 };
 
 /* Keys of vision_config and of a GGUF file, what they are where a key is absent (0: it must be there), and bounds.
- * Of patches alone the names differ. */
+ * Of patches alone, and of Qwen, the names differ. */
 static const struct number_row {
-    const char *hf, *hf_patches, *gguf;
-    uint32_t hf_default[4], gguf_default[4];   /* by kind */
+    const char *hf, *hf_patches, *hf_qwen, *gguf;
+    uint32_t hf_default[5], gguf_default[5];   /* by kind */
     uint32_t least, most;
 } numbers[N_NUMBERS] = {
-    [D_MODEL] = {"hidden_size", "mm_embed_dim", "embedding_length", {0, 768, 768, 3840}, {0}, 4, 1 << 16},
-    [FFN_DIM] = {"intermediate_size", NULL, "feed_forward_length", {0, 3072, 3072, 1}, {0}, 1, 1 << 18},
-    [N_LAYERS] = {"num_hidden_layers", NULL, "block_count", {0, 12, 16, 1}, {0}, 1, 1024},
-    [N_HEADS] = {"num_attention_heads", NULL, "attention.head_count", {0, 12, 12, 1}, {0}, 1, 1024},
-    [HEAD_DIM] = {"head_dim", NULL, NULL, {0, 1, 64, 1}, {0, 1, 1, 1}, 1, 512},
-    [PATCH] = {"patch_size", "model_patch_size", "patch_size", {0, 16, 16, 48}, {0}, 1, 256},
-    [POOL] = {"pooling_kernel_size", NULL, "projector.scale_factor", {0, 1, 3, 1}, {0, 4, 3, 3}, 1, 64},
-    [IMAGE_SIZE] = {"image_size", NULL, "image_size", {0, 224, 1, 1}, {0, 0, 1, 1}, 1, 1 << 14},
-    [N_POSITIONS] = {"position_embedding_size", "mm_posemb_size", NULL, {0, 1, 10240, 1120}, {0, 1, 1, 1}, 1, 1 << 20},
-    [MOST_ROWS] = {"default_output_length", "num_soft_tokens", NULL, {0, 1, 280, 280}, {0, 1, 280, 280}, 1, 1 << 14},
+    [D_MODEL] = {"hidden_size", "mm_embed_dim", "hidden_size", "embedding_length", {0, 768, 768, 3840, 1152}, {0}, 4,
+        1 << 16},
+    [FFN_DIM] = {"intermediate_size", NULL, "intermediate_size", "feed_forward_length", {0, 3072, 3072, 1, 4304}, {0},
+        1, 1 << 18},
+    [N_LAYERS] = {"num_hidden_layers", NULL, "depth", "block_count", {0, 12, 16, 1, 27}, {0}, 1, 1024},
+    [N_HEADS] = {"num_attention_heads", NULL, "num_heads", "attention.head_count", {0, 12, 12, 1, 16}, {0}, 1, 1024},
+    [HEAD_DIM] = {"head_dim", NULL, NULL, NULL, {0, 1, 64, 1, 1}, {0, 1, 1, 1, 1}, 1, 512},
+    [PATCH] = {"patch_size", "model_patch_size", "patch_size", "patch_size", {0, 16, 16, 48, 16}, {0}, 1, 256},
+    [POOL] = {"pooling_kernel_size", NULL, "spatial_merge_size", "projector.scale_factor", {0, 1, 3, 1, 2},
+        {0, 4, 3, 3, 2}, 1, 64},
+    [IMAGE_SIZE] = {"image_size", NULL, NULL, "image_size", {0, 224, 1, 1, 1}, {0, 0, 1, 1, 1}, 1, 1 << 14},
+    [N_POSITIONS] = {"position_embedding_size", "mm_posemb_size", "num_position_embeddings", NULL,
+        {0, 1, 10240, 1120, 2304}, {0, 1, 1, 1, 1}, 1, 1 << 20},
+    [MOST_ROWS] = {"default_output_length", "num_soft_tokens", NULL, NULL, {0, 1, 280, 280, PD_TOWER_MOST_ROWS},
+        {0, 1, 280, 280, PD_TOWER_MOST_ROWS}, 1, 1 << 14},
 };
 
 /* Of a picture in the tower's size; Gemma 4's largest has 2.6 million, and 10,080. Patches: as many workgroups as every
@@ -73,7 +78,8 @@ static const struct pd_meta *find_meta(const struct reader *r, const char *key)
 static const char *key_of(const struct reader *r, enum number number)
 {
     const struct number_row *row = &numbers[number];
-    return !r->root ? row->gguf : r->kind == PD_TOWER_PATCHES ? row->hf_patches : row->hf;
+    if (!r->root) return r->kind == PD_TOWER_QWEN && number == POOL ? "spatial_merge_size" : row->gguf;
+    return r->kind == PD_TOWER_PATCHES ? row->hf_patches : r->kind == PD_TOWER_QWEN ? row->hf_qwen : row->hf;
 }
 
 static uint32_t read_uint(struct reader *r, enum number number)
@@ -143,7 +149,9 @@ static peridot_status find_kind(struct reader *r)
 {
     static const struct { const char *hf, *gguf; enum pd_tower_kind kind; } kinds[] = {
         {"siglip_vision_model", "gemma3", PD_TOWER_SIGLIP}, {"gemma4_vision", "gemma4v", PD_TOWER_GEMMA4},
-        {"gemma4_unified_vision", "gemma4uv", PD_TOWER_PATCHES}};
+        {"gemma4_unified_vision", "gemma4uv", PD_TOWER_PATCHES}, {"qwen3_5", "qwen3vl_merger", PD_TOWER_QWEN},
+        {"qwen3_5_vision", "qwen3vl_merger", PD_TOWER_QWEN}, {"qwen3_5_moe", "qwen3vl_merger", PD_TOWER_QWEN},
+        {"qwen3_5_moe_vision", "qwen3vl_merger", PD_TOWER_QWEN}};
     const struct pd_meta *m = pd_checkpoint_find_meta(r->checkpoint, "clip.vision.projector_type");
     struct pd_string type = {"", 0};
     if (!m) m = pd_checkpoint_find_meta(r->checkpoint, "clip.projector_type");
@@ -160,7 +168,8 @@ static peridot_status find_kind(struct reader *r)
     }
     if (r->kind) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: a vision tower of type \"%.*s\" is not known (known: those of Gemma "
-                   "3 and Gemma 4)", pd_checkpoint_path(r->checkpoint), (int)pd_min(type.size, 64), type.data);
+                   "3, Gemma 4 and Qwen 3.5)", pd_checkpoint_path(r->checkpoint), (int)pd_min(type.size, 64),
+                   type.data);
 }
 
 /* ---- tokens ---- */
@@ -176,12 +185,38 @@ static int32_t read_id(const struct reader *r, const char *index_key, const char
 static void tower_config_read_ids(struct pd_tower_config *out, const struct reader *r)
 {
     bool is_siglip = out->kind == PD_TOWER_SIGLIP;
+    if (out->kind == PD_TOWER_QWEN) {
+        out->begin_id = read_id(r, "vision_start_token_id", "vision_start_token_id", 248053);
+        out->row_id = read_id(r, "image_token_id", "image_token_id", 248056);
+        out->end_id = read_id(r, "vision_end_token_id", "vision_end_token_id", 248054);
+        return;
+    }
     out->begin_id = read_id(r, "boi_token_index", "boi_token_id", 255999);
     out->row_id = read_id(r, "image_token_index", "image_token_id", is_siglip ? 262144 : 258880);
     out->end_id = read_id(r, "eoi_token_index", "eoi_token_id", is_siglip ? 256000 : 258882);
 }
 
 /* ---- pixels ---- */
+
+static double limit_of(const struct reader *r, yyjson_val *root, const char *key, const char *old_key, double usual)
+{
+    char gguf[32];
+    snprintf(gguf, sizeof gguf, "image_%s", old_key);
+    const struct pd_meta *m = r->root ? NULL : find_meta(r, gguf);
+    yyjson_val *v = yyjson_obj_get(yyjson_obj_get(root, "size"), key);
+    uint64_t n;
+    if (m && m->type != PD_META_ARRAY && pd_meta_uint(&n, m, 0)) return (double)n;
+    if (!yyjson_is_num(v)) v = yyjson_obj_get(root, old_key);
+    return yyjson_is_num(v) && yyjson_get_num(v) >= 0 ? yyjson_get_num(v) : usual;
+}
+
+/* Of whole pictures: published ones may have 16,384 rows, of which more than PD_TOWER_MOST_ROWS are not taken. */
+static void read_pixel_limits(struct pd_tower_config *out, const struct reader *r, yyjson_val *root)
+{
+    double unit = out->patch * out->pool, most = limit_of(r, root, "longest_edge", "max_pixels", 1 << 24);
+    out->most_rows = (uint32_t)fmax(1, fmin(most / (unit * unit), PD_TOWER_MOST_ROWS));
+    out->least_pixels = (uint32_t)fmin(limit_of(r, root, "shortest_edge", "min_pixels", 1 << 16), 1 << 24);
+}
 
 /* transformers' processors have the numbers in a file of their own. */
 static void read_pixels(struct pd_tower_config *out, struct reader *r)
@@ -193,8 +228,9 @@ static void read_pixels(struct pd_tower_config *out, struct reader *r)
         out->mean[i] = usual;
         out->std[i] = out->kind == PD_TOWER_PATCHES ? 1 : 0.5f;
     }
-    if (out->kind != PD_TOWER_SIGLIP) return;   /* Gemma 4's are in its code */
+    if (out->kind != PD_TOWER_SIGLIP && out->kind != PD_TOWER_QWEN) return;   /* Gemma 4's are in its code */
     if (r->root) root = open_beside(r, &doc, r->checkpoint, "preprocessor_config.json");
+    if (out->kind == PD_TOWER_QWEN) read_pixel_limits(out, r, root);
     read_channels(r, out->mean, "image_mean", yyjson_obj_get(root, "image_mean"));
     read_channels(r, out->std, "image_std", yyjson_obj_get(root, "image_std"));
     yyjson_doc_free(doc);
@@ -209,7 +245,7 @@ static void read_pixels(struct pd_tower_config *out, struct reader *r)
 static void read_budget(struct pd_tower_config *out, struct reader *r)
 {
     yyjson_doc *doc;
-    if (!r->text_root || out->kind == PD_TOWER_SIGLIP) return;
+    if (!r->text_root || out->kind == PD_TOWER_SIGLIP || out->kind == PD_TOWER_QWEN) return;
     yyjson_val *root = open_beside(r, &doc, r->text, "processor_config.json");
     yyjson_val *v = yyjson_obj_get(yyjson_obj_get(root, "image_processor"), "max_soft_tokens");
     if (yyjson_is_uint(v) && yyjson_get_uint(v) > 0 && yyjson_get_uint(v) <= numbers[MOST_ROWS].most)
@@ -222,7 +258,9 @@ static void read_positions(struct pd_tower_config *out, struct reader *r)
 {
     const struct pd_tensor *t = r->root ? NULL : pd_checkpoint_find(r->checkpoint, "v.position_embd.weight");
     if (!t || out->kind == PD_TOWER_SIGLIP) return;
-    if (t->n_dims == 3 && t->shape[0] == 2 && t->shape[1] <= numbers[N_POSITIONS].most)
+    if (out->kind == PD_TOWER_QWEN && t->n_dims == 2 && t->shape[0] <= numbers[N_POSITIONS].most)
+        out->n_positions = (uint32_t)t->shape[0];
+    else if (t->n_dims == 3 && t->shape[0] == 2 && t->shape[1] <= numbers[N_POSITIONS].most)
         out->n_positions = (uint32_t)t->shape[1];
     else tower_config_fail(r, "position_embedding", "has no table of columns and rows");
 }
@@ -250,7 +288,12 @@ static void read_sizes(struct pd_tower_config *out, struct reader *r)
         tower_config_fail(r, key_of(r, N_HEADS), "does not give heads of a multiple of 4 numbers");
     if (out->head_dim > numbers[HEAD_DIM].most)
         tower_config_fail(r, key_of(r, N_HEADS), "gives heads that are too long");
-    if (out->d_model % 4 != 0) tower_config_fail(r, key_of(r, D_MODEL), "is not a multiple of 4");
+    uint32_t multiple = out->kind == PD_TOWER_QWEN ? PD_PAD : 4;   /* rows that are merged lie close */
+    if (out->d_model % multiple != 0)
+        tower_config_fail(r, key_of(r, D_MODEL), multiple == 4 ? "is not a multiple of 4" : "is not a multiple of 32");
+    uint32_t side = (uint32_t)(sqrt(out->n_positions) + 0.5);
+    if (out->kind == PD_TOWER_QWEN && side * side != out->n_positions)
+        tower_config_fail(r, "num_position_embeddings", "is not that of a square");
 }
 
 /* SigLIP's pictures have one size; the rows of each are a square, too. */
@@ -292,7 +335,7 @@ static bool is_true(yyjson_val *object, const char *key) { return yyjson_is_true
 
 static void read_switches(struct pd_tower_config *out, const struct reader *r)
 {
-    out->channels_last = r->root && out->kind != PD_TOWER_SIGLIP;
+    out->channels_last = r->root && out->kind != PD_TOWER_SIGLIP && out->kind != PD_TOWER_QWEN;
     out->clamps = is_true(r->vision, "use_clipped_linears");
     out->standardises = is_true(r->vision, "standardize");
     if (r->root) return;
@@ -308,8 +351,22 @@ static uint32_t sight_of(const struct pd_tower_config *t, const struct reader *r
     yyjson_val *text_config = yyjson_obj_get(r->text_root, "text_config");
     const char *says = yyjson_get_str(yyjson_obj_get(text_config, "use_bidirectional_attention"));
     bool both_ways = r->text_root ? says && strcmp(says, "vision") == 0 : config->per_layer_dim == 0;
+    if (t->kind == PD_TOWER_QWEN) return 0;
     if (t->kind == PD_TOWER_SIGLIP) return PD_SIGHT_LOCAL | PD_SIGHT_GLOBAL;
     return both_ways ? PD_SIGHT_LOCAL : 0;
+}
+
+/* What is as published in all of them, and changes the maths. */
+static void check_qwen(struct reader *r)
+{
+    yyjson_val *act = yyjson_obj_get(r->vision, "hidden_act");
+    yyjson_val *frames = yyjson_obj_get(r->vision, "temporal_patch_size");
+    if (act && !yyjson_equals_str(act, "gelu_pytorch_tanh"))
+        tower_config_fail(r, "hidden_act", "is not gelu_pytorch_tanh, which alone is supported");
+    if (frames && yyjson_get_uint(frames) != 2)
+        tower_config_fail(r, "temporal_patch_size", "is not 2, which alone is supported");
+    if (yyjson_arr_size(yyjson_obj_get(r->vision, "deepstack_visual_indexes")))
+        tower_config_fail(r, "deepstack_visual_indexes", "has layers, which is not supported");
 }
 
 peridot_status pd_tower_read(struct pd_tower_config *out, const struct pd_checkpoint *c,
@@ -320,14 +377,14 @@ peridot_status pd_tower_read(struct pd_tower_config *out, const struct pd_checkp
     *out = (struct pd_tower_config){0};
     r.vision = yyjson_obj_get(r.root, "vision_config");
     if (r.root && !yyjson_is_obj(r.vision)) return PERIDOT_OK;
-    if (c == text && pd_families[config->family].recurrences) return PERIDOT_OK;   /* its tower is not computed */
     if (!r.root && c == text && config->n_layers) {
         find_own_kind(&r, config);
         if (!r.kind) return PERIDOT_OK;
     } else {
         PD_TRY(find_kind(&r));
     }
-    enum pd_family family = r.kind == PD_TOWER_SIGLIP ? PD_GEMMA3 : PD_GEMMA4;
+    enum pd_family family = r.kind == PD_TOWER_SIGLIP ? PD_GEMMA3 : r.kind == PD_TOWER_QWEN ? PD_QWEN35 : PD_GEMMA4;
+    if (r.kind == PD_TOWER_QWEN && config->family == PD_QWEN35_MOE) family = config->family;   /* the same tower */
     if (config->family != family)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: the vision tower is one of %s, which does not fit %s (%s)",
                        pd_checkpoint_path(c), pd_families[family].name, config->name, pd_families[config->family].name);
@@ -335,6 +392,7 @@ peridot_status pd_tower_read(struct pd_tower_config *out, const struct pd_checkp
     out->d_out = config->d_model;
     read_sizes(out, &r);
     if (out->kind == PD_TOWER_SIGLIP) read_square(out, &r);
+    if (out->kind == PD_TOWER_QWEN) check_qwen(&r);
     check_picture(out, &r);
     out->eps = (float)read_float(&r, out->kind == PD_TOWER_SIGLIP ? "layer_norm_eps" : "rms_norm_eps",
                                  "attention.layer_norm_epsilon", 1e-6);
@@ -347,7 +405,8 @@ peridot_status pd_tower_read(struct pd_tower_config *out, const struct pd_checkp
 
 peridot_status pd_tower_fail_none(const struct pd_checkpoint *text, const struct pd_config *config)
 {
-    const bool may = config->family == PD_GEMMA3 || config->family == PD_GEMMA4;
+    const bool may = config->family == PD_GEMMA3 || config->family == PD_GEMMA4 || config->family == PD_QWEN35
+        || config->family == PD_QWEN35_MOE;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not see images%s", config->name,
                    may && pd_checkpoint_kind(text) == PD_CHECKPOINT_GGUF ? ": the vision tower of a model that does is "
                    "in a file of its own (mmproj), and none was given" : "");

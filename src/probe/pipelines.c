@@ -164,7 +164,7 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
 
 /* ---- vision towers ---- */
 
-/* Published ones: those of Gemma 3, of Gemma 4 E2B and E4B, 26B and 31B, and 12B. */
+/* Published ones: those of Gemma 3, of Gemma 4 E2B and E4B, 26B and 31B, and 12B, and of Qwen 3.5. */
 static const struct pd_tower_config towers[] = {
     {.kind = PD_TOWER_SIGLIP, .n_layers = 1, .d_model = 1152, .ffn_dim = 4304, .n_heads = 16, .head_dim = 72,
      .d_out = 2560, .patch = 14, .pool = 4, .most_rows = 256},
@@ -173,6 +173,8 @@ static const struct pd_tower_config towers[] = {
     {.kind = PD_TOWER_GEMMA4, .n_layers = 1, .d_model = 1152, .ffn_dim = 4304, .n_heads = 16, .head_dim = 72,
      .d_out = 5376, .patch = 16, .pool = 3, .most_rows = 280, .standardises = true},
     {.kind = PD_TOWER_PATCHES, .d_model = 3840, .d_out = 3840, .patch = 48, .pool = 1, .most_rows = 280},
+    {.kind = PD_TOWER_QWEN, .n_layers = 1, .d_model = 1152, .ffn_dim = 4304, .n_heads = 16, .head_dim = 72,
+     .d_out = 4096, .patch = 16, .pool = 2, .most_rows = PD_TOWER_MOST_ROWS},
 };
 
 struct tower_outline {

@@ -178,6 +178,7 @@ void pd_reference_lora(float *y, float *magnitudes, const struct pd_reference_lo
 
 static double activate(double x, uint32_t activation)
 {
+    if (activation == PD_GELU_ERF) return x / 2 * erfc(-x / sqrt(2.0));
     return activation == PD_GELU ? gelu(x) : activation == PD_SILU ? silu(x) : 1 / (1 + exp(-x));
 }
 

@@ -58,7 +58,7 @@ void pd_try_rmsnorm(struct pd_trial *t, uint32_t type)
 static void try_glu(struct pd_trial *t, uint32_t n, uint32_t n_tokens, uint32_t activation, bool gated)
 {
     static const char *const names[] = {[PD_GELU] = "gelu", [PD_SILU] = "silu", [PD_SIGMOID] = "sigmoid",
-        [PD_CLAMPED_SILU] = "clamped silu"};
+        [PD_CLAMPED_SILU] = "clamped silu", [PD_GELU_ERF] = "gelu by erf"};
     static const float extremes[] = {0, 1e5f, -1e5f, 20, -20, 1e-6f, -1e-30f, 3e13f, -3e13f};
     pd_trial_begin(t, "%s %s of %u, %u tokens", gated ? "gated" : "plain", names[activation], n, n_tokens);
     float *x = pd_trial_random(t, (size_t)n_tokens * 2 * n, 6), *y = pd_trial_floats(t, (size_t)n_tokens * n);
@@ -90,7 +90,7 @@ void pd_try_glu(struct pd_trial *t, uint32_t type)
     for (size_t n = 0; n < PD_COUNT(widths); n++)
         for (size_t m = 0; m < PD_COUNT(n_tokens); m++) {
             if (!t->thorough && m != n % 3) continue;
-            for (uint32_t act = PD_GELU; act <= PD_CLAMPED_SILU; act++) try_glu(t, widths[n], n_tokens[m], act, true);
+            for (uint32_t act = PD_GELU; act <= PD_GELU_ERF; act++) try_glu(t, widths[n], n_tokens[m], act, true);
             try_glu(t, widths[n], n_tokens[m], n % 2 ? PD_SILU : PD_GELU, false);
         }
 }

@@ -554,6 +554,7 @@ peridot_status pd_tokenizer_finish_ids(int32_t **out, size_t *n, struct pd_ids *
 struct pd_image_marks {
     int32_t marker, begin, end;
     const char *around;
+    bool framed;   /* templates write begin and end themselves */
 };
 /* False: the vocabulary has no such tokens. */
 bool pd_tokenizer_image_marks(struct pd_image_marks *out, const struct pd_tokenizer *t);

@@ -305,6 +305,7 @@ static peridot_status write_rows(struct pd_ids *out, const struct pd_tokenizer *
     size_t n;
     PD_TRY(find_chat(&r.chat, t, c->template_name));
     if (c->messages->n_images) PD_TRY(chat_find_marks(&r.images, t));
+    r.images.framed = false;   /* rows of the table write what programs do */
     PD_TRY(check_images(r.chat, c->messages));
     r.thinks = c->think != PERIDOT_THINK_OFF;
     if (r.thinks) PD_TRY(check_thinks(r.chat, t));
@@ -352,13 +353,15 @@ peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct p
 
 bool pd_tokenizer_image_marks(struct pd_image_marks *out, const struct pd_tokenizer *t)
 {
-    static const struct { const char *marker, *begin, *end, *around; } rows[] = {
-        {"<|image|>", "<|image>", "<image|>", ""},                                    /* Gemma 4 */
-        {"<start_of_image>", "<start_of_image>", "<end_of_image>", "\n\n"}};          /* Gemma 3 */
+    static const struct { const char *marker, *begin, *end, *around; bool framed; } rows[] = {
+        {"<|image|>", "<|image>", "<image|>", "", false},                                    /* Gemma 4 */
+        {"<start_of_image>", "<start_of_image>", "<end_of_image>", "\n\n", false},           /* Gemma 3 */
+        {"<|image_pad|>", "<|vision_start|>", "<|vision_end|>", "", true}};                  /* Qwen 3.5 */
     for (size_t i = 0; i < PD_COUNT(rows); i++) {
         *out = (struct pd_image_marks){.marker = pd_special_find(&t->special, &t->pieces, rows[i].marker),
             .begin = pd_special_find(&t->special, &t->pieces, rows[i].begin),
-            .end = pd_special_find(&t->special, &t->pieces, rows[i].end), .around = rows[i].around};
+            .end = pd_special_find(&t->special, &t->pieces, rows[i].end), .around = rows[i].around,
+            .framed = rows[i].framed};
         if (out->marker >= 0 && out->begin >= 0 && out->end >= 0) return true;
     }
     return false;
@@ -376,9 +379,9 @@ peridot_status pd_tokenizer_put_image(struct pd_ids *out, struct pd_buffer *plai
         PD_TRY(pd_buffer_add(plain, before, strlen(before)));
         PD_TRY(pd_buffer_add(plain, marks->around, strlen(marks->around)));
         PD_TRY(pd_tokenizer_encode_plain(out, t, plain->data, plain->size, k ? PD_PLACE_AFTER_CONTROL : place));
-        PD_TRY(pd_ids_append(out, &marks->begin, 1));
+        if (!marks->framed) PD_TRY(pd_ids_append(out, &marks->begin, 1));
         PD_TRY(pd_ids_append(out, image->ids + k * image->n, image->n));
-        PD_TRY(pd_ids_append(out, &marks->end, 1));
+        if (!marks->framed) PD_TRY(pd_ids_append(out, &marks->end, 1));
         plain->size = 0;
         PD_TRY(pd_buffer_add(plain, marks->around, strlen(marks->around)));
     }

@@ -59,6 +59,8 @@ def drawn(path, name, shape):
     folder, *below = path.parent.parts
     if folder == "dense":
         return weights.dense(below[0], name, shape)
+    if folder == "qwen35-vision":
+        return weights.dense(folder, name, shape)
     if folder == "lora":
         return weights.lora(*below, name, shape)
     if folder in weights.QWEN_SEEDS:
@@ -263,7 +265,7 @@ class Files:
             if array is not None:
                 return gguf_tower_array(folder, name, array) if is_gguf_tower(name) else \
                     gguf_text_array(folder, keys, name, array)
-        if ".attn_qkv." in name:        # fused in the GGUF file alone
+        if ".attn_qkv." in name and not is_gguf_tower(name):   # fused in the GGUF file alone
             return np.concatenate([self.gguf_tensor(path, keys, name.replace("qkv", x)) for x in "qkv"])
         return None
 

@@ -31,7 +31,7 @@ OWN_GAIN = {"muse-glimmer": {"o_proj": 8e-5, "down_proj": 2e-4}}
 def is_centred(model, name):
     """Whether a norm multiplies by one more than its weight."""
     if model.startswith("qwen35"):
-        return "norm" in name and "linear_attn" not in name
+        return "norm" in name and "linear_attn" not in name and "visual" not in name
     return model == "muse-glimmer" and name.endswith("layernorm.weight")
 
 

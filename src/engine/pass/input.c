@@ -74,7 +74,14 @@ static void write_places(const struct pd_input *in, const struct pd_workspace *w
     }
 }
 
-static void write_angles(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, uint32_t pos)
+/* See pd_config.rope_sections. */
+static uint32_t axis_of(const struct pd_config *c, uint32_t pair)
+{
+    uint32_t axis = pair % 3;
+    return axis && pair < 3 * c->rope_sections[axis] ? axis : 0;
+}
+
+static void write_angles(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const uint32_t turns[3])
 {
     const struct pd_config *c = &w->model->config;
     float *table = in->angles.host;
@@ -85,7 +92,7 @@ static void write_angles(const struct pd_input *in, const struct pd_workspace *w
         float *row = table + (size_t)m * head_dim;
         for (uint32_t i = 0; i < half; i++) {
             /* in fp64: fp32 has an angle of 100,000 to 1/128 only */
-            double angle = pos * inv_freq[i], factor = i < rope->n_rotated / 2 ? rope->attn_factor : 1;
+            double angle = turns[axis_of(c, i)] * inv_freq[i], factor = i < rope->n_rotated / 2 ? rope->attn_factor : 1;
             row[i] = (float)(factor * cos(angle));
             row[half + i] = (float)(factor * sin(angle));
         }
@@ -94,11 +101,11 @@ static void write_angles(const struct pd_input *in, const struct pd_workspace *w
 }
 
 void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_pages *pages,
-                    uint32_t pos, uint32_t last)
+                    const struct pd_position *at)
 {
-    if (in->rows) in->rows[m] = (struct pd_input_row){.table = pages->table, .pos = pos, .last = last};
-    write_places(in, w, m, pages, pos, last);
-    write_angles(in, w, m, pos);
+    if (in->rows) in->rows[m] = (struct pd_input_row){.table = pages->table, .pos = at->pos, .last = at->last};
+    write_places(in, w, m, pages, at->pos, at->last);
+    write_angles(in, w, m, at->turns);
 }
 
 void pd_input_adapt(const struct pd_input *in, const struct pd_workspace *w, uint32_t m,
@@ -112,7 +119,7 @@ void pd_input_write_query(const struct pd_input *in, const struct pd_workspace *
                           const struct pd_pages *pages, uint32_t pos)
 {
     write_places(in, w, m, pages, pos - 1, pos - 1);
-    write_angles(in, w, m, pos);
+    write_angles(in, w, m, (const uint32_t[]){pos, pos, pos});
 }
 
 void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *w, uint32_t n)

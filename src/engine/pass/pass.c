@@ -79,6 +79,20 @@ static void write_before(struct pd_pass *p, const struct pd_run *run, uint32_t r
     before[p->input.n_rows + q->index] = pd_passed_row(p->w, row + run->n - 1);
 }
 
+/* Before a run's first row: after all that its sequence has, and what is under way: rows of the prompt before it, or text
+ * that steps draw. Of models whose images are not in three dimensions, and of those that see none, nobody asks. */
+static struct pd_turns turns_before(const struct pd_workspace *w, const struct pd_run *run)
+{
+    struct pd_turns turns = {0};
+    uint32_t each[3], n_known = (uint32_t)pd_min(run->pos, run->sequence->pos), n_under_way = run->pos - n_known;
+    const int32_t *tokens = run->sequence->tokens;
+    bool of_prompt = run->kind == PD_RUN_PROMPT && run->tokens;
+    if (!w->model->config.rope_sections[0] || !w->model->tower) return (struct pd_turns){.next = run->pos};
+    for (uint32_t i = 0; i < n_known; i++) pd_turn(each, &turns, tokens[i]);
+    for (uint32_t i = 0; i < n_under_way; i++) pd_turn(each, &turns, of_prompt ? (run->tokens - n_under_way)[i] : 0);
+    return turns;
+}
+
 peridot_status pd_pass_add(struct pd_pass *p, const struct pd_run *run)
 {
     struct pd_pass_shape *s = &p->shape;
@@ -97,9 +111,12 @@ peridot_status pd_pass_add(struct pd_pass *p, const struct pd_run *run)
         uint32_t *each = run->kind == PD_RUN_STEP ? (uint32_t *)p->input.row_states.host + row : NULL;
         PD_TRY(pd_states_step(states, each, &run->sequence->set->cache, &run->sequence->pages, run->pos));
     }
+    struct pd_turns turns = turns_before(p->w, run);
     for (uint32_t m = 0; m < run->n; m++) {
-        pd_input_write(&p->input, p->w, row + m, &run->sequence->pages, run->pos + m,
-                       run->pos + (whole ? run->n - 1 : last_of_image(run, m)));
+        struct pd_position at = {.pos = run->pos + m,
+                                 .last = run->pos + (whole ? run->n - 1 : last_of_image(run, m))};
+        pd_turn(at.turns, &turns, run->tokens && p->w->model->config.rope_sections[0] ? run->tokens[m] : 0);
+        pd_input_write(&p->input, p->w, row + m, &run->sequence->pages, &at);
         pd_input_adapt(&p->input, p->w, row + m, &run->sequence->scales);
     }
     if (run->tokens) {

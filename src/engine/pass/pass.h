@@ -210,9 +210,13 @@ void pd_input_free(struct pd_input *in);
 peridot_status pd_input_keep_before(struct pd_input *in, const struct pd_workspace *w);
 /* Row m stands at position pos of the sequence with these pages. It sees its keys up to its own, or to that of position
  * `last`, which the same pass writes: the end of its text, where the model reads texts whole, or of its image. Where
- * layers have windows, how far it sees is the config's business. */
+ * layers have windows, how far it sees is the config's business. turns: what rotates it (see pd_config.rope_sections),
+ * all three pos but with images in three dimensions. */
+struct pd_position {
+    uint32_t pos, last, turns[3];
+};
 void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_pages *pages,
-                    uint32_t pos, uint32_t last);
+                    const struct pd_position *at);
 /* By how much row m takes each of the model's adapters. */
 void pd_input_adapt(const struct pd_input *in, const struct pd_workspace *w, uint32_t m,
                     const struct pd_scales *scales);

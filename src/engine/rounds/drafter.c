@@ -235,7 +235,10 @@ void pd_drafter_free(struct pd_drafter *d)
 static void write_positions(struct pd_drafter *d, const struct pd_sequence *q, uint32_t n)
 {
     struct pd_place *places = d->input.places.host;
-    for (uint32_t j = 0; j < n; j++) pd_input_write(&d->input, &d->w, j, &q->pages, q->pos + j, q->pos + j);
+    for (uint32_t j = 0; j < n; j++) {
+        uint32_t pos = q->pos + j;
+        pd_input_write(&d->input, &d->w, j, &q->pages, &(struct pd_position){pos, pos, {pos, pos, pos}});
+    }
     pd_input_write_grids(&d->input, &d->w, n);
     for (uint32_t j = 0; j < n; j++) places[j].first_split = 0;
     ((struct pd_step *)d->input.step.host)->dispatch[0][2] = 1;

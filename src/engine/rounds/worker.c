@@ -219,8 +219,9 @@ static peridot_status fill_pass(struct pd_pass **out, struct worker *k, const st
     for (uint32_t i = 0; i < b->n_entries; i++)
         ((uint32_t *)w->cache->pools[b->entries[i].kind].tables.host)[b->entries[i].at] = b->entries[i].page;
     for (uint32_t i = 0; i < b->n_rows; i++) {
-        pd_input_write(&p->input, w, i, &(struct pd_pages){.table = b->rows[i].table}, b->rows[i].pos,
-                       b->rows[i].last);
+        uint32_t pos = b->rows[i].pos;
+        pd_input_write(&p->input, w, i, &(struct pd_pages){.table = b->rows[i].table},
+                       &(struct pd_position){pos, b->rows[i].last, {pos, pos, pos}});
         pd_input_adapt(&p->input, w, i, &s->model->adapters.scales);
         ((int32_t *)p->input.tokens.host)[i] = b->rows[i].token;
     }

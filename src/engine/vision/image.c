@@ -45,16 +45,19 @@ static peridot_status cut_patches(struct pd_patches *out, const struct pd_tower_
     size_t n = (size_t)out->n_columns * out->n_patch_rows;
     out->at = malloc(n * dim * sizeof *out->at);
     if (!out->at) return pd_fail_alloc(n * dim * sizeof *out->at, "a picture");
-    for (size_t i = 0; i < n; i++)
-        fill_patch(out->at + i * dim, c, picture, (uint32_t)(i % out->n_columns) * c->patch,
-                   (uint32_t)(i / out->n_columns) * c->patch);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t column, row;
+        pd_patch_place(&column, &row, c, out->n_columns, (uint32_t)i);
+        fill_patch(out->at + i * dim, c, picture, column * c->patch, row * c->patch);
+    }
     return PERIDOT_OK;
 }
 
 /* ---- ids ---- */
 
-/* 30 bits of a hash for each row: that two pictures have the same ids is as unlikely as that their hashes are equal. */
-static void make_ids(int32_t *ids, uint32_t n, const struct pd_picture *picture)
+/* n_columns: of rows, where the text model has to know them: they are in the first id; else 0.
+ * 30 bits of a hash for each row: that two pictures have the same ids is as unlikely as that their hashes are equal. */
+static void make_ids(int32_t *ids, uint32_t n, const struct pd_picture *picture, uint32_t n_columns)
 {
     static const struct pd_hash_key keys[] = {{{0x7065726964, 1}}, {{0x7065726964, 2}}};
     const uint32_t sides[] = {picture->width, picture->height};
@@ -66,6 +69,7 @@ static void make_ids(int32_t *ids, uint32_t n, const struct pd_picture *picture)
     }
     for (uint32_t i = 0; i < n; i++) {
         uint32_t bits = (uint32_t)(pd_siphash(&of_picture, &i, sizeof i) % 0x3fffffff);
+        if (i == 0 && n_columns) bits = bits % (1u << PD_COLUMNS_SHIFT) | n_columns << PD_COLUMNS_SHIFT;
         ids[i] = i == 0 ? INT32_MIN + (int32_t)bits : -2 - (int32_t)bits;
     }
 }
@@ -83,7 +87,8 @@ static peridot_status fill(struct pd_image *image, const struct pd_tower_config 
     image->ids = malloc(image->n * sizeof *image->ids);
     peridot_status status = image->ids ? cut_patches(&image->patches, c, &resized)
                                        : pd_fail_alloc(image->n * sizeof *image->ids, "a picture");
-    if (status == PERIDOT_OK) make_ids(image->ids, image->n, &resized);
+    uint32_t n_columns = c->kind == PD_TOWER_QWEN ? width / (c->patch * c->pool) : 0;
+    if (status == PERIDOT_OK) make_ids(image->ids, image->n, &resized, n_columns);
     pd_picture_free(&resized);
     return status;
 }

@@ -136,7 +136,10 @@ static peridot_status alloc_scratch(struct pd_tower *t, uint32_t n)
     if (split_sums) PD_TRY(tower_alloc(&span, t, split_sums));
     t->split_sums = split_sums ? span.address : 0;
     if (pd_variant_pack(t->variants->of[PD_VARIED_MATMUL]) == PD_N_KERNELS) return PERIDOT_OK;
-    PD_TRY(tower_alloc(&span, t, (uint64_t)n * pd_packed_most(widest) * sizeof(uint32_t)));
+    uint32_t n_merged = c->kind == PD_TOWER_QWEN ? c->pool * c->pool : 1;
+    uint64_t n_words = pd_max((uint64_t)n * pd_packed_most(widest),
+                              (uint64_t)n / n_merged * pd_packed_most(n_merged * c->d_model));
+    PD_TRY(tower_alloc(&span, t, n_words * sizeof(uint32_t)));
     t->packed = span.address;
     return PERIDOT_OK;
 }
@@ -212,6 +215,29 @@ static void add_position(float *out, const struct pd_tower_config *c, const stru
     for (uint32_t k = 0; k < c->d_model; k++) out[k] += scratch[k];
 }
 
+/* Place i of n among `side` of the table, whose ends are theirs: between two of it. */
+static double between(uint32_t *first, uint32_t i, uint32_t n, uint32_t side)
+{
+    double at = n > 1 ? (double)i * (side - 1) / (n - 1) : 0;
+    *first = (uint32_t)pd_min((uint64_t)at, side - 1);
+    return at - *first;
+}
+
+/* Qwen's table is a square, interpolated to the picture's patches. */
+static void interpolate_position(float *out, const struct pd_tower_config *c, const struct pd_tensor *table,
+                                 const struct pd_patches *p, uint32_t i, float *scratch)
+{
+    uint32_t column, row, x, y, side = (uint32_t)(sqrt(c->n_positions) + 0.5);
+    pd_patch_place(&column, &row, c, p->n_columns, i);
+    double right = between(&x, column, p->n_columns, side), below = between(&y, row, p->n_patch_rows, side);
+    for (uint32_t corner = 0; corner < 4; corner++) {
+        uint32_t at_x = (uint32_t)pd_min(x + corner % 2, side - 1), at_y = (uint32_t)pd_min(y + corner / 2, side - 1);
+        double part = (corner % 2 ? right : 1 - right) * (corner / 2 ? below : 1 - below);
+        pd_tensor_dequantize(scratch, table, ((uint64_t)at_y * side + at_x) * c->d_model, c->d_model);
+        for (uint32_t k = 0; part > 0 && k < c->d_model; k++) out[k] += (float)part * scratch[k];
+    }
+}
+
 /* SigLIP has a row for each patch; Gemma 4 adds one of the column and one of the row, in one table or in two. */
 static peridot_status write_positions(struct pd_tower *t, const struct pd_patches *p)
 {
@@ -228,6 +254,10 @@ static peridot_status write_positions(struct pd_tower *t, const struct pd_patche
     for (uint32_t i = 0; i < n; i++) {
         uint32_t column = i % p->n_columns, row = i / p->n_columns;
         float *out = rows + (size_t)i * c->d_model;
+        if (c->kind == PD_TOWER_QWEN) {
+            interpolate_position(out, c, table, p, i, scratch);
+            continue;
+        }
         if (c->kind == PD_TOWER_SIGLIP) {
             add_position(out, c, table, i, scratch);
             continue;
@@ -243,10 +273,11 @@ static peridot_status write_positions(struct pd_tower *t, const struct pd_patche
 /* cos of half a head's angles, then sin: see tower_weights.c for their order. SigLIP does not rotate. */
 static void write_angles_of(float *out, const struct pd_tower_config *c, uint32_t column, uint32_t row)
 {
-    const double base = 100;
+    const bool by_row_first = c->kind == PD_TOWER_QWEN;
+    const double base = by_row_first ? 10000 : 100;
     uint32_t half = c->head_dim / 2, quarter = c->head_dim / 4;
     for (uint32_t i = 0; i < half; i++) {
-        double at = c->kind == PD_TOWER_SIGLIP ? 0 : i < quarter ? column : row;
+        double at = c->kind == PD_TOWER_SIGLIP ? 0 : (i < quarter) != by_row_first ? column : row;
         double angle = at * pow(base, -2.0 * (i % quarter) / half);
         out[i] = (float)cos(angle);
         out[half + i] = (float)sin(angle);
@@ -262,8 +293,10 @@ static peridot_status write_places(struct pd_tower *t, const struct pd_patches *
     peridot_status status = PERIDOT_OK;
     if (!places || !angles) status = pd_fail_alloc((size_t)n * c->head_dim * sizeof *angles, "positions");
     for (uint32_t i = 0; status == PERIDOT_OK && i < n; i++) {
+        uint32_t column, row;
+        pd_patch_place(&column, &row, c, p->n_columns, i);
         places[i] = (struct pd_place){.pos = i, .last = n - 1};
-        write_angles_of(angles + (size_t)i * c->head_dim, c, i % p->n_columns, i / p->n_columns);
+        write_angles_of(angles + (size_t)i * c->head_dim, c, column, row);
     }
     if (status == PERIDOT_OK) status = pd_span_write(t->gpu, t->places, 0, places, n * sizeof *places);
     if (status == PERIDOT_OK)

@@ -58,15 +58,17 @@ static void attend(const struct pd_tower_pass *p, const struct pd_tower_block *b
     const struct pd_tower_scratch *s = &p->scratch;
     const struct pd_tower_config *c = p->config;
     uint32_t q_dim = c->n_heads * c->head_dim;
-    bool is_siglip = c->kind == PD_TOWER_SIGLIP;
+    bool is_gemma4 = c->kind == PD_TOWER_GEMMA4;
     const struct pd_attention a = {
         .heads = {.n_heads = c->n_heads, .n_kv_heads = c->n_heads, .head_dim = c->head_dim, .eps = c->eps,
-            .scale = is_siglip ? (float)(1 / sqrt((double)c->head_dim)) : 1, .q_norm = b->norms[PD_TOWER_Q_NORM].w,
-            .k_norm = b->norms[PD_TOWER_K_NORM].w, .v_norm = !is_siglip},
+            .scale = is_gemma4 ? 1 : (float)(1 / sqrt((double)c->head_dim)), .q_norm = b->norms[PD_TOWER_Q_NORM].w,
+            .k_norm = b->norms[PD_TOWER_K_NORM].w, .v_norm = is_gemma4},
         .kv = s->kv, .qkv = s->qkv, .y = s->att, .places = s->places, .angles = s->angles,
         .n_tokens = p->n, .n_keys = p->n};
     norm(p, s->normed, s->x, b->norms[PD_TOWER_ATTN_NORM], p->n);
-    for (uint32_t i = 0; i < 3; i++)
+    if (b->linears[PD_TOWER_QKV].linear.w.n_rows)
+        multiply(p, s->qkv, &b->linears[PD_TOWER_QKV], s->normed, s->clamped, p->n);
+    for (uint32_t i = 0; i < 3 && b->linears[PD_TOWER_Q].linear.w.n_rows; i++)
         multiply(p, pd_rows_at(s->qkv, 0, i * q_dim), &b->linears[PD_TOWER_Q + i], s->normed, s->clamped, p->n);
     pd_op_rope(p->recorder, &a);
     pd_op_attention(p->recorder, &a);
@@ -142,6 +144,21 @@ static void project_patches(const struct pd_tower_pass *p)
     norm_rows(p, &norm, p->n);
 }
 
+/* Qwen: the normed patches of a square are one row, which two matrices make a row of the text model. */
+static void merge(const struct pd_tower_pass *p)
+{
+    const struct pd_tower_scratch *s = &p->scratch;
+    const struct pd_tower_config *c = p->config;
+    const struct pd_tower_block *once = &p->weights->once;
+    uint32_t side = c->pool * c->pool, n = p->n / side;
+    const struct pd_rows squares = {s->normed.address, side * s->normed.stride},
+                         merged = {s->branch.address, side * s->branch.stride}, none = {0};
+    norm(p, s->normed, s->x, once->norms[PD_TOWER_POST_NORM], p->n);
+    pd_op_linear(p->recorder, merged, &once->linears[PD_TOWER_MERGE].linear, squares, n);
+    pd_op_glu(p->recorder, &(struct pd_glu){merged, merged, none, side * c->d_model, PD_GELU_ERF}, n);
+    pd_op_linear(p->recorder, s->out, &once->linears[PD_TOWER_PROJ].linear, merged, n);
+}
+
 /* branch becomes rows of the text model */
 static void project(const struct pd_tower_pass *p)
 {
@@ -160,6 +177,7 @@ void pd_tower_forward(const struct pd_tower_pass *p, uint32_t stage)
     if (stage > 0 && stage <= n_layers) run_layer(p, &p->weights->layers[stage - 1]);
     else if (stage == 0 && n_layers) embed(p);
     else if (stage == 0) project_patches(p);
+    else if (p->config->kind == PD_TOWER_QWEN) merge(p);
     else {
         if (n_layers) pool(p);
         project(p);

@@ -58,6 +58,27 @@ static peridot_status transpose(struct pd_tensor *t, uint8_t **copy, const struc
     return PERIDOT_OK;
 }
 
+/* The sum of both frames' weights, as fp32: a picture is both. */
+static peridot_status add_frames(struct pd_tensor *t, uint8_t **copy, const struct tower_weights_walk *k,
+                                 const struct pd_tower_plan *plan)
+{
+    const struct pd_tensor *second = NULL, first = *t;
+    size_t n_pixels = plan->n_cols / 3, n = (size_t)plan->n_rows * plan->n_cols;
+    if (pd_checkpoint_kind(k->checkpoint) == PD_CHECKPOINT_GGUF) PD_TRY(pd_tower_find_frame(&second, k->checkpoint, t));
+    t->dtype = PD_F32;
+    t->size = n * sizeof(float);
+    if (k->l.measuring) return PERIDOT_OK;
+    float *sum = malloc((n + n_pixels) * sizeof *sum), *other = sum ? sum + n : NULL;
+    if (!sum) return pd_fail_alloc((n + n_pixels) * sizeof *sum, t->name);
+    for (size_t at = 0; at < n; at += n_pixels) {   /* a channel of a row */
+        pd_tensor_dequantize(sum + at, &first, second ? at : 2 * at, n_pixels);
+        pd_tensor_dequantize(other, second ? second : &first, second ? at : 2 * at + n_pixels, n_pixels);
+        for (size_t i = 0; i < n_pixels; i++) sum[at + i] += other[i];
+    }
+    t->data = *copy = (uint8_t *)sum;
+    return PERIDOT_OK;
+}
+
 /* ---- parts ---- */
 
 static peridot_status tower_weights_find(const struct pd_tensor **out, const struct tower_weights_walk *k,
@@ -123,6 +144,7 @@ static peridot_status load_matrix(struct tower_weights_walk *k, struct pd_tower_
     t.n_dims = 2;
     if (pd_dtypes[t.dtype].block_len > 1 && plan->n_cols % pd_dtypes[t.dtype].block_len != 0)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: rows of tensor %s are no whole blocks", t.file, t.name);
+    if (plan->of_frames) PD_TRY(add_frames(&t, &copy, k, plan));
     if (plan->transposed && !k->l.measuring) status = transpose(&t, &copy, plan);
     t.shape[0] = plan->n_rows;
     t.shape[1] = plan->n_cols;

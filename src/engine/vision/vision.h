@@ -91,11 +91,21 @@ void pd_tower_free(struct pd_tower *t);
 
 const struct pd_tower_config *pd_tower_config_of(const struct pd_tower *t);
 
-/* A picture's patches, ready for the tower: columns x n_patch_rows of them, row by row. */
+/* A picture's patches, ready for the tower: columns x n_patch_rows of them, row by row; in Qwen's towers square by
+ * square of those that become one row. */
 struct pd_patches {
     uint32_t n_columns, n_patch_rows;
     float *at;                     /* [n_patch_rows][n_columns][pd_tower_patch_dim] */
 };
+
+/* Where patch i is in a picture with so many columns of patches. */
+static inline void pd_patch_place(uint32_t *column, uint32_t *row, const struct pd_tower_config *c, uint32_t n_columns,
+                                  uint32_t i)
+{
+    uint32_t side = c->kind == PD_TOWER_QWEN ? c->pool : 1, square = i / (side * side), within = i % (side * side);
+    *column = square % (n_columns / side) * side + within % side;
+    *row = square / (n_columns / side) * side + within / side;
+}
 
 /* Who is asked while a picture is at work, several times a second: false ends it, with a sentence. */
 struct pd_tower_watch {
@@ -151,6 +161,31 @@ void pd_images_free(struct pd_images *images);
 static inline bool pd_is_image_row(int32_t id) { return id < -1; }
 /* Whether it is in an image, but not its first row: no sequence ends before it. */
 static inline bool pd_is_inner_row(int32_t id) { return id < -1 && id >= PD_FIRST_ROW_BELOW; }
+/* Columns of rows of an image in three dimensions (Qwen's), by the id of its first row; 0 of others. */
+#define PD_COLUMNS_SHIFT 18
+static inline uint32_t pd_image_columns(int32_t first) { return (uint32_t)(first - INT32_MIN) >> PD_COLUMNS_SHIFT; }
+
+/* By what positions rows are rotated: see pd_config.rope_sections. Zeros before the first row of a text. */
+struct pd_turns {
+    uint32_t next;                 /* of text */
+    uint32_t base, columns, n;     /* of the image that is under way: n rows of it are past */
+};
+/* The next row's three, by its id. */
+static inline void pd_turn(uint32_t out[3], struct pd_turns *t, int32_t id)
+{
+    out[0] = out[1] = out[2] = t->next;
+    if (!pd_is_image_row(id)) {
+        t->next++;
+        return;
+    }
+    if (!pd_is_inner_row(id)) *t = (struct pd_turns){t->next, t->next, (uint32_t)pd_max(pd_image_columns(id), 1), 0};
+    uint32_t columns = (uint32_t)pd_max(t->columns, 1), row = t->n / columns;
+    out[0] = t->base;
+    out[1] = t->base + row;
+    out[2] = t->base + t->n++ % columns;
+    t->next = t->base + (uint32_t)pd_max(row + 1, columns);
+}
+
 /* The last place at or before n where ids [n_all] are not within an image. */
 static inline uint32_t pd_image_border(const int32_t *ids, uint32_t n, uint32_t n_all)
 {
