@@ -160,7 +160,7 @@ test_no_command() {
 }
 
 test_inspect_json() {
-    local family n
+    local family n sizes
     command -v python3 >/dev/null || { echo "skipped: there is no python3 to read JSON with"; return; }
     run inspect --json "$model"
     check "inspect --json succeeds" [ $status = 0 ]
@@ -180,6 +180,18 @@ print(o["model"]["family"], o["model"]["head"], o["metadata"]["general.architect
     run inspect "$goldens/dense/qwen3-moe"
     check "inspect tells what a token takes of experts" matches out \
         '^  weights: 162 kB, 0.08096 million parameters, of which a token takes 0.0464 million$'
+    run make --shape tiny-qwen3.5 --type q4_0 -o "$folder/hybrid.gguf"
+    run inspect --json "$folder/hybrid.gguf"
+    sizes=$(python3 -c '
+import json, sys
+j = json.load(sys.stdin)
+print(*((s["tokens"], (s["cache_size"] - j["states_size"]) / s["tokens"]) for s in j["sessions"]))
+' < "$folder/out")
+    check "inspect says that states take the same at any length" \
+        [ "$sizes" = "(8192, 512.0) (32768, 512.0) (131072, 512.0) (262144, 512.0)" ]
+    run inspect "$folder/hybrid.gguf"
+    check "inspect tells states from what a token takes" matches out \
+        '^  cache: 512 bytes per token in f16, 4\.94 MB of states, at most 9\.13 MB '
 }
 
 # Sizes are the library's own, whatever the tensors are called, and are of models that run.

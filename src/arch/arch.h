@@ -724,7 +724,8 @@ struct pd_shape {
     /* of families that have them; 0: 1, or 1/sqrt(head_dim) */
     float embed_scale, residual_scale, query_scale, logit_divisor;
     const struct pd_layer *layers;   /* [n_layers] that are not alike; else NULL */
-    uint32_t pattern;                /* every how many layers one has no window; 0: the family's */
+    uint32_t pattern;                /* every how many layers one has no window, or no recurrence; 0: the family's */
+    struct pd_delta delta;           /* of the other layers; n_v 0: they have attention */
     uint32_t global_head_dim;        /* of layers without a window; 0: head_dim */
     uint32_t global_kv_heads;        /* of layers without a window, whose values are their keys; 0: n_kv_heads */
     uint32_t n_shared_kv;            /* so many layers at the end read the caches of others; */

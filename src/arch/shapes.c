@@ -25,6 +25,8 @@ static const struct pd_layer mixed_layers[] = {
 /* All but layers 2, 5, 8, 10, 12 and 14 are short convolutions. */
 #define LFM2 .eps = 1e-5f, .convs = 0xaadb
 #define GPT_OSS .rope_base = 150000, .eps = 1e-5f
+/* Of 3.5 the sizes that are certain are those of 4B and 9B; that 248,077 of the rows are tokens is not. */
+#define QWEN35(...) .rope_base = 1e7, .rotated_columns = 0.25f, .pattern = 4, .delta = {__VA_ARGS__, 128, 128, 4}
 #define GEMMA4 .global_head_dim = 512, .final_softcap = 30
 
 /* The tiny ones are for tests: all widths are multiples of 256, tiny-gemma3 has more rows than tokens, and tiny-wide
@@ -84,6 +86,16 @@ static const struct pd_shape shapes[] = {
      QWEN},
     {.name = "qwen3-30b-a3b", PD_QWEN3_MOE, 48, 2048, 0, 32,  4, 128,    0,  40960,  0, 151936, 151936, 151669, true,
      QWEN, .n_experts = 128, .n_experts_used = 8, .expert_dim = 768},
+    {.name = "qwen3.5-0.8b", PD_QWEN35, 24, 1024,  3584,  8,  2, 256,    0, 262144,  0, 248320, 248320, 248077, false,
+     QWEN35(16, 16)},
+    {.name = "qwen3.5-2b",  PD_QWEN35,  24, 2048,  6144,  8,  2, 256,    0, 262144,  0, 248320, 248320, 248077, false,
+     QWEN35(16, 16)},
+    {.name = "qwen3.5-4b",  PD_QWEN35,  32, 2560,  9216, 16,  4, 256,    0, 262144,  0, 248320, 248320, 248077, false,
+     QWEN35(16, 32)},
+    {.name = "qwen3.5-9b",  PD_QWEN35,  32, 4096, 12288, 16,  4, 256,    0, 262144,  0, 248320, 248320, 248077, true,
+     QWEN35(16, 32)},
+    {.name = "qwen3.5-27b", PD_QWEN35,  64, 5120, 17408, 24,  4, 256,    0, 262144,  0, 248320, 248320, 248077, true,
+     QWEN35(16, 48)},
     {.name = "gpt-oss-20b", PD_GPT_OSS, 24, 2880,    0, 64,  8,  64,  128, 131072, 32, 201088, 201088, 201088, true,
      GPT_OSS, .yarn_ctx = 4096, .n_experts = 32, .n_experts_used = 4, .expert_dim = 2880},
     {.name = "gpt-oss-120b", PD_GPT_OSS, 36, 2880,    0, 64, 8,  64,  128, 131072, 32, 201088, 201088, 201088, true,
@@ -143,6 +155,8 @@ static const struct pd_shape shapes[] = {
      QWEN},
     {.name = "tiny-qwen3-moe", PD_QWEN3_MOE, 2, 256,   0,  4,  2, 128,    0,    512,  0,   1024,   1024,   1000, true,
      QWEN, .n_experts = 8, .n_experts_used = 2, .expert_dim = 256},
+    {.name = "tiny-qwen3.5", PD_QWEN35,  4,  256,   512,  4,  2,  64,    0, 262144,  0,   1024,   1024,   1000, false,
+     QWEN35(2, 4)},
     {.name = "tiny-gpt-oss", PD_GPT_OSS, 2, 256,     0,  8,  2,  64,   32,    512, 32,   1024,   1024,   1000, true,
      GPT_OSS, .yarn_ctx = 64, .n_experts = 8, .n_experts_used = 2, .expert_dim = 256},
     {.name = "tiny-wide",   PD_GEMMA2,   2, 1280,   256,  4,  2,  64,   32,    512,  0,   1024,   1024,   1024, false},
@@ -199,6 +213,10 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
         if (s->layers) *l = s->layers[i];
         if (s->convs >> i & 1)
             *l = (struct pd_layer){.ffn_dim = s->ffn_dim, .delta = {.conv = 3, .n_channels = s->d_model}};
+        if (local && s->delta.n_v) {
+            *l = (struct pd_layer){.ffn_dim = s->ffn_dim, .has_v = true, .kv_layer = i, .delta = s->delta};
+            continue;
+        }
         l->raw_routes = pd_families[s->family].raw_routes;
         l->experts_split = s->n_experts && !pd_families[s->family].experts_beside;
         PD_TRY(pd_layer_set_experts(l, &pd_families[s->family], s->name));

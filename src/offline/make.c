@@ -37,9 +37,9 @@ static struct item *add_item(struct plan *p, enum pd_role role, uint32_t layer)
 {
     struct item *t = &p->items[p->n];
     struct pd_plan plan;
-    if (!pd_plan_get(&plan, &p->config, role, layer)) return NULL;
+    if (!pd_plan_get(&plan, &p->config, role, layer) || plan.head_half == 2) return NULL;   /* 2: it is in q's tensor */
     if (plan.n_rows == PD_ANY_SIZE) plan.n_rows = p->shape->vocab_size;
-    enum pd_dtype dtype = role == PD_ROLE_ROUTER ? PD_F32
+    enum pd_dtype dtype = role == PD_ROLE_ROUTER || role == PD_ROLE_DELTA_CONV ? PD_F32
         : role == PD_ROLE_PER_LAYER_MODEL_PROJ && p->dtype != PD_F32 ? PD_BF16 : p->dtype;
     if (plan.is_bias || plan.n_dims == 1)
         *t = (struct item){.kind = NORM, .dtype = PD_F32, .n_dims = plan.n_dims,
@@ -55,7 +55,8 @@ static struct item *add_item(struct plan *p, enum pd_role role, uint32_t layer)
     return t;
 }
 
-/* Where queries are not scaled the norms of q and k are, so that scores have a deviation of 1 all the same. */
+/* Where queries are not scaled the norms of q and k are, so that scores have a deviation of 1 all the same. What a
+ * recurrence remembers fades by 1/e in some 30 tokens. */
 static void plan_layer(struct plan *p, uint32_t i)
 {
     float head_norm = (float)pow((double)p->config.layers[i].head_dim, -0.25);
@@ -63,6 +64,8 @@ static void plan_layer(struct plan *p, uint32_t i)
         struct item *t = add_item(p, role, i);
         bool of_heads = role == PD_ROLE_Q_NORM || role == PD_ROLE_K_NORM;
         if (t && of_heads && pd_families[p->config.family].unscaled_queries) t->scale = head_norm;
+        if (t && role == PD_ROLE_DELTA_DT) t->scale = -2;
+        if (t && role == PD_ROLE_DELTA_DECAY) t->scale = -0.25f;
     }
 }
 
@@ -214,7 +217,7 @@ static peridot_status find_shape(const struct pd_shape **out, const char *name)
 {
     *out = name ? pd_shape_find(name) : NULL;
     if (*out) return PERIDOT_OK;
-    char list[1024] = "";
+    char list[2048] = "";
     size_t size = 0;
     for (size_t i = 0; pd_shape_get(i); i++)
         size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", i ? ", " : "", pd_shape_get(i)->name);

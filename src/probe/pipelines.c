@@ -49,7 +49,7 @@ static struct pd_layer_weights layer_weights(struct pd_slice slices[PD_N_LAYER_M
     for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) {
         if (!pd_plan_get(&plan, c, role, i)) continue;
         if (plan.is_bias) w.linears[plan.matrix].bias = SOMEWHERE;
-        else if (plan.n_dims == 1) w.norms[role] = SOMEWHERE;
+        else if (plan.n_dims == 1 || plan.is_vector) w.norms[role] = SOMEWHERE;
         else {
             n_rows[plan.matrix] += plan.n_rows * (uint32_t)pd_max(plan.n_experts, 1);
             n_cols[plan.matrix] = plan.n_cols;
@@ -69,7 +69,8 @@ static struct pd_rows rows(uint32_t i, uint64_t width)
 static struct pd_scratch scratch(const struct pd_config *c)
 {
     const struct pd_layer_sizes most = pd_layers_largest(c);
-    return (struct pd_scratch){.x = rows(1, c->d_model), .x_other = rows(2, c->d_model), .normed = rows(3, c->d_model),
+    return (struct pd_scratch){.delta = rows(20, most.q_dim), .conv = rows(21, most.conv_dim),
+        .x = rows(1, c->d_model), .x_other = rows(2, c->d_model), .normed = rows(3, c->d_model),
         .branch = rows(4, c->d_model), .qkv = rows(5, most.qkv_dim), .att = rows(6, most.q_dim),
         .gate_up = rows(7, 2 * (uint64_t)most.ffn_dim), .act = rows(8, most.ffn_dim), .partial = SOMEWHERE,
         .per_layer = rows(10, (uint64_t)c->n_layers * c->per_layer_dim),
@@ -155,7 +156,7 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
     }
     struct pd_forward_args pass = {.recorder = &recorder, .config = &o.config, .weights = &o.weights,
         .cache = &o.cache,
-        .scratch = &o.scratch, .tokens = SOMEWHERE, .places = {SOMEWHERE, SOMEWHERE},
+        .scratch = &o.scratch, .runs = SOMEWHERE, .n_runs = 1, .tokens = SOMEWHERE, .places = {SOMEWHERE, SOMEWHERE},
         .angles = {SOMEWHERE, SOMEWHERE, SOMEWHERE, SOMEWHERE}};
     record_passes(&pass);
     outline_free(&o);

@@ -25,7 +25,7 @@ static const struct cmd_option options[] = {
 
 /* CTX: the context for which the cache is counted below where the model's is not smaller, the library's own default.
  * PAGE: positions of a page of the cache, of which every layer has one whatever its window. */
-enum { MAX_TYPES = 32, CTX = 8192, PAGE = 64, N_CONTEXTS = 3 };
+enum { MAX_TYPES = 32, CTX = 8192, PAGE = 64, N_CONTEXTS = 4 };
 
 struct totals {
     struct {
@@ -38,6 +38,7 @@ struct totals {
     const char *unsupported; /* why it does not run; NULL: it does, or is a vision tower */
     uint64_t ctx;
     uint64_t cache_size, token_size;   /* of ctx positions, and of one, in all layers; 0: not supported, or a tower */
+    uint64_t states_size;    /* of it, what layers with recurrences take, however many tokens there are */
     const char *type;        /* as people call it */
     size_t type_size;
     const char *lacks;       /* what the published model has, and the file has not; NULL: nothing is known */
@@ -128,7 +129,9 @@ static void print_totals(const struct totals *t)
     printf("  in place: %s of them need no copy on a device with unified memory\n", cmd_size_text(plain_size(t)));
     if (t->lacks) printf("  warning: %s\n", t->lacks);
     if (t->cache_size == 0) return;
-    printf("  cache: %s per token in %s, at most ", cmd_size_text(t->token_size), cmd_kv_name(t->kv));
+    printf("  cache: %s per token in %s, ", cmd_size_text(t->token_size), cmd_kv_name(t->kv));
+    if (t->states_size) printf("%s of states, ", cmd_size_text(t->states_size));
+    printf("at most ");
     printf("%s for %" PRIu64 " token%s\n", cmd_size_text(t->cache_size), t->ctx, PD_S(t->ctx));
 }
 
@@ -185,14 +188,14 @@ static void print_fits(const struct totals *t, const peridot_device_info **devic
     }
 }
 
-/* Whole contexts that people ask for, up to the model's own, which is one of them where it is short. */
+/* Whole contexts that people ask for, up to the model's own, which is one of them where it is short, or very long. */
 static size_t list_contexts(uint32_t out[N_CONTEXTS], const struct totals *t, const peridot_model_info *m)
 {
-    static const uint32_t usual[N_CONTEXTS] = {8192, 32768, 131072};
+    static const uint32_t usual[N_CONTEXTS] = {8192, 32768, 131072, 1048576};
     size_t n = 0;
     if (!m || t->unsupported) return 0;
     while (n < N_CONTEXTS && usual[n] <= m->ctx_max) out[n] = usual[n], n++;
-    if (n == 0) out[n++] = m->ctx_max;
+    if (n == 0 || (n == N_CONTEXTS - 1 && m->ctx_max > usual[n - 1])) out[n++] = m->ctx_max;
     return n;
 }
 
@@ -340,6 +343,7 @@ static void write_totals(const struct totals *t)
     write_number(", ", "in_place_size", plain_size(t));
     write_number(",\n ", "cache_tokens", t->ctx);
     write_number(", ", "cache_size", t->cache_size);
+    write_number(", ", "states_size", t->states_size);
     fputs(",\n \"devices\": [", stdout);
 }
 
@@ -446,7 +450,9 @@ static peridot_status inspect(const char *path, bool json, peridot_kv_type kv)
         totals.ctx = pd_min(CTX, model->ctx_max);
         totals.n_idle_params = model->n_idle_params;
         totals.cache_size = peridot_file_cache_size(file, (uint32_t)totals.ctx, kv);
-        totals.token_size = peridot_file_cache_size(file, PAGE, kv) / PAGE;
+        uint64_t page_size = peridot_file_cache_size(file, PAGE, kv);
+        totals.token_size = (peridot_file_cache_size(file, 2 * PAGE, kv) - page_size) / PAGE;
+        totals.states_size = page_size - PAGE * totals.token_size;
         totals.type = cmd_type_name(&totals.type_size, model);
         totals.lacks = model->lacks_dense ? cmd_lacks_dense : NULL;
     } else if (model || !peridot_file_vision(file)) {

@@ -30,12 +30,17 @@ struct finding {
     char types[128], type[32];   /* of the matrices, and what the file is called for them */
     bool lacks_dense;
     uint64_t n_params, ctx_max, weights_size, cache_size;
-    uint64_t cache_sizes[3];   /* of contexts[], as far as the model goes */
+    uint64_t cache_sizes[4];   /* of contexts[], as far as the model goes */
     bool sees;
     char *vision;              /* the file of its vision tower, freed at the end; NULL: it is among the model's own */
 };
 
-static const uint32_t contexts[] = {8192, 32768, 131072};
+static const uint32_t contexts[] = {8192, 32768, 131072, 1048576};   /* the last one, or what the model has of it */
+
+static uint64_t context_of(const struct finding *f, size_t i)
+{
+    return i == PD_COUNT(contexts) - 1 && f->ctx_max > contexts[i - 1] ? pd_min(contexts[i], f->ctx_max) : contexts[i];
+}
 
 /* The text of a key, to be freed; NULL: it has none. */
 static char *metadata(const peridot_file *file, const char *key)
@@ -88,7 +93,7 @@ static void keep_info(struct finding *f, const peridot_file *file)
     f->n_params = info->n_params, f->ctx_max = info->ctx_max;
     f->weights_size = info->weights_size, f->cache_size = info->cache_size;
     for (size_t i = 0; i < PD_COUNT(contexts); i++)
-        f->cache_sizes[i] = peridot_file_cache_size(file, contexts[i], PERIDOT_KV_F16);
+        f->cache_sizes[i] = peridot_file_cache_size(file, (uint32_t)context_of(f, i), PERIDOT_KV_F16);
 }
 
 /* The tower in its own files, or a file of its own that fits. */
@@ -193,9 +198,9 @@ static void models_add_model(yyjson_mut_doc *doc, yyjson_mut_val *list, const st
     yyjson_mut_obj_add_uint(doc, o, "cache_size", f->cache_size);
     if (device) yyjson_mut_obj_add_bool(doc, o, "fits", need_of(f) <= device->heap_budget);
     yyjson_mut_val *sessions = yyjson_mut_obj_add_arr(doc, o, "sessions");
-    for (size_t i = 0; i < PD_COUNT(contexts) && contexts[i] <= f->ctx_max; i++) {
+    for (size_t i = 0; i < PD_COUNT(contexts) && context_of(f, i) <= f->ctx_max; i++) {
         yyjson_mut_val *s = yyjson_mut_arr_add_obj(doc, sessions);
-        yyjson_mut_obj_add_uint(doc, s, "tokens", contexts[i]);
+        yyjson_mut_obj_add_uint(doc, s, "tokens", context_of(f, i));
         yyjson_mut_obj_add_uint(doc, s, "cache_size", f->cache_sizes[i]);
         if (device) yyjson_mut_obj_add_bool(doc, s, "fits", f->weights_size + f->cache_sizes[i] <= device->heap_budget);
     }
