@@ -394,6 +394,14 @@ static void test_dispatches(void **state)
     peridot_sequence *s = open_session(32, 1, PERIDOT_KV_F16);
     assert_true(peridot_session_n_dispatches(peridot_sequence_session(s)) <= 1 + 6 * info->n_layers + 1 + 2);
     close_sequence(s);
+    /* A recurrence has three in place of attention's two, and attention of that family a gate: seven of either. */
+    peridot_model *hybrid;
+    EXPECT_OK(peridot_model_open(&hybrid, PERIDOT_GOLDEN "/dense/qwen35", NULL));
+    EXPECT_OK(open_sequence(&s, hybrid, NULL));
+    info = peridot_model_get_info(hybrid);
+    assert_true(peridot_session_n_dispatches(peridot_sequence_session(s)) <= 1 + 7 * info->n_layers + 1 + 2);
+    close_sequence(s);
+    peridot_model_close(hybrid);
 }
 
 int main(void)

@@ -135,6 +135,8 @@ static void try_recur(struct pd_trial *t, const struct shape *s, uint32_t n, flo
     const struct reference r = {s, x, w_conv, dt, decay, w_norm, states, tails, y, n_channels, width};
     for (size_t i = 0; t->ran && n == 2 && i < PD_COUNT(kept); i++) run_rows(t, &r, &kept[i]);
     for (size_t i = 0; t->ran && i < PD_COUNT(runs); i++) run_rows(t, &r, &runs[i]);
+    /* The norm at the end divides by 1e-3 where q is orthogonal to k: there the last bit of q . k is 6e-5 of y. States,
+     * which nothing divides, are within 5e-6 (the kernel's order of sums in fp32, against float64). */
     pd_trial_check_rows(t, y_rows, y, NULL, 1e-4);
     pd_trial_check_rows(t, all_states, states, NULL, 2e-5);
     pd_trial_check_rows(t, all_tails, tails, NULL, 0);
@@ -187,7 +189,7 @@ void pd_try_recur(struct pd_trial *t, uint32_t type)
     (void)type;
     static const struct shape shapes[] = {
         {1, 1, 4, 4, 4}, {2, 4, 16, 8, 4}, {1, 3, 36, 12, 2}, {2, 2, 128, 128, 4}};
-    static const float gates[] = {0, -30, 25};
+    static const float gates[] = {0, -50, 50};
     for (size_t k = 0; k < PD_COUNT(shapes); k++)
         for (size_t g = 0; g < PD_COUNT(gates); g++)
             if (t->thorough || g == k % PD_COUNT(gates))
