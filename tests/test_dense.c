@@ -51,6 +51,7 @@ static const struct dense {
     {"qwen3-moe-raw", "qwen3moe", NO_WORDS},
     {"qwen3-moe-sparse", "qwen3moe", false},
     {"qwen35", "qwen35", true},
+    {"qwen35-seeing", "qwen35", false},   /* tools/golden/assemble.py */
     {"qwen35-untied", "qwen35", false},
     {"qwen35-moe", "qwen35moe", true},
     {"qwen35-moe-merged", "qwen35moe", false},

@@ -327,6 +327,41 @@ def assemble(folder):
             sys.exit(f"tests/golden/{path}: tools/golden draws other weights than those that weights.sha256 and the "
                      "references in this folder are of")
         write(path, data)
+    seeing(folder / "dense")
+
+
+# Of Qwen 3.5 as it is published, beside the text model: parts of its vision tower, and of the block that drafts tokens.
+BESIDE = {"model.visual.patch_embed.proj.weight": [8, 3, 2, 4, 4], "model.visual.pos_embed.weight": [4, 8],
+          "model.visual.blocks.0.attn.qkv.weight": [24, 8], "model.visual.merger.linear_fc2.bias": [32],
+          "mtp.fc.weight": [32, 64], "mtp.pre_fc_norm_hidden.weight": [32], "mtp.norm.weight": [32],
+          "mtp.layers.0.self_attn.q_proj.weight": [64, 32], "mtp.layers.0.mlp.down_proj.weight": [32, 48]}
+
+
+def seeing(dense):
+    """Makes of qwen35 a directory with a tower and a drafting block, whose text has the same logits."""
+    text, out = dense / "qwen35", dense / "qwen35-seeing"
+    out.mkdir(exist_ok=True)
+    for name in ("tokens.txt", "logits.f32", "hidden.f32"):
+        (out / name).write_bytes((text / name).read_bytes())
+    config = json.loads((text / "config.json").read_text())
+    vision = {"model_type": "qwen3_5", "depth": 1, "hidden_size": 8, "num_heads": 2, "patch_size": 4,
+              "out_hidden_size": 32, "spatial_merge_size": 2, "temporal_patch_size": 2}
+    wrapped = {"architectures": ["Qwen3_5ForConditionalGeneration"], "model_type": "qwen3_5", "text_config": config,
+               "vision_config": vision, "image_token_id": 250, "vision_start_token_id": 251,
+               "vision_end_token_id": 252, "tie_word_embeddings": config["tie_word_embeddings"]}
+    (out / "config.json").write_text(json.dumps(wrapped, indent=1) + "\n")
+    data = (text / "model.safetensors").read_bytes()
+    begin = 8 + int.from_bytes(data[:8], "little")
+    tensors = {re.sub(r"^model\.", "model.language_model.", name): tensor
+               for name, tensor in json.loads(data[8:begin]).items()}
+    end = len(data) - begin
+    for name, shape in BESIDE.items():
+        tensors[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [end, end + 2 * int(np.prod(shape))]}
+        end = tensors[name]["data_offsets"][1]
+    head = json.dumps(tensors).encode()
+    head += b" " * (-len(head) % 8)
+    data = data[begin:] + bytes(begin + end - len(data))
+    (out / "model.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + data)
 
 
 def cut():
