@@ -39,7 +39,7 @@ test_planted() {
         check "a model still runs" [ $status = 0 ]
         check "with a warning in one line" count err '^warning: .* topk$' 1
         run bench -m "$stories" -p 4 -n 0 -r 1 --save "$folder/r.json"
-        check "bench md tells" matches out 'Switched off, .*: matmul.*q8.*0\. WRONG .*: topk\.$'
+        check "bench md tells" matches out 'Switched off, .*: matmul.*q8.*0\. WRONG .*: topk\. Measured by'
         check "bench json tells" matches r.json '"off": "matmul_q8_0"'
         run bench -o html "$folder/r.json"
         check "bench html tells" matches out 'Switched off, .*: matmul_q8_0\. WRONG .*: topk\.'
