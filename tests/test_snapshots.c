@@ -204,6 +204,11 @@ static peridot_session *open_recurrent(peridot_model *model, uint32_t n)
 {
     peridot_session *s;
     EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 8192, .n_sequences = n}));
+    const struct pd_config *c = &model->m.config;
+    const uint64_t *size = cache_of(s)->pools[PD_STATE_KIND].page_size;
+    uint64_t n_layers = 0;
+    for (uint32_t i = 0; i < c->n_layers; i++) n_layers += pd_layer_recurs(&c->layers[i]);
+    assert_int_equal(peridot_model_get_info(model)->states_size, PD_N_STATES * n_layers * (size[0] + size[1]));
     return s;
 }
 

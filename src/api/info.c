@@ -25,7 +25,8 @@ void pd_model_info_begin(peridot_model_info *out, const struct pd_config *c)
         .last_division = pd_layers_last_division(c),
         .is_reranker = c->head == PERIDOT_HEAD_SEQUENCE && c->n_labels == 2 && has_label(c, "no")
             && has_label(c, "yes"),
-        .file_type = c->file_type, .lacks_dense = pd_families[c->family].embeds && c->embedding.n_dense == 0};
+        .file_type = c->file_type, .states_size = pd_states_size(c),
+        .lacks_dense = pd_families[c->family].embeds && c->embedding.n_dense == 0};
 }
 
 /* The most frequent first, of equals the first in types.def: a selection sort, as there are few. */

@@ -25,6 +25,18 @@ static uint32_t pages_needed(uint32_t window, const struct pd_cache_shape *shape
     return (uint32_t)(window ? pd_min(all, each * shape->n_tables) : all);
 }
 
+/* Bytes of a layer's state and of its convolution's tail, or of the tail alone; false: no layer has one. */
+static bool measure_state(uint64_t size[2], const struct pd_config *c)
+{
+    const struct pd_layer *layer = pd_layers_recurrence(c);
+    if (!layer) return false;
+    const struct pd_delta *d = &layer->delta;
+    uint64_t tail_size = pd_tail_size(pd_delta_conv_dim(d), d->conv);
+    size[0] = d->n_v ? pd_state_size(d->n_v, d->d_k, d->d_v) : tail_size;
+    size[1] = d->n_v ? tail_size : 0;
+    return true;
+}
+
 static void make_pools(struct pd_cache *cache, const struct pd_config *c, const struct pd_cache_shape *shape)
 {
     cache->n_kinds = c->n_kinds;
@@ -37,14 +49,17 @@ static void make_pools(struct pd_cache *cache, const struct pd_config *c, const 
             (uint64_t)PD_PAGE * layer->n_kv_heads * pd_kv_head_size(shape->type, layer->head_dim);
         if (pd_layer_owns_kv(c, i) && !pd_layer_recurs(layer)) pool->n_pages = pages_needed(layer->window, shape);
     }
-    const struct pd_layer *layer = pd_layers_recurrence(c);
-    if (!layer) return;
-    const struct pd_delta *d = &layer->delta;
     struct pd_page_pool *states = &cache->pools[PD_STATE_KIND];
-    uint64_t tail_size = pd_tail_size(pd_delta_conv_dim(d), d->conv);
-    states->n_pages = shape->n_tables * (PD_N_STATES + shape->n_draft) + shape->n_snapshots;
-    states->page_size[0] = d->n_v ? pd_state_size(d->n_v, d->d_k, d->d_v) : tail_size;   /* of some there is no other */
-    states->page_size[1] = d->n_v ? tail_size : 0;
+    if (measure_state(states->page_size, c))
+        states->n_pages = shape->n_tables * (PD_N_STATES + shape->n_draft) + shape->n_snapshots;
+}
+
+uint64_t pd_states_size(const struct pd_config *c)
+{
+    uint64_t size[2], all = 0;
+    if (!measure_state(size, c)) return 0;
+    for (uint32_t i = 0; i < c->n_layers; i++) all += pd_layer_recurs(&c->layers[i]) ? size[0] + size[1] : 0;
+    return PD_N_STATES * all;
 }
 
 /* Bytes of one layer's keys, or of its values. */

@@ -81,6 +81,8 @@ peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const s
 void pd_cache_free(struct pd_cache *cache);
 /* One more layer, the last one, whose keys are in the pages of a kind. */
 peridot_status pd_cache_add_layer(struct pd_cache *cache, uint32_t kind);
+/* Bytes of the states of a sequence without drafts. */
+uint64_t pd_states_size(const struct pd_config *config);
 /* Bytes that a cache of this shape takes on the device. */
 uint64_t pd_cache_size(const struct pd_config *config, const struct pd_cache_shape *shape);
 

@@ -10,6 +10,8 @@
 #include "../../base/base.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,9 +211,16 @@ static peridot_status create_session(struct serve_engine *e)
         params.n_positions = (uint32_t)total;
         status = cmd_session_create(&e->session, e->model, &params);
         if (status == PERIDOT_ERROR_MEMORY && make_room(e->server, e->served)) continue;
+        if (status == PERIDOT_ERROR_MEMORY && info->states_size && params.n_sequences > 1) {
+            params.n_sequences /= 2;   /* each of them takes much of it: others wait */
+            continue;
+        }
         total /= 2;
         if (args->ctx || total < 512) break;
     } while (status == PERIDOT_ERROR_MEMORY);
+    if (status == PERIDOT_OK && params.n_sequences < args->n_parallel)
+        fprintf(stderr, "peridot: %s: memory is short: at most %" PRIu32 " texts at the same time\n", e->served->id,
+                params.n_sequences);
     PD_TRY(status);
     PD_TRY(cmd_draft_create_session(&e->draft, &params));
     e->served->ctx = params.ctx;
