@@ -96,6 +96,8 @@ static const struct pd_shape shapes[] = {
      QWEN35(16, 32)},
     {.name = "qwen3.5-27b", PD_QWEN35,  64, 5120, 17408, 24,  4, 256,    0, 262144,  0, 248320, 248320, 248077, true,
      QWEN35(16, 48)},
+    {.name = "qwen3.5-35b-a3b", PD_QWEN35_MOE, 40, 2048, 512, 16, 2, 256,  0, 262144,  0, 248320, 248320, 248077, true,
+     QWEN35(16, 32), .n_experts = 256, .n_experts_used = 8, .expert_dim = 512},
     {.name = "gpt-oss-20b", PD_GPT_OSS, 24, 2880,    0, 64,  8,  64,  128, 131072, 32, 201088, 201088, 201088, true,
      GPT_OSS, .yarn_ctx = 4096, .n_experts = 32, .n_experts_used = 4, .expert_dim = 2880},
     {.name = "gpt-oss-120b", PD_GPT_OSS, 36, 2880,    0, 64, 8,  64,  128, 131072, 32, 201088, 201088, 201088, true,
@@ -213,14 +215,14 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
         if (s->layers) *l = s->layers[i];
         if (s->convs >> i & 1)
             *l = (struct pd_layer){.ffn_dim = s->ffn_dim, .delta = {.conv = 3, .n_channels = s->d_model}};
-        if (local && s->delta.n_v) {
-            *l = (struct pd_layer){.ffn_dim = s->ffn_dim, .has_v = true, .kv_layer = i, .delta = s->delta};
-            continue;
-        }
+        bool recurs = local && s->delta.n_v;
+        if (recurs) *l = (struct pd_layer){.ffn_dim = s->ffn_dim, .has_v = true, .delta = s->delta,
+            .n_experts = s->n_experts, .n_experts_used = s->n_experts_used, .expert_dim = s->expert_dim};
         l->raw_routes = pd_families[s->family].raw_routes;
         l->experts_split = s->n_experts && !pd_families[s->family].experts_beside;
         PD_TRY(pd_layer_set_experts(l, &pd_families[s->family], s->name));
         l->kv_layer = i;
+        if (recurs) continue;
         l->no_rope = pd_rope_is_usually_absent(c, i);
         l->query_scale = s->query_scale != 0 ? s->query_scale : pd_layer_usual_scale(c, l);
     }
