@@ -2,10 +2,10 @@
 /* The gated delta rule (struct pd_delta) over the rows of a run, in their order, in fp32:
  *   S = exp(decay softplus(a + dt)) S;   S += k (sigmoid(b) (v - S^T k))^T;   y = S^T q
  * with q and k of each head of length 1, and q * D_K^-0.5. The columns of S do not depend on each other: a subgroup
- * takes four of a head through the run, and its lanes share their D_K elements, so that there is no barrier and S is
+ * takes some pairs of a head's through the run, and its lanes share their D_K elements, so that there is no barrier and S is
  * read and written once. y is summed of the old S, as S'^T q = g S^T q + (k . q) d, which makes all sums of a row
  * independent of each other. With KEEPS the S after each row goes to a state of its own, for drafts. Grid: [workgroups
- * for all fours of columns, runs]. */
+ * for all of them, runs]. S is stored in fours of columns.. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
@@ -13,12 +13,15 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint D_K = 128;
 layout(constant_id = 2) const uint LANES = 32;   /* of a subgroup */
 layout(constant_id = 3) const bool KEEPS = false;
+layout(constant_id = 4) const uint PAIRS = 2;    /* 1, or 2 */
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer pd_vec2s { vec2 at[]; };
+layout(buffer_reference, std430, buffer_reference_align = 8) writeonly buffer pd_vec2s_written { vec2 at[]; };
 layout(push_constant) uniform Push { pd_delta_push p; };
 
 #define EPS 1e-6   /* of the lengths of q and k */
 const uint EACH = (D_K + LANES - 1) / LANES;     /* elements of a lane */
 
-vec4 s[EACH];                                    /* element LANES * i + lane of the four columns */
+vec2 s[EACH * PAIRS];                            /* element LANES * i + lane of a pair of columns, pair by pair */
 
 /* log(1 + exp(x)); Vulkan's log is too coarse near 1. log(1 + e) = 2 atanh(e / (2 + e)), e <= 1. */
 float softplus(float x)
@@ -35,49 +38,58 @@ float decay_of(float x, float decay)
     return is_finite(x) && is_finite(exponent) ? exp(max(exponent, -80.0)) : NOT_A_NUMBER;
 }
 
+void write_state(uint state, uint at, uint lane)
+{
+    pd_vec2s_written to = pd_vec2s_written(address_of(p.states, state, p.state_size));
+    [[unroll]] for (uint i = 0; i < EACH; i++)
+        [[unroll]] for (uint c = 0; c < PAIRS; c++)
+            if (LANES * i + lane < D_K) to.at[at + 2 * (LANES * i + lane) + c] = s[i * PAIRS + c];
+}
+
 void main()
 {
-    uint fours = p.d_v / 4, unit = gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID, lane = gl_SubgroupInvocationID;
-    uint head = unit / fours, four = unit % fours;
+    uint parts = p.d_v / (2 * PAIRS), unit = gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID;
+    uint head = unit / parts, pair = unit % parts * PAIRS, lane = gl_SubgroupInvocationID;
     if (head >= p.n_v) return;
     uint k_head = head % p.n_k;
-    uint at_q = k_head * D_K, at_k = (p.n_k + k_head) * D_K, at_v = 2 * p.n_k * D_K + head * p.d_v + 4 * four;
+    uint at_q = k_head * D_K, at_k = (p.n_k + k_head) * D_K, at_v = 2 * p.n_k * D_K + head * p.d_v + 2 * pair;
+    uint at_s = (head * p.d_v / 4 + pair / 2) * D_K * 2 + pair % 2;
     pd_state_run run = p.runs.at[gl_WorkGroupID.y];
-    pd_vec4s from = pd_vec4s(address_of(p.states, run.from == PD_NO_STATE ? run.to : run.from, p.state_size));
-    pd_vec4s_written to = pd_vec4s_written(address_of(p.states, run.to, p.state_size));
+    pd_vec2s from = pd_vec2s(address_of(p.states, run.from == PD_NO_STATE ? run.to : run.from, p.state_size));
     [[unroll]] for (uint i = 0; i < EACH; i++) {
         uint e = LANES * i + lane;
-        s[i] = run.from == PD_NO_STATE || e >= D_K ? vec4(0.0) : from.at[unit * D_K + e];
+        [[unroll]] for (uint c = 0; c < PAIRS; c++)
+            s[i * PAIRS + c] = run.from == PD_NO_STATE || e >= D_K ? vec2(0.0) : from.at[at_s + 2 * e + c];
     }
     for (uint m = run.first; m < run.first + run.n; m++) {
         uint x = m * p.x_stride, gates = m * p.gates_stride + head;
-        float q[EACH], k[EACH];
-        vec4 sk = vec4(0.0), sq = vec4(0.0), lengths = vec4(0.0);
+        float k[EACH];
+        vec2 sk[PAIRS], sq[PAIRS];
+        vec3 lengths = vec3(0.0);
+        [[unroll]] for (uint c = 0; c < PAIRS; c++) sk[c] = sq[c] = vec2(0.0);
         [[unroll]] for (uint i = 0; i < EACH; i++) {
             uint e = LANES * i + lane;
-            q[i] = e < D_K ? p.x.at[x + at_q + e] : 0.0;
+            float q = e < D_K ? p.x.at[x + at_q + e] : 0.0;
             k[i] = e < D_K ? p.x.at[x + at_k + e] : 0.0;
-            sk += s[i] * k[i];
-            sq += s[i] * q[i];
-            lengths += vec4(q[i] * q[i], k[i] * k[i], q[i] * k[i], 0.0);
+            [[unroll]] for (uint c = 0; c < PAIRS; c++) {
+                sk[c] += s[i * PAIRS + c] * k[i];
+                sq[c] += s[i * PAIRS + c] * q;
+            }
+            lengths += vec3(q * q, k[i] * k[i], q * k[i]);
         }
-        sk = subgroupAdd(sk);
-        sq = subgroupAdd(sq);
         lengths = subgroupAdd(lengths);
         float k_scale = rms_scale(lengths.y + EPS), q_scale = rms_scale(lengths.x + EPS) * inversesqrt(float(D_K));
         float g = decay_of(p.gates.at[gates + p.n_v] + p.dt.at[head], p.decay.at[head]);
         float beta = 1.0 / (1.0 + exp(-clamp(p.gates.at[gates], -80.0, 80.0)));
-        vec4 v = vec4(p.x.at[x + at_v], p.x.at[x + at_v + 1], p.x.at[x + at_v + 2], p.x.at[x + at_v + 3]);
-        vec4 d = beta * (v - g * k_scale * sk);
-        vec4 y = q_scale * (g * sq + k_scale * lengths.z * d);
-        [[unroll]] for (uint i = 0; i < EACH; i++) s[i] = g * s[i] + (k_scale * k[i]) * d;
-        if (subgroupElect())
-            for (uint c = 0; c < 4; c++) p.y.at[m * p.y_stride + head * p.d_v + 4 * four + c] = y[c];
-        if (!KEEPS || m + 1 == run.first + run.n) continue;
-        pd_vec4s_written kept = pd_vec4s_written(address_of(p.states, p.row_states.at[m], p.state_size));
-        [[unroll]] for (uint i = 0; i < EACH; i++)
-            if (LANES * i + lane < D_K) kept.at[unit * D_K + LANES * i + lane] = s[i];
+        [[unroll]] for (uint c = 0; c < PAIRS; c++) {
+            vec2 v = vec2(p.x.at[x + at_v + 2 * c], p.x.at[x + at_v + 2 * c + 1]);
+            vec2 d = beta * (v - g * k_scale * subgroupAdd(sk[c]));
+            vec2 y = q_scale * (g * subgroupAdd(sq[c]) + k_scale * lengths.z * d);
+            [[unroll]] for (uint i = 0; i < EACH; i++) s[i * PAIRS + c] = g * s[i * PAIRS + c] + (k_scale * k[i]) * d;
+            uint at_y = m * p.y_stride + head * p.d_v + 2 * (pair + c);
+            if (subgroupElect()) p.y.at[at_y] = y.x, p.y.at[at_y + 1] = y.y;
+        }
+        if (KEEPS && m + 1 < run.first + run.n) write_state(p.row_states.at[m], at_s, lane);
     }
-    [[unroll]] for (uint i = 0; i < EACH; i++)
-        if (LANES * i + lane < D_K) to.at[unit * D_K + LANES * i + lane] = s[i];
+    write_state(run.to, at_s, lane);
 }

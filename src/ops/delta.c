@@ -34,11 +34,15 @@ void pd_op_short_conv(struct pd_recorder *r, const struct pd_short_conv *c)
     end_part(r, (uint64_t)c->n_rows * c->n * c->conv);
 }
 
-/* The kernel shares a head's elements out to the lanes of a subgroup, whose size it is compiled for. */
+/* The kernel shares a head's elements out to the lanes of a subgroup, whose size it is compiled for. Intel's GPUs have
+ * registers for 16 lanes and one pair of columns. */
 static void apply_rule(struct pd_recorder *r, const struct pd_recurrence *c)
 {
-    uint32_t lanes = subgroup_size(r), workgroup = (uint32_t)pd_max(lanes, 64), n_units = c->n_v * c->d_v / 4;
-    uint32_t spec[] = {workgroup, c->d_k, lanes, c->row_states != 0, [PD_SUBGROUP_ID] = lanes};
+    const peridot_device_info *d = pd_gpu_info(r->gpu);
+    bool narrow = d->subgroup_size_control && d->min_subgroup_size <= 16 && d->subgroup_size > 16;
+    uint32_t lanes = narrow ? 16 : d->subgroup_size, pairs = narrow ? 1 : 2;
+    uint32_t workgroup = (uint32_t)pd_max(lanes, 64), n_units = c->n_v * c->d_v / (2 * pairs);
+    uint32_t spec[] = {workgroup, c->d_k, lanes, c->row_states != 0, pairs, [PD_SUBGROUP_ID] = lanes};
     uint32_t gates = n_channels(c) + c->n_v * c->d_v;
     struct pd_delta_push push = {.runs = c->runs, .x = c->qkv.address, .gates = pd_rows_at(c->x, 0, gates).address,
         .dt = c->dt, .decay = c->decay, .y = c->y.address, .states = c->states, .row_states = c->row_states,
