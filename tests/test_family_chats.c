@@ -261,17 +261,10 @@ static void test_functions(void **state)
     yyjson_doc_free(doc);
 }
 
-static int remove_files(void **state)
-{
-    static const char *const names[] = {"tokenizer.json", "tokenizer_config.json"};
-    for (size_t i = 0; i < PD_COUNT(names); i++) remove(in_folder(names[i]));
-    return remove_folder(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_families), cmocka_unit_test(test_ids),
                                        cmocka_unit_test(test_untold),
                                        cmocka_unit_test(test_functions)};
-    return cmocka_run_group_tests_name("family_chats", tests, make_folder, remove_files);
+    return cmocka_run_group_tests_name("family_chats", tests, make_folder, remove_folder);
 }

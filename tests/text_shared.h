@@ -6,6 +6,7 @@
 
 #include "text_fixture.h"
 
+#include "grammar/calls/calls.h"
 #include "text/text_.h"
 
 static inline const char *shared_path(char path[512], const char *format, const char *name)
@@ -379,6 +380,44 @@ static inline void write_byte_level_gguf(const char *path, const struct pd_piece
     free(text);
     free(type);
     free(b.data);
+}
+
+/* ---- images ---- */
+
+/* A conversation of golden data with images, by the template of that name: row i of image k is -100 (k + 1) - i. */
+static inline void check_images(const peridot_vocab *v, yyjson_val *conversation, const char *name)
+{
+    enum { N_ROWS = 3, N_IMAGES = 4, MOST_CROPS = 4 };
+    int32_t rows[N_IMAGES][(1 + MOST_CROPS) * N_ROWS], *ids;
+    struct pd_chat_image images[N_IMAGES];
+    struct pd_messages messages;
+    size_t n, size;
+    yyjson_val *n_crops = yyjson_obj_get(conversation, "n_crops");
+    for (int k = 0; k < N_IMAGES; k++) {
+        images[k] = (struct pd_chat_image){rows[k], N_ROWS, yyjson_get_uint(yyjson_arr_get(n_crops, (size_t)k))};
+        for (int i = 0; i < (1 + MOST_CROPS) * N_ROWS; i++) rows[k][i] = -100 * (k + 1) - i;
+    }
+    char *json = yyjson_val_write(yyjson_obj_get(conversation, "messages"), 0, &size);
+    yyjson_val *golden = yyjson_obj_get(conversation, "ids");
+    const struct pd_calls calls = {.format = pd_call_format_find("gemma3")};
+    assert_int_equal(pd_messages_from_json(&messages, json, size), PERIDOT_OK);
+    assert_int_equal(messages.n_images, n_crops ? yyjson_arr_size(n_crops)
+                                                : yyjson_get_uint(yyjson_obj_get(conversation, "n_images")));
+    if (yyjson_get_bool(yyjson_obj_get(conversation, "written")))
+        assert_int_equal(pd_tools_write_messages(&messages, &calls), PERIDOT_OK);
+    const struct pd_chat_prompt prompt = {.template_name = name, .messages = &messages, .images = images,
+                                          .think = yyjson_get_bool(yyjson_obj_get(conversation, "think"))};
+    peridot_status status = pd_tokenizer_encode_chat(&ids, &n, v->tokenizer, &prompt);
+    if (yyjson_is_null(golden)) {
+        assert_int_equal(status, PERIDOT_ERROR_UNSUPPORTED);
+        assert_non_null(strstr(peridot_last_error(), " of the role system"));
+    } else {
+        if (status != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+        expect_ids(ids, n, golden);
+    }
+    free(ids);
+    free(json);
+    pd_messages_free(&messages);
 }
 
 #endif
