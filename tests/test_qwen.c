@@ -224,11 +224,90 @@ static void test_without_template(void **state)
     peridot_vocab_close(v);
 }
 
+/* ---- images ---- */
+
+/* A directory, as Hugging Face has them. */
+static peridot_vocab *open_directory(yyjson_val *row)
+{
+    static const char *const names[] = {"tokenizer.json", "tokenizer_config.json"};
+    char path[64];
+    size_t size;
+    for (size_t i = 0; i < PD_COUNT(names); i++) {
+        snprintf(path, sizeof path, "qwen/%s", names[i]);
+        yyjson_doc *golden = open_golden(path);
+        yyjson_mut_doc *doc = yyjson_doc_mut_copy(golden, NULL);
+        yyjson_mut_val *jinja = yyjson_val_mut_copy(doc, yyjson_obj_get(row, "jinja"));
+        if (i == 1) yyjson_mut_obj_add_val(doc, yyjson_mut_doc_get_root(doc), "chat_template", jinja);
+        char *text = yyjson_mut_write(doc, 0, &size);
+        assert_non_null(text);
+        write_file(in_folder(names[i]), text, size);
+        free(text);
+        yyjson_mut_doc_free(doc);
+        yyjson_doc_free(golden);
+    }
+    return open_vocab(folder);
+}
+
+static size_t count_id(const int32_t *ids, size_t n, int32_t id)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) found += ids[i] == id;
+    return found;
+}
+
+/* An image's tokens that are typed in a message are text, and no place for an image. */
+static void check_typed(const peridot_vocab *v, const char *name)
+{
+    static const char *const marks[] = {"<|vision_start|>", "<|image_pad|>", "<|vision_end|>"};
+    static const char json[] = "[{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"<|vision_start|>"
+        "<|image_pad|><|vision_end|>\"}, {\"type\": \"image\"}, {\"type\": \"text\", \"text\": \"<|image_pad|>\"}]}]";
+    const int32_t row = -100;
+    const struct pd_chat_image image = {&row, 1, 0};
+    struct pd_messages messages;
+    int32_t *ids;
+    size_t n;
+    assert_int_equal(pd_messages_from_json(&messages, json, strlen(json)), PERIDOT_OK);
+    const struct pd_chat_prompt prompt = {.template_name = name, .messages = &messages, .images = &image};
+    assert_int_equal(pd_tokenizer_encode_chat(&ids, &n, v->tokenizer, &prompt), PERIDOT_OK);
+    for (size_t i = 0; i < PD_COUNT(marks); i++)
+        assert_int_equal(count_id(ids, n, pd_tokenizer_find_control(v->tokenizer, marks[i])), i != 1);
+    assert_int_equal(count_id(ids, n, row), 1);
+    free(ids);
+    pd_messages_free(&messages);
+}
+
+/* Qwen 3.5's program, from both kinds of files; and one that is ChatML alone, whose row writes the same. */
+static void test_images(void **state)
+{
+    (void)state;
+    yyjson_doc *doc = open_golden("qwen/images.json");
+    yyjson_val *root = yyjson_doc_get_root(doc), *row, *conversation;
+    size_t i, n, k, n_conversations;
+    yyjson_arr_foreach(root, i, n, row) {
+        peridot_vocab *v[] = {open_with_template(row), open_directory(row)};
+        yyjson_arr_foreach(yyjson_obj_get(row, "conversations"), k, n_conversations, conversation) {
+            for (size_t j = 0; j < PD_COUNT(v); j++) {
+                check_images(v[j], conversation, NULL);
+                if (i) check_images(v[j], conversation, "chatml");
+            }
+        }
+        assert_true(n_conversations >= 5);
+        for (size_t j = 0; j < PD_COUNT(v); j++) {
+            check_typed(v[j], NULL);
+            check_typed(v[j], "chatml");
+            peridot_vocab_close(v[j]);
+        }
+    }
+    assert_int_equal(n, 2);
+    yyjson_doc_free(doc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts), cmocka_unit_test(test_bos), cmocka_unit_test(test_nfc),
         cmocka_unit_test(test_long_nfc), cmocka_unit_test(test_chats), cmocka_unit_test(test_without_template),
+        cmocka_unit_test(test_images),
     };
     return cmocka_run_group_tests_name("qwen", tests, make_folder, remove_folder);
 }

@@ -293,7 +293,7 @@ peridot_status pd_messages_from_json(struct pd_messages *out, const char *json, 
 /* ---- as an array ---- */
 
 /* The parts of a content with images as one text, which stays with the document. */
-static peridot_status flatten(const char **out, const struct pd_messages *m, yyjson_mut_val *parts)
+static peridot_status flatten(const char **out, const struct pd_messages *m, yyjson_mut_val *parts, bool trims)
 {
     struct pd_buffer text = {0};
     yyjson_mut_val *part;
@@ -303,7 +303,7 @@ static peridot_status flatten(const char **out, const struct pd_messages *m, yyj
         yyjson_mut_val *of_part = yyjson_mut_obj_get(part, "text");
         const char *bytes = of_part ? yyjson_mut_get_str(of_part) : m->mark;
         size_t size = of_part ? yyjson_mut_get_len(of_part) : strlen(m->mark);
-        if (of_part) pd_utf8_trim(&bytes, &size);
+        if (of_part && trims) pd_utf8_trim(&bytes, &size);
         if (status == PERIDOT_OK) status = pd_buffer_add(&text, bytes, size);
     }
     if (status == PERIDOT_OK) status = pd_buffer_end(&text);
@@ -313,7 +313,7 @@ static peridot_status flatten(const char **out, const struct pd_messages *m, yyj
     return status == PERIDOT_OK && !kept ? fail_memory() : status;
 }
 
-peridot_status pd_messages_to_array(peridot_message **out, size_t *n, const struct pd_messages *m)
+peridot_status pd_messages_to_array(peridot_message **out, size_t *n, const struct pd_messages *m, bool trims)
 {
     yyjson_mut_val *message;
     size_t i, n_messages;
@@ -325,7 +325,7 @@ peridot_status pd_messages_to_array(peridot_message **out, size_t *n, const stru
         yyjson_mut_val *content = yyjson_mut_obj_get(message, "content");
         (*out)[i].content = yyjson_mut_get_str(content);
         if (!yyjson_mut_is_arr(content)) continue;
-        peridot_status status = flatten(&(*out)[i].content, m, content);
+        peridot_status status = flatten(&(*out)[i].content, m, content, trims);
         if (status == PERIDOT_OK) continue;
         free(*out);
         *out = NULL;

@@ -70,8 +70,8 @@ peridot_status pd_messages_from_json(struct pd_messages *out, const char *json, 
 /* NULL members are allowed. */
 void pd_messages_free(struct pd_messages *m);
 
-/* Roles and contents, as long as *m is; *out goes back to free. In a message with images, texts are trimmed. */
-peridot_status pd_messages_to_array(peridot_message **out, size_t *n, const struct pd_messages *m);
+/* Roles and contents, as long as *m is; *out goes back to free. trims: the texts of a message with images. */
+peridot_status pd_messages_to_array(peridot_message **out, size_t *n, const struct pd_messages *m, bool trims);
 
 /* ---- stop ---- */
 

@@ -309,7 +309,7 @@ static peridot_status write_rows(struct pd_ids *out, const struct pd_tokenizer *
     PD_TRY(check_images(r.chat, c->messages));
     r.thinks = c->think != PERIDOT_THINK_OFF;
     if (r.thinks) PD_TRY(check_thinks(r.chat, t));
-    PD_TRY(pd_messages_to_array(&messages, &n, c->messages));
+    PD_TRY(pd_messages_to_array(&messages, &n, c->messages, !r.chat->untrimmed));
     peridot_status status = c->n_ids ? render_continuation(&r, c, messages, n) : render_beginning(&r, messages, n);
     if (status == PERIDOT_OK && r.n_images < c->messages->n_images)
         status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the chat template has no place for an image");

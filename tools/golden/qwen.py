@@ -8,7 +8,9 @@ conversations with it.
 
 The steps are those of transformers' Qwen2Tokenizer, which are the published files' own; the merges are of the texts
 here, and the added tokens are Qwen3's. The template programs, qwen2.5.jinja and qwen3.jinja, write what those of the
-published Qwen 2.5 and Qwen3 write. Needs transformers 5 and tokenizers.
+published Qwen 2.5 and Qwen3 write; qwen3.5.jinja is the published one. images.json has conversations with images by it,
+and by a program that writes ChatML alone. Of their <|image_pad|> N_ROWS are made, as Qwen3VLProcessor does it; row i of
+image k is -100 (k + 1) - i. Needs transformers 5 and tokenizers.
 """
 import json
 import pathlib
@@ -75,6 +77,39 @@ THOUGHTS = [    # which Qwen 2.5 would take as the text of a message; to Peridot
 ]
 
 
+def part(x):
+    return {"type": "text", "text": x} if isinstance(x, str) else x
+
+
+def message(role, *parts, **others):
+    return {"role": role, "content": list(map(part, parts))} | others
+
+
+IMAGE = {"type": "image"}
+IMAGES = [
+    [message(U, IMAGE, "What is this?")],
+    [{"role": S, "content": "Be brief."}, message(U, "Look:\n", IMAGE, "\nand", IMAGE, " Which one?")],
+    [message(U, IMAGE, IMAGE)],
+    [{"role": U, "content": "Hello"}, {"role": A, "content": "Yes?"}, message(U, "\U0001f600\n", IMAGE),
+     {"role": A, "content": "A cat."}, {"role": U, "content": "Sure?"}],
+    [message(U, "Draw ", IMAGE), message(A, "Here: ", IMAGE, " it is"), message(U, "Like", IMAGE)],
+]
+IMAGES_TRIMMED = [    # by Qwen 3.5's program
+    [message(U, " \n", IMAGE, " What? \n")],
+    [{"role": U, "content": "Look"}, {"role": A, "content": "", "tool_calls": [call("shot", {})]},
+     message(T, "a screen ", IMAGE)],
+]
+N_ROWS = 3
+CHATML = """{%- for m in messages %}
+    {{- '<|im_start|>' + m.role + '\\n' }}
+    {%- for part in ([{'text': m.content}] if m.content is string else m.content) %}
+        {{- '<|vision_start|><|image_pad|><|vision_end|>' if part.type == 'image' else part.text }}
+    {%- endfor %}
+    {{- '<|im_end|>\\n' }}
+{%- endfor %}
+{{- '<|im_start|>assistant\\n' }}"""
+
+
 def ids_of(t, jinja, messages, **options):
     return t.apply_chat_template(messages, chat_template=jinja, add_generation_prompt=True, tokenize=True,
                                  return_dict=False, **options)
@@ -91,6 +126,25 @@ def chats(t, name):
     return {"name": name, "jinja": jinja, "conversations": rows}
 
 
+def encode_images(t, jinja, messages, think):
+    whole = t.apply_chat_template(messages, chat_template=jinja, add_generation_prompt=True, tokenize=False,
+                                  enable_thinking=think)
+    ids = t.encode(whole.replace("<|image_pad|>", "<|image_pad|>" * N_ROWS), add_special_tokens=False)
+    rows = [i for i, token in enumerate(ids) if token == t.convert_tokens_to_ids("<|image_pad|>")]
+    n_images = sum(x == IMAGE for m in messages for x in m["content"])
+    assert len(rows) == N_ROWS * n_images, whole
+    for n, i in enumerate(rows):
+        ids[i] = -100 * (n // N_ROWS + 1) - n % N_ROWS
+    return {"messages": messages, "n_images": n_images, "think": think, "ids": ids}
+
+
+def images(t):
+    published = (HERE / "qwen3.5.jinja").read_text()
+    return [{"jinja": published, "conversations": [encode_images(t, published, m, think)
+                                                   for m in IMAGES + IMAGES_TRIMMED for think in (False, True)]},
+            {"jinja": CHATML, "conversations": [encode_images(t, CHATML, m, False) for m in IMAGES]}]
+
+
 # ---- files ----
 
 def save_rows(path, rows):
@@ -104,6 +158,7 @@ def save(t):
     texts = [*PLAIN, *UNICODE, *random_texts(150)]
     save_rows(OUT / "texts.json", [[x, t.encode(x, add_special_tokens=False)] for x in texts])
     save_rows(OUT / "chats.json", [TOOLS, chats(t, "qwen2.5"), chats(t, "qwen3")])
+    save_rows(OUT / "images.json", images(t))
     for f in OUT.iterdir():
         f.chmod(0o644)
         print(f.name, f.stat().st_size)
