@@ -72,11 +72,12 @@ peridot_status peridot_image_read(peridot_image **out, const peridot_model *mode
     peridot_image_params known;
     struct pd_picture picture;
     *out = NULL;
+    if (!name) name = "the picture";
     PD_TRY(read_params(&known, model, params));
-    PD_TRY(pd_picture_read(&picture, data, size, name ? name : "the picture"));
+    PD_TRY(pd_picture_read(&picture, data, size, name));
     peridot_status status = image_create(out, model, &picture, &known);
     pd_picture_free(&picture);
-    return status;
+    return status == PERIDOT_OK ? status : pd_fail_prefix(status, name);
 }
 
 peridot_status peridot_image_pixels(peridot_image **out, const peridot_model *model, const uint8_t *rgb,
