@@ -57,6 +57,44 @@ make_seer() {
         >"$1/tokenizer_config.json"
 }
 
+# make_qwen_seer FOLDER: a Qwen 3.5 that sees, with the family's chat template and a small tokenizer of its kind, whose
+# embedding is the golden model's, made longer. It writes nonsense. False, after a word, without Python.
+make_qwen_seer() {
+    command -v python3 >/dev/null || { echo "skipped: Python is not there"; return 1; }
+    mkdir "$1"
+    cp "$goldens/qwen35-vision/preprocessor_config.json" "$goldens"/qwen/tokenizer{,_config}.json "$1"
+    cp "$source/tools/golden/qwen3.5.jinja" "$1/chat_template.jinja"
+    python3 - "$goldens/qwen35-vision" "$1" <<'END'
+import json, struct, sys
+old, new = sys.argv[1:]
+ids = {t["content"]: t["id"] for t in json.load(open(new + "/tokenizer.json"))["added_tokens"]}
+config = json.load(open(old + "/config.json"))
+n = config["text_config"]["vocab_size"] = max(ids.values()) + 1
+for key, token in (("vision_start", "vision_start"), ("vision_end", "vision_end"), ("image", "image_pad"),
+                   ("video", "video_pad")):
+    config[key + "_token_id"] = ids[f"<|{token}|>"]
+json.dump(config, open(new + "/config.json", "w"))
+with open(old + "/model.safetensors", "rb") as file:
+    tensors, data = json.loads(file.read(struct.unpack("<Q", file.read(8))[0])), file.read()
+out, parts = {}, []
+for name, t in sorted(tensors.items()):
+    if name == "__metadata__":
+        continue
+    part = data[slice(*t["data_offsets"])]
+    if name.endswith("embed_tokens.weight"):
+        rows, size = t["shape"][0], len(part) // t["shape"][0]
+        row = lambda i: part[i % rows * size:(i % rows + 1) * size]
+        turn = lambda i: i // rows * 6    # bytes, so that no two rows are equal
+        part, t = b"".join(row(i)[turn(i):] + row(i)[:turn(i)] for i in range(n)), t | {"shape": [n, t["shape"][1]]}
+    at = sum(map(len, parts))
+    out[name] = t | {"data_offsets": [at, at + len(part)]}
+    parts.append(part)
+header = json.dumps(out).encode()
+header += b" " * (-len(header) % 8)
+open(new + "/model.safetensors", "wb").write(struct.pack("<Q", len(header)) + header + b"".join(parts))
+END
+}
+
 # Whether script (of util-linux) can make a pseudo-terminal. False, after a word: "skipped: WHAT: WHY".
 has_terminal() {
     script -qec 'test -t 0 && test -t 1' /dev/null </dev/null >"$folder/out" 2>&1 && return

@@ -2,15 +2,20 @@
 
 PART: forms (of each interface, and what their tokens are), crops (of requests, and "default" as the next argument where
 the server makes them of all images), hostile, drop (a full context, of 256 positions), one (a single request, of a
-model that may have to be loaded), users (a template that writes the user's alone), blind (another model), fetch (URL of
-images as the next argument, and what is expected)."""
+model that may have to be loaded), users (a template that writes the user's alone), blind (another model), placed (the
+command and the model's folder as the next arguments), fetch (URL of images as the next argument, and what is
+expected)."""
 
+import array
 import base64
 import concurrent.futures
 import json
+import math
 import pathlib
 import struct
+import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -245,6 +250,45 @@ def test_crops():
 
 def test_one():
     assert len(rows(reply(message(seen(data_url(files[0]))), model="seer")[1])) == ROWS
+
+
+def test_placed():
+    """Qwen 3.5: a reply's first logits are those of tokens between which the image's are placed by hand."""
+    peridot, model = sys.argv[4:6]
+    config = json.loads((pathlib.Path(model) / "config.json").read_text())
+    begin, row, end = (config[key + "_token_id"] for key in ("vision_start", "image", "vision_end"))
+    said = "What is it? <|image_pad|>"
+    status, answer = chat(message(text("Look: "), seen(data_url(files[0])), text(said)), max_tokens=1, logprobs=True,
+                          temperature=0, top_logprobs=20, return_token_ids=True, chat_template_kwargs={
+                              "enable_thinking": False})
+    assert status == 200, answer
+    prompt = lambda s: post("/tokenize", {"content": s, "parse_special": True})[1]["tokens"]
+    plain = lambda s: post("/tokenize", {"content": s, "parse_special": False})[1]["tokens"]
+    ids = prompt("<|im_start|>user\nLook: ") + [begin] + [row] * 35 + [end] + plain(said) + prompt(
+        "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
+    assert [row if i < 0 else i for i in answer["prompt_token_ids"]] == ids, (answer["prompt_token_ids"], ids)
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([peridot, "logits", "-m", model, "--tokens", ",".join(map(str, ids)), "--image",
+                        f"{golden}/image-1.png", "--kv", "f32", "--precision", "exact", "--out", folder + "/logits",
+                        "--first", str(len(ids) - 1)], check=True, capture_output=True)
+        logits = array.array("f", pathlib.Path(folder, "logits").read_bytes())
+    most = max(logits)
+    whole = most + math.log(sum(math.exp(x - most) for x in logits))
+    first = answer["choices"][0]["logprobs"]["content"][0]
+    wanted = sorted((x - whole for x in logits), reverse=True)
+    got = [each["logprob"] for each in first["top_logprobs"]]
+    assert len(got) == 20 and all(abs(a - b) < 1e-4 for a, b in zip(got, wanted)), (got, wanted[:20])
+    named = chat(message(seen(data_url(files[0]))), return_token_ids=True, chat_template_kwargs={"add_vision_id": True})
+    assert "Picture 1: " in post("/detokenize", {"tokens": [i for i in named[1]["prompt_token_ids"] if i >= 0]})[1][
+        "content"], named
+    refused(400, "System message cannot contain images", chat(
+        message(seen(data_url(files[0])), role="system"), message(text("a"))))
+    for sentence, size in [("30000 x 1 pixels is too long and narrow", (30000, 1)), ("100000 x 1 pixels", (100000, 1)),
+                           ("damaged", (0, 8)), ("damaged", (8, 0))]:
+        answer = chat(message(seen(data_url(files[1]))), message(seen(data_url(png(*size)))))
+        refused(400, "image 2: ", answer)
+        refused(400, sentence, answer)
+    assert "vision" in post("/api/show", {"model": "qwen"})[1]["capabilities"]
 
 
 def test_blind():

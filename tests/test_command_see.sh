@@ -63,6 +63,48 @@ test_chat() {
     check "a file that is no picture is refused" contains err "/etc/passwd: it is not a known kind of picture"
 }
 
+# Qwen 3.5's rows between its two tokens, from a directory and from two GGUF files.
+test_qwen() {
+    local model one golden=$goldens/qwen35-vision gguf=$folder/qwen/seer.gguf
+    local hot=(-n 20 --temp 30 --top-k 0 --top-p 1 --min-p 0 --seed 3 --verbose)
+    make_qwen_seer "$folder/qwen" || return
+    run convert "$folder/qwen" -o "$gguf" --type bf16
+    check "its text becomes a GGUF file" [ $status = 0 ]
+    cp "$golden/mmproj.gguf" "$folder/qwen/mmproj-seer.gguf"
+    for model in "$folder/qwen" "$gguf"; do
+        run run -m "$model" "${hot[@]}" "Hi"
+        one=$(prompts)
+        cp "$folder/out" "$folder/blind"
+        run run -m "$model" --image "$golden/image-1.png" "${hot[@]}" "Hi"
+        check "$model: run shows a picture" [ $status = 0 ]
+        check "as 35 rows between two tokens" [ "$(prompts)" = $((one + 37)) ]
+        [ -e "$folder/seen" ] || cp "$folder/out" "$folder/seen"
+        check "of which it writes something" eval '! cmp -s "$folder/out" "$folder/blind"'
+        check "and writes the same from all files" cmp -s "$folder/out" "$folder/seen"
+        run run -m "$model" --image "$golden/image-2.png" --image "$golden/image-1.png" "${hot[@]}" "<|image_pad|>Hi"
+        check "two pictures, and a mark that is text" [ "$(prompts)" -gt $((one + 37 + 10 + 1)) ]
+    done
+    printf '%s\n' "/image $golden/image-1.png" Hi "And now?" /undo /retry >"$folder/lines"
+    run chat -m "$folder/qwen" -n 8 --temp 0 --verbose <"$folder/lines"
+    read -ra prompts <<<"$(prompts)"
+    check "chat shows it too" [ "${prompts[0]}" = $((one + 37)) ]
+    check "in later turns as well" [ "${prompts[1]}" -gt $((one + 37)) ]
+    check "and when its turn is retried" [ "${prompts[2]}" = $((one + 37)) ]
+    python3 - "$folder/narrow.png" <<'END'
+import struct, sys, zlib
+chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+open(sys.argv[1], "wb").write(
+    b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 30000, 1, 8, 0, 0, 0, 0))
+    + chunk(b"IDAT", zlib.compress(bytes(30001))) + chunk(b"IEND", b""))
+END
+    fails_with 1 "narrow.png: a picture of 30000 x 1 pixels is too long and narrow" run -m "$folder/qwen" \
+        --image "$folder/narrow.png" "Hi"
+    cp "$goldens/gemma3-vision/mmproj.gguf" "$folder/qwen/mmproj-seer.gguf"
+    fails_with 1 "the vision tower is one of" run -m "$gguf" --image "$golden/image-1.png" "Hi"
+    run run -m "$gguf" "${hot[@]}" "Hi"
+    check "text goes on beside another family's tower" [ "$(prompts)" = "$one" ]
+}
+
 # Three crops of 16 rows each, and the text around them.
 test_crops() {
     local plain cropped
@@ -126,6 +168,7 @@ test_lost() {
 
 test_run
 test_chat
+test_qwen
 test_crops
 test_lost
 finish

@@ -70,6 +70,16 @@ test_models() {
     stop
 }
 
+# Qwen 3.5's rows have places in three dimensions, and its template writes the tokens around them.
+test_qwen() {
+    local golden=$goldens/qwen35-vision
+    make_qwen_seer "$folder/qwen" || return
+    model=$folder/qwen
+    start --kv f32 --precision exact
+    asks "a reply to an image is that to its rows between two tokens" placed "$peridot" "$model"
+    stop
+}
+
 # The device is lost while a request with an image is at work: it goes on.
 test_lost() {
     local want body
@@ -144,6 +154,7 @@ fi
 
 test_requests
 test_models
+test_qwen
 test_lost
 test_fetch
 finish
