@@ -49,8 +49,8 @@ struct tiny {
 
 static inline int remove_folder(void **state)
 {
-    static const char *const names[] = {"tiny.gguf", "tiny.model", "tiny.json", "tokenizer.json", "tokenizer_config.json",
-                                        ""};
+    static const char *const names[] = {"tiny.gguf", "tiny.model", "tiny.json", "tokenizer.json",
+                                        "tokenizer_config.json", ""};
     (void)state;
     for (size_t i = 0; i < PD_COUNT(names); i++) remove(in_folder(names[i]));
     return 0;
