@@ -2,10 +2,10 @@
 /* The gated delta rule (struct pd_delta) over the rows of a run, in their order, in fp32:
  *   S = exp(decay softplus(a + dt)) S;   S += k (sigmoid(b) (v - S^T k))^T;   y = S^T q
  * with q and k of each head of length 1, and q * D_K^-0.5. The columns of S do not depend on each other: a subgroup
- * takes some pairs of a head's through the run, and its lanes share their D_K elements, so that there is no barrier and S is
- * read and written once. y is summed of the old S, as S'^T q = g S^T q + (k . q) d, which makes all sums of a row
- * independent of each other. With KEEPS the S after each row goes to a state of its own, for drafts. Grid: [workgroups
- * for all of them, runs]. S is stored in fours of columns.. */
+ * takes some pairs of a head's through the run, and its lanes share their D_K elements, so that there is no barrier and
+ * S is read and written once. y is summed of the old S, as S'^T q = g S^T q + (k . q) d, which makes all sums of a row
+ * independent of each other. With KEEPS the S after each row goes to a state of its own, for drafts. S is stored in
+ * fours of columns. Grid: [workgroups for all of them, runs]. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
