@@ -213,7 +213,7 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
         if (!local && s->global_kv_heads) l->n_kv_heads = s->global_kv_heads;
         if (s->double_wide && i >= c->n_layers - c->n_shared_kv) l->ffn_dim *= 2;
         if (s->layers) *l = s->layers[i];
-        if (s->convs >> i & 1)
+        if (i < 32 && s->convs >> i & 1)
             *l = (struct pd_layer){.ffn_dim = s->ffn_dim, .delta = {.conv = 3, .n_channels = s->d_model}};
         bool recurs = local && s->delta.n_v;
         if (recurs) *l = (struct pd_layer){.ffn_dim = s->ffn_dim, .has_v = true, .delta = s->delta,
