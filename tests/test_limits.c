@@ -373,7 +373,7 @@ static void test_placement(void **state)
     static const struct { const char *path; bool tied, has_table; uint32_t part_of_experts; } models[] = {
         {PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", true, false, 0}, {PERIDOT_GOLDEN "/gemma4-moe", false, false, 4},
         {PERIDOT_GOLDEN "/llama-quants/model.gguf", false, false, 0}, {PERIDOT_GOLDEN "/gemma4", true, false, 0},
-        {PERIDOT_GOLDEN "/gemma4-small/model.gguf", true, true, 0}};
+        {PERIDOT_GOLDEN "/gemma4-small/model.gguf", true, true, 0}, {PERIDOT_GOLDEN "/dense/qwen35", true, false, 0}};
     for (size_t p = 0; p < PD_COUNT(models); p++) {
         struct small model;
         discrete = true;
