@@ -346,7 +346,8 @@ static const struct chat_command commands[] = {
      "does so too.", true, FILES, run_image},
     {"save", "FILE", "Writes the conversation to a file of JSON messages.", true, FILES, run_save},
     {"load", "FILE", "Goes on with the conversation in such a file.", true, FILES, run_load},
-    {"set", "NAME VALUE", "Sets an option, as temp, top-k or length, which /temp 0.3 does, too; by itself lists them.", false, SETTINGS,
+    {"set", "NAME VALUE", "Sets an option, as temp, top-k or length, which /temp 0.3 does, too; by itself lists "
+     "them.", false, SETTINGS,
      run_set},
     {"stats", NULL, "Shows the speed of the last reply, and how full the context is.", false, NO_VALUES, run_stats},
     {"thought", NULL, "Shows what the model thought before the last reply.", false, NO_VALUES, run_thought},

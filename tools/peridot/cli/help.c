@@ -216,7 +216,8 @@ void cmd_help_overview(bool man)
 {
     struct cmd_wrap w = {.file = stdout, .man = man};
     print_name(&w, NULL, "Gemma and Llama language models on any GPU, through Vulkan");
-    print_section(&w, "SYNOPSIS", "peridot COMMAND [OPTIONS]\nperidot COMMAND --help [all]\nperidot help [--man] COMMAND [all]\nperidot --version");
+    print_section(&w, "SYNOPSIS", "peridot COMMAND [OPTIONS]\nperidot COMMAND --help [all]\n"
+                  "peridot help [--man] COMMAND [all]\nperidot --version");
     print_section(&w, "DESCRIPTION",
                   "Results go to standard output, progress and statistics to standard error. A model is a .gguf file, "
                   "a Hugging Face directory, or the name of one that peridot models lists; without one, commands use "

@@ -313,7 +313,8 @@ function show_adapters() {
 
 /* What is known of a model: one that was never loaded has said nothing yet. */
 const weight = size => size < 1e9 ? Math.round(size / 1e6) + " MB" : (size / 1e9).toPrecision(2) + " GB";
-const abilities = m => [m.meta && weight(m.meta.size), m.architecture?.input_modalities.includes("image") && "sees images", m.thinks && "thinks",
+const abilities = m => [m.meta && weight(m.meta.size), m.architecture?.input_modalities.includes("image") && "sees images",
+    m.thinks && "thinks",
     !m.loaded && "is loaded when it is asked"].filter(Boolean).join(", ");
 
 function show_model() {

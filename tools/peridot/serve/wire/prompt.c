@@ -209,7 +209,8 @@ bool serve_conversation_encode(int32_t **ids, size_t *n, struct serve_job *job, 
     struct serve_conversation c = {0};
     *ids = NULL;
     *n = 0;
-    bool read = job->api->read_messages(&c, job, root) && take_reply(&c, job), loses = read && serve_conversation_loses(&c, job, vocab);
+    bool read = job->api->read_messages(&c, job, root) && take_reply(&c, job);
+    bool loses = read && serve_conversation_loses(&c, job, vocab);
     bool good = read && !loses && encode_all(ids, n, job, vocab, &c);
     struct serve_error first = job->error;   /* of the template, perhaps, which is strict of roles */
     for (int i = 0; read && !good && (loses || is_of_messages(&job->error)) && i < 2; i++) {
