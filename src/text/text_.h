@@ -517,8 +517,8 @@ peridot_status pd_program_write_arguments(struct pd_messages *m);
 
 /* ---- tokenizer private ---- */
 
-/* What a tokenizer consists of, for the files that share it: tokenizer_open.c fills it, tokenizer.c encodes and
- * decodes, tokenizer_chat.c encodes conversations, tokenizer_open.c writes it to a file, too. Once open it never
+/* What a tokenizer consists of, for the files that share it: tokenizer_open.c fills it and writes it to a file,
+ * tokenizer.c encodes and decodes, tokenizer_chat.c and tokenizer_program.c encode conversations. Once open it never
  * changes, so that any thread may use it. */
 
 struct pd_tokenizer {
