@@ -379,6 +379,8 @@ test_standard() {
     check "others find the same checksum" python3 "$source/tests/submitted_reports.py" "$folder/standard.json"
     check "and that one is another" [ "$(python3 "$source/tests/submitted_reports.py" "$folder/x.json" |
         grep -c 'x.json: its checksum is wrong')" = 1 ]
+    check "reports that people sent in are right" python3 "$source/tests/submitted_reports.py" \
+        "$source/tests/reports/submitted"
     # stopped when the first test is done: the rest is left out
     local pid
     PERIDOT_BENCH_STANDARD="tiny-llama q8_0,gemma3-1b f16" "$peridot" bench --standard --save "$folder/stopped.json" \
