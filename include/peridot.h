@@ -655,8 +655,8 @@ typedef struct peridot_session_params {
                                   times ctx */
     uint64_t snapshot_size;    /* bytes of the host's memory at most for places to go back to, where the device has no
                                   pages left for them: see peridot_sequence_truncate; 0: 1 GiB */
-    /* Tokens that a request's draft has at most, up to 31, or PERIDOT_DRAFT_AUTO: as many as are multiplied at once
-     * with the next token, or twice as many. 0: requests have no drafts. A session with drafts takes kernels that give
+    /* Tokens that a request's draft has at most, up to 31, or PERIDOT_DRAFT_AUTO: those that fill, with the next token,
+     * two groups of rows that are multiplied at once. 0: requests have no drafts. A session with drafts takes kernels that give
      * a token the same bits whatever others are in the step, as one with several sequences does. */
     uint32_t n_draft;
     uint32_t n_parallel;       /* requests that are submitted and at work at once, at most; the other sequences are kept
@@ -974,6 +974,8 @@ typedef struct peridot_stats {
     /* Of a request that was submitted: tokens of the prompt that the session had evaluated before, when the request
      * began last; and times that it made room for others, to go on later. */
     uint32_t n_cached, n_preempted;
+    double draft_saved_s;          /* what drafts saved of decode_s, by how long steps without drafts took; below 0 where
+                                      they cost time; 0 also where no such step was measured */
 } peridot_stats;
 
 /* A prompt that is to be continued. */
@@ -1000,8 +1002,8 @@ typedef struct peridot_request_params {
     /* Speculative decoding: up to so many tokens that are likely to come (a draft) are evaluated with the next one, in
      * a step that takes little longer, and are kept as far as the chain draws them. Every token is drawn from the same
      * logits and by the same random number as without drafts, so the text is the same. At most the session's n_draft;
-     * PERIDOT_DRAFT_AUTO: as many as are multiplied at once, twice as many after a draft that was right, and none for a
-     * while where steps with a draft took longer for the tokens that they gave than steps without. 0: no drafts. */
+     * PERIDOT_DRAFT_AUTO: as many as give most tokens per second, by how often guesses were right and how long steps
+     * took lately, and none for a while where none do. 0: no drafts. */
     uint32_t n_draft;
     /* Drafts come from a smaller model with the same vocabulary: a sequence, for this request alone, of a session of
      * that model, which takes the same tokens. NULL: they come from the session's drafter, or are looked up: what

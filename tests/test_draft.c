@@ -565,55 +565,138 @@ static void test_lookup(void **state)
         int32_t tokens[12];
         uint32_t n, n_found;
         int32_t found[4];
+        uint32_t n_same;
     } cases[] = {
-        {{1}, 1, 0, {0}},
-        {{1, 2, 3, 1}, 4, 0, {0}},                                     /* one token is not enough */
-        {{1, 2, 3, 4, 1, 2}, 6, 4, {3, 4, 1, 2}},
-        {{1, 2, 3, 1, 2, 4, 1, 2}, 8, 4, {4, 1, 2, 4}},                /* the latest; and on into itself */
-        {{9, 1, 2, 3, 8, 1, 2, 4, 9, 1, 2}, 11, 4, {3, 8, 1, 2}},      /* but the longest first */
-        {{5, 5, 5}, 3, 4, {5, 5, 5, 5}},
+        {{1}, 1, 0, {0}, 1},
+        {{1, 2, 3, 1}, 4, 0, {0}, 1},                                  /* one token is not enough */
+        {{1, 2, 3, 4, 1, 2}, 6, 4, {3, 4, 1, 2}, 2},
+        {{1, 2, 3, 1, 2, 4, 1, 2}, 8, 4, {4, 1, 2, 4}, 2},             /* the latest; and on into itself */
+        {{9, 1, 2, 3, 8, 1, 2, 4, 9, 1, 2}, 11, 4, {3, 8, 1, 2}, 3},   /* but the longest first */
+        {{5, 5, 5}, 3, 4, {5, 5, 5, 5}, 2},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int32_t found[4] = {0};
-        assert_int_equal(pd_draft_lookup(found, 4, cases[i].tokens, cases[i].n), cases[i].n_found);
+        uint32_t n_same;
+        assert_int_equal(pd_draft_lookup(found, &n_same, 4, cases[i].tokens, cases[i].n), cases[i].n_found);
         assert_memory_equal(found, cases[i].found, cases[i].n_found * sizeof *found);
+        assert_int_equal(n_same, cases[i].n_same);
     }
 }
 
-/* Where drafts do not pay they pause, for longer and longer; where they do, they go on. */
-static void test_pauses(void **state)
+/* A model that guesses right in `right` of the cases, on a device where a pass of r rows takes 1 + slope (r - 1), and a
+ * guess `guess_s`. Plays `n` rounds of one request; gives tokens per second, and those of rounds without drafts are 1. */
+struct play {
+    struct pd_draft_times times;
+    struct pd_draft draft;
+    uint32_t state, n_drafted, n_rounds, longest;
+};
+
+static bool is_right(struct play *g, double right)
 {
-    struct pd_draft draft = {.n_most = 3, .automatic = true}, always = {.n_most = 3};
-    uint32_t n_drafts = 0;
+    g->state = g->state * 1664525 + 1013904223;
+    return (g->state >> 8) / 16777216.0 < right;
+}
+
+static double play(struct play *g, double right, double slope, double guess_s, uint32_t n)
+{
+    struct pd_draft *one = &g->draft;
+    double seconds = 0, tokens = 0;
+    g->n_drafted = g->n_rounds = g->longest = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t d = one->pause ? 0 : one->n_most, k = 0;
+        g->times.n_rounds++;
+        pd_draft_share(&d, &one, 1, 16, &g->times);
+        while (k < d && is_right(g, right)) k++;
+        pd_draft_timed(&g->times, 1 + d, d, guess_s * d, 1 + slope * d);
+        pd_draft_took(one, d, k);
+        seconds += 1 + slope * d + guess_s * d;
+        tokens += 1 + k;
+        g->n_drafted += d;
+        g->n_rounds += d > 0;
+        g->longest = (uint32_t)pd_max(g->longest, d);
+    }
+    return tokens / seconds;
+}
+
+static struct play begin_play(uint32_t n_most, bool automatic)
+{
+    static struct pd_session other;   /* drafts are a model's */
+    struct play g = {.draft = {.n_most = n_most, .automatic = automatic, .session = &other}, .state = 7};
+    pd_draft_begin(&g.draft);
+    return g;
+}
+
+/* The length of drafts is that of the most tokens per second: none where guesses are wrong or rows are dear. */
+static void test_lengths(void **state)
+{
     (void)state;
-    pd_draft_took(&draft, 0.1, 0, 0);
-    for (uint32_t step = 0; step < 200; step++) {
-        bool drafts = draft.pause == 0;
-        n_drafts += drafts;
-        pd_draft_took(&draft, drafts ? 0.17 : 0.1, drafts ? 3 : 0, 0);
-    }
-    assert_in_range(n_drafts, 3, 15);
-    while (draft.pause) pd_draft_took(&draft, 0.1, 0, 0);
-    for (uint32_t step = 0; step < 20; step++) {
-        pd_draft_took(&draft, 0.17, 3, 3);
-        if (step > 2) assert_int_equal(draft.pause, 0);
-        while (draft.pause) pd_draft_took(&draft, 0.1, 0, 0);
-    }
-    /* A first step that took long makes drafts look good that are not, until a step is timed again. */
-    draft = (struct pd_draft){.n_most = 3, .automatic = true};
-    pd_draft_took(&draft, 1, 0, 0);
-    n_drafts = 0;
-    for (uint32_t step = 0; step < 400; step++) {
-        bool drafts = draft.pause == 0;
-        n_drafts += drafts;
-        pd_draft_took(&draft, drafts ? 0.17 : 0.1, drafts ? 3 : 0, 0);
-    }
-    assert_in_range(n_drafts, 32, 60);
-    for (uint32_t step = 0; step < 20; step++) {
-        pd_draft_took(&always, 0.17, 3, 0);
-        assert_int_equal(always.pause, 0);
-    }
+    struct play g = begin_play(15, true);
+    assert_true(play(&g, 0, 0.3, 0.1, 1000) > 0.98);               /* what trying costs */
+    assert_in_range(g.n_rounds, 3, 60);
+    assert_true(play(&g, 1, 0.1, 0, 1000) > 5);                    /* and it tries again: 16 rows take 2.5 as long */
+    assert_int_equal(g.longest, 15);
+    g = begin_play(15, true);
+    assert_true(play(&g, 0.7, 0.3, 0.1, 2000) > 1.15);             /* at best 1.7 tokens in 1.4, or 2.19 in 1.8: 1.22 */
+    assert_in_range(g.n_drafted, g.n_rounds, 3 * g.n_rounds);
+    g = begin_play(15, true);
+    assert_true(play(&g, 0.9, 0.05, 0.02, 2000) > 3.7);            /* at best 6.5 tokens in 1.63: 4 */
+    assert_in_range(g.n_drafted, 5 * g.n_rounds, 14 * g.n_rounds);
+    g = begin_play(15, true);
+    assert_true(play(&g, 0.9, 1, 0, 2000) > 0.97);                 /* a row costs a step: nothing can be won */
+    g = begin_play(3, false);
+    play(&g, 0, 1, 1, 50);
+    assert_int_equal(g.n_drafted, 150);                            /* as was asked */
+}
+
+/* A first step that took long makes drafts look good that are not, until a step is timed again. */
+static void test_remeasures(void **state)
+{
+    (void)state;
+    struct play g = begin_play(3, true);
+    g.times.n_rounds = 1;
+    pd_draft_timed(&g.times, 1, 0, 0, 10);
+    play(&g, 0.5, 1, 0, 400);
+    assert_in_range(g.n_rounds, 16, 100);
+}
+
+/* Rows go to the sequence whose guesses are right more often. */
+static void test_rows_of_several(void **state)
+{
+    (void)state;
+    struct play a = begin_play(15, true), b = begin_play(15, true), c = begin_play(2, false);
+    struct pd_draft *all[] = {&a.draft, &b.draft, &c.draft};
+    uint32_t most[] = {15, 15, 2};
+    a.draft.right[0] = 0.9;
+    b.draft.right[0] = 0.5;
+    a.times.n_rounds = 1;
+    for (uint32_t r = 3; r <= 16; r++) pd_draft_timed(&a.times, r, 0, 0, 1 + 0.1 * r);
+    uint32_t n = pd_draft_share(most, all, 3, 16, &a.times);
+    assert_int_equal(n, most[0] + most[1] + 2);
+    assert_int_equal(most[2], 2);
+    assert_in_range(most[0], 4, 10);
+    assert_in_range(most[1], 1, 2);
+    uint32_t few[] = {15, 15, 2};
+    assert_int_equal(pd_draft_share(few, all, 3, 8, &a.times), 5);   /* of the rows that there are */
+    assert_int_equal(few[0], 3);
+}
+
+/* What is looked up is known without evaluating it: a pause ends when guesses would have been right. */
+static void test_watches(void **state)
+{
+    int32_t tokens[64];
+    struct pd_sequence q = {.tokens = tokens};
+    struct pd_draft draft = {.n_most = 3, .automatic = true, .pause = 50, .next_pause = 100};
+    (void)state;
+    pd_draft_begin(&draft);
+    for (uint32_t i = 0; i < 64; i++) tokens[i] = (int32_t)(i % 20);
+    for (q.pos = 21; q.pos < 24; q.pos++) pd_draft_watch(&draft, &q, 1);
+    assert_int_equal(draft.pause, 50);   /* two or three tokens agree, and 1 was not what came */
+    assert_true(draft.right[0] < 0.3);
+    q.pos = 30;
+    pd_draft_watch(&draft, &q, 10);
+    assert_int_equal(draft.pause, 0);
+    assert_true(draft.right[2] > 0.8);
 }
 
 static void test_refusals(void **state)
@@ -647,7 +730,8 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lookup), cmocka_unit_test(test_pauses), cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_lookup), cmocka_unit_test(test_lengths), cmocka_unit_test(test_remeasures),
+        cmocka_unit_test(test_rows_of_several), cmocka_unit_test(test_watches), cmocka_unit_test(test_chains),
         cmocka_unit_test(test_families), cmocka_unit_test(test_ends), cmocka_unit_test(test_draft_model),
         cmocka_unit_test(test_drafter), cmocka_unit_test(test_block),
         cmocka_unit_test(test_slow_draft), cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_grammar),

@@ -196,6 +196,7 @@ static peridot_status begin_request(peridot_request *r, peridot_sequence *sequen
     PD_TRY(choose_adapters(r, sequence, p));
     PD_TRY(hold_images(r, p));
     PD_TRY(begin_draft(&r->r.draft, r->session, p));
+    pd_draft_begin(&r->r.draft);
     PD_TRY(begin_reply(r, p));
     if (!sequence) return pd_schedule_add(&r->session->schedule, &r->r);
     r->r.prompt = (struct pd_prompt){.sequence = sequence->q, .tokens = r->r.tokens, .n_left = n};
@@ -223,7 +224,8 @@ static void write_stats(const peridot_request *r, peridot_stats *stats)
     peridot_stats result = {.n_prompt = (uint32_t)r->r.n_given, .n_generated = r->r.n_generated,
                                   .prompt_s = r->r.prompt_s,
         .decode_s = r->r.decode_s, .first_token_s = r->r.first_token_s, .decode_read_size = r->r.decode_read_size,
-        .n_drafted = r->r.draft.n_drafted, .n_accepted = r->r.draft.n_accepted, .n_cached = r->r.n_cached,
+        .n_drafted = r->r.draft.n_drafted, .n_accepted = r->r.draft.n_accepted,
+        .draft_saved_s = r->r.draft.saved_s, .n_cached = r->r.n_cached,
         .n_preempted = r->r.n_preempted};
     pd_result_write(stats, &result, sizeof result);
 }

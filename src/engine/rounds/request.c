@@ -246,7 +246,7 @@ static void join_steps(struct turn *t, struct pd_session *s, struct pd_request *
         return;
     }
     bool given = r->state == PD_REQUEST_PROMPT;
-    t->round.may_draft = t->round.may_draft || r->draft.n_most;
+    t->round.may_draft = t->round.may_draft || (r->draft.n_most && !r->draft.pause);
     t->writing[t->round.n_steps] = r;
     t->round.steps[t->round.n_steps++] =
         (struct pd_decode_row){.sequence = q,
@@ -260,33 +260,45 @@ static void join_steps(struct turn *t, struct pd_session *s, struct pd_request *
 static uint32_t draft_room(const struct pd_session *s, const struct pd_request *r, uint32_t m)
 {
     uint32_t n_rows = s->workspace.n_decode, pos = r->prompt.sequence->pos;
-    if (r->draft.automatic && !r->draft.grows)
-        n_rows = (uint32_t)pd_min(n_rows, pd_decode_columns(&s->workspace.variants));
-    if (n_rows < m || r->n_generated >= r->n_max) return 0;
-    uint32_t n = (uint32_t)pd_min(r->draft.n_most, n_rows / m - 1);
+    if (n_rows < m || r->n_generated >= r->n_max || r->draft.pause) return 0;
+    uint32_t n = (uint32_t)pd_min(r->draft.n_most, r->draft.automatic ? n_rows - m : n_rows / m - 1);
     return (uint32_t)pd_min(n, pd_min(r->n_max - r->n_generated, s->ctx - pos) - 1);
 }
 
 /* Draws of drafts under grammars have half of a round's time: others wait for theirs. */
 static bool may_draw_drafts(const struct pd_session *s) { return s->draw_s < s->draw_most_s / 2; }
 
+static peridot_status make_draft(struct pd_session *s, struct pd_request *r, struct pd_draft_rows *rows, uint32_t n)
+{
+    struct pd_sequence *q = rows->sequence;
+    if (pd_sequence_extend(q, q->pos + 1 + n) != PERIDOT_OK) n = 0;
+    PD_TRY(pd_draft_make(rows, &r->draft, n));
+    s->draw_s += r->draft.draw_s;
+    for (uint32_t k = 1; k < rows->n; k++)   /* a draft model may have more pieces */
+        if ((uint32_t)rows->tokens[k] >= s->model->weights.vocab_size) rows->n = k;
+    return PERIDOT_OK;
+}
+
 static peridot_status make_drafts(struct turn *t, struct pd_session *s)
 {
     struct pd_round *round = &t->round;
-    for (uint32_t i = 0; i < round->n_steps && s->n_draft && s->decoder.n_queued == 0; i++) {
+    struct pd_draft *drafts[PD_MAX_SEQUENCES];
+    uint32_t most[PD_MAX_SEQUENCES], n = round->n_steps;
+    if (!s->n_draft || s->decoder.n_queued) return PERIDOT_OK;
+    s->draft_times.n_rounds++;
+    for (uint32_t i = 0; i < n; i++) {
         struct pd_request *r = t->writing[i];
-        struct pd_sequence *q = r->prompt.sequence;
-        struct pd_draft_rows *rows = &round->drafts[i];
-        uint32_t room = draft_room(s, r, round->n_steps);
-        *rows = (struct pd_draft_rows){.sequence = q, .tokens = {r->next}, .n = 1};
-        if (pd_sequence_extend(q, q->pos + 1 + room) != PERIDOT_OK) room = 0;
-        if (has_grammar(r) && !may_draw_drafts(s)) room = 0;
-        PD_TRY(pd_draft_make(rows, &r->draft, room));
-        s->draw_s += r->draft.draw_s;
-        for (uint32_t k = 1; k < rows->n; k++)   /* a draft model may have more pieces */
-            if ((uint32_t)rows->tokens[k] >= s->model->weights.vocab_size) rows->n = k;
-        round->n_drafted += rows->n - 1;
+        drafts[i] = &r->draft;
+        round->drafts[i] = (struct pd_draft_rows){.sequence = r->prompt.sequence, .tokens = {r->next}, .n = 1};
+        most[i] = pd_draft_look(&round->drafts[i], &r->draft, draft_room(s, r, n));
     }
+    if (n == 0 || pd_draft_share(most, drafts, n, s->workspace.n_decode, &s->draft_times) == 0) return PERIDOT_OK;
+    for (uint32_t i = 0; i < n; i++) {
+        if (has_grammar(t->writing[i]) && !may_draw_drafts(s)) most[i] = 0;
+        PD_TRY(make_draft(s, t->writing[i], &round->drafts[i], most[i]));
+        round->n_drafted += round->drafts[i].n - 1;
+    }
+    round->guesses_s = pd_now() - round->begun;
     return PERIDOT_OK;
 }
 
@@ -396,10 +408,27 @@ static peridot_status take_given(struct pd_session *s, struct pd_request *r, uin
     return PERIDOT_OK;
 }
 
+/* How long the pass took, and what its drafts saved beside a step without; each of its requests has its part. */
+static double time_drafts(struct pd_session *s, const struct pd_round *round)
+{
+    struct pd_draft_times *t = &s->draft_times;
+    if (!s->n_draft || round->did & PD_ROUND_CHUNK) return 0;
+    pd_draft_timed(t, round->n_steps + round->n_drafted, round->n_drafted, round->guesses_s,
+                   round->seconds - round->guesses_s);
+    return t->seconds[round->n_steps];
+}
+
+static void end_step(struct pd_request *r, uint32_t n_drafted, uint32_t n_accepted)
+{
+    if (r->draft.n_most == 0) return;
+    pd_draft_took(&r->draft, n_drafted, n_accepted);
+    if (n_drafted == 0 && r->state == PD_REQUEST_DECODE) pd_draft_watch(&r->draft, r->prompt.sequence, r->next);
+}
+
 static peridot_status take_steps(struct turn *t, struct pd_session *s)
 {
     const struct pd_round *round = &t->round;
-    double seconds = round->seconds;
+    double step_s = time_drafts(s, round);
     bool drawn = !(round->did & PD_ROUND_CHUNK);
     for (uint32_t i = 0; i < round->n_steps; i++) {
         struct pd_request *r = t->writing[i];
@@ -410,11 +439,12 @@ static peridot_status take_steps(struct turn *t, struct pd_session *s)
         } else if (round->n_drafted) {
             r->decode_read_size += read_size(s, round->n_steps, pos);
             n_accepted = take_draft(s, r, rows);
-            if (rows->n > 1) pd_draft_took(&r->draft, seconds, rows->n - 1, n_accepted);
+            end_step(r, rows->n - 1, n_accepted);
+            if (step_s > 0) r->draft.saved_s += step_s * (1 + n_accepted) - round->seconds;
         } else if (round->steps[i].advanced) {
             r->decode_read_size += read_size(s, round->n_steps, pos - 1);
-            pd_draft_took(&r->draft, seconds, 0, 0);
             take_row(s, r, &round->steps[i], drawn);
+            end_step(r, 0, 0);
         }
     }
     return PERIDOT_OK;

@@ -64,6 +64,12 @@ struct pd_draft_rows {
     const struct pd_pass *pass;        /* where they were evaluated, */
     uint32_t run;                      /* and as which run */
 };
+/* How long the passes of a session's rounds took lately, by their rows: 0: not known. `at`: in which round. */
+struct pd_draft_times {
+    double seconds[PD_MAX_SEQUENCES + 1], guess_s;     /* guess_s: to make a guess */
+    uint32_t at[PD_MAX_SEQUENCES + 1], n_rounds;
+};
+
 /* Evaluates the rows of n sequences, which have room for them, and discards the queued steps. Sequences are as before
  * until rows are taken. */
 peridot_status pd_decode_drafts(struct pd_decoder *d, struct pd_draft_rows *rows, uint32_t n);
@@ -244,6 +250,7 @@ struct pd_session {
     struct pd_prefill prefill;
     uint32_t n_draft;                  /* tokens of a draft at most; 0: none are made */
     struct pd_drafter *drafter;        /* NULL: there is none */
+    struct pd_draft_times draft_times;
     uint32_t n_rounds;                 /* of requests: see request.c */
     bool text_ended;                   /* a request's, in this round */
     /* Of a round: the time that draws under grammars took and that they may take, and whether one had its turn, which
@@ -315,29 +322,45 @@ peridot_status pd_session_check_tokens(const struct pd_session *s, const struct 
 
 /* ---- draft ---- */
 
+#define PD_DRAFT_KINDS 3   /* of guesses that were looked up: see draft.c, which has the arithmetic */
+
 /* How a request drafts. */
 struct pd_draft {
     uint32_t n_most;           /* tokens; 0: never */
-    bool automatic;            /* none while steps without a draft are faster */
+    bool automatic;            /* as many as pay, by what was measured; else n_most */
     struct pd_drafter *drafter;    /* NULL: another way; */
     struct pd_session *session;    /* the draft model's; NULL: what followed in the text before */
     struct pd_sequence *sequence;  /* of that session: it takes the same tokens */
     uint64_t n_drafted, n_accepted;
+    double saved_s;            /* what drafts saved, by how long steps without take: less than 0 where they cost time */
     double draw_s;             /* the last draft's draws under a grammar took so long */
-    bool grows;                /* all of the last draft was drawn: the next one may be longer */
-    double step_s;             /* lately a step without a draft took so long; 0: not known yet */
-    uint32_t n_since;          /* drafts since that was measured */
-    double gain;               /* by which steps with drafts were faster lately, in tokens; 0: not known yet */
+    double right[PD_DRAFT_KINDS];  /* how often guesses were right lately, after others that were */
+    uint32_t kind;             /* of the last guesses */
     uint32_t pause, next_pause;    /* steps without drafts that are left, and of the next such time */
+    uint32_t n_since;          /* drafts since the last one */
 };
 
-/* Adds a draft of at most n_most tokens to the first of rows->tokens, which is given. The sequence has room for all. */
-peridot_status pd_draft_make(struct pd_draft_rows *rows, struct pd_draft *draft, uint32_t n_most);
-/* A step, with what comes before it, took so long: with n_drafted tokens, of which n_accepted were drawn. */
-void pd_draft_took(struct pd_draft *draft, double seconds, uint32_t n_drafted, uint32_t n_accepted);
+/* After the way to draft was set. */
+void pd_draft_begin(struct pd_draft *draft);
+/* Tokens that a draft after rows->tokens[0] may have, at most n_most: where they are looked up, this does so. The
+ * sequence has room for that token. */
+uint32_t pd_draft_look(struct pd_draft_rows *rows, struct pd_draft *draft, uint32_t n_most);
+/* How many tokens of draft each of n steps is to have, of at most n_rows rows with the steps: most [n] is what each may
+ * have, 0 where there is no draft, and then what it gets. Gives their sum. */
+uint32_t pd_draft_share(uint32_t *most, struct pd_draft *const *drafts, uint32_t n, uint32_t n_rows,
+                        const struct pd_draft_times *times);
+/* Adds a draft of at most n tokens to the first of rows->tokens, which is given and was looked at. The sequence has
+ * room for all. */
+peridot_status pd_draft_make(struct pd_draft_rows *rows, struct pd_draft *draft, uint32_t n);
+/* After a step: of a draft of n_drafted tokens, 0 where there was none, n_accepted were drawn. */
+void pd_draft_took(struct pd_draft *draft, uint32_t n_drafted, uint32_t n_accepted);
+/* And after one without a draft that drew `next`: would a guess have been right? */
+void pd_draft_watch(struct pd_draft *draft, const struct pd_sequence *q, int32_t next);
+/* A pass of n_rows rows took pass_s, after n_guesses guesses that took guesses_s. */
+void pd_draft_timed(struct pd_draft_times *t, uint32_t n_rows, uint32_t n_guesses, double guesses_s, double pass_s);
 /* The tokens after the longest text of up to 8 tokens, but not under 2, that ends `tokens` and is in them before: after
- * the latest of equally long ones. Gives their number, at most n_most. */
-uint32_t pd_draft_lookup(int32_t *out, uint32_t n_most, const int32_t *tokens, uint32_t n);
+ * the latest of equally long ones, of *n_same tokens. Gives their number, at most n_most. */
+uint32_t pd_draft_lookup(int32_t *out, uint32_t *n_same, uint32_t n_most, const int32_t *tokens, uint32_t n);
 
 /* ---- round ---- */
 
@@ -354,6 +377,7 @@ struct pd_round {
     struct pd_watch watch;     /* and this is told of it */
     /* Set by pd_round_run: */
     uint32_t did, done;        /* the parts that it ran in its last call, and in all */
+    double guesses_s;          /* that drafts took to make */
     double begun, seconds;     /* the caller sets `begun` before it makes drafts; the time since then, or since steps
                                   without drafts began */
 };

@@ -167,8 +167,10 @@ void cmd_stats_print(FILE *file, const peridot_stats *s, const peridot_sampling 
     if (s->n_generated > 1 && s->decode_s > 0)
         fprintf(file, ", %.1f tokens/s, %.2f GB/s", (s->n_generated - 1) / s->decode_s,
                 1e-9 * (double)s->decode_read_size / s->decode_s);
-    if (s->n_drafted)
+    if (s->n_drafted) {
         fprintf(file, "; %" PRIu64 " of %" PRIu64 " drafted tokens accepted", s->n_accepted, s->n_drafted);
+        if (s->draft_saved_s != 0) fprintf(file, " (%.2f times as fast)", 1 + s->draft_saved_s / s->decode_s);
+    }
     if (s->n_generated) fprintf(file, "; first token after %.2f s", s->first_token_s);
     if (sampling->temperature > 0) fprintf(file, "; seed %" PRIu64, sampling->seed);
     fputc('\n', file);

@@ -28,6 +28,7 @@ static const struct name gauges[SERVE_N_GAUGES] = {
     [SERVE_RUNNING] = {"peridot_running", "", "Texts that are being read or written"},
     [SERVE_POSITIONS] = {"peridot_cache_positions", "", "Positions of the key-value cache"},
     [SERVE_FREE_POSITIONS] = {"peridot_cache_free_positions", "", "Positions of the key-value cache that are free"},
+    [SERVE_DRAFT_SAVED] = {"peridot_draft_saved_seconds", "", "Time that drafts saved, or cost where it is negative"},
     [SERVE_KEPT] = {"peridot_kept_sequences", "", "Finished conversations whose prefix is still in the cache"},
 };
 

@@ -30,6 +30,7 @@ void serve_request_end(struct serve_task *task)
     task->reply_s += stats.decode_s;
     serve_count(m, SERVE_DRAFTED_TOKENS, stats.n_drafted);
     serve_count(m, SERVE_ACCEPTED_TOKENS, stats.n_accepted);
+    serve_gauge_add(m, SERVE_DRAFT_SAVED, stats.draft_saved_s);
     peridot_request_free(task->request);
     task->request = NULL;
 }
