@@ -308,7 +308,8 @@ static enum pd_call_taken begin_tag(struct pd_call_arguments *a, struct pd_call_
 static enum pd_call_taken begin_tag_value(struct pd_call_arguments *a, struct pd_call_bytes *out)
 {
     uint64_t steps;
-    bool text = pd_is_tag_text(&steps, a->parameters, (struct pd_key){a->name, a->n});
+    bool is_long = a->n > PD_MAX_TAG_NAME;
+    bool text = pd_is_tag_text(&steps, a->parameters, (struct pd_key){a->name, is_long ? 0 : a->n});
     pd_call_put(out, text ? "\":\"" : "\":", text ? 3 : 2);
     a->n = 0;
     return go(a, text ? TEXT : VALUE);
@@ -329,8 +330,9 @@ static enum pd_call_taken take_tag_name(struct pd_call_arguments *a, struct pd_c
 {
     if (byte == *a->tags->value) return go_by(a, a->tags->value + 1, TAG_VALUE);
     bool known = pd_is_name_char((uint8_t)byte) || byte == ' ';
-    if (!known || (uint8_t)byte >= PD_CALL_MARK || a->n == PD_MAX_TAG_NAME) return PD_CALL_BROKEN;
-    a->name[a->n++] = byte;
+    if (!known || (uint8_t)byte >= PD_CALL_MARK) return PD_CALL_BROKEN;
+    if (a->n < PD_MAX_TAG_NAME) a->name[a->n] = byte;
+    if (a->n <= PD_MAX_TAG_NAME) a->n++;
     pd_call_put(out, &byte, 1);
     return PD_CALL_GOES_ON;
 }

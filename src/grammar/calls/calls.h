@@ -157,7 +157,7 @@ char *pd_tool_schema(size_t *size, yyjson_val *schema, int looseness);
 
 /* ---- arguments ---- */
 
-#define PD_MAX_TAG_NAME 128
+#define PD_MAX_TAG_NAME 128        /* bytes of a parameter's name; one that is longer is taken for no known one */
 
 /* Zero-initialise but for the first four. */
 struct pd_call_arguments {
