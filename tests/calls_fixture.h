@@ -17,6 +17,8 @@
 #define ATEM_TAG(name, value) "<atem:parameter name=\"" name "\">" value "</atem:parameter>\n"
 #define ATEM_NEXT "<|eom|><|start|>assistant"
 #define HARMONY(name, json) "<|channel|>commentary to=functions." name " <|constrain|>json<|message|>" json
+/* As the published template writes past calls. */
+#define HARMONY_TO(name, json) " to=functions." name "<|channel|>commentary json<|message|>" json
 #define HARMONY_NEXT "<|end|><|start|>assistant"
 
 /* The control tokens that a format's calls have. */

@@ -291,8 +291,9 @@ static inline void script_write_caller_of(const char *path, const struct script_
 }
 
 /* gpt-oss's: thinks "hmm" and answers, or where it is given tools thinks "well" and calls add; with the result, which
- * has 42 in it, answers at once. The template is the published one without descriptions of tools. */
-static inline void script_write_harmony(const char *path)
+ * has 42 in it, answers at once. The template is the published one without descriptions of tools. Calls name the
+ * function before the channel, as that template does, or after it. */
+static inline void script_write_harmony(const char *path, bool name_first)
 {
     static const char *const marks[] = {"<|start|>", "<|message|>", "<|end|>", "<|channel|>", "<|return|>", "<|call|>",
         "<|constrain|>"};
@@ -302,18 +303,20 @@ static inline void script_write_harmony(const char *path)
     const struct script_step steps[] = {{"assistant", "<|channel|>"}, {"<|channel|>", "analysis"},
         {"analysis", "<|message|>"}, {"<|message|>", "hmm"}, {"hmm", "<|end|>"}, {"<|end|>", "<|start|>"},
         {"<|start|>", "assistant"}, {"final", "<|message|>"}, {"hello", "\u2581model"}, {"\u2581model", "<|return|>"},
-        {"well", "<|end|>"}, {"commentary", said[2]}, {said[2], "add"}, {"add", "\u2581"}, {"\u2581", "<|constrain|>"},
+        {"well", "<|end|>"}, {"commentary", name_first ? "\u2581" : said[2]}, {said[2], "add"},
+        {"add", name_first ? "<|channel|>" : "\u2581"}, {"\u2581", name_first ? "json" : "<|constrain|>"},
         {"<|constrain|>", "json"}, {"json", "<|message|>"}, {said[4], said[5]}, {said[5], "<|call|>"}};
     const struct script_turn turns[] = {{"<|channel|>", "final", "hmm"}, {"<|message|>", "hello", "hmm"},
         {"<|message|>", "well", "namespace"}, {"<|channel|>", "commentary", "well"}, {"<|message|>", said[4], said[2]},
-        {"<|channel|>", "final", "42"}, {"<|message|>", "hello", "42"}};
+        {"<|channel|>", "final", "42"}, {"<|message|>", "hello", "42"},
+        {"assistant", said[2], "well"}, {"assistant", "<|channel|>", "42"}};
     struct tiny t;
     tiny_make(&t);
     for (size_t i = 0; i < PD_COUNT(marks); i++) tiny_add(&t, marks[i], -1000, 3);
     for (size_t i = 0; i < PD_COUNT(words); i++) tiny_add(&t, words[i], -1000, 4);
     for (size_t i = 0; i < PD_COUNT(said); i++) tiny_add(&t, said[i], -1000, 1);
     t.turns = turns;
-    t.n_turns = PD_COUNT(turns);
+    t.n_turns = PD_COUNT(turns) - (name_first ? 0 : 2);
     t.name = "harmony";
     t.jinja = "{% macro build() %}{% if reasoning_effort is not defined %}{% set reasoning_effort = 'medium' %}"
         "{% endif %}{{ 'Reasoning: ' + reasoning_effort + '\n\n' }}{% endmacro %}<|start|>system<|message|>"

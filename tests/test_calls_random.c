@@ -232,7 +232,8 @@ static void expect_named_call(const struct found *f, size_t i, const char **at)
     static const char *const middles[] = {"[ARGS]", "\xf7", ">", " ", "\n", "```json", "<|constrain|>", "\xf9", "json",
         "<|message|>"};
     assert_true(take(at, f->calls[i].name));
-    if (take(at, "[CALL_ID]") || take(at, "\xf8")) *at += PD_CALL_ID_SIZE;
+    bool channel = take(at, "<|channel|>commentary") || take(at, "\xf8" "commentary");
+    if (!channel && (take(at, "[CALL_ID]") || take(at, "\xf8"))) *at += PD_CALL_ID_SIZE;
     skip_texts(at, middles, PD_COUNT(middles));
     take_json(&json, at);
     expect_arguments(f, i, &json);

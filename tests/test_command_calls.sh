@@ -319,16 +319,7 @@ test_harmony() {
     chat "$user, $two, $result, ${result/c1/c2}" "$tools"
     check "harmony: two calls of a turn are two messages" contains out '"content":"hello model"'
     test_harmony_efforts
-    ask /v1/responses '{"input": "hello", "temperature": 0,
-        "tools": [{"type": "function", "name": "add", "parameters": '"$numbers"'}]}'
-    check "harmony: a response has the thought as an item" matches out '"type":"reasoning".*"text":"well"'
-    check "and the call" matches out '"type":"function_call","status":"completed","call_id":"[^"]*","name":"add"'
-    ask /v1/messages '{"messages": ['"$user"'], "max_tokens": 500, "temperature": 0,
-        "tools": [{"name": "add", "input_schema": '"$numbers"'}]}'
-    check "harmony: Anthropic's interface has the thought and the call as blocks" matches out \
-        '"type":"thinking","thinking":"well".*"type":"tool_use".*"input":\{"a":2,"b":40\}\}\],"stop_reason":"tool_use"'
-    ask /api/chat '{"model": "x", "stream": false, "messages": ['"$user"'], '"$tools"', "options": {"temperature": 0}}'
-    check "harmony: Ollama's has them in the message" matches out '"thinking":"well","tool_calls":\[\{'
+    test_harmony_interfaces
     ask /v1/messages '{"stream": true, "messages": ['"$user"'], "max_tokens": 500, "temperature": 0}'
     check "harmony: a stream of Anthropic's has the thought" contains out '"type":"thinking_delta","thinking":"hmm"'
     said='{"role": "assistant", "content": "hello model"}'
@@ -339,6 +330,28 @@ test_harmony() {
     check "harmony: a chat has the answers" [ "$(grep -c '^hello model$' "$folder/out")" = 2 ]
     check "and says how long thoughts were" [ "$(grep -c '^thought for 1 token' "$folder/err")" = 2 ]
     check "whose context is the template's" matches err "^context: $n of"
+    model=$folder/harmony-name.gguf
+    start
+    chat "$user" "$tools"
+    check "harmony: a call with its name first" matches out \
+        '"arguments":"\{\\"a\\": 2, \\"b\\": 40\}"\}\}\].*"finish_reason":"tool_calls"'
+    check "whose header is no text" contains out '"content":null'
+    test_harmony_interfaces
+    stop
+}
+
+# A call after a thought, wherever its header has the name.
+test_harmony_interfaces() {
+    ask /v1/responses '{"input": "hello", "temperature": 0,
+        "tools": [{"type": "function", "name": "add", "parameters": '"$numbers"'}]}'
+    check "harmony: a response has the thought as an item" matches out '"type":"reasoning".*"text":"well"'
+    check "and the call" matches out '"type":"function_call","status":"completed","call_id":"[^"]*","name":"add"'
+    ask /v1/messages '{"messages": ['"$user"'], "max_tokens": 500, "temperature": 0,
+        "tools": [{"name": "add", "input_schema": '"$numbers"'}]}'
+    check "harmony: Anthropic's interface has the thought and the call as blocks" matches out \
+        '"type":"thinking","thinking":"well".*"type":"tool_use".*"input":\{"a":2,"b":40\}\}\],"stop_reason":"tool_use"'
+    ask /api/chat '{"model": "x", "stream": false, "messages": ['"$user"'], '"$tools"', "options": {"temperature": 0}}'
+    check "harmony: Ollama's has them in the message" matches out '"thinking":"well","tool_calls":\[\{'
 }
 
 # efforts TEXT PATH BODY FIELDS...: the prompt of BODY has TEXT as its effort: as many tokens as when the template is

@@ -1,7 +1,8 @@
 /* Writes the models of script_model.h: FOLDER/thinker.gguf, which ends its thought, FOLDER/ponderer.gguf, which never
  * does, FOLDER/filler.gguf, which fills in the middle, and FOLDER/caller.gguf, FOLDER/caller-seer.gguf and
  * FOLDER/caller-gemma4.gguf, which call a function; the second of them sees; FOLDER/cutter.gguf, whose tokens end
- * within characters; FOLDER/agent.gguf, which does an agent's task; FOLDER/harmony.gguf, whose replies are gpt-oss's.
+ * within characters; FOLDER/agent.gguf, which does an agent's task; FOLDER/harmony.gguf and harmony-name.gguf, whose replies are
+ * gpt-oss's.
  * And FOLDER/caller-FORMAT.gguf of other formats of calls. */
 #include "script_model.h"
 
@@ -26,7 +27,9 @@ int main(int argc, char **argv)
     snprintf(path, sizeof path, "%s/agent.gguf", argv[1]);
     script_write_agent(path);
     snprintf(path, sizeof path, "%s/harmony.gguf", argv[1]);
-    script_write_harmony(path);
+    script_write_harmony(path, false);
+    snprintf(path, sizeof path, "%s/harmony-name.gguf", argv[1]);
+    script_write_harmony(path, true);
     for (size_t i = 0; i < PD_COUNT(script_callers); i++) {
         snprintf(path, sizeof path, "%s/caller-%s.gguf", argv[1], script_callers[i].name);
         script_write_caller_of(path, &script_callers[i]);

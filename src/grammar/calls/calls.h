@@ -93,6 +93,7 @@ peridot_status pd_calls_write_result(struct pd_buffer *out, const struct pd_call
  * that is not written: one space, or a newline and at most PD_INDENT (grammar.h) spaces. Texts of control tokens become
  * marks where they are control tokens. PD_CALL_SPACE is a space that is there. PD_CALL_NAME in `middle` stands for the
  * call's name again. PD_CALL_ID stands for the call's id, which may be there or not, and is neither written nor told.
+ * What is between two PD_CALL_MAYBE may be there or not, and is written.
  */
 
 #define PD_MAX_CALL_NAME 64
@@ -100,12 +101,14 @@ peridot_status pd_calls_write_result(struct pd_buffer *out, const struct pd_call
 #define PD_CALL_ID "\3"
 #define PD_CALL_NAME "\4"
 #define PD_CALL_SPACE "\5"
+#define PD_CALL_MAYBE "\6"
 #define PD_CALL_ID_SIZE 9          /* letters and digits of an id, as Mistral's models have them */
 
+#define PD_MAX_CALL_SHAPES 6
 struct pd_call_shape {
     const char *begin, *end;       /* begin NULL: no more shapes */
     const char *between;           /* calls of a block; NULL: a block is one call */
-    const char *before;            /* the name, rather than the format's; NULL: that */
+    const char *before, *middle;   /* rather than the format's; NULL: those */
     bool only_first;               /* nothing comes before it but other blocks */
     bool commits;                  /* what begins so is a call; else only with the name of a tool */
 };
@@ -113,7 +116,7 @@ struct pd_call_shape {
 struct pd_call_format {
     const char *name;
     const char *templates[2];      /* what chat templates of it contain, all of these; NULL: none do */
-    struct pd_call_shape shapes[5];   /* the first is the one that is written */
+    struct pd_call_shape shapes[PD_MAX_CALL_SHAPES + 1];   /* the first is the one that is written */
     const char *before, *middle, *after;   /* a call: before NAME middle ARGUMENTS after */
     const char *id[2];             /* what is around the id, where there may be one */
     const char *delimiter;         /* arguments are of the dialect of grammar.h; NULL: JSON */
@@ -134,6 +137,10 @@ const char *pd_call_delimiter(const struct pd_call_format *f, unsigned marks);
 static inline const char *pd_call_before(const struct pd_call_format *f, const struct pd_call_shape *shape)
 {
     return shape->before ? shape->before : f->before;
+}
+static inline const char *pd_call_middle(const struct pd_call_format *f, const struct pd_call_shape *shape)
+{
+    return shape->middle ? shape->middle : f->middle;
 }
 static inline bool pd_call_is_space(char c) { return c == ' ' || c == '\n' || c == '\t'; }
 static inline char pd_call_byte(char c) { return c == *PD_CALL_SPACE ? ' ' : c; }

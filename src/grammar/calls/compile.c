@@ -22,7 +22,7 @@ struct reply {
     struct tool_rule *tools;       /* [n]: that may be called */
     size_t n;
     uint32_t answer;               /* rule, where a schema is given for it */
-    uint32_t named;                /* rule of a call from its name to its arguments */
+    uint32_t named[PD_MAX_CALL_SHAPES];   /* rules of a call from its name to its arguments, by shapes */
     const char *name;              /* of the tool whose call is being written */
 };
 
@@ -127,8 +127,12 @@ static uint32_t write_literal(struct reply *reply, uint32_t from, const char *li
 {
     char bytes[PD_CALL_LITERAL];
     size_t n = pd_call_literal(bytes, literal, reply->c->marks);
+    uint32_t without = PD_NFA_END;     /* state before what may be there; PD_NFA_END: nothing is open */
     for (size_t i = 0; i < n; i++) {
-        if (pd_call_is_space(bytes[i])) from = pd_write_space(&reply->values, from);
+        if (bytes[i] == *PD_CALL_MAYBE) {
+            if (without != PD_NFA_END) pd_nfa_skip(reply->r, without, from);
+            without = without == PD_NFA_END ? from : PD_NFA_END;
+        } else if (pd_call_is_space(bytes[i])) from = pd_write_space(&reply->values, from);
         else if (bytes[i] == *PD_CALL_ID) from = write_id(reply, from);
         else if (bytes[i] == *PD_CALL_NAME) from = pd_nfa_text(reply->r, from, reply->name, strlen(reply->name));
         else from = pd_nfa_text(reply->r, from, &(char){pd_call_byte(bytes[i])}, 1);
@@ -152,18 +156,23 @@ static uint32_t write_id(struct reply *reply, uint32_t from)
     return to;
 }
 
-static peridot_status write_named(struct reply *reply)
+static peridot_status write_named(struct reply *reply, size_t shape)
 {
+    const struct pd_call_format *f = reply->c->format;
     struct pd_rules *r = reply->r;
-    reply->named = pd_rules_add(r);
+    if (shape && !f->shapes[shape].middle) {
+        reply->named[shape] = reply->named[0];
+        return PERIDOT_OK;
+    }
+    reply->named[shape] = pd_rules_add(r);
     pd_rules_begin(r);
     for (size_t i = 0; i < reply->n; i++) {
         const struct tool_rule *tool = &reply->tools[i];
         uint32_t state = pd_nfa_text(r, PD_NFA_START, tool->tool.name, tool->tool.name_size);
         reply->name = tool->tool.name;
-        pd_nfa_call(r, write_literal(reply, state, reply->c->format->middle), tool->arguments, PD_NFA_END);
+        pd_nfa_call(r, write_literal(reply, state, pd_call_middle(f, &f->shapes[shape])), tool->arguments, PD_NFA_END);
     }
-    return pd_rules_end(r, reply->named);
+    return pd_rules_end(r, reply->named[shape]);
 }
 
 static void write_block(struct reply *reply, const struct pd_call_shape *shape, uint32_t from, uint32_t to)
@@ -172,7 +181,7 @@ static void write_block(struct reply *reply, const struct pd_call_shape *shape, 
     struct pd_rules *r = reply->r;
     uint32_t begin = pd_nfa_state(r), end = pd_nfa_state(r);
     pd_nfa_skip(r, write_literal(reply, from, shape->begin), begin);
-    pd_nfa_call(r, write_literal(reply, begin, pd_call_before(f, shape)), reply->named, end);
+    pd_nfa_call(r, write_literal(reply, begin, pd_call_before(f, shape)), reply->named[shape - f->shapes], end);
     end = write_literal(reply, end, f->after);
     if (shape->between && reply->c->parallel) pd_nfa_skip(r, write_literal(reply, end, shape->between), begin);
     pd_nfa_skip(r, write_literal(reply, end, shape->end), to);
@@ -288,7 +297,7 @@ static peridot_status write_rules(struct reply *reply)
         reply->n++;
     }
     if (reply->c->answer) PD_TRY(add_answer(reply));
-    PD_TRY(write_named(reply));
+    for (i = 0; reply->c->format->shapes[i].begin; i++) PD_TRY(write_named(reply, i));
     PD_TRY(write_reply(reply));
     PD_TRY(pd_values_finish(&reply->values));
     PD_TRY(pd_rules_finish(reply->r));

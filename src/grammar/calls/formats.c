@@ -30,9 +30,13 @@ static const char *const texts[] = {"<tool_call>", "</tool_call>", "<|tool_call>
 #define ATEM_START "<|start|>assistant"
 #define ATEM_TO PD_CALL_SPACE "to="
 #define ATEM_END "\n</atem:function_calls>"
-/* gpt-oss's: a message goes to a channel, and with it maybe to a function. */
+/* gpt-oss's: a message goes to a channel, and maybe to a function, which its headers name before the channel (as the
+ * published template writes past calls) or after it. */
 #define HARMONY_START "<|start|>assistant"
-#define HARMONY_CALL "<|channel|>commentary" PD_CALL_SPACE "to=functions."
+#define HARMONY_CALL "<|channel|>commentary" HARMONY_TO
+#define HARMONY_TO PD_CALL_SPACE "to=functions."
+#define HARMONY_JSON PD_CALL_SPACE PD_CALL_MAYBE "<|constrain|>" PD_CALL_MAYBE "json<|message|>"
+#define HARMONY_CHANNEL "<|channel|>commentary" HARMONY_JSON
 #define HARMONY_TEXT(channel) "<|channel|>" channel "<|message|>"
 static const struct pd_tags atem = {"<atem:parameter name=\"", "\">", "</atem:parameter>", "</atem:invoke>"};
 static const struct pd_tags qwen3_coder = {"<parameter=", ">\n", "\n</parameter>", "</function>"};
@@ -138,8 +142,13 @@ static const struct pd_call_format formats[] = {
         .name = "harmony", .templates = {"<|channel|>commentary", "<|call|>"},
         .shapes = {{.begin = HARMONY_CALL, .end = "", .only_first = true, .commits = true},
                    {.begin = HARMONY_START HARMONY_CALL, .end = "", .only_first = true, .commits = true},
-                   {.begin = "<|end|>" HARMONY_START HARMONY_CALL, .end = "", .commits = true}},
-        .before = "", .middle = PD_CALL_SPACE "<|constrain|>json<|message|>", .after = "",
+                   {.begin = "<|end|>" HARMONY_START HARMONY_CALL, .end = "", .commits = true},
+                   {.begin = HARMONY_TO, .end = "", .middle = HARMONY_CHANNEL, .only_first = true, .commits = true},
+                   {.begin = HARMONY_START HARMONY_TO, .end = "", .middle = HARMONY_CHANNEL, .only_first = true,
+                    .commits = true},
+                   {.begin = "<|end|>" HARMONY_START HARMONY_TO, .end = "", .middle = HARMONY_CHANNEL,
+                    .commits = true}},
+        .before = "", .middle = HARMONY_JSON, .after = "",
         .headers = {HARMONY_TEXT("final"), HARMONY_START HARMONY_TEXT("final"), HARMONY_TEXT("commentary"),
                     HARMONY_START HARMONY_TEXT("commentary")}, .ends = "<|end|>",
         .thoughts = {"<|channel|>analysis", HARMONY_START "<|channel|>analysis"},

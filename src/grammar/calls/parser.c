@@ -54,11 +54,22 @@ static void match_literal(struct matcher *m, const char *literal)
 {
     char bytes[PD_CALL_LITERAL];
     size_t n = pd_call_literal(bytes, literal, m->p->marks);
+    struct matcher without = *m;
+    bool maybe = false;            /* what comes may be left out */
     for (size_t i = 0; i < n && m->match == FULL; i++) {
+        if (bytes[i] == *PD_CALL_MAYBE) {
+            without = *m;
+            maybe = !maybe;
+            continue;
+        }
         if (pd_call_is_space(bytes[i])) match_space(m);
         else if (bytes[i] == *PD_CALL_ID) match_id(m);
         else if (bytes[i] == *PD_CALL_NAME) for (size_t k = 0; k < m->name_size; k++) match_byte(m, m->name[k]);
         else match_byte(m, pd_call_byte(bytes[i]));
+        if (m->match != NO || !maybe) continue;
+        while (bytes[i] != *PD_CALL_MAYBE) i++;
+        *m = without;
+        maybe = false;
     }
 }
 
@@ -93,7 +104,7 @@ static void match_head(struct matcher *m, size_t shape)
     match_literal(m, pd_call_before(f, &f->shapes[shape]));
     if (m->match != FULL) return;
     match_name(m, &m->name, &m->name_size);
-    match_literal(m, f->middle);
+    match_literal(m, pd_call_middle(f, &f->shapes[shape]));
     match_byte(m, f->tags ? *f->tags->end : f->keywords ? '(' : '{');
     if (m->match != FULL) return;
     m->at--;

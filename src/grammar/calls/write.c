@@ -16,7 +16,7 @@ static peridot_status put_literal(struct pd_buffer *out, const struct pd_calls *
     char bytes[PD_CALL_LITERAL];
     size_t n = pd_call_literal(bytes, literal, c->marks);
     for (size_t i = 0; i < n; i++)
-        if (bytes[i] != '\t' && bytes[i] != *PD_CALL_ID)
+        if (bytes[i] != '\t' && bytes[i] != *PD_CALL_ID && bytes[i] != *PD_CALL_MAYBE)
             PD_TRY(pd_buffer_add(out, &(char){pd_call_byte(bytes[i])}, 1));
     return PERIDOT_OK;
 }
