@@ -26,6 +26,7 @@ static const struct base {
     {"gemma4", "gemma4-small"},
     {"phi3-partial", "dense/phi3-partial"},   /* a part of each head is rotated: its rows lie otherwise on the device */
     {"smollm3", "dense/smollm3"},             /* layers without rotation, whose rows GGUF orders all the same */
+    {"gpt-oss", "dense/gpt-oss"},             /* attention with biases and sinks, beside experts */
     {"muse-glimmer", "dense/muse-glimmer"}};  /* attention's gate beside q, k and v */
 
 /* What the golden files are of. */

@@ -30,6 +30,7 @@ HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 N_TOKENS = 40
 SPLIT = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 FUSED = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj")
+ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")     # beside experts
 # name: (folder of the base model, GGUF architecture, modules, whether GGUF orders q and k for rotation of neighbours)
 MODELS = {
     "llama": ("llama", "llama", SPLIT, True),
@@ -39,6 +40,7 @@ MODELS = {
     "phi3-partial": ("dense/phi3-partial", "phi3", FUSED, False),
     "smollm3": ("dense/smollm3", "smollm3", SPLIT, True),
     "gemma4": ("gemma4-small", "gemma4", SPLIT, False),
+    "gpt-oss": ("dense/gpt-oss", "gpt-oss", ATTENTION, False),
     "muse-glimmer": ("dense/muse-glimmer", "muse-glimmer", SPLIT, True),     # attention's gate is a gate_proj, too
 }
 NAMED_AS = {"muse-glimmer": "afmoe"}     # which gguf-py knows, and whose matrices have these names
@@ -87,10 +89,11 @@ def make(name):
 
     said = json.loads((HERE / base / "config.json").read_text())
     architecture, excluded = said["architectures"][0], ".*vision_tower.*" if "vision_config" in said else None
+    experts = {"experts_implementation": "eager"} if "num_local_experts" in said else {}
 
     def load():
         return getattr(transformers, architecture).from_pretrained(BUILT / base, dtype=torch.float64,
-                                                                   attn_implementation="eager").eval()
+                                                                   attn_implementation="eager", **experts).eval()
 
     def logits(model):
         with torch.no_grad():
