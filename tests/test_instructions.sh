@@ -198,6 +198,19 @@ test_predict_prompts() {
     check "the first is taken" matches out '^navi31 .*  vector \(dot 64x64\)'
 }
 
+# After 8192 tokens 512 of Llama 3.1 8B are 1.14e12 multiply-adds of attention, at 2 slots each 148 ms, and after 32768
+# tokens 578 ms, beside 507 ms that all else takes; at 100 slots 0.24, 7.4 and 28.9 s.
+test_predict_depths() {
+    publish 3727 180
+    prompt matmul_q4_k 128,64 128,64 2/3/2/1x8
+    check "attention takes longer after more tokens" \
+        matches out '^navi31 .* +78[0-9]\.[0-9] +1% +61[0-9]\.[0-9] +23% +36[0-9]\.[0-9] +53%  shared$'
+    echo 'attention_half_f16 128,4 20000/30000/25600/8x6' >>"$folder/table"
+    predict_by table
+    check "as much as is counted" \
+        matches out '^navi31 .* +53[0-9]\.[0-9] +32% +50\.[0-9] +94% +13\.[0-9] +98%  vector$'
+}
+
 # 96 cores of 64 lanes; of 32 or 64 workgroups each core has one at most, of 32 x 131072 x 256 multiply-adds: 2 slots
 # for each, as a lane gets 4 bytes of shared memory in two clocks, are 13.4 ms; 100 slots 671 ms. Published is 0.78 of
 # what is predicted.
@@ -251,6 +264,7 @@ test_compare
 test_unchanged
 test_predict
 test_predict_prompts
+test_predict_depths
 test_predict_pieces
 test_calibration
 test_best_layouts

@@ -156,6 +156,7 @@ VARIANTS = {'coop': (2, 2, None, None), 'dot': (1, 2, 64, 4), 'half': (2, 2, 64,
 # src/ops/ops_.h), of heads of 128, at the end of the longest context; and what a watchdog allows for.
 PIECE_TOKENS, PIECE_KEYS, WATCHDOG = 32, 131072, 2.0
 PIECE_HEADS = {'Llama 3.1 8B': 32, '70B': 64}
+DEPTHS, DEEP_MODEL = (0, 8192, 32768), 'Llama 3.1 8B q4_k'   # tokens before those of a prompt; a model without windows
 ATTENTION = 1.6, 4      # issue slots, and bytes from shared memory, of a multiply-add of attention that is not counted
 
 class Tile(collections.namedtuple('Tile', 'variant rows tokens part_rows part_tokens slots w_size x_size')):
@@ -206,14 +207,19 @@ def product_times(sheet, like, tile, dtype, n_rows, n_cols):
             'L2': from_l2 / (core.l2 * cores * hertz),
             'memory': n_rows * n_cols * BITS[dtype] / 8 * math.ceil(PROMPT / tile.tokens) / (sheet.gbs * 1e9 * REACHED)}
 
-def other_times(sheet, core, shape, attention):
-    """Of a prompt, what no matrix is: attention, of the keys before each position; activations, which every step of a
-    layer reads and writes in fp32; and dispatches."""
-    layers, d_model, ffn_dim, q_dim, kv_dim, _ = shape
+def attention_binds(core, attention):
+    """Clocks of a lane that a multiply-add of attention takes where only vector instructions or shared memory hold it
+    up."""
     slots, size = attention
-    products = layers * 2 * q_dim * PROMPT * (PROMPT + 32) / 2
+    return {'vector': slots, 'shared': size * core.lanes / core.shared}
+
+def other_times(sheet, core, shape, attention, depth):
+    """Of a prompt after depth tokens, what no matrix is: attention, of the keys before each position; activations,
+    which every step of a layer reads and writes in fp32; and dispatches."""
+    layers, d_model, ffn_dim, q_dim, kv_dim, _ = shape
+    products = layers * 2 * q_dim * PROMPT * (depth + (PROMPT + 32) / 2)
     activations = layers * PROMPT * 4 * (13 * d_model + 6.5 * q_dim + 3 * kv_dim + 6.5 * ffn_dim)
-    return {'attention': products * max(slots, size * core.lanes / core.shared) / (sheet.lanes * sheet.mhz * 1e6),
+    return {'attention': products * max(attention_binds(core, attention).values()) / (sheet.lanes * sheet.mhz * 1e6),
             'activations': activations / (sheet.gbs * 1e9 * REACHED),
             'dispatches': DISPATCH * PROMPT_DISPATCHES * layers}
 
@@ -226,14 +232,14 @@ def attention_of(table, gpu):
 
 def piece_time(sheet, core, n_heads, attention):
     """Seconds of the longest piece. A workgroup has 32 of its tokens' heads."""
-    (slots, size), groups, cores = attention, n_heads * PIECE_TOKENS / 32, sheet.lanes / core.lanes
+    groups, cores = n_heads * PIECE_TOKENS / 32, sheet.lanes / core.lanes
     products = math.ceil(groups / cores) * 32 * PIECE_KEYS * 2 * 128   # of a core
-    return products * max(slots, size * core.lanes / core.shared) / (core.lanes * sheet.mhz * 1e6)
+    return products * max(attention_binds(core, attention).values()) / (core.lanes * sheet.mhz * 1e6)
 
-def predict_prompt(sheet, like, tiles, dtype, shape, attention=ATTENTION):
+def predict_prompt(sheet, like, tiles, dtype, shape, attention=ATTENTION, depth=0):
     """Seconds of a prompt, and those of each thing that could bind it. Of several tiles a matrix takes the fastest. The
     matrix after the last layer multiplies one token, as in a decode step."""
-    parts = collections.Counter(other_times(sheet, CORES[like], shape, attention))
+    parts = collections.Counter(other_times(sheet, CORES[like], shape, attention, depth))
     *layers, (_, vocab, d_model, _) = matrices(*shape)
     parts['memory'] = vocab * d_model * BITS[dtype] / 8 / (sheet.gbs * 1e9 * REACHED)
     seconds = sum(parts.values())
@@ -372,6 +378,22 @@ units, which on AMD issue in the place of those (so both); shared, L2: bytes fro
             kernel = f' ({tiles[0].variant} ' + ' '.join(f'{tile.rows}x{tile.tokens}' for tile in tiles) + ')'
             print_row(gpu, PROMPT / seconds, calibration, llama, {c: parts[c] for c in columns}, kernel)
 
+def predict_depths(table, specs, calibration):
+    dtype = DEEP_MODEL.split()[-1]
+    print(f"""
+Predictions, not measurements: tokens/s of {PROMPT} tokens of a prompt after so many others, of {DEEP_MODEL},
+times a vendor's constant; how much of the time is attention's, and what binds that where keys come from caches.""")
+    print(f'{"":35} ' + ' '.join(f'{f"after {depth}":>18}' for depth in DEPTHS) + '  bound by')
+    for gpu in gpus_with(table, [name_of(v, dtype) for v in VARIANTS]):
+        attention, row = attention_of(table, gpu), []
+        for depth in DEPTHS:
+            seconds, parts = predict_prompt(GPUS[gpu], gpu, tiles_of(table, specs, gpu, dtype), dtype,
+                                            SHAPES[DEEP_MODEL], attention, depth)
+            speed = PROMPT / seconds * calibration.constant(CORES[gpu].vendor)
+            row.append(f'{speed:12.1f} {parts["attention"] / seconds:5.0%}')
+        binds = attention_binds(CORES[gpu], attention)
+        print(f'{gpu:8} {GPUS[gpu].product:26} ' + ' '.join(row) + f'  {max(binds, key=binds.get)}')
+
 def predict_pieces(table, calibration):
     print(f"""
 Predictions, not measurements: seconds of the longest piece of a prompt that is submitted by itself, attention of
@@ -390,7 +412,9 @@ def predict(published, path, *vendors):
     table, (speeds, kernels, steps) = read_table(path)[1], read_published(published)
     of_prompts, of_decodes = calibrate(speeds, kernels, steps)
     predict_decodes(table, read_layouts(vendors), steps, of_decodes)
-    predict_prompts(table, read_specs(vendors), kernels, of_prompts)
+    specs = read_specs(vendors)
+    predict_prompts(table, specs, kernels, of_prompts)
+    predict_depths(table, specs, of_prompts)
     predict_pieces(table, of_prompts)
     print_calibration(of_prompts, of_decodes)
 
