@@ -157,7 +157,18 @@ VARIANTS = {'coop': (2, 2, None, None), 'dot': (1, 2, 64, 4), 'half': (2, 2, 64,
 PIECE_TOKENS, PIECE_KEYS, WATCHDOG = 32, 131072, 2.0
 PIECE_HEADS = {'Llama 3.1 8B': 32, '70B': 64}
 DEPTHS, DEEP_MODEL = (0, 8192, 32768), 'Llama 3.1 8B q4_k'   # tokens before those of a prompt; a model without windows
-ATTENTION = 1.6, 4      # issue slots, and bytes from shared memory, of a multiply-add of attention that is not counted
+# Attention of prompts: bytes of an element, keys of a tile, and what an invocation multiplies its 4 rows by, keys for
+# scores and elements of values, where heads are of 128. A workgroup has 32 rows.
+Attention = collections.namedtuple('Attention', 'kernel size tile keys elements')
+ATTENTIONS = (Attention('attention_half_f16', 2, 64, 4, 8), Attention('attention_tile_f16', 4, 32, 2, 4))
+
+def attention_shared(one):
+    """Bytes to and from shared memory of a multiply-add: half of them are of scores, half of values."""
+    scores, values = 1 / 4 + 1 / one.keys + 1 / 32 + 1 / one.tile, 1 / 4 + 1 / one.elements + 1 / 32
+    return one.size * (scores + values) / 2
+
+# Issue slots, and bytes from shared memory, of a multiply-add of attention that is not counted, as llama.cpp's.
+ATTENTION = 1.6, attention_shared(ATTENTIONS[-1])
 
 class Tile(collections.namedtuple('Tile', 'variant rows tokens part_rows part_tokens slots w_size x_size')):
     """Of a kernel for prompts. part: what an invocation, or a subgroup with matrices, multiplies of it; each reads its
@@ -225,10 +236,9 @@ def other_times(sheet, core, shape, attention, depth):
 
 def attention_of(table, gpu):
     """Issue slots, and bytes from shared memory, of a multiply-add, by heads of 128."""
-    kernels = (('attention_half_f16', 2), ('attention_tile_f16', 4))
-    counted = (((gpu, kernel, '128,4'), size) for kernel, size in kernels)
-    key, size = next(((key, size) for key, size in counted if key in table), (None, None))
-    return (float(table[key].split('/')[2]) / (2 * 128), size) if key else ATTENTION
+    one = next((one for one in ATTENTIONS if (gpu, one.kernel, '128,4') in table), None)
+    if not one: return ATTENTION
+    return float(table[gpu, one.kernel, '128,4'].split('/')[2]) / (2 * 128), attention_shared(one)
 
 def piece_time(sheet, core, n_heads, attention):
     """Seconds of the longest piece. A workgroup has 32 of its tokens' heads."""
