@@ -219,6 +219,14 @@ class Test(unittest.TestCase):
             self.assertNotEqual(texts(repeat_penalty=1, dry_multiplier=90, dry_allowed_length=1, dry_breakers=()),
                                 texts(repeat_penalty=1))
 
+    def test_limits(self):
+        """Numbers that no option of the command takes."""
+        for name, value in [("temperature", -1), ("temperature", float("nan")), ("top_p", 1.5), ("top_k", -1),
+                            ("min_p", -0.1), ("repeat_penalty", -1), ("presence_penalty", 1e9), ("seed", -1),
+                            ("xtc_probability", 2), ("dry_multiplier", float("inf")), ("dry_last_n", -2)]:
+            with self.assertRaisesRegex(ValueError, f"^{name} must be from .* to .*, not "):
+                peridot.Sampling(**{name: value})
+
     def test_images(self):
         """All kinds of pictures are one, and a prompt and a chat with them give what the command gives."""
         tiny, copy = golden / "gemma3-vision", Path(sys.argv[1]) / "seeing"

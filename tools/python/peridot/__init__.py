@@ -128,10 +128,19 @@ class Record(types.SimpleNamespace):
 Bench = NamedTuple("Bench", [("prompt", float), ("generation", float), ("bandwidth", float)])
 
 
+# The least and the most that the options of these names take.
+_LIMITS = {"temperature": (0, 100), "top_k": (0, 2**32 - 1), "top_p": (0, 1), "min_p": (0, 1),
+           "repeat_penalty": (0, 100), "presence_penalty": (-100, 100), "frequency_penalty": (-100, 100),
+           "seed": (0, 2**64 - 1), "xtc_probability": (0, 1), "xtc_threshold": (0, 1), "top_n_sigma": (0, 100),
+           "dry_multiplier": (0, 100), "dry_base": (0, 100), "dry_allowed_length": (0, 10**9),
+           "dry_last_n": (0, 2**32 - 1)}
+
+
 @dataclasses.dataclass(frozen=True)
 class Sampling:
     """How tokens are chosen, as the options of `peridot run` of these names say. None is the same default: what the
-    model's publisher recommends, or else a temperature of 0.8, top_k 40, top_p 0.95, min_p 0.05, no penalty, no XTC."""
+    model's publisher recommends, or else a temperature of 0.8, top_k 40, top_p 0.95, min_p 0.05, no penalty, no XTC.
+    ValueError: a number is outside of what its option takes."""
     temperature: Optional[float] = None
     top_k: Optional[int] = None
     top_p: Optional[float] = None
@@ -151,6 +160,12 @@ class Sampling:
     dry_allowed_length: int = 2
     dry_last_n: int = 0                                                        # 0: all tokens
     dry_breakers: Items[str] = ("\n", ":", "\"", "*")
+
+    def __post_init__(self) -> None:
+        for name, (least, most) in _LIMITS.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:   # nor is NaN
+                raise ValueError(f"{name} must be from {least} to {most}, not {value}")
 
 
 # What the publisher of a model may recommend, in the order of the bits of peridot_recommended: the defaults without.
