@@ -371,7 +371,11 @@ test_harmony_efforts() {
         efforts ${each#*:} /v1/chat/completions '"max_tokens": 1, "reasoning_effort": "'${each%:*}'"' prompt_tokens
     done
     efforts high /v1/chat/completions '"max_tokens": 1, "reasoning": {"effort": "high"}' prompt_tokens
-    efforts high /v1/messages '"max_tokens": 1, "output_config": {"effort": "high"}' input_tokens cache_read_input_tokens
+    efforts high /v1/messages '"max_tokens": 1, "output_config": {"effort": "high"}' \
+        input_tokens cache_read_input_tokens
+    ask /v1/messages '{"messages": ['"$user"'], "max_tokens": 1, "output_config": {"effort": "high", "x": 1}}' \
+        -D "$folder/headers"
+    check "harmony: an effort that counts is not said to be ignored" matches headers '^Warning: 299 - "ignored: x"'
     efforts low /api/chat '"stream": false, "think": "low", "options": {"num_predict": 1}' prompt_eval_count
 }
 

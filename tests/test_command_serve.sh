@@ -336,8 +336,9 @@ test_ignored() {
     check "and once in the log" [ "$(grep -c '^ignored in a request: foo$' "$folder/log")" = 1 ]
     refused 400 $path 'Unrecognized request argument supplied: max_output_tokens' "{$hi, \"max_output_tokens\": 4}"
     ask /v1/messages "{$hi, \"context_management\": {\"edits\": []}, \"output_config\": {\"effort\": \"max\", \"x\": 1},
-        \"thinking\": {\"type\": \"adaptive\", \"budget_tokens\": 0, \"display\": \"updates\"}}"
+        \"thinking\": {\"type\": \"adaptive\", \"budget_tokens\": 0, \"display\": \"updates\"}}" -D "$folder/headers"
     check "what Claude Code sends is taken" [ "$status" = 200 ]
+    check "an effort is ignored where no model thinks" matches headers '^Warning: 299 - "ignored: .*effort, x'
     ask /v1/responses '{"input": [{"type": "message", "role": "developer", "content": "d"}, {"role": "user",
         "content": "hi"}, {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": "x"},
         {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}, {"type": "web_search_call", "id": "w"}],

@@ -91,19 +91,7 @@ bool serve_read_format(struct serve_job *job, const struct serve_param *p, yyjso
     return set_schema(job, schema);
 }
 
-/* What else there is, as verbosity, is no matter of its form. */
-bool serve_read_text_format(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
-{
-    size_t i, n;
-    yyjson_val *key, *each;
-    if (!yyjson_is_obj(value)) return serve_param_refuse(job, p, "must be an object");
-    yyjson_obj_foreach(value, i, n, key, each) {
-        if (yyjson_is_null(each)) continue;
-        if (!yyjson_equals_str(key, "format")) serve_param_ignore(job, yyjson_get_str(key));
-        else if (!serve_read_format(job, p, each)) return false;
-    }
-    return true;
-}
+enum { N_OFF = 2, N_EFFORTS = 7 };
 
 /* Index of an effort, or how many there are. The first two are off. */
 static size_t find_effort(struct serve_job *job, yyjson_val *value)
@@ -115,11 +103,30 @@ static size_t find_effort(struct serve_job *job, yyjson_val *value)
     return i;
 }
 
+/* What else there is, as verbosity, is no matter of its form. */
+static bool read_members(struct serve_job *job, const struct serve_param *p, yyjson_val *value, const char *heeded)
+{
+    size_t i, n;
+    yyjson_val *key, *each;
+    if (!yyjson_is_obj(value)) return serve_param_refuse(job, p, "must be an object");
+    yyjson_obj_foreach(value, i, n, key, each) {
+        if (yyjson_is_null(each) || yyjson_equals_str(key, heeded)) continue;
+        if (!yyjson_equals_str(key, "format")) serve_param_ignore(job, yyjson_get_str(key));
+        else if (!serve_read_format(job, p, each)) return false;
+    }
+    return true;
+}
+
+bool serve_read_text_format(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    return read_members(job, p, value, NULL);
+}
+
 /* Anthropic's has an effort beside the format, which says nothing of whether the model thinks. */
 bool serve_read_output_config(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
-    find_effort(job, yyjson_obj_get(value, "effort"));
-    return serve_read_text_format(job, p, value);
+    const bool known = find_effort(job, yyjson_obj_get(value, "effort")) < N_EFFORTS;
+    return read_members(job, p, value, known && job->model->thinks ? "effort" : NULL);
 }
 
 bool serve_read_ollama_format(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
@@ -152,7 +159,6 @@ static bool set_effort(struct serve_job *job, const struct serve_param *p, bool 
 
 bool serve_read_effort(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
-    enum { N_OFF = 2, N_EFFORTS = 7 };
     size_t i = find_effort(job, value);
     if (i < N_EFFORTS) return set_effort(job, p, i >= N_OFF, 0);
     return serve_param_refuse(job, p, "must be none, minimal, low, medium, high, xhigh or max");
