@@ -114,6 +114,22 @@ typedef struct peridot_rates {
 /* Each rate is measured until the three best runs agree, for 0.6 s at most; two seconds in all. */
 PERIDOT_API peridot_status peridot_measure(peridot_rates *out, peridot_model *model);
 
+/* What the device reads at best, in bytes/s, of its own memory and of the host's, as it reads weights that were left
+ * there (peridot_model_params.gpu_memory); the same memory where it is unified. device: as in peridot_device_find;
+ * cache_dir: as in peridot_model_params. One or two seconds. */
+typedef struct peridot_reads {
+    double device, host;
+} peridot_reads;
+PERIDOT_API peridot_status peridot_measure_reads(peridot_reads *out, const char *device, const char *cache_dir);
+
+/* Where the weights of a model with experts are when the experts of the last n_host layers that have some, and tables
+ * that are only looked up, are in the host's memory: bytes in the file, and of them what a token reads. */
+typedef struct peridot_split {
+    uint64_t device_size, host_size, device_read, host_read;
+} peridot_split;
+/* The number of layers that have experts; 0 also where peridot_file_check fails. */
+PERIDOT_API uint32_t peridot_file_split(peridot_split *out, const peridot_file *file, uint32_t n_host);
+
 /* How a kernel of decode steps is laid out: rows of the matrix that a subgroup takes at a time (a lane, in
  * "matvec_rows_..."), and invocations of a workgroup. */
 typedef struct peridot_tuned {

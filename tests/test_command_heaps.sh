@@ -75,4 +75,22 @@ check "discrete, nothing left: fails" [ $status = 1 ]
 check "discrete, nothing left: says so" \
     matches err 'out of memory: .* did not fit beside 7\.3 MB in use \(heap 8\.0 MB\)$'
 
+# Experts of the last layer, or of both, in the host's memory: 2 of 8 are read there, each of 3 * 256 * 256 numbers in
+# MXFP4; and the table of embeddings, of which a token reads a row.
+run make --shape tiny-gpt-oss --type mxfp4 -o "$folder/experts.gguf"
+on discrete 536870912 536870912 inspect --device 0 --gpu-memory 1500K "$folder/experts.gguf"
+check "discrete, experts: succeeds" [ $status = 0 ]
+check "discrete, experts: how many fit" matches out '^  +1 of +2 layers .*[0-9]$'
+check "discrete, experts: what does not" matches out '^  +0 of +2 layers .* does not fit$'
+check "discrete, experts: both rates" matches out "^experts .* reads .*/s of its memory, .*/s of the host's\\)$"
+on discrete 536870912 536870912 inspect --json --device 0 --gpu-memory 1500K "$folder/experts.gguf"
+each=$((3 * 256 * 256 / 32 * 17))
+for n in 1 2; do
+    check "discrete, experts of $n: what a token reads there" \
+        matches out "\"n_host_layers\": $n, .*\"host_read\": $((n * 2 * each)), "
+done
+on unified 536870912 0 inspect --device 0 "$folder/experts.gguf"
+check "unified, experts: one row" [ "$(grep -c ' layers  ' "$folder/out")" = 1 ]
+fails_with 2 '--gpu-memory goes with --device only' inspect --gpu-memory 1G "$folder/experts.gguf"
+
 finish

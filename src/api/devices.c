@@ -60,6 +60,16 @@ peridot_verdict peridot_device_verdict(const peridot_device_info *device, const 
 
 peridot_status peridot_measure(peridot_rates *out, peridot_model *model) { return pd_measure(out, model->m.gpu); }
 
+peridot_status peridot_measure_reads(peridot_reads *out, const char *device, const char *cache_dir)
+{
+    struct pd_gpu *gpu;
+    *out = (peridot_reads){0};
+    PD_TRY(pd_gpu_open(&gpu, device, cache_dir));
+    peridot_status status = pd_measure_reads(out, gpu);
+    pd_gpu_close(gpu);
+    return status;
+}
+
 peridot_status peridot_tune(peridot_model *model, const peridot_tune_params *params)
 {
     static const peridot_tune_params none = {0};

@@ -26,6 +26,8 @@ struct peridot_file {
     size_t n_entries;
     peridot_tensor_info *tensors;   /* [n_tensors] */
     struct pd_config config;
+    uint64_t *experts;       /* [n_layers]: bytes of each layer's; NULL: there is no config */
+    uint64_t lookup_size;    /* bytes of tables that are only looked up */
     struct pd_recommended recommended;
     peridot_status checked;  /* whether it and the tensors make a model */
     char error[512];         /* why they do not */
@@ -87,7 +89,10 @@ static peridot_status read_model(peridot_file *f)
     peridot_model_info *info = &f->model;
     PD_TRY(pd_config_read(&f->config, f->checkpoint));
     pd_model_info_begin(info, &f->config);
-    PD_TRY(pd_source_count(&totals, f->checkpoint, &f->config));
+    f->experts = calloc(f->config.n_layers, sizeof *f->experts);
+    if (!f->experts) return pd_fail_alloc(f->config.n_layers * sizeof *f->experts, "experts");
+    PD_TRY(pd_source_count(&totals, f->experts, f->checkpoint, &f->config));
+    f->lookup_size = totals.lookup_size;
     pd_model_info_types(f->types, sizeof f->types, totals.type_counts);
     info->types = f->types;
     info->vocab_size = totals.vocab_size;
@@ -217,6 +222,7 @@ void peridot_file_close(peridot_file *file)
 {
     if (!file) return;
     pd_config_free(&file->config);
+    free(file->experts);
     pd_checkpoint_close(file->checkpoint);
     pd_arena_free(&file->arena);
     free(file);
@@ -232,6 +238,27 @@ const peridot_model_info *peridot_file_model(const peridot_file *file)
 uint64_t peridot_file_cache_size(const peridot_file *file, uint32_t ctx, peridot_kv_type type)
 {
     return file->model.family ? pd_session_cache_size(&file->config, ctx, type) : 0;
+}
+
+uint32_t peridot_file_split(peridot_split *out, const peridot_file *file, uint32_t n_host)
+{
+    uint32_t n = 0;
+    *out = (peridot_split){0};
+    if (file->checked != PERIDOT_OK) return 0;
+    out->device_size = file->model.weights_size;
+    out->device_read = out->device_size - file->lookup_size;
+    for (uint32_t i = file->config.n_layers; i-- > 0;) {
+        const struct pd_layer *layer = &file->config.layers[i];
+        if (!layer->n_experts) continue;
+        uint64_t size = file->experts[i], read = size / layer->n_experts * layer->n_experts_used;
+        bool host = n++ < n_host;
+        out->device_read -= host ? size : size - read;
+        out->host_read += host ? read : 0;
+        out->host_size += host ? size : 0;
+    }
+    if (n_host) out->host_size += file->lookup_size;
+    out->device_size -= out->host_size;
+    return n;
 }
 
 peridot_status peridot_file_check(const peridot_file *file)

@@ -774,11 +774,13 @@ struct pd_source_totals {
     uint32_t type_counts[PD_N_DTYPES];   /* matrices of each type */
     uint32_t vocab_size, n_outputs, n_ignored;
     uint64_t n_params;
-    uint64_t size;                       /* bytes in the files */
+    uint64_t size;                       /* bytes in the files, */
+    uint64_t lookup_size;                /* of which are those of tables that are only looked up, a row a token */
 };
 
-/* Gets every tensor that loading the model would get, with the checks that this makes. */
-peridot_status pd_source_count(struct pd_source_totals *out, const struct pd_checkpoint *checkpoint,
+/* Gets every tensor that loading the model would get, with the checks that this makes. experts [n_layers]: bytes of
+ * each layer's experts in the files, which are added; NULL: they are not wanted. */
+peridot_status pd_source_count(struct pd_source_totals *out, uint64_t *experts, const struct pd_checkpoint *checkpoint,
                                const struct pd_config *config);
 
 #endif

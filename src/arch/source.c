@@ -185,7 +185,8 @@ static void count(struct pd_source_totals *out, const struct pd_tensor *t)
     out->size += t->size;
 }
 
-static peridot_status count_role(struct pd_source_totals *out, struct pd_source *s, enum pd_role role, uint32_t layer)
+static peridot_status count_role(struct pd_source_totals *out, uint64_t *experts, struct pd_source *s,
+                                 enum pd_role role, uint32_t layer)
 {
     const struct pd_tensor *t;
     struct pd_plan plan;
@@ -196,11 +197,13 @@ static peridot_status count_role(struct pd_source_totals *out, struct pd_source 
     PD_TRY(pd_source_get(&t, s, &plan));
     if (role == PD_ROLE_OUTPUT || role == PD_ROLE_SCORE) out->n_outputs = (uint32_t)t->shape[0];
     count(out, t);
+    if (role == PD_ROLE_PER_LAYER_EMBEDDING) out->lookup_size += t->size;
+    if (experts && plan.n_dims == 3) experts[layer] += t->size;
     if (plan.is_bias) out->type_counts[t->dtype] -= t->n_dims >= 2;   /* those of experts are no matrices */
     return PERIDOT_OK;
 }
 
-static peridot_status count_all(struct pd_source_totals *out, struct pd_source *s)
+static peridot_status count_all(struct pd_source_totals *out, uint64_t *experts, struct pd_source *s)
 {
     static const enum pd_role once[] = {PD_ROLE_SCORE, PD_ROLE_SCORE_BIAS, PD_ROLE_OUTPUT, PD_ROLE_OUTPUT_NORM,
         PD_ROLE_DENSE_2, PD_ROLE_DENSE_3, PD_ROLE_EMBEDDING_PROJ,
@@ -211,19 +214,22 @@ static peridot_status count_all(struct pd_source_totals *out, struct pd_source *
     count(out, embedding);
     out->vocab_size = (uint32_t)embedding->shape[0];
     out->n_outputs = s->config->head == PERIDOT_HEAD_NONE ? 0 : out->vocab_size;
-    for (size_t i = 0; i < PD_COUNT(once); i++) PD_TRY(count_role(out, s, once[i], 0));
+    struct pd_plan own;
+    if (pd_plan_get(&own, s->config, PD_ROLE_OUTPUT, 0)) out->lookup_size = embedding->size;
+    for (size_t i = 0; i < PD_COUNT(once); i++) PD_TRY(count_role(out, NULL, s, once[i], 0));
     for (uint32_t i = 0; i < s->config->n_layers; i++)
-        for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) PD_TRY(count_role(out, s, role, i));
+        for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++)
+            PD_TRY(count_role(out, experts, s, role, i));
     return pd_source_check_unused(&out->n_ignored, s);
 }
 
-peridot_status pd_source_count(struct pd_source_totals *out, const struct pd_checkpoint *checkpoint,
+peridot_status pd_source_count(struct pd_source_totals *out, uint64_t *experts, const struct pd_checkpoint *checkpoint,
                                const struct pd_config *config)
 {
     struct pd_source s;
     *out = (struct pd_source_totals){0};
     peridot_status status = pd_source_open(&s, checkpoint, config);
-    if (status == PERIDOT_OK) status = count_all(out, &s);
+    if (status == PERIDOT_OK) status = count_all(out, experts, &s);
     pd_source_close(&s);
     return status;
 }

@@ -171,6 +171,34 @@ peridot_status pd_measure(peridot_rates *out, struct pd_gpu *gpu)
     return status;
 }
 
+static peridot_status measure_read(double *out, struct bench *b, enum pd_heap_kind kind)
+{
+    double spread;
+    PD_TRY(pd_heap_create(&b->heap, b->gpu, kind, BUFFER_SIZE));
+    PD_TRY(pd_heap_alloc(&b->from, b->heap, BUFFER_SIZE, "measuring"));
+    b->to = b->from;   /* of which no more is written than what the kernel never has to */
+    PD_TRY(pd_span_zero(b->gpu, b->from));
+    return measure_bytes(out, &spread, b, READ, BUFFER_SIZE);
+}
+
+peridot_status pd_measure_reads(peridot_reads *out, struct pd_gpu *gpu)
+{
+    struct bench b = {.gpu = gpu};
+    const struct { double *out; enum pd_heap_kind kind; } of[] = {
+        {&out->device, PD_HEAP_DEVICE}, {&out->host, PD_HEAP_HOST_RESIDENT}};
+    bool unified = pd_gpu_info(gpu)->unified_memory;
+    *out = (peridot_reads){0};
+    peridot_status status = pd_commands_create(&b.commands, gpu);
+    for (size_t i = 0; i < (unified ? 1 : PD_COUNT(of)) && status == PERIDOT_OK; i++) {
+        status = measure_read(of[i].out, &b, of[i].kind);
+        pd_heap_free(b.heap);
+        b.heap = NULL;
+    }
+    if (unified) out->host = out->device;
+    pd_commands_free(b.commands);
+    return status;
+}
+
 /* ---- a pass ---- */
 
 static int longest_first(const void *left, const void *right)

@@ -19,6 +19,7 @@ peridot_status pd_pipelines_report(struct pd_gpu *gpu, peridot_pipeline_call cal
 /* ---- measure ---- */
 
 peridot_status pd_measure(peridot_rates *out, struct pd_gpu *gpu);
+peridot_status pd_measure_reads(peridot_reads *out, struct pd_gpu *gpu);
 /* Compiles the kernels of pd_measure. */
 peridot_status pd_measure_compile(struct pd_gpu *gpu);
 peridot_status pd_session_profile(peridot_kernel_time **out, size_t *n, struct pd_session *s,

@@ -632,4 +632,27 @@ peridot_model *cmd_draft_drafter(const struct cmd_draft *draft);
 peridot_status cmd_draft_create_session(struct cmd_draft *draft, const peridot_session_params *p);
 void cmd_draft_close(struct cmd_draft *draft);
 
+/* ---- splits ---- */
+
+enum { CMD_MAX_SPLITS = 4 };
+
+/* A model with experts, of which those of some layers are in the host's memory: none, the fewest with which the rest
+ * fits, half of the layers, all. With unified memory there is one. */
+struct cmd_splits {
+    const peridot_device_info *device;   /* the caller's */
+    peridot_reads reads;                 /* measured */
+    uint64_t room;                       /* bytes that weights may take on the device */
+    uint32_t n_layers;                   /* that have experts */
+    uint32_t n_host[CMD_MAX_SPLITS];     /* of these, with experts in the host's memory */
+    peridot_split at[CMD_MAX_SPLITS];
+    size_t n;                            /* 0: the model has no experts */
+};
+
+/* Measures the device, where the model has experts. */
+peridot_status cmd_splits_find(struct cmd_splits *out, const peridot_file *file, const peridot_device_info *device,
+                               uint64_t room);
+void cmd_splits_print(const struct cmd_splits *s);
+/* As a member of an object, after others. */
+void cmd_splits_write(const struct cmd_splits *s);
+
 #endif

@@ -9,9 +9,10 @@
 #include <string.h>
 
 struct inspect_args {
-    const char *path;
+    const char *path, *device;
     bool json;
     uint32_t kv;
+    uint64_t gpu_memory;
 };
 
 static const struct cmd_option options[] = {
@@ -21,6 +22,10 @@ static const struct cmd_option options[] = {
     {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct inspect_args, json),
      .help = "Write one JSON object."},
     CMD_KV_OPTION(struct inspect_args),
+    {.name = "device", .metavar = "DEVICE", .kind = CMD_TEXT, .offset = offsetof(struct inspect_args, device),
+     .help = "For a model with experts: measure this device, and predict how fast it generates."},
+    {.name = "gpu-memory", .metavar = "SIZE", .kind = CMD_SIZE, .offset = offsetof(struct inspect_args, gpu_memory),
+     .help = "With --device: the memory that weights may take, rather than what is free there and the cache leaves."},
 };
 
 /* CTX: the context for which the cache is counted below where the model's is not smaller, the library's own default.
@@ -45,6 +50,7 @@ struct totals {
     peridot_kv_type kv;
     const peridot_vision_info *vision;   /* NULL: there is no tower */
     const char *vision_path;             /* of a file of its own beside the model; NULL: it is in this one */
+    struct cmd_splits splits;
 };
 
 static void count_type(struct totals *t, const peridot_tensor_info *tensor)
@@ -394,7 +400,9 @@ static peridot_status write_json(const struct totals *t, const peridot_file *fil
     for (size_t i = 0; i < n_devices; i++) write_fit(t, devices[i], i == 0);
     fputs("],\n \"sessions\": [", stdout);
     write_sessions(t, file, devices, n_devices);
-    puts("]}");
+    putchar(']');
+    if (t->splits.n) cmd_splits_write(&t->splits);
+    puts("}");
     return PERIDOT_OK;
 }
 
@@ -411,6 +419,7 @@ static peridot_status print(const struct totals *t, const peridot_file *file, co
     print_sampling(file);
     print_fits(t, devices, n_devices);
     print_sessions(t, file, devices, n_devices);
+    cmd_splits_print(&t->splits);
     return PERIDOT_OK;
 }
 
@@ -436,8 +445,10 @@ static peridot_status find_vision(struct totals *t, peridot_file **beside, char 
     return PERIDOT_OK;
 }
 
-static peridot_status inspect(const char *path, bool json, peridot_kv_type kv)
+static peridot_status inspect(const char *path, const struct inspect_args *args)
 {
+    const peridot_kv_type kv = (peridot_kv_type)args->kv;
+    peridot_device_info *device = NULL;
     peridot_file *file, *beside = NULL;
     char *found = NULL;
     struct totals totals = {.ctx = CTX, .kv = kv};
@@ -463,7 +474,13 @@ static peridot_status inspect(const char *path, bool json, peridot_kv_type kv)
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) count_tensor(&totals, peridot_file_tensor(file, i));
     peridot_status status = list_devices(&devices, &n_devices, &totals);
     if (status == PERIDOT_OK) status = find_vision(&totals, &beside, &found, file, path);
-    if (status == PERIDOT_OK) status = (json ? write_json : print)(&totals, file, path, devices, n_devices);
+    if (status == PERIDOT_OK && args->device) status = peridot_device_find(&device, args->device);
+    if (status == PERIDOT_OK && device) {
+        uint64_t free_size = device->heap_budget - pd_min(device->heap_budget, totals.cache_size);
+        status = cmd_splits_find(&totals.splits, file, device, args->gpu_memory ? args->gpu_memory : free_size);
+    }
+    if (status == PERIDOT_OK) status = (args->json ? write_json : print)(&totals, file, path, devices, n_devices);
+    peridot_free(device);
     peridot_free(devices);
     peridot_file_close(file);
     peridot_file_close(beside);
@@ -473,11 +490,11 @@ static peridot_status inspect(const char *path, bool json, peridot_kv_type kv)
 
 static int run_inspect(const struct cmd_command *command, const void *arguments)
 {
-    (void)command;
     const struct inspect_args *args = arguments;
     const char *path;
+    if (args->gpu_memory && !args->device) return cmd_usage(command, "--gpu-memory goes with --device only");
     peridot_status status = cmd_model_path(&path, args->path);
-    if (status == PERIDOT_OK) status = inspect(path, args->json, (peridot_kv_type)args->kv);
+    if (status == PERIDOT_OK) status = inspect(path, args);
     return cmd_exit(status);
 }
 
@@ -490,13 +507,18 @@ const struct cmd_command cmd_inspect = {
         "contexts, or why Peridot does not run it. The file's structure is checked on the way; nothing is loaded.\n\n"
         "Of a model that sees images, and of a file with a vision tower alone (mmproj), it also says what the tower "
         "is: its layers, the patches and rows of a picture, and its weights.\n\n"
+        "Of a model with experts and with --device, it says for some numbers of layers whose experts are left in the "
+        "host's memory (see --gpu-memory of peridot run) what is where, what of it a token reads, and how many "
+        "tokens/s that allows at most, by the rates at which the device reads both, which are measured: attention "
+        "and launches of kernels come on top. Experts are assumed to be chosen anew for each token.\n\n"
         "The object of --json has path, model (name, family, head and sizes, type as Q4_K_M, lacks_dense; null for "
         "what Peridot does not know), unsupported where it cannot run (why), vision (the tower, with its path where it "
         "is in a file beside the model, and image_size 0 where that varies; or null), metadata (values as text, long "
         "ones shortened), tensors, types, totals in bytes, devices, and sessions: what weights and cache take for "
         "contexts of 8192, 32768 and 131072 tokens, as far as the model goes, and the indices of the devices where "
-        "that fits.",
-    .examples = "peridot inspect gemma-2-2b-it.gguf\nperidot inspect --json ~/models/gemma-3-1b-it",
+        "that fits; with --device experts, in bytes and bytes/s.",
+    .examples = "peridot inspect gemma-2-2b-it.gguf\nperidot inspect --device 0 --gpu-memory 8G gpt-oss-20b.gguf\n"
+                "peridot inspect --json ~/models/gemma-3-1b-it",
     CMD_ARGUMENTS(options, struct inspect_args),
     .run = run_inspect,
 };
