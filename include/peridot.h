@@ -523,6 +523,7 @@ typedef struct peridot_model_info {
     /* An EmbeddingGemma whose files lack the two dense layers that were trained with it, as llama.cpp's converter
      * leaves them out by default: texts get vectors, but not those of the published model. */
     bool lacks_dense;
+    bool has_block;                /* its files have a block that drafts tokens for it: see `block` */
     uint64_t states_size;          /* of each sequence of a session, bytes of states, however few tokens it has: those
                                     * of layers with recurrences; 0: there are none */
 } peridot_model_info;

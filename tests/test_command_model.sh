@@ -172,6 +172,36 @@ test_run_draft() {
     fails_with 2 "--draft-tokens" run --draft ngram --draft-tokens 32 x
 }
 
+# A model whose files have a block that drafts tokens does so unasked, also once converted; --draft none does not.
+test_run_block() {
+    command -v python3 >/dev/null || return 0
+    local model=$folder/block file=$folder/block.gguf
+    mkdir -p "$model"
+    cp "$goldens"/dense/qwen35-mtp/{config.json,model.safetensors} "$model"
+    python3 - >"$model/tokenizer.json" <<'END'
+import json
+plain = [*range(33, 127), *range(161, 173), *range(174, 256)]   # what letters stand for themselves in byte-level BPE
+letters = [chr(b) for b in plain] + [chr(256 + i) for i in range(256 - len(plain))]
+level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+print(json.dumps({"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": level, "decoder": level,
+                  "post_processor": None, "model": {"type": "BPE", "vocab": {c: i for i, c in enumerate(letters)},
+                                                    "merges": []}}))
+END
+    run convert "$model" -o "$file" --type f32
+    check "a model with a block is converted" [ $status = 0 ]
+    check "block and all" [ "$(grep -c 'left out' "$folder/err")" = 0 ]
+    run inspect "$file"
+    check "inspect says that it drafts" contains out 'block that drafts tokens (MTP)'
+    run run -m "$model" --raw --ids -n 50 --temp 0 --draft none --ctx 128 "The fox"
+    check "--draft none drafts nothing" [ "$(grep -c 'drafted' "$folder/err")" = 0 ]
+    cp "$folder/out" "$folder/text"
+    for model in "$model" "$file"; do
+        run run -m "$model" --raw --ids -n 50 --temp 0 --ctx 128 "The fox"
+        check "a model's own block drafts unasked" matches err ' of [1-9][0-9]* drafted tokens accepted'
+        check "and writes the same text" cmp "$folder/out" "$folder/text"
+    done
+}
+
 # Stop texts, biases and what --verbose tells of them, on a story that is the same every time.
 test_run_sampling() {
     local text first ids half
@@ -390,6 +420,7 @@ if [ -e "$stories" ]; then
     test_run
     test_run_seed
     test_run_draft
+test_run_block
     test_run_sampling
     test_run_template
     test_foreign_template

@@ -267,7 +267,20 @@ static void test_draft_model(void **state)
     assert_int_equal(w.stats.n_accepted, w.stats.n_drafted);
 }
 
-/* Layers that read the model's own cache, with every chain, under a grammar, and to the end of the context. */
+/* With every chain, and to the end of the context. */
+static void check_all(peridot_model *model, peridot_model *drafter, uint32_t n_least, const char *what)
+{
+    for (uint32_t k = 0; k < N_CHAINS; k++) {
+        struct ways w = {.n_draft = k % 2 ? 7 : 2, .n_prompt = 20, .n_max = 60, .drafter = drafter,
+                         .kv = k % 2 ? PERIDOT_KV_Q8_0 : PERIDOT_KV_F16, .chain = chains[k]};
+        w = check(model, w, what);
+        assert_true(w.stats.n_drafted > n_least);
+    }
+    struct ways w = {.n_draft = 31, .n_prompt = 100, .n_max = MOST, .drafter = drafter};
+    check(model, w, what);
+}
+
+/* Layers that read the model's own cache, and under a grammar. */
 static void test_drafter(void **state)
 {
     (void)state;
@@ -279,17 +292,10 @@ static void test_drafter(void **state)
         const peridot_model_params params = {.size = sizeof params, .target = model};
         EXPECT_OK(peridot_model_open(&drafter, i ? PERIDOT_GOLDEN "/gemma4-small-assistant"
                                                  : PERIDOT_GOLDEN "/gemma4-assistant/model.gguf", &params));
-        for (uint32_t k = 0; k < N_CHAINS; k++) {
-            struct ways w = {.n_draft = k % 2 ? 7 : 3, .n_prompt = 20, .n_max = 60, .drafter = drafter,
-                             .kv = k % 2 ? PERIDOT_KV_Q8_0 : PERIDOT_KV_F16, .chain = chains[k]};
-            w = check(model, w, "a drafter");
-            assert_true(w.stats.n_drafted > 60);
-        }
-        struct ways w = {.n_draft = 31, .n_prompt = 100, .n_max = MOST, .drafter = drafter};
-        check(model, w, "a drafter, to the end of the context");
+        check_all(model, drafter, 60, "a drafter");
         EXPECT_OK(peridot_grammar_json(&grammar, peridot_model_vocab(model)));
-        w = (struct ways){.n_draft = 3, .n_prompt = 20, .n_max = 40, .drafter = drafter, .draw_most_s = 1e9,
-                          .chain = {.temperature = 1, .top_k = 40, .seed = 2, .grammar = grammar}};
+        struct ways w = {.n_draft = 3, .n_prompt = 20, .n_max = 40, .drafter = drafter, .draw_most_s = 1e9,
+                         .chain = {.temperature = 1, .top_k = 40, .seed = 2, .grammar = grammar}};
         check(model, w, "a drafter, under a grammar");
         peridot_grammar_free(grammar);
         peridot_model_close(drafter);
@@ -325,26 +331,29 @@ static void check_block(peridot_model *model, peridot_model *block)
     free(want);
 }
 
+/* Of a directory, and of the file that is made of it, which keeps the block. */
 static void test_block(void **state)
 {
     (void)state;
     peridot_model *model, *block, *none;
-    EXPECT_OK(peridot_model_open(&model, PERIDOT_GOLDEN "/dense/qwen35-mtp", NULL));
-    const peridot_model_params params = {.size = sizeof params, .target = model, .block = true};
-    EXPECT_FAILURE(peridot_model_open(&none, PERIDOT_GOLDEN "/dense/qwen35", &params), PERIDOT_ERROR_UNSUPPORTED,
-                   "has no block that drafts");
-    EXPECT_OK(peridot_model_open(&block, PERIDOT_GOLDEN "/dense/qwen35-mtp", &params));
-    check_block(model, block);
-    for (uint32_t k = 0; k < N_CHAINS; k++) {
-        struct ways w = {.n_draft = k % 2 ? 5 : 2, .n_prompt = 20, .n_max = 60, .drafter = block,
-                         .kv = k % 2 ? PERIDOT_KV_F32 : PERIDOT_KV_F16, .chain = chains[k]};
-        w = check(model, w, "a block");
-        assert_true(w.stats.n_drafted > 40);
+    char file[sizeof *made];
+    snprintf(file, sizeof file, "%s", in_folder("block.gguf"));
+    const peridot_convert_params convert = {.type = "f32"};
+    EXPECT_OK(peridot_convert(file, PERIDOT_GOLDEN "/dense/qwen35-mtp", &convert, NULL));
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(peridot_model_open(&model, i ? file : PERIDOT_GOLDEN "/dense/qwen35-mtp", NULL));
+        assert_true(peridot_model_get_info(model)->has_block);
+        const peridot_model_params params = {.size = sizeof params, .target = model, .block = true};
+        EXPECT_FAILURE(peridot_model_open(&none, PERIDOT_GOLDEN "/dense/qwen35", &params), PERIDOT_ERROR_UNSUPPORTED,
+                       "has no block that drafts");
+        EXPECT_OK(peridot_model_open(&block, i ? file : PERIDOT_GOLDEN "/dense/qwen35-mtp", &params));
+        assert_false(peridot_model_get_info(block)->has_block);
+        check_block(model, block);
+        if (i == 0) check_all(model, block, 40, "a block");
+        peridot_model_close(block);
+        peridot_model_close(model);
     }
-    struct ways w = {.n_draft = 31, .n_prompt = 100, .n_max = MOST, .drafter = block};
-    check(model, w, "a block, to the end of the context");
-    peridot_model_close(block);
-    peridot_model_close(model);
+    remove(file);
 }
 
 /* A draft model that is slow at reading gets to the end of a text that grows. */

@@ -89,6 +89,7 @@ static peridot_status read_model(peridot_file *f)
     peridot_model_info *info = &f->model;
     PD_TRY(pd_config_read(&f->config, f->checkpoint));
     pd_model_info_begin(info, &f->config);
+    info->has_block = pd_config_has_block(&f->config, f->checkpoint);
     f->experts = calloc(f->config.n_layers, sizeof *f->experts);
     if (!f->experts) return pd_fail_alloc(f->config.n_layers * sizeof *f->experts, "experts");
     PD_TRY(pd_source_count(&totals, f->experts, f->checkpoint, &f->config));

@@ -20,6 +20,7 @@ static void describe_model(peridot_model *model)
     pd_tunings_text(model->tuning, sizeof model->tuning, &model->m);
     pd_model_info_begin(info, &model->m.config);
     info->types = model->types;
+    info->has_block = !model->m.config.nextn_at && pd_config_has_block(&model->m.config, model->m.checkpoint);
     info->vocab_size = w->vocab_size;
     info->n_outputs = w->n_outputs;
     info->n_params = w->n_params;

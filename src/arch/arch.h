@@ -308,7 +308,8 @@ struct pd_config {
     bool norm_plus_one;              /* stored norm weights are centred on zero: add 1 */
     bool tied;                       /* the output matrix is the embedding */
     bool fused_gate_up;              /* files have these as one tensor */
-    uint32_t n_nextn;                /* blocks of a GGUF file after the layers: they draft tokens (MTP) */
+    uint32_t n_nextn;                /* blocks of a GGUF file after the layers: they draft tokens (MTP); of a directory 0,
+                                      * unless a file is made of it */
     uint32_t nextn_at;               /* it is that block alone, of a model with so many layers; else 0 */
     bool hf_recurrences;             /* files have log(-decay), and the value heads as pd_value_order says */
     bool bidirectional;              /* a token sees its whole text, not only what is before it */
@@ -348,8 +349,10 @@ static inline float pd_stream_embed_scale(const struct pd_config *c) { return c-
 
 /* Unknown architectures, and keys that change the maths in a way that is not known, are refused by name. */
 peridot_status pd_config_read(struct pd_config *out, const struct pd_checkpoint *c);
-/* Makes of a model's config that of the block in the same files which drafts tokens for it, a drafter of one layer with
- * keys of its own; fails where they have none. */
+/* Whether the files have a block that drafts tokens for the model, and can be run. */
+bool pd_config_has_block(const struct pd_config *config, const struct pd_checkpoint *c);
+/* Makes of a model's config that of this block, a drafter of one layer with keys of its own; fails where they have
+ * none. */
 peridot_status pd_config_take_block(struct pd_config *config, const struct pd_checkpoint *c);
 void pd_config_free(struct pd_config *config);
 

@@ -145,17 +145,36 @@ peridot_status pd_config_read(struct pd_config *out, const struct pd_checkpoint 
     return pd_fail_prefix(status, pd_checkpoint_path(c));
 }
 
+static bool has_nextn(const struct pd_config *config, const struct pd_checkpoint *c)
+{
+    char name[PD_TENSOR_NAME_SIZE];
+    pd_tensor_name(name, c, config->family, "mtp.", PD_ROLE_NEXTN_PROJ, config->n_layers);
+    return pd_families[config->family].recurrences && pd_checkpoint_find(c, name);
+}
+
+/* With an embedding of its own: "" where it has none. */
+static const char *nextn_embedding(char name[PD_TENSOR_NAME_SIZE], const struct pd_config *config,
+                                   const struct pd_checkpoint *c)
+{
+    snprintf(name, PD_TENSOR_NAME_SIZE, "blk.%u.nextn.embed_tokens.weight", (unsigned)config->n_layers);
+    return pd_checkpoint_find(c, name) ? name : "";
+}
+
+bool pd_config_has_block(const struct pd_config *config, const struct pd_checkpoint *c)
+{
+    char name[PD_TENSOR_NAME_SIZE];
+    return has_nextn(config, c) && config->n_nextn <= 1 && !*nextn_embedding(name, config, c);
+}
+
 /* Its layer is like those of the model that attend. */
 peridot_status pd_config_take_block(struct pd_config *out, const struct pd_checkpoint *c)
 {
-    char name[PD_TENSOR_NAME_SIZE], own[PD_TENSOR_NAME_SIZE];
-    pd_tensor_name(name, c, out->family, "mtp.", PD_ROLE_NEXTN_PROJ, out->n_layers);
-    snprintf(own, sizeof own, "blk.%u.nextn.embed_tokens.weight", (unsigned)out->n_layers);
-    if (!pd_families[out->family].recurrences || !pd_checkpoint_find(c, name))
+    char name[PD_TENSOR_NAME_SIZE];
+    if (!has_nextn(out, c))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s has no block that drafts tokens (MTP)", pd_checkpoint_path(c));
-    if (out->n_nextn > 1 || pd_checkpoint_find(c, own))
+    if (!pd_config_has_block(out, c))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s has %s, which is not supported", pd_checkpoint_path(c),
-                       out->n_nextn > 1 ? "several blocks that draft tokens" : own);
+                       out->n_nextn > 1 ? "several blocks that draft tokens" : nextn_embedding(name, out, c));
     out->nextn_at = out->n_layers;
     out->layers[0] = *pd_rope_global_layer(out);
     out->layers[0].kv_layer = out->layers[0].kind = out->kinds[0] = 0;

@@ -141,8 +141,9 @@ static peridot_status add_recurrences(const struct keys *k, const struct pd_conf
     const struct pd_delta *d = &layer->delta;
     if (d->n_channels) add_u32(k, KEY(SHORT_CONV), d->conv);
     if (d->n_channels) return PERIDOT_OK;   /* layers that have it have no kv heads */
-    uint8_t *recurs = malloc(c->n_layers);
-    if (!recurs) return pd_fail_alloc(c->n_layers, "kinds of layers");
+    const uint32_t n = c->n_layers + c->n_nextn;
+    uint8_t *recurs = calloc(n, 1);
+    if (!recurs) return pd_fail_alloc(n, "kinds of layers");
     uint32_t interval = 0;
     for (uint32_t i = 0; i < c->n_layers; i++) {
         recurs[i] = pd_layer_recurs(&c->layers[i]);
@@ -154,8 +155,7 @@ static peridot_status add_recurrences(const struct keys *k, const struct pd_conf
     add_u32(k, KEY(DELTA_V_HEADS), d->n_v);
     add_u32(k, "ssm.inner_size", pd_delta_dim(d));
     add_u32(k, KEY(FULL_INTERVAL), interval);
-    pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.recurrent_layers"), PD_META_BOOL, c->n_layers,
-                             recurs);
+    pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.recurrent_layers"), PD_META_BOOL, n, recurs);
     pd_gguf_writer_add_array(k->writer, full_key(key, k, "rope.dimension_sections"), PD_META_INT32, PD_COUNT(sections),
                              sections);
     free(recurs);
@@ -167,7 +167,7 @@ static peridot_status add_sizes(const struct keys *k, const struct pd_config *c,
     add_u32(k, KEY(VOCAB_SIZE), vocab_size);
     add_u32(k, KEY(CTX), c->ctx_max);
     add_u32(k, KEY(D_MODEL), c->d_model);
-    add_u32(k, KEY(LAYERS), c->n_layers);
+    add_u32(k, KEY(LAYERS), c->n_layers + c->n_nextn);
     PD_TRY(add_ffn_dims(k, c));
     PD_TRY(add_layers(k, KEY(HEADS), c, offsetof(struct pd_layer, n_heads)));
     PD_TRY(add_layers(k, KEY(KV_HEADS), c, offsetof(struct pd_layer, n_kv_heads)));
@@ -183,6 +183,7 @@ static peridot_status add_sizes(const struct keys *k, const struct pd_config *c,
         add_u32(k, KEY(TARGET_DIM), c->target_dim);
         add_u32(k, "nextn_predict_layers", c->n_layers);   /* all of them; else llama.cpp reads none */
     }
+    if (c->n_nextn) add_u32(k, "nextn_predict_layers", c->n_nextn);
     add_embedding(k, c);
     return PERIDOT_OK;
 }

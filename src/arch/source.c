@@ -154,10 +154,12 @@ static bool is_redundant(const struct pd_source *s, const struct pd_tensor *t)
     return strstr(t->name, "rotary_emb.inv_freq");
 }
 
-/* Of blocks that draft tokens. */
+/* Of blocks that draft tokens, which are opened by themselves. */
 static bool is_nextn(const struct pd_source *s, const struct pd_tensor *t)
 {
     unsigned layer;
+    if (pd_checkpoint_kind(s->checkpoint) == PD_CHECKPOINT_HF)
+        return strncmp(t->name, "mtp.", 4) == 0 && pd_config_has_block(s->config, s->checkpoint);
     return s->config->n_nextn && sscanf(t->name, "blk.%5u.", &layer) == 1 && layer >= s->config->n_layers;
 }
 
@@ -167,8 +169,8 @@ peridot_status pd_source_check_unused(uint32_t *n_ignored, const struct pd_sourc
     if (s->config->nextn_at) return PERIDOT_OK;   /* the rest is the model's */
     for (size_t i = 0; i < pd_checkpoint_n_tensors(s->checkpoint); i++) {
         const struct pd_tensor *t = pd_checkpoint_tensor(s->checkpoint, i);
-        if (s->used[i] || t->is_scale || is_redundant(s, t)) continue;
-        if (!pd_tensor_is_unread(t->name) && !is_nextn(s, t))
+        if (s->used[i] || t->is_scale || is_redundant(s, t) || is_nextn(s, t)) continue;
+        if (!pd_tensor_is_unread(t->name))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " is not known in a %s model", t->file,
                            t->name, pd_families[s->config->family].name);
         ++*n_ignored;

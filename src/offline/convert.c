@@ -309,6 +309,7 @@ static peridot_status convert(struct job *j, const struct pd_checkpoint *c, stru
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: has no tensors", pd_checkpoint_path(c));
     bool merges = j->params->n_adapters != 0;
     if (pd_checkpoint_kind(c) == PD_CHECKPOINT_HF || merges) PD_TRY(pd_config_read(config, c));
+    if (pd_checkpoint_kind(c) == PD_CHECKPOINT_HF) config->n_nextn = pd_config_has_block(config, c);
     if (merges) PD_TRY(pd_merge_open(&j->merge, config, j->params->adapters, j->params->n_adapters));
     peridot_status status = pd_convert_plan_create(&p, c, config, &j->target);
     bool has_tokenizer = false;

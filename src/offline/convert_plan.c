@@ -83,7 +83,7 @@ static struct pd_mix_model mix_model_of(const struct pd_checkpoint *c, const str
         n_kv_heads = number_of(c, architecture, "attention.head_count_kv");
         if (n_kv_heads == 0) n_kv_heads = n_heads;
     } else if (config->n_layers) {
-        model.n_layers = config->n_layers;
+        model.n_layers = config->n_layers + config->n_nextn;
         for (uint32_t i = 0; i < config->n_layers; i++)
             model.n_experts = pd_max(model.n_experts, config->layers[i].n_experts);
         n_heads = config->layers[0].n_heads;
@@ -158,7 +158,7 @@ static peridot_status add_tensor(struct planner *l, const struct pd_tensor *t, c
     char name[PD_TENSOR_NAME_SIZE];
     struct pd_convert_item item = item_of(t);
     enum pd_family family = l->source.config->family;
-    pd_tensor_name_gguf(name, plan->role, plan->layer, family);
+    pd_tensor_name_gguf(name, plan->role, plan->layer + l->source.config->nextn_at, family);
     if (plan->is_vector && plan->n_dims == 2) {   /* the weights of a convolution may have one more dimension */
         item.n_dims = 2;
         item.shape[0] = plan->n_rows;
@@ -214,7 +214,7 @@ static peridot_status add_halves(struct planner *l, const struct pd_tensor *t, c
 static peridot_status add_made(struct planner *l, enum pd_role role, uint32_t layer, const float *made, uint32_t n)
 {
     char name[PD_TENSOR_NAME_SIZE];
-    pd_tensor_name_gguf(name, role, layer, l->source.config->family);
+    pd_tensor_name_gguf(name, role, layer + l->source.config->nextn_at, l->source.config->family);
     return add_item(l->plan, name, (struct pd_convert_item){.made = made, .n_dims = 1,
         .shape = {n, 1, 1, 1}});
 }
@@ -296,6 +296,23 @@ static peridot_status plan_hf(struct planner *l)
     return pd_source_check_unused(&l->plan->n_ignored, &l->source);
 }
 
+/* The block that drafts tokens, which becomes one more layer. */
+static peridot_status plan_block(struct pd_convert_plan *p, const struct pd_checkpoint *c)
+{
+    struct planner l = {.plan = p};
+    struct pd_config block;
+    PD_TRY(pd_config_read(&block, c));
+    peridot_status status = pd_config_take_block(&block, c);
+    if (status == PERIDOT_OK) status = pd_source_open(&l.source, c, &block);
+    for (enum pd_role role = PD_ROLE_NEXTN_PROJ; status == PERIDOT_OK && role <= PD_ROLE_NEXTN_NORM; role++)
+        status = add_role(&l, role, 0);
+    for (enum pd_role role = PD_FIRST_LAYER_ROLE; status == PERIDOT_OK && role < PD_N_ROLES; role++)
+        status = add_role(&l, role, 0);
+    pd_source_close(&l.source);
+    pd_config_free(&block);
+    return status;
+}
+
 static peridot_status plan_from_hf(struct pd_convert_plan *p, const struct pd_checkpoint *c,
                                    const struct pd_config *config)
 {
@@ -303,7 +320,7 @@ static peridot_status plan_from_hf(struct pd_convert_plan *p, const struct pd_ch
     peridot_status status = pd_source_open(&l.source, c, config);
     if (status == PERIDOT_OK) status = plan_hf(&l);
     pd_source_close(&l.source);
-    return status;
+    return status == PERIDOT_OK && config->n_nextn ? plan_block(p, c) : status;
 }
 
 peridot_status pd_convert_plan_create(struct pd_convert_plan *out, const struct pd_checkpoint *c,

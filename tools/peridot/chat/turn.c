@@ -134,7 +134,7 @@ static peridot_status read_and_write(struct cmd_chat *chat, struct reply *r)
                                      .n_prompt = (size_t)(c->ids + c->n_ids - ids), .n_max = chat->limit,
                                      .text = take_piece, .thought = take_thought, .think = chat->args.think,
                                      .progress = cmd_progress_tokens, .user = r,
-                                     .n_draft = cmd_draft_tokens(&chat->args.draft), .draft = chat->drafts,
+                                     .n_draft = chat->draft.n, .draft = chat->drafts,
                                      .tools = chat->tools, .call = take_call};
     peridot_sampling sampling = chat->sampling;   /* goes with tools, and sets the generator anew */
     sampling.seed += chat->n_replies++;
@@ -208,12 +208,10 @@ peridot_status cmd_chat_open_session(struct cmd_chat *chat)
 {
     const struct cmd_chat_args *args = &chat->args;
     peridot_session_params params = {.size = sizeof params, .ctx = args->ctx, .chunk = args->chunk,
-                                     .kv_type = (peridot_kv_type)args->kv,
-                                     .n_draft = cmd_draft_tokens(&args->draft)};
+                                     .kv_type = (peridot_kv_type)args->kv};
     chat->drafts = NULL;
     PD_TRY(cmd_draft_open(&chat->draft, &args->draft, &args->model, chat->model));
-    params.drafter = cmd_draft_drafter(&chat->draft);
-    PD_TRY(cmd_session_create(&chat->session, chat->model, &params));
+    PD_TRY(cmd_draft_create_target(&chat->session, &chat->draft, chat->model, &params));
     PD_TRY(peridot_sequence_create(&chat->sequence, chat->session));
     PD_TRY(cmd_draft_create_session(&chat->draft, &params));
     if (chat->draft.session) PD_TRY(peridot_sequence_create(&chat->drafts, chat->draft.session));

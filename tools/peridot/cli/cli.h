@@ -600,7 +600,7 @@ peridot_status cmd_ranks_collect(char **data, size_t *size);
 
 /* A member of such a command's arguments. */
 struct cmd_draft_args {
-    const char *name;          /* "ngram", "assistant", "mtp", or a model; NULL: no drafts */
+    const char *name;          /* "none", "ngram", "assistant", "mtp", or a model; NULL: the model's own block, if any */
     uint32_t n;                /* 0: automatic */
 };
 
@@ -609,8 +609,8 @@ struct cmd_draft_args {
      .help = "Write faster, and the same text: tokens that are likely to come are guessed by this smaller model with " \
              "the same vocabulary, or by the model's own drafter (gemma4-assistant), and evaluated several at a " \
              "time. assistant: the drafter that lies beside the model. mtp: the block that the model's own file has " \
-             "for it (Qwen 3.5). ngram: needs no model, guesses what followed " \
-             "the same words earlier in the text."}, \
+             "for it (Qwen 3.5), which is taken anyhow where there is one and memory for it. ngram: needs no model, " \
+             "guesses what followed the same words earlier in the text. none: no guesses."}, \
     {.name = "draft-tokens", .metavar = "N", .kind = CMD_U32, .offset = offsetof(type, member.n), .fallback = "0", \
      .max = 31, .help = "Guess N tokens each time; 0: as many as suit the device, and none while guessing does not " \
                         "pay."}
@@ -619,15 +619,16 @@ struct cmd_draft_args {
 struct cmd_draft {
     peridot_model *model;      /* NULL: none */
     peridot_session *session;
+    uint32_t n;                /* what sessions and requests take as n_draft */
+    bool unasked;              /* nobody named it: where it does not fit there are no drafts */
 };
 
-/* What sessions and requests take as n_draft. */
-uint32_t cmd_draft_tokens(const struct cmd_draft_args *args);
-/* Opens the draft model, if one is named, on the device of `of`. */
+/* Opens the draft model, if one is named, or the model's own block, on the device of `of`. */
 peridot_status cmd_draft_open(struct cmd_draft *out, const struct cmd_draft_args *args,
                               const struct cmd_model_args *model, peridot_model *of);
-/* The drafter that sessions of `of` take; NULL: it is none. */
-peridot_model *cmd_draft_drafter(const struct cmd_draft *draft);
+/* cmd_session_create of a session with these drafts. */
+peridot_status cmd_draft_create_target(peridot_session **out, struct cmd_draft *draft, peridot_model *model,
+                                       peridot_session_params *params);
 /* If it is a model that is no drafter: its session, with p's context and number of sequences. */
 peridot_status cmd_draft_create_session(struct cmd_draft *draft, const peridot_session_params *p);
 void cmd_draft_close(struct cmd_draft *draft);

@@ -178,13 +178,6 @@ void cmd_stats_print(FILE *file, const peridot_stats *s, const peridot_sampling 
 
 /* ---- draft ---- */
 
-static bool is_model(const struct cmd_draft_args *args) { return args->name && strcmp(args->name, "ngram") != 0; }
-
-uint32_t cmd_draft_tokens(const struct cmd_draft_args *args)
-{
-    return !args->name ? 0 : args->n ? args->n : PERIDOT_DRAFT_AUTO;
-}
-
 /* ---- a drafter beside the model ---- */
 
 static bool has_word(const char *name)
@@ -231,43 +224,63 @@ static peridot_status find_beside(char out[CMD_PATH_SIZE], const char *model)
 
 /* ---- opening ---- */
 
-peridot_model *cmd_draft_drafter(const struct cmd_draft *draft)
+static bool is_drafter(const peridot_model *model) { return model && peridot_model_get_info(model)->is_drafter; }
+
+peridot_status cmd_draft_create_target(peridot_session **out, struct cmd_draft *draft, peridot_model *model,
+                                       peridot_session_params *params)
 {
-    return draft->model && peridot_model_get_info(draft->model)->is_drafter ? draft->model : NULL;
+    params->n_draft = draft->n;
+    params->drafter = is_drafter(draft->model) ? draft->model : NULL;
+    peridot_status status = cmd_session_create(out, model, params);
+    if (status != PERIDOT_ERROR_MEMORY || !draft->unasked) return status;
+    cmd_draft_close(draft);
+    params->n_draft = 0;
+    params->drafter = NULL;
+    return cmd_session_create(out, model, params);
 }
 
 /* Its context may be shorter: then long texts go on without drafts. */
 peridot_status cmd_draft_create_session(struct cmd_draft *draft, const peridot_session_params *p)
 {
-    if (!draft->model || cmd_draft_drafter(draft)) return PERIDOT_OK;
+    if (!draft->model || is_drafter(draft->model)) return PERIDOT_OK;
     uint32_t most = peridot_model_get_info(draft->model)->ctx_max;
     const peridot_session_params params = {.size = sizeof params, .ctx = (uint32_t)pd_min(p->ctx, most),
         .kv_type = p->kv_type, .n_sequences = p->n_sequences, .n_positions = p->n_positions};
     return cmd_session_create(&draft->session, draft->model, &params);
 }
 
-peridot_status cmd_draft_open(struct cmd_draft *out, const struct cmd_draft_args *args,
-                              const struct cmd_model_args *model, peridot_model *of)
+static peridot_status open_model(struct cmd_draft *out, const char *name, const struct cmd_model_args *model,
+                                 peridot_model *of)
 {
     struct cmd_model_args own = *model;
-    *out = (struct cmd_draft){0};
-    if (!is_model(args)) return PERIDOT_OK;
     char beside[CMD_PATH_SIZE];
     const char *path;
-    own.block = strcmp(args->name, "mtp") == 0;
-    own.path = own.block ? model->path : args->name;
+    own.block = strcmp(name, "mtp") == 0;
+    own.path = own.block ? model->path : name;
     own.adapters.n = 0;
-    if (strcmp(args->name, "assistant") == 0) {
+    if (strcmp(name, "assistant") == 0) {
         PD_TRY(cmd_model_path(&path, model->path));
         PD_TRY(find_beside(beside, path));
         own.path = beside;
     }
     PD_TRY(cmd_model_need_head(&own, CMD_HEAD_LANGUAGE, "--draft"));
     PD_TRY(cmd_model_open_text(&out->model, &own, of));
-    peridot_status status = peridot_draft_check(out->model, of);
-    if (status == PERIDOT_OK && !own.block) status = cmd_model_tune_once(out->model);
-    if (status != PERIDOT_OK) cmd_draft_close(out);
-    return status;
+    PD_TRY(peridot_draft_check(out->model, of));
+    return own.block ? PERIDOT_OK : cmd_model_tune_once(out->model);
+}
+
+peridot_status cmd_draft_open(struct cmd_draft *out, const struct cmd_draft_args *args,
+                              const struct cmd_model_args *model, peridot_model *of)
+{
+    const char *name = args->name;
+    *out = (struct cmd_draft){.unasked = !name};
+    if (!name && peridot_model_get_info(of)->has_block && cmd_ranks_count() == 1) name = "mtp";
+    if (!name || strcmp(name, "none") == 0) return PERIDOT_OK;
+    out->n = args->n ? args->n : PERIDOT_DRAFT_AUTO;
+    peridot_status status = strcmp(name, "ngram") ? open_model(out, name, model, of) : PERIDOT_OK;
+    if (status == PERIDOT_OK) return PERIDOT_OK;
+    cmd_draft_close(out);
+    return !args->name && status == PERIDOT_ERROR_MEMORY ? PERIDOT_OK : status;
 }
 
 void cmd_draft_close(struct cmd_draft *draft)

@@ -47,6 +47,7 @@ struct totals {
     const char *type;        /* as people call it */
     size_t type_size;
     const char *lacks;       /* what the published model has, and the file has not; NULL: nothing is known */
+    bool has_block;
     peridot_kv_type kv;
     const peridot_vision_info *vision;   /* NULL: there is no tower */
     const char *vision_path;             /* of a file of its own beside the model; NULL: it is in this one */
@@ -133,6 +134,7 @@ static void print_totals(const struct totals *t)
     putchar('\n');
     if (t->type_size) printf("  type: %.*s\n", (int)t->type_size, t->type);
     printf("  in place: %s of them need no copy on a device with unified memory\n", cmd_size_text(plain_size(t)));
+    if (t->has_block) puts("  with a block that drafts tokens (MTP)");
     if (t->lacks) printf("  warning: %s\n", t->lacks);
     if (t->cache_size == 0) return;
     printf("  cache: %s per token in %s, ", cmd_size_text(t->token_size), cmd_kv_name(t->kv));
@@ -257,7 +259,8 @@ static void write_model(const struct totals *t, const peridot_file *file)
     write_number(", ", "head_dim", m->head_dim);
     write_number(", ", "window", m->window);
     write_number(", ", "ctx_max", m->ctx_max);
-    printf(", \"lacks_dense\": %s, \"type\": ", m->lacks_dense ? "true" : "false");
+    printf(", \"lacks_dense\": %s, \"has_block\": %s, \"type\": ", m->lacks_dense ? "true" : "false",
+           m->has_block ? "true" : "false");
     if (t->type_size) printf("\"%.*s\"", (int)t->type_size, t->type);
     else fputs("null", stdout);
     fputc('}', stdout);
@@ -466,6 +469,7 @@ static peridot_status inspect(const char *path, const struct inspect_args *args)
         totals.states_size = page_size - PAGE * totals.token_size;
         totals.type = cmd_type_name(&totals.type_size, model);
         totals.lacks = model->lacks_dense ? cmd_lacks_dense : NULL;
+        totals.has_block = model->has_block;
     } else if (model || !peridot_file_vision(file)) {
         peridot_file_check(file);   /* again, for its sentence */
         snprintf(reason, sizeof reason, "%s", peridot_last_error());
@@ -511,7 +515,7 @@ const struct cmd_command cmd_inspect = {
         "host's memory (see --gpu-memory of peridot run) what is where, what of it a token reads, and how many "
         "tokens/s that allows at most, by the rates at which the device reads both, which are measured: attention "
         "and launches of kernels come on top. Experts are assumed to be chosen anew for each token.\n\n"
-        "The object of --json has path, model (name, family, head and sizes, type as Q4_K_M, lacks_dense; null for "
+        "The object of --json has path, model (name, family, head and sizes, type as Q4_K_M, lacks_dense, has_block; null for "
         "what Peridot does not know), unsupported where it cannot run (why), vision (the tower, with its path where it "
         "is in a file beside the model, and image_size 0 where that varies; or null), metadata (values as text, long "
         "ones shortened), tensors, types, totals in bytes, devices, and sessions: what weights and cache take for "

@@ -185,7 +185,8 @@ static peridot_status encode_prompt(struct run *run)
 
 /* ---- the reply ---- */
 
-static peridot_status generate(const struct run *run, peridot_sequence *sequence, peridot_sequence *draft)
+static peridot_status generate(const struct run *run, peridot_sequence *sequence, peridot_sequence *drafts,
+                               uint32_t n_draft)
 {
     const struct run_args *args = run->args;
     peridot_session *session = peridot_sequence_session(sequence);
@@ -208,7 +209,7 @@ static peridot_status generate(const struct run *run, peridot_sequence *sequence
                                      .n_max = args->n, .text = run_write_piece,
                                      .thought = args->raw || args->suffix ? NULL : write_thought,
                                      .think = args->think, .progress = cmd_progress_tokens, .user = &output,
-                                     .n_draft = cmd_draft_tokens(&args->draft), .draft = draft};
+                                     .n_draft = n_draft, .draft = drafts};
     peridot_status status = peridot_generate(sequence, &params, &stats);
     cmd_interrupt_cancels(NULL);
     cmd_progress_end(&output.progress);
@@ -224,19 +225,17 @@ static peridot_status generate(const struct run *run, peridot_sequence *sequence
 static peridot_status run_session(struct run *run)
 {
     const struct run_args *args = run->args;
-    peridot_session_params params = {.ctx = args->ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv,
-                                     .n_draft = cmd_draft_tokens(&args->draft)};
+    peridot_session_params params = {.ctx = args->ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
     struct cmd_draft draft = {0};
     peridot_session *session = NULL;
     peridot_sequence *sequence = NULL, *drafts = NULL;
     peridot_status status = encode_prompt(run);
     if (status == PERIDOT_OK) status = cmd_draft_open(&draft, &args->draft, &args->model, run->model);
-    params.drafter = cmd_draft_drafter(&draft);
-    if (status == PERIDOT_OK) status = cmd_session_create(&session, run->model, &params);
+    if (status == PERIDOT_OK) status = cmd_draft_create_target(&session, &draft, run->model, &params);
     if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);
     if (status == PERIDOT_OK) status = cmd_draft_create_session(&draft, &params);
     if (status == PERIDOT_OK && draft.session) status = peridot_sequence_create(&drafts, draft.session);
-    if (status == PERIDOT_OK) status = generate(run, sequence, drafts);
+    if (status == PERIDOT_OK) status = generate(run, sequence, drafts, draft.n);
     cmd_draft_close(&draft);
     peridot_session_free(session);
     return status;

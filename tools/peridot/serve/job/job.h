@@ -376,6 +376,7 @@ struct serve_model {
     /* set before `known` */
     uint32_t embedding_size, d_model, n_vocab;
     uint32_t ctx_max;                  /* that it was trained for */
+    atomic_bool drafts;                /* its session has room for them */
     atomic_uint ctx, n_positions;      /* of its session, which may be smaller when it is opened again */
     uint64_t n_params, weights_size;
     char family[32], type[32];         /* of most weights: "q4_k" */

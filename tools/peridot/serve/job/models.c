@@ -111,7 +111,7 @@ peridot_status serve_models_find(struct serve_server *s)
     if (given->n == 0) PD_TRY(models_add_model(s, NULL));
     for (size_t i = 0; i < given->n; i++)
         PD_TRY(is_folder_of_models(given->at[i]) ? add_folder(s, given->at[i]) : models_add_model(s, given->at[i]));
-    if (s->n_models > 1 && s->args->draft.name)
+    if (s->n_models > 1 && s->args->draft.name && strcmp(s->args->draft.name, "none"))
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "--draft needs a server with one model");
     if (s->n_models > 1 && cmd_ranks_count() > 1)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a server on several ranks has one model");

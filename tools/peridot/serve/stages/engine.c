@@ -83,7 +83,7 @@ static void submit_some(struct serve_engine *e)
 {
     struct serve_task *task;
     while ((task = serve_admission_next(&e->admission, e->tasks)) != NULL) {
-        peridot_status status = serve_request_submit(task, e->session, e->draft.session);
+        peridot_status status = serve_request_submit(task, e->session, &e->draft);
         if (status == PERIDOT_OK && task->job->stage == SERVE_QUEUED) serve_job_to(task->job, SERVE_AT_WORK);
         if (status == PERIDOT_OK) continue;
         struct serve_task **at = &e->tasks;
@@ -200,16 +200,14 @@ static peridot_status create_session(struct serve_engine *e)
     uint32_t ctx = (uint32_t)pd_min(info->ctx_max, args->ctx ? args->ctx : usual);
     uint64_t total = args->ctx ? args->ctx : pd_min((uint64_t)ctx * args->n_parallel, DEFAULT_POSITIONS);
     peridot_session_params params = {.size = sizeof params, .kv_type = (peridot_kv_type)args->kv,
-        .n_sequences = (uint32_t)pd_min(2 * args->n_parallel, MAX_SEQUENCES), .n_parallel = args->n_parallel,
-        .n_draft = cmd_draft_tokens(&args->draft)};
+        .n_sequences = (uint32_t)pd_min(2 * args->n_parallel, MAX_SEQUENCES), .n_parallel = args->n_parallel};
     peridot_status status;
     const struct cmd_model_args model = serve_model_args(e->server, e->served);
     PD_TRY(cmd_draft_open(&e->draft, &args->draft, &model, e->model));
-    params.drafter = cmd_draft_drafter(&e->draft);
     do {
         params.ctx = (uint32_t)pd_min(ctx, total);
         params.n_positions = (uint32_t)total;
-        status = cmd_session_create(&e->session, e->model, &params);
+        status = cmd_draft_create_target(&e->session, &e->draft, e->model, &params);
         if (status == PERIDOT_ERROR_MEMORY && make_room(e->server, e->served)) continue;
         if (status == PERIDOT_ERROR_MEMORY && info->states_size && params.n_sequences > 1) {
             params.n_sequences /= 2;   /* each of them takes much of it: others wait */
@@ -223,6 +221,7 @@ static peridot_status create_session(struct serve_engine *e)
                 params.n_sequences);
     PD_TRY(status);
     PD_TRY(cmd_draft_create_session(&e->draft, &params));
+    e->served->drafts = params.n_draft != 0;
     e->served->ctx = params.ctx;
     e->served->n_positions = params.n_positions;
     return PERIDOT_OK;

@@ -203,10 +203,9 @@ static void want_text(peridot_request_params *p, const struct serve_task *task)
     if (job->work.compiled) p->call = take_call;
     if (job->asks.logprobs) p->logits = serve_take_logits;
     if (job->asks.logprobs && job->asks.echo && task->n_reply == 0) p->prompt_logits = serve_take_prompt_logits;
-    p->n_draft = cmd_draft_tokens(&job->server->args->draft);
 }
 
-peridot_status serve_request_submit(struct serve_task *task, peridot_session *session, peridot_session *draft_session)
+peridot_status serve_request_submit(struct serve_task *task, peridot_session *session, const struct cmd_draft *draft)
 {
     peridot_request_params params = {.size = sizeof params, .prompt = task->tokens,
         .n_prompt = task->n_prompt + task->n_reply, .n_replied = task->n_reply, .sampling = &task->sampling,
@@ -218,6 +217,9 @@ peridot_status serve_request_submit(struct serve_task *task, peridot_session *se
     if (task->job->kind == SERVE_VECTORS) want_vector(&params, task);
     else if (task->job->kind == SERVE_SCORES) want_score(&params, task);
     else want_text(&params, task);
-    params.draft_session = serve_kind_writes(task->job->kind) ? draft_session : NULL;
+    if (serve_kind_writes(task->job->kind)) {
+        params.n_draft = draft->n;
+        params.draft_session = draft->session;
+    }
     return peridot_request_submit(&task->request, session, &params);
 }

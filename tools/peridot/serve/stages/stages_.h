@@ -8,7 +8,7 @@
 /* ---- requests ---- */
 
 /* From the task's tokens, which are a prompt and what was written before a device was lost. */
-peridot_status serve_request_submit(struct serve_task *task, peridot_session *session, peridot_session *draft_session);
+peridot_status serve_request_submit(struct serve_task *task, peridot_session *session, const struct cmd_draft *draft);
 /* Frees the request, if there is one, and counts what it did. */
 void serve_request_end(struct serve_task *task);
 /* The stop text that ended it; NULL: none. A reply of the greatest length may end with one, too. */

@@ -298,7 +298,7 @@ static void add_slot(doc_t *doc, val_t *o, const struct serve_server *server, ui
 {
     yyjson_mut_obj_add_uint(doc, o, "id", i);
     yyjson_mut_obj_add_uint(doc, o, "n_ctx", server->models->ctx);
-    yyjson_mut_obj_add_bool(doc, o, "speculative", server->args->draft.name != NULL);
+    yyjson_mut_obj_add_bool(doc, o, "speculative", server->models->drafts);
     yyjson_mut_obj_add_bool(doc, o, "is_processing", at_work);
 }
 
