@@ -273,6 +273,7 @@ struct pd_conv_push {
     PD_PTR(pd_floats) x;          /* [n_rows][x_stride]: n columns, or three times n */
     PD_PTR(pd_floats) y;          /* [n_rows][y_stride] */
     PD_PTR(pd_floats) w;          /* [n][width] */
+    PD_PTR(pd_floats) bias;       /* [n], with BIASED */
     PD_ADDRESS tails;             /* of each state [width - 1][n], the oldest row first */
     PD_PTR(pd_words) row_states;  /* [n_rows], with KEEPS: states that take what comes of a run's rows but its last */
     uint32_t n, x_stride, y_stride, tail_size;
@@ -281,10 +282,11 @@ struct pd_conv_push {
 /* See delta.comp. */
 struct pd_delta_push {
     PD_PTR(pd_state_runs) runs;
-    PD_PTR(pd_floats) x;          /* [n_rows][x_stride]: q [n_k][d_k], k [n_k][d_k], v [n_v][d_v] */
-    PD_PTR(pd_floats) gates;      /* [n_rows][gates_stride]: b [n_v], a [n_v] */
+    PD_PTR(pd_floats) x;          /* [n_rows][x_stride]: q [n_k][d_k], k [n_k][d_k], v [n_v][d_v]; MAMBA: v, k, q */
+    PD_PTR(pd_floats) gates;      /* [n_rows][gates_stride]: b [n_v], a [n_v]; MAMBA: a */
     PD_PTR(pd_floats) dt;         /* [n_v] */
     PD_PTR(pd_floats) decay;      /* [n_v] */
+    PD_PTR(pd_floats) skip;       /* [n_v], with MAMBA */
     PD_PTR(pd_floats) y;          /* [n_rows][y_stride]: [n_v][d_v] */
     PD_ADDRESS states;            /* of each [n_v][d_v / 4][d_k][4] */
     PD_PTR(pd_words) row_states;  /* see pd_conv_push */
@@ -295,7 +297,7 @@ struct pd_delta_push {
 struct pd_delta_norm_push {
     PD_PTR(pd_floats) y;          /* [n_rows][y_stride] */
     PD_PTR(pd_floats) z;          /* [n_rows][z_stride] */
-    PD_PTR(pd_floats) w;          /* [n] */
+    PD_PTR(pd_floats) w;          /* [n]; GATE_FIRST: of all heads */
     uint32_t n, y_stride, z_stride;
     float eps;
 };

@@ -475,6 +475,16 @@ static void test_gguf_recurrences(void **state)
     for (uint32_t i = 0; i < 6; i++) assert_int_equal(c.layers[i].delta.n_channels, i == 2 || i == 4 ? 0 : 2304);
     assert_true(c.layers[0].delta.conv == 3 && c.layers[0].n_heads == 0 && c.layers[2].n_kv_heads == 4);
     pd_config_free(&c);
+    GGUF_CONFIG(&c, "granitehybrid", {"ssm.conv_kernel", .count = 4}, {"ssm.state_size", .count = 128},
+                {"ssm.group_count", .count = 1}, {"ssm.time_step_rank", .count = 48},
+                {"ssm.inner_size", .count = 3072}, {"rope.scaling.finetuned", .flags = "0"},
+                {"attention.head_count_kv", .counts = {0, 0, 4, 0, 4, 0}, .n_counts = 6});
+    d = &c.layers[0].delta;
+    assert_true(d->mamba && d->n_k == 1 && d->n_v == 48 && d->d_k == 128 && d->d_v == 64 && !d->conv_bias);
+    for (uint32_t i = 0; i < 6; i++) assert_int_equal(pd_layer_recurs(&c.layers[i]), i != 2 && i != 4);
+    assert_int_equal(pd_layer_qkv_dim(&c, 0), 2 * 3072 + 2 * 128 + 48);
+    assert_true(c.layers[2].no_rope && c.layers[2].n_kv_heads == 4);
+    pd_config_free(&c);
     const struct key no_width = {"attention.head_count_kv", .counts = {0, 0, 4, 0, 4, 0}, .n_counts = 6};
     assert_int_equal(read_gguf(&c, "lfm2", &no_width, 1), PERIDOT_ERROR_FORMAT);
     expect_sentence((const char *const[]){"lfm2.shortconv.l_cache", "missing", NULL});

@@ -41,6 +41,17 @@ static void test_json_refusals(void **state)
          PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"lfm2\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\", \"mamba\"]",
          "layer_types[1]", "mamba", PERIDOT_ERROR_UNSUPPORTED},
+#define GRANITE_H "\"model_type\": \"granitemoehybrid\", \"num_hidden_layers\": 2, \"num_local_experts\": 0, " \
+    "\"hidden_size\": 64, \"mamba_n_heads\": 4, \"layer_types\": [\"mamba\", \"attention\"]"
+        {GRANITE_H ", \"mamba_d_head\": 16", "mamba_d_head", "4 heads of 16", PERIDOT_ERROR_FORMAT},
+        {GRANITE_H ", \"mamba_expand\": 0", "mamba_expand is 0", "64", PERIDOT_ERROR_FORMAT},
+        {GRANITE_H ", \"mamba_n_groups\": 3", "4 value heads", "share 3 key heads", PERIDOT_ERROR_FORMAT},
+        {GRANITE_H ", \"mamba_proj_bias\": true", "mamba_proj_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
+        {GRANITE_H ", \"time_step_limit\": [0.0, 1.0]", "time_step_limit", "infinity", PERIDOT_ERROR_UNSUPPORTED},
+        {GRANITE_H ", \"time_step_limit\": [0.1, {\"__float__\": \"Infinity\"}]", "time_step_limit", "infinity",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"granitemoehybrid\", \"num_hidden_layers\": 2, \"layer_types\": [\"mamba\", \"conv\"]",
+         "layer_types[1]", "nor \"mamba\"", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"lfm2\", \"block_multiple_of\": 1000000, \"block_ffn_dim_multiplier\": 1000",
          "block_ff_dim", "1048576", PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"qwen2\", \"use_sliding_window\": 1", "use_sliding_window", "true or false",

@@ -32,6 +32,7 @@ static const struct dense {
     {"granite4", "granite", false},
     {"gpt-oss", "gpt-oss", true},
     {"gpt-oss-mxfp4", "gpt-oss", true},
+    {"granite4-h", "granitehybrid", true},
     {"granitemoe", "granitemoe", true},
     {"lfm2", "lfm2", true},
     {"lfm2-new", "lfm2", false},

@@ -18,7 +18,7 @@
 enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
     PD_GEMMA_EMBEDDING2, PD_MIXTRAL, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO3, PD_OLMO2, PD_OLMOE, PD_GRANITE,
-    PD_GRANITE4, PD_GRANITE_MOE, PD_QWEN2, PD_QWEN3, PD_QWEN3_MOE, PD_QWEN35, PD_QWEN35_MOE, PD_LFM2,
+    PD_GRANITE4, PD_GRANITE_HYBRID, PD_GRANITE_MOE, PD_QWEN2, PD_QWEN3, PD_QWEN3_MOE, PD_QWEN35, PD_QWEN35_MOE, PD_LFM2,
     PD_SMOLLM3, PD_MINISTRAL3, PD_MUSE_GLIMMER, PD_GPT_OSS, PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
@@ -64,7 +64,8 @@ struct pd_family_traits {
     bool attn_gate;                  /* what attention gives is gated by rows of a matrix beside q, k and v, */
     bool gate_in_q;                  /* which files have in q's: of each head the rows of q, then those of its gate */
     bool recurrences;                /* layers may be linear recurrences (gated delta rule) in place of attention, */
-    bool short_convs;                /* or short convolutions */
+    bool short_convs;                /* or short convolutions, */
+    bool mamba;                      /* or Mamba-2's recurrences */
     bool sinks;                      /* heads have sinks: see attention.glsl */
     bool silu;                       /* the gate's activation; else GELU in its tanh form */
     bool clamped;                    /* or both factors are clamped: see act.glsl */
@@ -238,13 +239,19 @@ enum { PD_MAX_ROPE_TABLES = 4 };
  * last `conv` rows, and then SiLU, q and k of length 1 and q * d_k^-0.5, a token computes
  *   S = exp(decay softplus(a + dt)) S;   S += k (sigmoid(b) (v - S^T k))^T;   y = S^T q
  * and of each head the layer gives norm(y) silu(z), multiplied by a last matrix. z, b and a are rows of one matrix with
- * q, k and v. */
+ * q, k and v.
+ * Or by Mamba-2: value head i has key head i / (n_v / n_k), q and k are as they are, and a token computes
+ *   S = exp(decay softplus(a + dt)) S;   S += k (softplus(a + dt) v)^T;   y = S^T q + skip v
+ * and the layer gives norm(y silu(z)), of all heads of a key head as one vector. Papers and files call q, k and v C, B
+ * and x, and key heads groups; the rows of the matrix are z, v, k, q, a. */
 struct pd_delta {
     uint32_t n_k, n_v, d_k, d_v;
     uint32_t conv;                   /* rows that the convolution sees, the token's own included; 0: it has attention */
     /* Of a short convolution, whose layers have no rule: of b, c and h, so many columns each of one matrix, a token
      * computes c convolution(b h), multiplied by a last matrix. */
     uint32_t n_channels;
+    bool mamba;
+    bool conv_bias;                  /* the convolution has one */
 };
 
 #define PD_TARGET_LAYER UINT32_MAX   /* a drafter's: of the model that it drafts for, the last of that kind */
@@ -479,6 +486,7 @@ enum pd_role {
      * Short convolutions have the first (b, c and h), the weights and the last. */
     PD_ROLE_DELTA_QKV, PD_ROLE_DELTA_Z, PD_ROLE_DELTA_B, PD_ROLE_DELTA_A, PD_ROLE_DELTA_CONV, PD_ROLE_DELTA_DT,
     PD_ROLE_DELTA_DECAY, PD_ROLE_DELTA_NORM, PD_ROLE_DELTA_O,
+    PD_ROLE_DELTA_CONV_BIAS, PD_ROLE_DELTA_SKIP,   /* Mamba-2's, whose rows of z, b and a are in the first matrix */
     PD_ROLE_POST_ATTN_NORM,
     PD_ROLE_FFN_NORM, PD_ROLE_GATE_UP, PD_ROLE_GATE, PD_ROLE_UP, PD_ROLE_GATE_BIAS, PD_ROLE_UP_BIAS, PD_ROLE_DOWN,
     PD_ROLE_DOWN_BIAS, PD_ROLE_POST_FFN_NORM,
@@ -519,6 +527,7 @@ struct pd_plan {
     uint32_t n_experts;
     uint32_t n_rows, n_cols;
     bool is_vector;                /* goes to the device as fp32, row after row, whatever its dimensions */
+    uint32_t split;                /* GGUF files have the vector as so many rows; 0: as it is */
     uint32_t head_half;            /* 1, 2: of each head's rows in the tensor, the first or the second half; 0: all */
     enum pd_layer_matrix matrix;   /* of a layer's matrices */
     bool is_bias;                  /* of that matrix: a number for each row of its tensor; n_dims 2: of each expert's */

@@ -247,6 +247,12 @@ const struct pd_number_row pd_numbers[PD_N_NUMBERS] = {
     [PD_NUMBER_CONV] = {"linear_conv_kernel_dim", "ssm.conv_kernel", 2, PD_MAX_CONV},
     [PD_NUMBER_SHORT_CONV] = {"conv_L_cache", "shortconv.l_cache", 2, PD_MAX_CONV},
     [PD_NUMBER_FULL_INTERVAL] = {"full_attention_interval", "full_attention_interval", 1, 1024},
+    [PD_NUMBER_MAMBA_GROUPS] = {"mamba_n_groups", NULL, 1, 256},
+    [PD_NUMBER_MAMBA_HEADS] = {"mamba_n_heads", NULL, 1, 256},
+    [PD_NUMBER_MAMBA_STATE] = {"mamba_d_state", NULL, 4, PD_MAX_DELTA_DIM, 4},
+    [PD_NUMBER_MAMBA_HEAD_DIM] = {"mamba_d_head", NULL, 4, PD_MAX_DELTA_DIM, 4},
+    [PD_NUMBER_MAMBA_CONV] = {"mamba_d_conv", NULL, 2, PD_MAX_CONV},
+    [PD_NUMBER_MAMBA_EXPAND] = {"mamba_expand", NULL, 1, 64},
     [PD_NUMBER_ROPE_BASE] = {"rope_theta", "rope.freq_base", 1, 1e12},
     [PD_NUMBER_ROPE_BASE_LOCAL] = {"rope_local_base_freq", "rope.freq_base_swa", 1, 1e12},
     [PD_NUMBER_ROPE_PART] = {"partial_rotary_factor", NULL, 1e-3, 1},
@@ -291,7 +297,7 @@ static const struct { const char *obstacle, *names; } rows[] = {
     {"attention in chunks, and layers without rotation", " llama4 llama4_text "},
     {"layers that attend to an image (cross-attention)", " mllama mllama_text_model "},
     {"layers with state-space blocks (Mamba)",
-     " mamba mamba2 falcon_mamba jamba bamba zamba zamba2 falcon_h1 falcon-h1 granitehybrid nemotron_h "
+     " mamba mamba2 falcon_mamba jamba bamba zamba zamba2 falcon_h1 falcon-h1 nemotron_h "
      "nemotron_h_moe plamo2 olmo_hybrid "},
     {"layers that are linear recurrences (gated delta rule)",
      " qwen3_next qwen3next kimi_linear kimi-linear "},

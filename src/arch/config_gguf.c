@@ -239,32 +239,40 @@ static peridot_status read_windows(struct reader *r, struct pd_config *out)
     return PERIDOT_OK;
 }
 
+static peridot_status read_rule(struct reader *r, struct pd_delta *out)
+{
+    char key[KEY_SIZE];
+    uint64_t inner = 0;
+    *out = (struct pd_delta){.n_k = read_uint(r, PD_NUMBER_DELTA_K_HEADS, -1),
+        .n_v = read_uint(r, PD_NUMBER_DELTA_V_HEADS, -1), .d_k = read_uint(r, PD_NUMBER_DELTA_K_DIM, -1),
+        .conv = read_uint(r, PD_NUMBER_CONV, -1), .mamba = r->family->mamba};
+    PD_TRY(r->status);
+    const struct pd_meta *m = find_key(r, "ssm.inner_size", key);
+    if (!m || !pd_meta_uint(&inner, m, 0) || inner % out->n_v != 0)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a count that %u value heads share evenly", key, out->n_v);
+    PD_TRY(pd_number_check(PD_NUMBER_DELTA_V_DIM, (double)(inner / out->n_v), "a value head by ssm.inner_size"));
+    out->d_v = (uint32_t)(inner / out->n_v);
+    return PERIDOT_OK;
+}
+
 /* Layers with recurrences in place of attention: by an array, or all but every n-th. */
 static peridot_status read_recurrences(struct reader *r, struct pd_config *out)
 {
     char key[KEY_SIZE];
-    struct pd_delta delta = {.n_k = read_uint(r, PD_NUMBER_DELTA_K_HEADS, -1),
-        .n_v = read_uint(r, PD_NUMBER_DELTA_V_HEADS, -1), .d_k = read_uint(r, PD_NUMBER_DELTA_K_DIM, -1),
-        .conv = read_uint(r, PD_NUMBER_CONV, -1)};
+    struct pd_delta delta;
     const struct pd_meta *types = find_key(r, "attention.recurrent_layers", key);
-    uint64_t inner = 0;
     bool recurs;
     if (types && (types->type != PD_META_ARRAY || types->n != r->n_layers || !pd_meta_bool(&recurs, types, 0)))
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not an array of booleans, one for each of %u layers", key,
                        r->n_layers);
     uint32_t interval = types ? 1 : read_uint(r, PD_NUMBER_FULL_INTERVAL, 4);
-    PD_TRY(r->status);
-    const struct pd_meta *m = find_key(r, "ssm.inner_size", key);
-    if (!m || !pd_meta_uint(&inner, m, 0) || inner % delta.n_v != 0)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a count that %u value heads share evenly", key, delta.n_v);
-    PD_TRY(pd_number_check(PD_NUMBER_DELTA_V_DIM, (double)(inner / delta.n_v), "a value head by ssm.inner_size"));
-    delta.d_v = (uint32_t)(inner / delta.n_v);
+    PD_TRY(read_rule(r, &delta));
     for (uint32_t i = 0; i < out->n_layers; i++) {
         recurs = (i + 1) % interval != 0;
         if (types) pd_meta_bool(&recurs, types, i);
         if (recurs) out->layers[i].delta = delta;
     }
-    m = find_key(r, "rope.dimension_sections", key);
+    const struct pd_meta *m = find_key(r, "rope.dimension_sections", key);
     for (uint32_t i = 0; m && i < 3; i++) {
         uint64_t n = 0;
         if (m->type != PD_META_ARRAY || m->n < 3 || !pd_meta_uint(&n, m, i) || n > PD_MAX_PAIRS)
@@ -274,17 +282,23 @@ static peridot_status read_recurrences(struct reader *r, struct pd_config *out)
     return pd_layers_check_recurrences(out, "metadata");
 }
 
-/* Layers without keys are short convolutions. */
-static peridot_status read_short_convs(struct reader *r, struct pd_config *out)
+/* Layers without keys are short convolutions, or Mamba-2's recurrences. */
+static peridot_status read_keyless(struct reader *r, struct pd_config *out)
 {
-    char key[KEY_SIZE];
-    const struct pd_delta conv = {.conv = read_uint(r, PD_NUMBER_SHORT_CONV, -1), .n_channels = out->d_model};
+    char key[KEY_SIZE], bias[PD_TENSOR_NAME_SIZE];
+    struct pd_delta delta;
+    if (r->family->mamba) PD_TRY(read_rule(r, &delta));
+    else delta = (struct pd_delta){.conv = read_uint(r, PD_NUMBER_SHORT_CONV, -1), .n_channels = out->d_model};
     const struct pd_meta *m = find_key(r, pd_numbers[PD_NUMBER_KV_HEADS].gguf, key);
     bool is_array = m && m->type == PD_META_ARRAY && m->n == r->n_layers;
     uint64_t n = 1;
     PD_TRY(r->status);
-    for (uint32_t i = 0; is_array && i < out->n_layers; i++)
-        if (pd_meta_uint(&n, m, i) && n == 0) out->layers[i].delta = conv;
+    for (uint32_t i = 0; is_array && i < out->n_layers; i++) {
+        if (!pd_meta_uint(&n, m, i) || n != 0) continue;
+        pd_tensor_name_gguf(bias, PD_ROLE_DELTA_CONV_BIAS, i, out->family);
+        delta.conv_bias = delta.mamba && pd_checkpoint_find(r->checkpoint, bias);
+        out->layers[i].delta = delta;
+    }
     return pd_layers_check_recurrences(out, "metadata");
 }
 
@@ -526,8 +540,8 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     r.n_layers = out->n_layers + out->n_nextn;
     PD_TRY(pd_layers_create(out));
     PD_TRY(family->recurrences ? read_recurrences(&r, out)
-               : family->short_convs ? read_short_convs(&r, out)
-                                     : read_windows(&r, out));
+               : family->short_convs || family->mamba ? read_keyless(&r, out)
+                                                      : read_windows(&r, out));
     bool rotated = is_rotated(&r);
     PD_TRY(r.status);
     for (uint32_t i = 0; i < out->n_layers; i++)

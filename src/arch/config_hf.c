@@ -91,19 +91,71 @@ static peridot_status read_all_windows(struct pd_hf_reader *r, struct pd_config 
     return r->status;
 }
 
-/* Of a family whose layers may be state-space blocks, have experts, or not be rotated: attention in all of them is
- * known, and no experts. */
+/* Whether layer_types names a layer with a state-space block, as published files do, or as transformers 5 does. */
+static bool names_mamba(yyjson_val *type)
+{
+    return yyjson_equals_str(type, "mamba") || yyjson_equals_str(type, "linear_attention");
+}
+
+static bool has_mamba(yyjson_val *config)
+{
+    yyjson_val *types = pd_hf_member(config, "layer_types"), *type;
+    size_t i, n;
+    yyjson_arr_foreach(types, i, n, type)
+        if (names_mamba(type)) return true;
+    return false;
+}
+
+/* Steps are not clamped: a limit of 0 and of no number (Infinity, as an object) says so. */
+static bool clamps_steps(yyjson_val *limit)
+{
+    return limit && (yyjson_get_num(yyjson_arr_get(limit, 0)) != 0 || yyjson_is_num(yyjson_arr_get(limit, 1)));
+}
+
+static peridot_status read_mamba(struct pd_hf_reader *r, struct pd_delta *out, uint32_t d_model)
+{
+    yyjson_val *head_dim = pd_hf_member(r->config.at, "mamba_d_head"), *bias;
+    uint32_t inner = d_model * pd_hf_uint(r, PD_NUMBER_MAMBA_EXPAND, 2);
+    char key[PD_HF_KEY_SIZE];
+    *out = (struct pd_delta){.mamba = true, .n_k = pd_hf_uint(r, PD_NUMBER_MAMBA_GROUPS, 1),
+        .n_v = pd_hf_uint(r, PD_NUMBER_MAMBA_HEADS, 128), .d_k = pd_hf_uint(r, PD_NUMBER_MAMBA_STATE, 256),
+        .conv = pd_hf_uint(r, PD_NUMBER_MAMBA_CONV, 4)};
+    bias = pd_hf_member(r->config.at, "mamba_conv_bias");
+    out->conv_bias = !bias || yyjson_is_true(bias);
+    PD_TRY(r->status);
+    if (!head_dim || yyjson_equals_str(head_dim, "auto")) out->d_v = inner / out->n_v;
+    else out->d_v = pd_hf_uint(r, PD_NUMBER_MAMBA_HEAD_DIM, 0);
+    PD_TRY(r->status);
+    if (out->d_v * out->n_v != inner)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: %u heads of %u columns are not mamba_expand times hidden_size",
+                       pd_hf_key(key, r->config, "mamba_d_head"), out->n_v, out->d_v);
+    PD_TRY(pd_number_check(PD_NUMBER_MAMBA_HEAD_DIM, out->d_v, pd_hf_key(key, r->config, "mamba_d_head")));
+    if (yyjson_is_true(pd_hf_member(r->config.at, "mamba_proj_bias")))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is true, which is not supported",
+                       pd_hf_key(key, r->config, "mamba_proj_bias"));
+    if (clamps_steps(pd_hf_member(r->config.at, "time_step_limit")))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is not from 0 to infinity, which alone is supported",
+                       pd_hf_key(key, r->config, "time_step_limit"));
+    return PERIDOT_OK;
+}
+
+/* Of a family whose layers may be state-space blocks, have experts, or not be rotated: experts are not known. */
 static peridot_status read_hybrid(struct pd_hf_reader *r, struct pd_config *out)
 {
     yyjson_val *types = pd_hf_member(r->config.at, "layer_types"), *n = pd_hf_member(r->config.at, "num_local_experts");
     const char *positions = yyjson_get_str(pd_hf_member(r->config.at, "position_embedding_type"));
+    struct pd_delta mamba = {0};
+    if (r->family->mamba) PD_TRY(read_mamba(r, &mamba, out->d_model));
     for (uint32_t i = 0; i < out->n_layers; i++) {
-        const char *type = yyjson_get_str(yyjson_arr_get(types, i));
-        if (!type || (strcmp(type, "attention") != 0 && strcmp(type, "full_attention") != 0))
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %slayer_types[%u] is not \"attention\": layers "
-                           "with state-space blocks (Mamba) are not computed", r->config.prefix, i);
-        out->layers[i].no_rope = !positions || strcmp(positions, "rope") != 0;
+        yyjson_val *type = yyjson_arr_get(types, i);
+        bool attends = yyjson_equals_str(type, "attention") || yyjson_equals_str(type, "full_attention");
+        if (!attends && !names_mamba(type))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %slayer_types[%u] is neither \"attention\" nor "
+                           "\"mamba\"", r->config.prefix, i);
+        if (attends) out->layers[i].no_rope = !positions || strcmp(positions, "rope") != 0;
+        else out->layers[i].delta = mamba;
     }
+    PD_TRY(pd_layers_check_recurrences(out, "config.json"));
     if (yyjson_is_uint(n) && yyjson_get_uint(n) == 0) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %snum_local_experts is not 0: experts beside the shared "
                    "unit are not computed in a %s model", r->config.prefix, r->family->name);
@@ -473,6 +525,10 @@ static peridot_status find_text(struct pd_hf_reader *r, struct pd_config *out, y
     if (!text.at && type->embeds && yyjson_is_true(pd_hf_member(root, "use_bidirectional_attention"))) {
         out->family = type->embeds;
         r->family = &pd_families[type->embeds];
+    }
+    if (out->family == PD_GRANITE4 && has_mamba(root)) {
+        out->family = PD_GRANITE_HYBRID;
+        r->family = &pd_families[out->family];
     }
     if (!text.at) return PERIDOT_OK;
     inner = type;

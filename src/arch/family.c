@@ -73,6 +73,10 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
     /* Without its state-space blocks and experts it is Granite, and GGUF knows it as that. */
     [PD_GRANITE4] = {.name = "granite", .silu = true, .gguf_interleaved = true, .gguf_rotated = true,
         .multipliers = true, .hf_shared_unit = true, .rope_base = 10000, .hf = {4096, 1024, 32, 32, 0, 2048, 0}},
+    /* Where it has state-space blocks GGUF knows it by another name. */
+    [PD_GRANITE_HYBRID] = {.name = "granitehybrid", .mamba = true, .silu = true, .gguf_interleaved = true,
+        .gguf_rotated = true, .multipliers = true, .hf_shared_unit = true, .rope_base = 10000,
+        .hf = {4096, 1024, 32, 32, 0, 2048, 0}},
     [PD_GRANITE_MOE] = {.name = "granitemoe", .silu = true, .experts = true, .hf_experts = PD_HF_EXPERTS_GRANITE,
         .ffn_is_experts = true, .gguf_interleaved = true, .multipliers = true, .rope_base = 10000,
         .hf = {4096, 11008, 32, 32, 0, 2048, 0}},

@@ -46,7 +46,8 @@ static peridot_status add_layers(const struct keys *k, const char *name, const s
     if (!values) return pd_fail_alloc(c->n_layers * sizeof *values, "numbers of layers");
     for (uint32_t i = 0; i < c->n_layers; i++) {
         memcpy(&values[i], (const char *)&c->layers[i] + offset, sizeof *values);
-        bool tells = c->layers[i].delta.n_channels && offset == offsetof(struct pd_layer, n_kv_heads);
+        bool keyless = c->layers[i].delta.n_channels || c->layers[i].delta.mamba;
+        bool tells = keyless && offset == offsetof(struct pd_layer, n_kv_heads);
         if (pd_layer_recurs(&c->layers[i]) && !values[i] && !tells)   /* it has no heads */
             memcpy(&values[i], (const char *)pd_rope_global_layer(c) + offset, sizeof *values);
         differ = differ || values[i] != values[0];
@@ -141,6 +142,12 @@ static peridot_status add_recurrences(const struct keys *k, const struct pd_conf
     const struct pd_delta *d = &layer->delta;
     if (d->n_channels) add_u32(k, KEY(SHORT_CONV), d->conv);
     if (d->n_channels) return PERIDOT_OK;   /* layers that have it have no kv heads */
+    add_u32(k, KEY(CONV), d->conv);
+    add_u32(k, KEY(DELTA_K_DIM), d->d_k);
+    add_u32(k, KEY(DELTA_K_HEADS), d->n_k);
+    add_u32(k, KEY(DELTA_V_HEADS), d->n_v);
+    add_u32(k, "ssm.inner_size", pd_delta_dim(d));
+    if (d->mamba) return PERIDOT_OK;        /* likewise */
     const uint32_t n = c->n_layers + c->n_nextn;
     uint8_t *recurs = calloc(n, 1);
     if (!recurs) return pd_fail_alloc(n, "kinds of layers");
@@ -149,11 +156,6 @@ static peridot_status add_recurrences(const struct keys *k, const struct pd_conf
         recurs[i] = pd_layer_recurs(&c->layers[i]);
         if (!recurs[i] && !interval) interval = i + 1;
     }
-    add_u32(k, KEY(CONV), d->conv);
-    add_u32(k, KEY(DELTA_K_DIM), d->d_k);
-    add_u32(k, KEY(DELTA_K_HEADS), d->n_k);
-    add_u32(k, KEY(DELTA_V_HEADS), d->n_v);
-    add_u32(k, "ssm.inner_size", pd_delta_dim(d));
     add_u32(k, KEY(FULL_INTERVAL), interval);
     pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.recurrent_layers"), PD_META_BOOL, n, recurs);
     pd_gguf_writer_add_array(k->writer, full_key(key, k, "rope.dimension_sections"), PD_META_INT32, PD_COUNT(sections),
@@ -241,14 +243,16 @@ static peridot_status add_windows(const struct keys *k, const struct pd_config *
 static peridot_status add_rotated(const struct keys *k, const struct pd_config *c)
 {
     char key[KEY_SIZE];
-    uint32_t n_other = 0, other = 0;
+    uint32_t n_other = 0, other = 0, n_attend = 0;
     for (uint32_t i = c->n_layers; i-- > 0;) {
+        if (pd_layer_recurs(&c->layers[i])) continue;
+        n_attend++;
         if (c->layers[i].no_rope == pd_rope_is_usually_absent(c, i)) continue;
         n_other++;
         other = i;
     }
     if (n_other == 0) return PERIDOT_OK;
-    if (n_other < c->n_layers || !pd_families[c->family].gguf_rotated)
+    if (n_other < n_attend || !pd_families[c->family].gguf_rotated)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layer %u is %srotated, for which GGUF has no key", other,
                        c->layers[other].no_rope ? "not " : "");
     pd_gguf_writer_add_bool(k->writer, full_key(key, k, "rope.scaling.finetuned"), false);
@@ -300,13 +304,13 @@ static peridot_status add_attention(const struct keys *k, const struct pd_config
     if (c->post_eps != (float)family->post_eps)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "post norms have an eps of %g, for which GGUF has no key",
                        (double)c->post_eps);
-    float scale = c->layers[0].query_scale;
+    float scale = pd_rope_global_layer(c)->query_scale;
     bool usual = true;
     for (uint32_t i = 0; i < c->n_layers; i++)
         usual = usual && (pd_layer_recurs(&c->layers[i])
                           || c->layers[i].query_scale == pd_layer_usual_scale(c, &c->layers[i]));
     for (uint32_t i = 0; i < c->n_layers && !usual; i++)
-        if (c->layers[i].query_scale != scale)
+        if (!pd_layer_recurs(&c->layers[i]) && c->layers[i].query_scale != scale)
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
                            "layers have query scales of their own, for which GGUF has no key");
     if (!usual) add_f32(k, KEY(QUERY_SCALE), (double)scale);

@@ -73,7 +73,8 @@ uint32_t pd_layer_qkv_dim(const struct pd_config *config, uint32_t i)
     uint32_t n_kv = !pd_layer_owns_kv(config, i) ? 0 : layer->has_v ? 2 : 1;
     if (layer->delta.n_channels) return 3 * layer->delta.n_channels;
     if (pd_layer_recurs(layer))
-        return pd_delta_conv_dim(&layer->delta) + pd_delta_dim(&layer->delta) + 2 * layer->delta.n_v;
+        return pd_delta_conv_dim(&layer->delta) + pd_delta_dim(&layer->delta)
+            + (layer->delta.mamba ? 1 : 2) * layer->delta.n_v;
     return (layer->attn_gate ? 2 : 1) * pd_layer_q_dim(layer) + n_kv * pd_layer_kv_dim(layer);
 }
 

@@ -11,7 +11,9 @@
 enum size { ONE, ONE_ROW, D_MODEL, N_HEADS, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_HEAD, TWO_FFN_DIMS,
     FFN_DIM, PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
     N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS,
-    MIXER_IN_DIM, CONV_DIM, CONV_WIDTH, MIXED_DIM, DELTA_DIM, DELTA_HEADS, DELTA_HEAD_DIM, ANY };
+    MIXER_IN_DIM, CONV_DIM, CONV_WIDTH, MIXED_DIM, DELTA_HEADS, DELTA_NORM_DIM,
+    DELTA_Z_DIM, DELTA_GATES, MAMBA_BIAS_DIM, MAMBA_HEADS,   /* 0 where recurrences have none */
+    ANY };
 
 /* What a layer has, or its model: bits of what rows of the table need and forbid. */
 enum {
@@ -89,20 +91,23 @@ static const struct row {
         QK_NORMS | KV},
     [PD_ROLE_DELTA_QKV] = {"blk.%u.attn_qkv.weight", "layers.%u.linear_attn.in_proj_qkv.weight", NULL,
         MIXER_IN_DIM, D_MODEL, RECURS, 0, PD_MATRIX_QKV},
-    [PD_ROLE_DELTA_Z] = {"blk.%u.attn_gate.weight", "layers.%u.linear_attn.in_proj_z.weight", NULL, DELTA_DIM, D_MODEL,
+    [PD_ROLE_DELTA_Z] = {"blk.%u.attn_gate.weight", "layers.%u.linear_attn.in_proj_z.weight", NULL, DELTA_Z_DIM,
+        D_MODEL, RECURS, 0, PD_MATRIX_QKV},
+    [PD_ROLE_DELTA_B] = {"blk.%u.ssm_beta.weight", "layers.%u.linear_attn.in_proj_b.weight", NULL, DELTA_GATES, D_MODEL,
         RECURS, 0, PD_MATRIX_QKV},
-    [PD_ROLE_DELTA_B] = {"blk.%u.ssm_beta.weight", "layers.%u.linear_attn.in_proj_b.weight", NULL, DELTA_HEADS, D_MODEL,
-        RECURS, 0, PD_MATRIX_QKV},
-    [PD_ROLE_DELTA_A] = {"blk.%u.ssm_alpha.weight", "layers.%u.linear_attn.in_proj_a.weight", NULL, DELTA_HEADS,
+    [PD_ROLE_DELTA_A] = {"blk.%u.ssm_alpha.weight", "layers.%u.linear_attn.in_proj_a.weight", NULL, DELTA_GATES,
         D_MODEL, RECURS, 0, PD_MATRIX_QKV},
     [PD_ROLE_DELTA_CONV] = {"blk.%u.ssm_conv1d.weight", "layers.%u.linear_attn.conv1d.weight", NULL, CONV_DIM,
         CONV_WIDTH, RECURS},
     [PD_ROLE_DELTA_DT] = {"blk.%u.ssm_dt.bias", "layers.%u.linear_attn.dt_bias", NULL, ONE, DELTA_HEADS, RECURS},
     [PD_ROLE_DELTA_DECAY] = {"blk.%u.ssm_a", "layers.%u.linear_attn.A_log", NULL, ONE, DELTA_HEADS, RECURS},
-    [PD_ROLE_DELTA_NORM] = {"blk.%u.ssm_norm.weight", "layers.%u.linear_attn.norm.weight", NULL, ONE, DELTA_HEAD_DIM,
+    [PD_ROLE_DELTA_NORM] = {"blk.%u.ssm_norm.weight", "layers.%u.linear_attn.norm.weight", NULL, ONE, DELTA_NORM_DIM,
         RECURS},
     [PD_ROLE_DELTA_O] = {"blk.%u.ssm_out.weight", "layers.%u.linear_attn.out_proj.weight", NULL, D_MODEL, MIXED_DIM,
         RECURS, 0, PD_MATRIX_O},
+    [PD_ROLE_DELTA_CONV_BIAS] = {"blk.%u.ssm_conv1d.bias", "layers.%u.mamba.conv1d.bias", NULL, ONE, MAMBA_BIAS_DIM,
+        RECURS},
+    [PD_ROLE_DELTA_SKIP] = {"blk.%u.ssm_d", "layers.%u.mamba.D", NULL, ONE, MAMBA_HEADS, RECURS},
     [PD_ROLE_POST_ATTN_NORM] = {"blk.%u.post_attention_norm.weight", "layers.%u.post_attention_layernorm.weight", NULL,
         ONE, D_MODEL, POST_NORMS},
     [PD_ROLE_FFN_NORM] = {"blk.%u.ffn_norm.weight", "layers.%u.post_attention_layernorm.weight",
@@ -212,13 +217,18 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
     case DENSE_3_DIM: return c->embedding.dense_dims[1];
     case TARGET_DIM: return c->target_dim;
     case TWO_TARGET_DIMS: return 2 * c->target_dim;
-    case MIXER_IN_DIM: return layer->delta.n_channels ? 3 * layer->delta.n_channels : pd_delta_conv_dim(&layer->delta);
+    case MIXER_IN_DIM:
+        if (layer->delta.n_channels || layer->delta.mamba) return pd_layer_qkv_dim(c, i);
+        return pd_delta_conv_dim(&layer->delta);
     case CONV_DIM: return pd_delta_conv_dim(&layer->delta);
     case CONV_WIDTH: return layer->delta.conv;
     case MIXED_DIM: return pd_delta_dim(&layer->delta);
-    case DELTA_DIM: return layer->delta.n_v * layer->delta.d_v;
     case DELTA_HEADS: return layer->delta.n_v;
-    case DELTA_HEAD_DIM: return layer->delta.d_v;
+    case DELTA_NORM_DIM: return layer->delta.mamba ? pd_delta_dim(&layer->delta) : layer->delta.d_v;
+    case DELTA_Z_DIM: return layer->delta.mamba ? 0 : layer->delta.n_v * layer->delta.d_v;
+    case DELTA_GATES: return layer->delta.mamba ? 0 : layer->delta.n_v;
+    case MAMBA_BIAS_DIM: return layer->delta.conv_bias ? pd_delta_conv_dim(&layer->delta) : 0;
+    case MAMBA_HEADS: return layer->delta.mamba ? layer->delta.n_v : 0;
     case ANY: break;
     }
     return PD_ANY_SIZE;
@@ -239,7 +249,7 @@ static uint32_t n_rotated_rows(const struct pd_config *c, const struct pd_plan *
 /* Hugging Face files centre the weights of norms on zero in some families, all or all but the last. */
 static bool is_centred(const struct pd_config *c, const struct pd_plan *plan)
 {
-    bool of_delta = plan->role >= PD_ROLE_DELTA_QKV && plan->role <= PD_ROLE_DELTA_O;
+    bool of_delta = plan->role >= PD_ROLE_DELTA_QKV && plan->role <= PD_ROLE_DELTA_SKIP;
     bool norm = plan->n_dims == 1 && !plan->is_bias && plan->role != PD_ROLE_OUTPUT_SCALE && plan->role != PD_ROLE_SINKS
         && !of_delta;
     bool plain = plan->role == PD_ROLE_OUTPUT_NORM && pd_families[c->family].hf_plain_output_norm;
@@ -268,6 +278,13 @@ static void order_values(struct pd_plan *plan, const struct pd_delta *d)
     plan->value_rows = order;
 }
 
+/* Numbers of Mamba-2's heads are a column in GGUF files, and its norm has a row for each group of heads. */
+static uint32_t split_of(const struct pd_delta *d, enum pd_role role)
+{
+    if (!d->mamba) return 0;
+    return role == PD_ROLE_DELTA_NORM ? d->n_k : role == PD_ROLE_DELTA_DECAY || role == PD_ROLE_DELTA_SKIP ? d->n_v : 0;
+}
+
 static float constant_of(const struct pd_config *c, enum pd_role role)
 {
     return role == PD_ROLE_Q_NORM ? c->q_norm_weight : role == PD_ROLE_K_NORM && c->q_norm_weight != 0 ? 1 : 0;
@@ -281,14 +298,17 @@ bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role ro
         .n_experts = row->each_expert ? c->layers[layer].n_experts : 0,
         .n_rows = of_experts ? c->layers[layer].n_experts : size_of(c, row->rows, layer),
         .n_cols = size_of(c, row->cols, layer), .matrix = row->matrix,
-        .is_bias = role >= PD_FIRST_LAYER_ROLE && role != PD_ROLE_DELTA_DT && strstr(row->gguf, ".bias"),
+        .is_bias = role >= PD_FIRST_LAYER_ROLE && role != PD_ROLE_DELTA_DT && role != PD_ROLE_DELTA_CONV_BIAS
+            && strstr(row->gguf, ".bias"),
         .is_vector = (row->rows == ONE && !of_experts) || role == PD_ROLE_DELTA_CONV};
     if (c->layers[layer].gate_in_q && (role == PD_ROLE_Q || role == PD_ROLE_ATTN_GATE)) {
         out->head_half = role == PD_ROLE_Q ? 1 : 2;
         out->n_rows *= 2;   /* of the tensor */
     }
     out->n_rotated_rows = n_rotated_rows(c, out);
-    if (c->hf_recurrences && c->layers[layer].delta.n_v) order_values(out, &c->layers[layer].delta);
+    const struct pd_delta *delta = &c->layers[layer].delta;
+    if (c->hf_recurrences && delta->n_v && !delta->mamba) order_values(out, delta);
+    out->split = split_of(delta, role);
     out->plus_one = is_centred(c, out);
     out->constant = constant_of(c, role);
     uint32_t properties = properties_of(c, layer);
@@ -324,8 +344,11 @@ static const struct shared_names *shared_find(enum pd_role role)
     return NULL;
 }
 
-/* LFM2's; gguf NULL: as in the table. Its last norm is misnamed in GGUF files. */
-static const struct { enum pd_role role; const char *gguf, *hf; } short_conv_names[] = {
+/* Names of a family's own; gguf NULL: as in the table. */
+struct own_name { enum pd_role role; const char *gguf, *hf; };
+
+/* LFM2's, whose last norm is misnamed in GGUF files. */
+static const struct own_name short_conv_names[] = {
     {PD_ROLE_OUTPUT_NORM, "token_embd_norm.weight", "embedding_norm.weight"},
     {PD_ROLE_ATTN_NORM, NULL, "layers.%u.operator_norm.weight"},
     {PD_ROLE_O, NULL, "layers.%u.self_attn.out_proj.weight"},
@@ -340,12 +363,23 @@ static const struct { enum pd_role role; const char *gguf, *hf; } short_conv_nam
     {PD_ROLE_DOWN, NULL, "layers.%u.feed_forward.w2.weight"},
 };
 
-static const char *short_conv_format(enum pd_role role, bool gguf, const char *format)
+static const struct own_name mamba_names[] = {
+    {PD_ROLE_DELTA_QKV, "blk.%u.ssm_in.weight", "layers.%u.mamba.in_proj.weight"},
+    {PD_ROLE_DELTA_CONV, NULL, "layers.%u.mamba.conv1d.weight"},
+    {PD_ROLE_DELTA_DT, NULL, "layers.%u.mamba.dt_bias"},
+    {PD_ROLE_DELTA_DECAY, NULL, "layers.%u.mamba.A_log"},
+    {PD_ROLE_DELTA_NORM, NULL, "layers.%u.mamba.norm.weight"},
+    {PD_ROLE_DELTA_O, NULL, "layers.%u.mamba.out_proj.weight"},
+};
+
+static const char *own_format(enum pd_family family, enum pd_role role, bool gguf, const char *format)
 {
-    for (size_t i = 0; i < PD_COUNT(short_conv_names); i++) {
-        const char *own = gguf ? short_conv_names[i].gguf : short_conv_names[i].hf;
-        if (short_conv_names[i].role == role && own) return own;
-    }
+    bool mamba = pd_families[family].mamba;
+    const struct own_name *names = mamba ? mamba_names : short_conv_names;
+    size_t n = mamba ? PD_COUNT(mamba_names) : pd_families[family].short_convs ? PD_COUNT(short_conv_names) : 0;
+    for (size_t i = 0; i < n; i++)
+        if (names[i].role == role && (gguf ? names[i].gguf : names[i].hf))
+            return gguf ? names[i].gguf : names[i].hf;
     return format;
 }
 
@@ -354,7 +388,7 @@ void pd_tensor_name_gguf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint3
     bool post_attention = role == PD_ROLE_FFN_NORM && pd_families[family].gguf_post_attention_norm;
     const struct shared_names *shared = pd_families[family].shared_expert ? shared_find(role) : NULL;
     const char *format = shared ? shared->gguf : table[post_attention ? PD_ROLE_POST_ATTN_NORM : role].gguf;
-    write_name(out, "", pd_families[family].short_convs ? short_conv_format(role, true, format) : format, layer);
+    write_name(out, "", own_format(family, role, true, format), layer);
 }
 
 /* Where the tensors of layers' own inputs are in a block of the layer's, and in one of the model's. */
@@ -414,7 +448,7 @@ void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_
     if (shared) format = shared->hf;
     if (pd_families[family].hf_shared_unit) format = shared_format(role, format);
     format = expert_format(pd_families[family].hf_experts, role, format);
-    if (pd_families[family].short_convs) format = short_conv_format(role, false, format);
+    format = own_format(family, role, false, format);
     /* Output matrices lie outside "model.". */
     bool outside = role == PD_ROLE_SCORE || role == PD_ROLE_SCORE_BIAS || role == PD_ROLE_DENSE_2
         || role == PD_ROLE_DENSE_3 || role == PD_ROLE_PRE_PROJ || role == PD_ROLE_POST_PROJ;

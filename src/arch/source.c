@@ -86,8 +86,10 @@ void pd_source_close(struct pd_source *s)
     s->used = NULL;
 }
 
-static bool has_shape(const struct pd_tensor *t, const struct pd_plan *plan)
+static bool has_shape(const struct pd_tensor *t, const struct pd_plan *plan, bool gguf)
 {
+    if (gguf && plan->split)
+        return t->n_dims == 2 && t->shape[0] == plan->split && t->shape[1] == plan->n_cols / plan->split;
     /* a convolution of each channel by itself: [channels][1][width] */
     bool of_channels = plan->is_vector && plan->n_dims == 2 && t->n_dims == 3 && t->shape[1] == 1;
     if (of_channels) return t->shape[0] == plan->n_rows && t->shape[2] == plan->n_cols;
@@ -123,7 +125,7 @@ peridot_status pd_source_get(const struct pd_tensor **out, struct pd_source *s, 
     if (t->dtype == PD_DTYPE_OTHER)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported", t->file, name,
                        t->type);
-    if (!has_shape(t, plan)) return fail_shape(t, plan);
+    if (!has_shape(t, plan, gguf)) return fail_shape(t, plan);
     if (plan->role == PD_ROLE_SCORE && s->config->n_labels && s->config->n_labels != t->shape[0])
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: %s has %u labels, but %s has %llu rows",
                        pd_checkpoint_path(s->checkpoint), gguf ? "classifier.output_labels" : "id2label",

@@ -33,8 +33,8 @@ static enum matrix matrix_kind(const char *name)
 /* What a matrix is whatever the others are; PD_N_DTYPES: what the target says. */
 static enum pd_dtype fixed_type(const struct pd_convert_item *item, enum pd_dtype wanted)
 {
-    static const char *const exact[] = {".ffn_gate_inp.", ".ffn_gate_inp_shexp.", ".ssm_conv1d.",
-                                        ".bias"};   /* the last: of experts */
+    static const char *const exact[] = {".ffn_gate_inp.", ".ffn_gate_inp_shexp.", ".ssm_conv1d.", ".ssm_a", ".ssm_d",
+                                        ".ssm_norm.", ".bias"};   /* the last: of experts */
     if (!item->source || item->n_dims < 2 || wanted == PD_F32) return PD_F32;
     for (size_t i = 0; i < PD_COUNT(exact); i++)
         if (strstr(item->name, exact[i])) return PD_F32;
@@ -164,6 +164,11 @@ static peridot_status add_tensor(struct planner *l, const struct pd_tensor *t, c
         item.shape[0] = plan->n_rows;
         item.shape[1] = plan->n_cols;
         item.shape[2] = 1;
+    }
+    if (plan->split && item.n_dims == 1) {
+        item.n_dims = 2;
+        item.shape[0] = plan->split;
+        item.shape[1] = plan->n_cols / plan->split;
     }
     item.value_rows = plan->value_rows;
     item.value_columns = plan->value_columns;

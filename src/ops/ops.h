@@ -376,15 +376,17 @@ struct pd_recurrence {
     uint64_t runs;             /* [n_runs] struct pd_state_run */
     uint32_t n_runs, n_rows;
     uint32_t n_k, n_v, d_k, d_v, conv;
-    struct pd_rows x;          /* what the layer's matrix gives: q, k, v, z, b, a */
+    bool mamba;                /* Mamba-2's rule */
+    struct pd_rows x;          /* what the layer's matrix gives: q, k, v, z, b, a; of Mamba-2 z, v, k, q, a */
     struct pd_rows qkv;        /* scratch [n_rows][2 n_k d_k + n_v d_v] */
     struct pd_rows y;          /* [n_rows][n_v][d_v] */
     uint64_t states, tails;    /* of the cache, fp32: see pd_delta_push and pd_conv_push */
     uint64_t row_states;       /* 0: nothing is kept of rows within a run */
-    uint64_t w_conv, dt, decay, w_norm;   /* fp32 */
+    uint64_t w_conv, conv_bias, dt, decay, w_norm;   /* fp32; conv_bias 0: none */
+    uint64_t skip;             /* Mamba-2's */
     float eps;                 /* of the norm */
 };
-/* y = norm(delta rule(silu(convolution(q, k, v)), b, a)) silu(z) */
+/* y = norm(delta rule(silu(convolution(q, k, v)), b, a)) silu(z), or norm(Mamba-2's rule(...) silu(z)) */
 void pd_op_recur(struct pd_recorder *r, const struct pd_recurrence *c);
 /* y = c convolution(b h) of one layer over runs of rows: b, c and h are the parts of x, n columns each */
 struct pd_short_conv {

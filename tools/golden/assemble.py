@@ -107,6 +107,7 @@ BLOCK = {
 RECURRENCE = {
     "attn_qkv": "in_proj_qkv", "attn_gate": "in_proj_z", "ssm_beta": "in_proj_b", "ssm_alpha": "in_proj_a",
     "ssm_conv1d": "conv1d", "ssm_dt": "dt_bias", "ssm_a": "A_log", "ssm_norm": "norm", "ssm_out": "out_proj"}
+MAMBA = {"ssm_in": "in_proj", "ssm_d": "D"} | {n: RECURRENCE[n] for n in RECURRENCE if n.startswith("ssm_")}
 WHOLE = {
     "token_embd": "embed_tokens", "output_norm": "norm", "token_embd_norm": "embedding_norm",
     "output": ("lm_head", "embedding_projection"),
@@ -127,7 +128,8 @@ TOWER_WHOLE = {
     "v.std_bias": "std_bias", "v.std_scale": "std_scale", "mm.soft_emb_norm": "mm_soft_emb_norm",
     "mm.input_projection": ("mm_input_projection_weight", "embedding_projection")}
 PLUS_ONE = ("gemma", "gemma2", "gemma3", "gemma-embedding", "qwen35", "qwen35moe")   # GGUF holds the factor itself
-NEIGHBOURS = ("granite", "granitemoe", "llama", "mistral3", "muse-glimmer", "smollm3")   # rotated: 2i, 2i + 1
+# rotated: 2i, 2i + 1
+NEIGHBOURS = ("granite", "granitehybrid", "granitemoe", "llama", "mistral3", "muse-glimmer", "smollm3")
 END = r"\.weight|\.bias|\.(?:in|out)put_m(?:in|ax)|\.weight\.lora_[ab]"
 
 
@@ -139,6 +141,8 @@ def hf_names(name):
     table = (TOWER_BLOCK if layer else TOWER_WHOLE) if is_gguf_tower(name) else BLOCK if layer else WHOLE
     if layer and layer[2] in RECURRENCE:
         yield from (f"layers.{layer[1]}.linear_attn.{RECURRENCE[layer[2]]}{e}" for e in (".weight", ""))
+    if layer and layer[2] in MAMBA:
+        yield from (f"layers.{layer[1]}.mamba.{MAMBA[layer[2]]}{e}" for e in (end, ""))
     own = table.get(layer[2] if layer else base, ())
     for word in (own,) if isinstance(own, str) else own:
         word = f"layers.{layer[1]}.{word}" if layer else word
@@ -187,6 +191,9 @@ def gguf_text_array(folder, keys, name, array):
         array = array.squeeze() if part == "conv1d" else array
         array = -np.exp(array.astype(np.float64)).astype(np.float32) if part == "A_log" else array
         return array if part == "norm" else weights.tiled(array, part, config_of(folder))
+    if arch == "granitehybrid" and ".ssm_" in name:
+        array = -np.exp(array.astype(np.float64)).astype(np.float32) if name.endswith("ssm_a") else array
+        return array.reshape(-1, 1) if name.endswith(("ssm_a", "ssm_d")) else array
     if "shortconv.conv" in name:
         return array.squeeze(1)
     if name.endswith("norm.weight") and (arch in PLUS_ONE or arch == "muse-glimmer" and name.startswith("blk.")):

@@ -31,7 +31,7 @@ import weights
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "dense"
 N_TOKENS = 48
 # past what rounds differently, or a chunk of transformers' recurrences
-LONG_TEXT = {"gpt-oss": 300, "lfm2": 90, "qwen35": 90, "qwen35-untied": 90, "qwen35-moe": 90}
+LONG_TEXT = {"gpt-oss": 300, "lfm2": 90, "granite4-h": 90, "qwen35": 90, "qwen35-untied": 90, "qwen35-moe": 90}
 COMMON = dict(vocab_size=96, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
               num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-5, pad_token_id=0, bos_token_id=1,
               eos_token_id=2)
@@ -73,6 +73,16 @@ MODELS = {
         embedding_multiplier=12.0, residual_multiplier=0.22, attention_multiplier=0.3, logits_scaling=4.0,
         num_local_experts=0, shared_intermediate_size=48, layer_types=["full_attention"] * 3, mamba_n_heads=4,
         position_embedding_type="rope", rope_parameters=ROPE, tie_word_embeddings=True), False, None, {}),
+    # two groups of two heads, whose norms are apart, between which and neighbours of the file attention is
+    "granite4-h": ("GraniteMoeHybrid", dict(
+        embedding_multiplier=12.0, residual_multiplier=0.22, attention_multiplier=0.3, logits_scaling=4.0,
+        num_hidden_layers=4, num_local_experts=0, shared_intermediate_size=48, mamba_n_heads=4, mamba_n_groups=2,
+        mamba_d_state=20, mamba_d_conv=4, mamba_d_head=16, mamba_expand=2, mamba_chunk_size=32,
+        layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"],
+        rope_parameters=ROPE, tie_word_embeddings=True), False, "granitehybrid",
+        {"embedding_scale": 12.0, "residual_scale": 0.22, "attention.scale": 0.3, "logit_scale": 4.0,
+         "ssm.conv_kernel": 4, "ssm.state_size": 20, "ssm.group_count": 2, "ssm.inner_size": 64,
+         "ssm.time_step_rank": 4, "rope.scaling.finetuned": False}),
     "llama-biases": ("Llama", dict(attention_bias=True, mlp_bias=True, rope_parameters=ROPE), True, "llama", {}),
     "mistral": ("Mistral", dict(head_dim=16, sliding_window=9, rope_parameters=ROPE), True, "llama",
                 {"attention.sliding_window": 9}),
@@ -179,7 +189,8 @@ MODELS = {
 WRAPPED = {"MuseGlimmer": dict(
     vision_config=dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, patch_size=2,
                        pos_emb_height=2, pos_emb_width=2), out_hidden_size=32, projector_hidden_size=8)}
-NEIGHBOURS = ("granite", "granitemoe", "llama", "mistral3", "muse-glimmer", "smollm3")   # rotated: 2i, 2i + 1
+# rotated: 2i, 2i + 1
+NEIGHBOURS = ("granite", "granitehybrid", "granitemoe", "llama", "mistral3", "muse-glimmer", "smollm3")
 FUSED = ("granite-biases",)   # GGUF files as llama.cpp's converter writes them with --fuse-qkv
 NAMED_AS = {"muse-glimmer": ("gemma2", "afmoe")}   # architectures that gguf-py knows, with such names
 
@@ -238,6 +249,25 @@ def of_recurrence(hf, array, config):
     return array if part == "norm" else weights.tiled(array, part, config)
 
 
+def of_mamba(hf, array):
+    """As llama.cpp has it: decays themselves, numbers of heads as a column, and a row of the norm for each group."""
+    part = hf.split("mamba.")[-1].removesuffix(".weight")
+    array = -np.exp(array.astype(np.float64)).astype(np.float32) if part == "A_log" else array
+    return array.reshape(-1, 1) if part in ("A_log", "D") else array.reshape(2, -1) if part == "norm" \
+        else array.squeeze() if part == "conv1d" else array
+
+
+def without_shared(tensors):
+    """Of units that experts would share, and whose gates and what these multiply are one tensor."""
+    out = {}
+    for name, array in tensors.items():
+        own = name.replace("shared_mlp.output_linear", "mlp.down_proj")
+        halves = np.split(array, 2) if "shared_mlp.input_linear" in name else [array]
+        names = [name.replace("shared_mlp.input_linear", f"mlp.{n}_proj") for n in ("gate", "up")]
+        out |= dict(zip(names, halves)) if len(halves) == 2 else {own: array}
+    return out
+
+
 def save_gguf(path, arch, keys, config, tensors, centred):
     w = gguf.GGUFWriter(path, arch)
     w.add_name(path.parent.name)
@@ -245,13 +275,14 @@ def save_gguf(path, arch, keys, config, tensors, centred):
     w.add_context_length(config.max_position_embeddings)
     w.add_embedding_length(config.hidden_size)
     w.add_block_count(config.num_hidden_layers)
-    convs = [t == "conv" for t in getattr(config, "layer_types", None) or []]
+    keyless = "linear_attention" if arch == "granitehybrid" else "conv"
+    convs = [t == keyless for t in getattr(config, "layer_types", None) or []]
     w.add_feed_forward_length(next((t.shape[0] for n, t in tensors.items() if n.endswith(".w1.weight")),
                                    config.intermediate_size))
     w.add_head_count(config.num_attention_heads)
     w.add_head_count_kv([0 if conv else config.num_key_value_heads for conv in convs] if any(convs)
                         else config.num_key_value_heads)
-    w.add_layer_norm_rms_eps(config.norm_eps if any(convs) else config.rms_norm_eps)
+    w.add_layer_norm_rms_eps(config.norm_eps if hasattr(config, "norm_eps") else config.rms_norm_eps)
     w.add_key_length(head_dim)
     w.add_value_length(head_dim)
     keys = {"rope.dimension_count": head_dim, "rope.freq_base": 10000.0} | keys
@@ -263,13 +294,17 @@ def save_gguf(path, arch, keys, config, tensors, centred):
             add[type(value)](f"{arch}.{key}", value)
     parts = {}
     arrays = {hf: t.float().numpy() + (hf in centred) for hf, t in tensors.items() if "vision" not in hf}
-    for hf, array in joined_experts(arrays).items():
+    arrays = without_shared(arrays) if arch == "granitehybrid" else joined_experts(arrays)
+    for hf, array in arrays.items():
         if arch in NEIGHBOURS and hf.split(".")[-2] in ("q_proj", "k_proj"):
             array = swap_pairs(array, head_dim)
         if ".conv.conv." in hf:
             array = array.squeeze(1)
         if "linear_attn." in hf:
             array = of_recurrence(hf, array, config)
+            hf = hf.replace("dt_bias", "dt_proj.bias")
+        if ".mamba." in hf:
+            array = of_mamba(hf, array)
             hf = hf.replace("dt_bias", "dt_proj.bias")
         name = gguf_name(arch, config.num_hidden_layers, hf)
         if path.parent.name in FUSED and hf.split(".")[-2] in ("q_proj", "k_proj", "v_proj"):
@@ -281,7 +316,7 @@ def save_gguf(path, arch, keys, config, tensors, centred):
         if array.dtype == np.uint8:
             w.add_tensor(name, array, raw_dtype=gguf.GGMLQuantizationType.MXFP4)
             continue
-        half = array.ndim > 1 and not re.search(r"ffn_gate_inp|conv1d|shortconv\.conv|\.bias$", name)
+        half = array.ndim > 1 and not re.search(r"ffn_gate_inp|conv1d|shortconv\.conv|ssm_(a|d|norm)|\.bias$", name)
         w.add_tensor(name, gguf.quants.quantize(array, gguf.GGMLQuantizationType.BF16) if half else array,
                      raw_dtype=gguf.GGMLQuantizationType.BF16 if half else None)
     files.add_pieces(w, config.vocab_size, adds_eos=False)

@@ -23,7 +23,7 @@ def last_word(name):
 DENSE_SPREAD = {"embed_tokens": 2.0, "lm_head": 0.5}
 DENSE_GAIN = {"q_proj": 1.4, "k_proj": 1.4, "qkv_proj": 1.2, "v_proj": 0.8, "o_proj": 0.8,
               "conv1d": 2.0, "gate": 2.0, "shared_expert_gate": 2.0, "layer": 2.0}     # the latter: routers
-RECURRENCE = {"A_log": -1.5, "dt_bias": -1.0}     # means, such that a state is remembered for some tokens
+RECURRENCE = {"A_log": -1.5, "dt_bias": -1.0, "D": 0.5}     # means, such that a state is remembered for some tokens
 # Muse Glimmer's branches are so small that the eps of their norms counts.
 OWN_GAIN = {"muse-glimmer": {"o_proj": 8e-5, "down_proj": 2e-4}}
 

@@ -134,8 +134,8 @@ static void gate_attention(const struct pd_forward_args *p, uint32_t i)
     pd_op_glu(p->recorder, &(struct pd_glu){att, gate, att, n, PD_SIGMOID}, p->n_tokens);
 }
 
-/* delta = norm(delta rule(silu(convolution(q, k, v)), b, a)) silu(z), what it reads being in qkv; or in layers without
- * a rule, c convolution(b h) */
+/* delta = norm(delta rule(silu(convolution(q, k, v)), b, a)) silu(z), what it reads being in qkv, or Mamba-2's; or in
+ * layers without a rule, c convolution(b h) */
 static void recur(const struct pd_forward_args *p, uint32_t i)
 {
     const struct pd_delta *d = &p->config->layers[i].delta;
@@ -149,11 +149,12 @@ static void recur(const struct pd_forward_args *p, uint32_t i)
         return;
     }
     const struct pd_recurrence c = {.runs = p->runs, .n_runs = p->n_runs, .n_rows = p->n_tokens, .n_k = d->n_k,
-        .n_v = d->n_v, .d_k = d->d_k, .d_v = d->d_v, .conv = d->conv, .x = p->scratch->qkv,
+        .n_v = d->n_v, .d_k = d->d_k, .d_v = d->d_v, .conv = d->conv, .mamba = d->mamba, .x = p->scratch->qkv,
         .qkv = p->scratch->conv, .y = p->scratch->delta, .states = p->cache->layers[i].k,
         .tails = p->cache->layers[i].v, .row_states = p->consecutive ? p->row_states : 0,
-        .w_conv = norms[PD_ROLE_DELTA_CONV], .dt = norms[PD_ROLE_DELTA_DT], .decay = norms[PD_ROLE_DELTA_DECAY],
-        .w_norm = norms[PD_ROLE_DELTA_NORM], .eps = p->config->eps};
+        .w_conv = norms[PD_ROLE_DELTA_CONV], .conv_bias = norms[PD_ROLE_DELTA_CONV_BIAS],
+        .dt = norms[PD_ROLE_DELTA_DT], .decay = norms[PD_ROLE_DELTA_DECAY],
+        .skip = norms[PD_ROLE_DELTA_SKIP], .w_norm = norms[PD_ROLE_DELTA_NORM], .eps = p->config->eps};
     pd_op_recur(p->recorder, &c);
 }
 
