@@ -337,15 +337,13 @@ def assemble(folder):
     seeing(folder / "dense")
 
 
-# Of Qwen 3.5 as it is published, beside the text model: parts of its vision tower, and of the block that drafts tokens.
+# Of Qwen 3.5 as it is published, beside the text model: parts of its vision tower.
 BESIDE = {"model.visual.patch_embed.proj.weight": [8, 3, 2, 4, 4], "model.visual.pos_embed.weight": [4, 8],
-          "model.visual.blocks.0.attn.qkv.weight": [24, 8], "model.visual.merger.linear_fc2.bias": [32],
-          "mtp.fc.weight": [32, 64], "mtp.pre_fc_norm_hidden.weight": [32], "mtp.norm.weight": [32],
-          "mtp.layers.0.self_attn.q_proj.weight": [64, 32], "mtp.layers.0.mlp.down_proj.weight": [32, 48]}
+          "model.visual.blocks.0.attn.qkv.weight": [24, 8], "model.visual.merger.linear_fc2.bias": [32]}
 
 
 def seeing(dense):
-    """Makes of qwen35 a directory with a tower and a drafting block, whose text has the same logits."""
+    """Makes of qwen35 a directory with a tower, whose text has the same logits."""
     text, out = dense / "qwen35", dense / "qwen35-seeing"
     out.mkdir(exist_ok=True)
     for name in ("tokens.txt", "logits.f32", "hidden.f32"):
