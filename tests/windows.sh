@@ -282,40 +282,45 @@ END
     wait
 }
 
-# console COMMAND: at a console of its own, whose keys are what is written to descriptor 7; what it shows goes to out.
+# console ARGUMENTS: the command in a console of its own, whose keys are what is written to descriptor 7; what it shows
+# goes to out. interrupt presses Ctrl-C.
 console() {
     : >"$folder/out"
-    timeout 120 script -qefc "trap : INT; $1; echo status \$?" /dev/null \
+    rm -f "$folder/interrupt"
+    timeout 120 script -qefc "wine '$folder/interrupt.exe' 'Z:$folder/interrupt' $program $1; echo status \$?" /dev/null \
         <"$folder/keys" >"$folder/out" 2>"$folder/err" &
     console=$!
 }
+interrupt() { : >"$folder/interrupt"; }
 shows() { [ "$(wc -c <"$folder/out")" -ge "$1" ]; }
 await_shown() { local i; for ((i = 0; i < 600; i++)); do shows "$1" && return; sleep 0.1; done; false; }
 
-# Ctrl-C at a console, of which Wine makes events. The model is slow enough to be interrupted.
+# The model is slow enough to be interrupted.
 test_interrupts() {
     has_terminal "Ctrl-C in a console" || return 0
-    local console model=$folder/slow.gguf
+    local console model=$folder/slow.gguf program
+    program=$(basename "$zip" .zip)/peridot.exe   # of the present folder, whose name is no plain one
+    "$target-gcc" -municode -static -Wall -Wextra -Werror "$source/tests/interrupt.c" -o "$folder/interrupt.exe"
     "$native" make --shape gemma3-270m --type q4_0 -o "$model" >"$folder/out" 2>"$folder/err"
     mkfifo "$folder/keys"
     exec 7<>"$folder/keys"
-    console "'$peridot' run -m '$model' -n 4000 x"
+    console "run -m '$model' -n 4000 x"
     await_shown 3000
-    printf '\003' >&7
+    interrupt
     wait $console
     check "Ctrl-C ends run" matches out 'status 58'   # what 0xc000013a is to a shell
-    console "'$peridot' chat -m '$model' -n 4000"
+    console "chat -m '$model' -n 4000"
     await_text "$folder/out" '>>>'
     printf 'x\r' >&7
     await_shown 4000
-    printf '\003' >&7
+    interrupt
     sleep 2
     printf '/bye\r' >&7
     wait $console
     check "Ctrl-C in chat stops a reply" matches out 'status 0'
-    console "'$peridot' serve -m '$folder/models/stories.gguf' --port 0"
+    console "serve -m '$folder/models/stories.gguf' --port 0"
     await_text "$folder/out" http
-    printf '\003' >&7
+    interrupt
     wait $console
     check "Ctrl-C ends serve well" matches out 'status 0'
     exec 7>&-
