@@ -287,8 +287,8 @@ END
 console() {
     : >"$folder/out"
     rm -f "$folder/interrupt"
-    timeout 120 script -qefc "wine '$folder/interrupt.exe' 'Z:$folder/interrupt' $program $1; echo status \$?" /dev/null \
-        <"$folder/keys" >"$folder/out" 2>"$folder/err" &
+    local line="wine '$folder/interrupt.exe' 'Z:$folder/interrupt' $program $1; echo status \$?"
+    timeout 120 script -qefc "$line" /dev/null <"$folder/keys" >"$folder/out" 2>"$folder/err" &
     console=$!
 }
 interrupt() { : >"$folder/interrupt"; }

@@ -280,7 +280,9 @@ peridot_status cmd_draft_open(struct cmd_draft *out, const struct cmd_draft_args
     peridot_status status = strcmp(name, "ngram") ? open_model(out, name, model, of) : PERIDOT_OK;
     if (status == PERIDOT_OK) return PERIDOT_OK;
     cmd_draft_close(out);
-    return !args->name && status == PERIDOT_ERROR_MEMORY ? PERIDOT_OK : status;
+    if (args->name || status == PERIDOT_CANCELLED) return status;
+    fprintf(stderr, "peridot: no drafts: %s\n", peridot_last_error());   /* which nobody asked for */
+    return PERIDOT_OK;
 }
 
 void cmd_draft_close(struct cmd_draft *draft)
