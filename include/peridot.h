@@ -530,8 +530,11 @@ typedef struct peridot_model_info {
 
 /* Numbers of the cache. Q8_0: 8-bit integers, and a 16-bit scale for each block of 32 along a head: 34 bytes for 32
  * numbers, against 64 in fp16 (scales take whole words: a head of 32 has 36 bytes). A number moves by 0.4 % of its
- * block's largest at most, and the perplexity of a text by far less than 0.2 %. */
-typedef enum peridot_kv_type { PERIDOT_KV_F16, PERIDOT_KV_F32, PERIDOT_KV_Q8_0 } peridot_kv_type;
+ * block's largest at most, and the perplexity of a text by far less than 0.2 %. Q5_1 and Q4_1: integers of 5 or 4 bits
+ * from each block's minimum on, 24 or 20 bytes for 32 numbers. Q8_0_Q4_1: keys in Q8_0, values, which roundings hurt
+ * less, in Q4_1, 27 bytes on average. */
+typedef enum peridot_kv_type { PERIDOT_KV_F16, PERIDOT_KV_F32, PERIDOT_KV_Q8_0,
+    PERIDOT_KV_Q8_0_Q4_1, PERIDOT_KV_Q5_1, PERIDOT_KV_Q4_1 } peridot_kv_type;
 
 /* What a model opened from the file will be. Members that a device has a part in are 0 or NULL; weights_size is what
  * the weights take in the file, and like types, n_params and n_outputs 0 or NULL where peridot_file_check fails. NULL,

@@ -76,11 +76,11 @@ void score_cached(uint slot, uint n)
     for (uint j = gl_SubgroupID * KEYS; j < n; j += gl_NumSubgroups * KEYS) {
         float part[HEADS * KEYS];
         uint key[KEYS];
-        [[unroll]] for (uint k = 0; k < KEYS; k++) key[k] = row_of(slot + min(j + k, n - 1));
+        [[unroll]] for (uint k = 0; k < KEYS; k++) key[k] = row_of(SIDE(PD_KEYS) slot + min(j + k, n - 1));
         [[unroll]] for (uint h = 0; h < HEADS * KEYS; h++) part[h] = 0.0;
         for (uint i = 2 * gl_SubgroupInvocationID; i < HEAD_DIM; i += 2 * gl_SubgroupSize) {
             vec2 pairs[KEYS];
-            [[unroll]] for (uint k = 0; k < KEYS; k++) pairs[k] = kv_load(p.k_cache, key[k], i);
+            [[unroll]] for (uint k = 0; k < KEYS; k++) pairs[k] = kv_load(SIDE(PD_KEYS) p.k_cache, key[k], i);
             [[unroll]] for (uint h = 0; h < HEADS; h++) {
                 vec2 q = vec2(q_shared[h * HEAD_DIM + i], q_shared[h * HEAD_DIM + i + 1]);
                 [[unroll]] for (uint k = 0; k < KEYS; k++) part[h * KEYS + k] += dot(q, pairs[k]);
@@ -150,7 +150,7 @@ void add_cached(uint slot, uint n)
         for (uint j = 0; j < n; j += VALUES) {
             vec2 v[VALUES];
             [[unroll]] for (uint k = 0; k < VALUES; k++)
-                v[k] = kv_load(p.v_cache, row_of(slot + min(j + k, n - 1)), i);
+                v[k] = kv_load(SIDE(PD_VALUES) p.v_cache, row_of(SIDE(PD_VALUES) slot + min(j + k, n - 1)), i);
             [[unroll]] for (uint h = 0; h < HEADS; h++)
                 [[unroll]] for (uint k = 0; k < VALUES; k++) acc[h * PAIRS + c] += weight[h * TILE + j + k] * v[k];
         }

@@ -55,7 +55,7 @@ void find_heads()
     kv_head = first_head / GROUP;
 }
 
-uint row_of(uint slot) { return kv_row(slot * p.n_kv_heads + kv_head); }
+uint row_of(SIDE(uint side) uint slot) { return kv_row(SIDE(side) slot * p.n_kv_heads + kv_head); }
 
 /* Of the window of a position. */
 uint first_key(uint pos) { return p.window != 0 && pos + 1 > p.window ? pos + 1 - p.window : 0; }

@@ -49,10 +49,10 @@ uvec2 keys_of_split(uint pos)
 /* What is in kv_new to the cache, by one of the workgroups that have it. */
 void write_new(uint slot)
 {
-    kv_finish();
+    kv_finish(PD_KEYS);
     if (first_head % GROUP != 0) return;
-    kv_write(p.k_cache, row_of(slot), 0);
-    kv_write(p.v_cache, row_of(slot), HEAD_DIM);
+    kv_write(SIDE(PD_KEYS) p.k_cache, row_of(SIDE(PD_KEYS) slot), 0);
+    kv_write(SIDE(PD_VALUES) p.v_cache, row_of(SIDE(PD_VALUES) slot), HEAD_DIM);
 }
 
 /* Where the split's results for a head go: sums over values, then the maximum and the total. */

@@ -123,7 +123,8 @@ void score_block(uint key[ROWS], uint d, uint n)
         [[unroll]] for (uint j = 0; j < LANES; j += 4) {
             if (n % LANES != 0 && e + j >= n) break;
             vec4 k[ROWS];
-            [[unroll]] for (uint r = 0; r < ROWS; r++) k[r] = kv_quad_unscaled(p.k_cache, key[r], d + e + j);
+            [[unroll]] for (uint r = 0; r < ROWS; r++)
+                k[r] = kv_quad_unscaled(SIDE(PD_KEYS) p.k_cache, key[r], d + e + j);
             [[unroll]] for (uint i = 0; i < QUERIES; i++) {
                 vec4 x;
                 [[unroll]] for (uint c = 0; c < 4; c++) x[c] = subgroupBroadcast(q[i], j + c);
@@ -132,7 +133,7 @@ void score_block(uint key[ROWS], uint d, uint n)
         }
     }
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
-        float scale = kv_scale(p.k_cache, key[r], d);
+        float scale = kv_scale(SIDE(PD_KEYS) p.k_cache, key[r], d);
         [[unroll]] for (uint i = 0; i < QUERIES; i++) score[i * ROWS + r] += part[i * ROWS + r] * scale;
     }
 }
@@ -141,7 +142,7 @@ void score_block(uint key[ROWS], uint d, uint n)
 void score_tile(uint slot, uint n)
 {
     uint key[ROWS];
-    [[unroll]] for (uint r = 0; r < ROWS; r++) key[r] = row_of(slot + min(LANES * r + lane(), n - 1));
+    [[unroll]] for (uint r = 0; r < ROWS; r++) key[r] = row_of(SIDE(PD_KEYS) slot + min(LANES * r + lane(), n - 1));
     [[unroll]] for (uint i = 0; i < ROWS * QUERIES; i++) score[i] = 0.0;
     [[dont_unroll]] for (uint d = 0; d < HEAD_DIM / 32 * 32; d += 32) score_block(key, d, 32);
     if (HEAD_DIM % 32 != 0) score_block(key, HEAD_DIM / 32 * 32, HEAD_DIM % 32);
@@ -173,11 +174,11 @@ void add_values(uint slot, uint n)
 {
     [[dont_unroll]] for (uint r = 0; r < ROWS; r++) {
         [[unroll]] for (uint j = 0; j < LANES; j++) {
-            uint value = row_of(slot + min(LANES * r + j, n - 1));
+            uint value = row_of(SIDE(PD_VALUES) slot + min(LANES * r + j, n - 1));
             float w[QUERIES];
             [[unroll]] for (uint i = 0; i < QUERIES; i++) w[i] = subgroupBroadcast(score[i * ROWS], j);
             [[unroll]] for (uint k = 0; k < QUADS; k++) {
-                vec4 v = kv_quad(p.v_cache, value, quad_at_lane(k));
+                vec4 v = kv_quad(SIDE(PD_VALUES) p.v_cache, value, quad_at_lane(k));
                 [[unroll]] for (uint i = 0; i < QUERIES; i++) acc[i * QUADS + k] += w[i] * v;
             }
         }

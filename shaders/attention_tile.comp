@@ -34,12 +34,12 @@ void load_queries(uint slice)
 }
 
 /* Past the last key that one stands in. */
-void load_slice(pd_words cache, uint slot, uint n, uint slice)
+void load_slice(SIDE(uint side) pd_words cache, uint slot, uint n, uint slice)
 {
     [[dont_unroll]] for (uint i = me; i < TILE * SLICE; i += gl_WorkGroupSize.x) {
         uint quad = slice * SLICE + i % SLICE, key = slot + min(i / SLICE, n - 1);
-        uint row = kv_row(key * p.n_kv_heads + kv_head);
-        kv_slice[i / SLICE * STRIDE + i % SLICE] = quad < QUADS ? kv_quad(cache, row, 4 * quad) : vec4(0);
+        uint row = kv_row(SIDE(side) key * p.n_kv_heads + kv_head);
+        kv_slice[i / SLICE * STRIDE + i % SLICE] = quad < QUADS ? kv_quad(SIDE(side) cache, row, 4 * quad) : vec4(0);
     }
 }
 
@@ -50,7 +50,7 @@ void score_tile(uint slot, uint n)
     [[dont_unroll]] for (uint slice = 0; slice < SLICES; slice++) {
         barrier();
         load_queries(slice);
-        load_slice(p.k_cache, slot, n, slice);
+        load_slice(SIDE(PD_KEYS) p.k_cache, slot, n, slice);
         barrier();
         vec2 of_slice[MINE];   /* sums of sums lose less */
         [[unroll]] for (uint r = 0; r < MINE; r++) of_slice[r] = vec2(0);
@@ -80,7 +80,7 @@ float weight_of_one() { return 1.0; }
 void add_slice(uint slice, uint slot, uint n)
 {
     barrier();
-    load_slice(p.v_cache, slot, n, slice);
+    load_slice(SIDE(PD_VALUES) p.v_cache, slot, n, slice);
     barrier();
     [[unroll]] for (uint r = 0; r < MINE; r++) acc[slice * MINE + r] *= shrink[first_row + r];
     [[dont_unroll]] for (uint key = 0; key < TILE; key++) {

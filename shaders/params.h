@@ -23,8 +23,26 @@
 #define PD_REPEAT_WINDOW 64  /* tokens that penalties look back */
 #define PD_MAX_SPLITS 64     /* attention: most parts that the keys of one query are split into */
 #define PD_PAGE 64           /* positions of a page of the KV cache */
-#define PD_KV_BLOCK 32       /* elements of a head that have one scale in a q8_0 cache */
-#define PD_KV_Q8_0_WORDS(head_dim) ((head_dim) / 4 + ((head_dim) + 63) / 64)   /* of a head there: see kv.glsl */
+#define PD_KEYS 0            /* sides of the cache */
+#define PD_VALUES 1
+#define PD_KV_BLOCK 32       /* elements of a head that have one scale in a cache of integers */
+#define PD_KV_MIN 64u        /* in the form of a cache's side: its blocks have a minimum, too; the rest is bits */
+#define PD_KV_F16(side) 16u
+#define PD_KV_F32(side) 32u
+#define PD_KV_Q8_0(side) 8u
+#define PD_KV_Q8_0_Q4_1(side) ((side) == PD_KEYS ? 8u : 4u + PD_KV_MIN)
+#define PD_KV_Q5_1(side) (5u + PD_KV_MIN)
+#define PD_KV_Q4_1(side) (4u + PD_KV_MIN)
+#define PD_KV_HAS_MIN(form) ((form) >= PD_KV_MIN)
+#define PD_KV_BITS(form) ((form) % PD_KV_MIN)
+#define PD_KV_BLOCKS(head_dim) (((head_dim) + PD_KV_BLOCK - 1) / PD_KV_BLOCK)
+/* Words of a head: of the lower bits of its elements (all, or four of five), of the fifth bits, and of scales. */
+#define PD_KV_LOW_WORDS(form, head_dim) ((PD_KV_BITS(form) / 4 * 4 * (head_dim) + 31) / 32)
+#define PD_KV_HIGH_WORDS(form, head_dim) (PD_KV_BITS(form) == 5 ? PD_KV_BLOCKS(head_dim) : 0)
+#define PD_KV_SCALE_WORDS(form, head_dim) \
+    (PD_KV_HAS_MIN(form) ? PD_KV_BLOCKS(head_dim) : PD_KV_BITS(form) <= 8 ? (PD_KV_BLOCKS(head_dim) + 1) / 2 : 0)
+#define PD_KV_WORDS(form, head_dim) (PD_KV_LOW_WORDS(form, head_dim) + PD_KV_HIGH_WORDS(form, head_dim) \
+    + PD_KV_SCALE_WORDS(form, head_dim))
 #define PD_MAX_LAYER_KINDS 8 /* kinds of layers that a model may have: alike in heads and window */
 #define PD_GELU 1            /* activations of gated units: see act.glsl */
 #define PD_SILU 2

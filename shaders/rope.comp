@@ -47,13 +47,14 @@ void main()
     bool is_q = head < p.n_heads, is_v = head >= p.n_heads + p.n_kv_heads;
     uint kv_head = is_q ? 0 : is_v ? head - p.n_heads - p.n_kv_heads : head - p.n_heads;
     uint pos = p.places.at[m].pos, base = m * p.qkv_stride + (is_v ? p.v_head + kv_head : head) * HEAD_DIM;
-    uint row = kv_row(slot_of_key(p.pages, p.places.at[m].text, pos, pos) * p.n_kv_heads + kv_head);
+    uint row = kv_row(SIDE(is_v ? PD_VALUES : PD_KEYS)
+                      slot_of_key(p.pages, p.places.at[m].text, pos, pos) * p.n_kv_heads + kv_head);
     if (is_v) {
         float scale = (NORMS & PD_NORM_V) != 0 ? head_scale(base) : 1.0;
         for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM; i += gl_WorkGroupSize.x)
             kv_new[i] = p.qkv.at[base + i] * scale;
-        kv_finish();
-        kv_write(p.v_cache, row, 0);
+        kv_finish(PD_VALUES);
+        kv_write(SIDE(PD_VALUES) p.v_cache, row, 0);
         return;
     }
     float scale = (NORMS & PD_NORM_QK) != 0 ? head_scale(base) : 1.0;
@@ -68,6 +69,6 @@ void main()
         store_pair(base, i + HALF, (a * s + b * c) * growth, is_q);
     }
     if (is_q) return;
-    kv_finish();
-    kv_write(p.k_cache, row, 0);
+    kv_finish(PD_KEYS);
+    kv_write(SIDE(PD_KEYS) p.k_cache, row, 0);
 }

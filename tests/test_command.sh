@@ -177,6 +177,8 @@ print(o["model"]["family"], o["model"]["head"], o["metadata"]["general.architect
     check "inspect --json has all tensors" [ "$n" = "$(grep -c '^  {"name": .*"shape": \[' "$folder/out")" ]
     run inspect --kv q8_0 "$model"
     check "inspect --kv q8_0 counts its blocks" matches out '^  cache: 576 bytes per token in q8_0, at most '
+    run inspect --kv q8_0/q4_1 "$model"
+    check "and keys and values of two types" matches out '^  cache: 448 bytes per token in q8_0/q4_1, at most '
     run inspect "$goldens/dense/qwen3-moe"
     check "inspect tells what a token takes of experts" matches out \
         '^  weights: 162 kB, 0.08096 million parameters, of which a token takes 0.0464 million$'

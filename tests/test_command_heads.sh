@@ -279,16 +279,16 @@ test_stories() {
     check "llama.cpp says 20.73 +- 0.59" near "$(value perplexity)" 20.73 1e-3
 }
 
-# Of the first BYTES of TEXT: that of the default fp16 cache and that of a q8_0 cache. Scales that are 2 % off change
+# Of the first BYTES of TEXT: that of the default fp16 cache and that of another. Scales of q8_0 that are 2 % off change
 # the first text's by 1.9e-3, and the other's by 3.7e-4; the cache itself by 3e-4 and 6e-5.
-test_q8_0_cache() {   # test_q8_0_cache TEXT BYTES CHANGE
+test_cache() {   # test_cache TYPE TEXT BYTES CHANGE
     local full
-    head -c "$2" "$1" >"$folder/text"
+    head -c "$3" "$2" >"$folder/text"
     run perplexity -m "$stories" -f "$folder/text"
     full=$(value perplexity)
-    run perplexity -m "$stories" -f "$folder/text" --kv q8_0
-    check "a q8_0 cache: another perplexity" [ "$(value perplexity)" != "$full" ]
-    check "a q8_0 cache: a perplexity within $3" near "$(value perplexity)" "$full" "$3"
+    run perplexity -m "$stories" -f "$folder/text" --kv "$1"
+    check "a $1 cache: another perplexity" [ "$(value perplexity)" != "$full" ]
+    check "a $1 cache: a perplexity within $4" near "$(value perplexity)" "$full" "$4"
 }
 
 # What the definition of llama.cpp's method gives, from the logits of one window after another.
@@ -352,10 +352,13 @@ test_many
 test_perplexity
 test_perplexity_llama_cpp
 test_wrong_models
-if [ -e "$stories" ]; then test_q8_0_cache "$source/models/README.md" 2000 1e-3; fi
+if [ -e "$stories" ]; then
+    test_cache q8_0 "$source/models/README.md" 2000 1e-3
+    test_cache q8_0/q4_1 "$source/models/README.md" 2000 3e-3
+fi
 if [ -e "$stories" ] && [ -e "$heldout" ]; then
     test_stories
-    [ "${PERIDOT_TEST_ALL:-}" ] && test_q8_0_cache "$heldout" 60000 2e-4
+    [ "${PERIDOT_TEST_ALL:-}" ] && test_cache q8_0 "$heldout" 60000 2e-4
 else
     echo "skipped: the demo model or the stories are not there"
 fi

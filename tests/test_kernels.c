@@ -125,7 +125,7 @@ static void test_damage(void **state)
     static const char *const kernels[] = {
         "embed_q4_k", "matvec_q8_0", "matvec_dot_q4_1", "matmul_f16", "matmul_half_q8_0", "matmul_dot_q4_k",
         "matmul_reduce", "pack_f16", "pack_half", "pack_q16", "rmsnorm", "rope_f16",
-        "rope_f32", "rope_q8_0", "attention_f32", "attention_half_f16", "attention_reduce", "glu", "lora", "layernorm",
+        "rope_f32", "rope_q8_0", "rope_q8_0_q4_1", "rope_q5_1", "rope_q4_1", "attention_f32", "attention_half_f16", "attention_reduce", "glu", "lora", "layernorm",
         "pool", "clamp", "topk", "sample", "measure"};
     check_damage(damage_numbers, kernels, PD_COUNT(kernels), "is ");
     check_damage(damage_nothing, kernels, PD_COUNT(kernels), "is ");

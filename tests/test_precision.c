@@ -136,7 +136,8 @@ static void test_measured(void **state)
 {
     (void)state;
     static const char *const caches[PD_N_KV_TYPES] = {[PERIDOT_KV_F16] = "f16", [PERIDOT_KV_F32] = "f32",
-                                                      [PERIDOT_KV_Q8_0] = "q8_0"};
+                                                      [PERIDOT_KV_Q8_0] = "q8_0",
+        [PERIDOT_KV_Q8_0_Q4_1] = "q8_0/q4_1", [PERIDOT_KV_Q5_1] = "q5_1", [PERIDOT_KV_Q4_1] = "q4_1"};
     static const enum pd_dtype types[] = {PD_F32, PD_F16, PD_BF16, PD_Q8_0, PD_Q4_0, PD_Q4_1, PD_Q5_0, PD_Q5_1, PD_Q4_K,
                                           PD_Q5_K, PD_Q6_K};   /* TRAINED in tools/precision.py */
     const peridot_device_info device = able_device(PERIDOT_DEVICE_DISCRETE);

@@ -364,7 +364,7 @@ static void test_forks(void **state)
 {
     (void)state;
     check_forks(MODEL, PERIDOT_KV_F16, 126);
-    check_forks(GEMMA4, PERIDOT_KV_Q8_0, 126);
+    check_forks(GEMMA4, PERIDOT_KV_Q8_0_Q4_1, 126);
     check_forks(RECURRENT, PERIDOT_KV_F16, 127);
     check_forks(SHORT_CONVS, PERIDOT_KV_F16, 127);
 }
@@ -428,7 +428,7 @@ static void test_saved(void **state)
     (void)state;
     check_saved(MODEL, PERIDOT_KV_F16, PERIDOT_KV_F32);
     check_saved(MODEL, PERIDOT_KV_Q8_0, PERIDOT_KV_F16);
-    check_saved(GEMMA4, PERIDOT_KV_F16, PERIDOT_KV_Q8_0);
+    check_saved(GEMMA4, PERIDOT_KV_Q8_0_Q4_1, PERIDOT_KV_Q8_0);
     check_saved(RECURRENT, PERIDOT_KV_F16, PERIDOT_KV_F32);
     check_saved(SHORT_CONVS, PERIDOT_KV_F16, PERIDOT_KV_F32);
 }

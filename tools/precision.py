@@ -23,7 +23,7 @@ HEAD = """\
 variant model type chunk positions mean_kl max_kl top1 driver
 """
 CHUNKS = {'matmul': 256, 'matvec': 1, 'attention': 256}
-CACHES = 'f16', 'f32', 'q8_0'
+CACHES = 'f16', 'f32', 'q8_0', 'q8_0/q4_1', 'q5_1', 'q4_1'
 TRAINED = {   # and the types that they are converted to
     'demo': 'f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k'.split(),
     'stories260K': 'f32 f16 q8_0 q4_0'.split(),   # its 64 columns are no whole block of k-quants

@@ -13,11 +13,18 @@
 
 #include <stddef.h>
 
-uint32_t pd_kv_head_size(peridot_kv_type type, uint32_t head_dim)
+uint32_t pd_kv_form(peridot_kv_type type, int side)
 {
-    const uint32_t sizes[PD_N_KV_TYPES] = {[PERIDOT_KV_F16] = 2 * head_dim, [PERIDOT_KV_F32] = 4 * head_dim,
-        [PERIDOT_KV_Q8_0] = 4 * PD_KV_Q8_0_WORDS(head_dim)};
-    return sizes[type];
+    const uint32_t forms[PD_N_KV_TYPES] = {[PERIDOT_KV_F16] = PD_KV_F16(side),
+        [PERIDOT_KV_F32] = PD_KV_F32(side), [PERIDOT_KV_Q8_0] = PD_KV_Q8_0(side),
+        [PERIDOT_KV_Q8_0_Q4_1] = PD_KV_Q8_0_Q4_1(side), [PERIDOT_KV_Q5_1] = PD_KV_Q5_1(side),
+        [PERIDOT_KV_Q4_1] = PD_KV_Q4_1(side)};
+    return forms[type];
+}
+
+uint32_t pd_kv_head_size(peridot_kv_type type, int side, uint32_t head_dim)
+{
+    return 4 * PD_KV_WORDS(pd_kv_form(type, side), head_dim);
 }
 
 /* Where v begins among the heads of qkv; 0: there are neither k nor v. */

@@ -301,8 +301,9 @@ struct pd_kv {
     uint64_t pages;            /* of all sequences: see pd_place */
     peridot_kv_type type;
 };
-/* Bytes of a head there. */
-uint32_t pd_kv_head_size(peridot_kv_type type, uint32_t head_dim);
+/* What a side of it (PD_KEYS, PD_VALUES) is made of: see params.h; and bytes of a head there. */
+uint32_t pd_kv_form(peridot_kv_type type, int side);
+uint32_t pd_kv_head_size(peridot_kv_type type, int side, uint32_t head_dim);
 
 /* Shapes of attention, for rope and attention alike. */
 struct pd_heads {

@@ -263,8 +263,9 @@ peridot_status pd_pipelines_compile(struct pd_gpu *gpu)
             if (dtype != ONE_TYPE && !(takes_every_type(shape) && pd_device_dtype(dtype) == dtype)) continue;
             PD_TRY(compile_shape(gpu, shape, dtype, PERIDOT_KV_F16, variants));
         }
-        PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_F32, variants));
-        PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_Q8_0, variants));
+        for (int type = PERIDOT_KV_F32; type < PD_N_KV_TYPES; type++)
+            if (type <= PERIDOT_KV_Q8_0 || takes_every_type(shape))
+                PD_TRY(compile_shape(gpu, shape, ONE_TYPE, (peridot_kv_type)type, variants));
     }
     PD_TRY(compile_towers(gpu, variants));
     PD_TRY(compile_adapters(gpu, variants));

@@ -255,7 +255,7 @@ struct pd_reference_cache pd_trial_written_cache(struct pd_trial *t, const struc
 struct pd_trial_buffer *pd_trial_tables(struct pd_trial *t, const struct pd_reference_heads *h);
 /* A half of the cache on the device, all sequences; values become what its type makes of them. */
 struct pd_trial_buffer *pd_trial_cache(struct pd_trial *t, float *values, const struct pd_reference_heads *h,
-                                       peridot_kv_type type);
+                                       peridot_kv_type type, int side);
 /* With norms of q and k where there are buffers of them. */
 struct pd_heads pd_trial_heads(const struct pd_reference_heads *h, const struct pd_trial_buffer *q_norm,
                                const struct pd_trial_buffer *k_norm);
@@ -275,9 +275,9 @@ struct pd_trial_written {
     uint32_t sequence, pos, n_tokens;
 };
 /* The slots that were written are right to fp32 arithmetic and the rounding of the cache's type, within the range of
- * fp16 but in an fp32 cache, as the reference does not round. All other slots must stay as they were. What is in a q8_0
- * cache then takes the place of the reference's, so that attention is compared over the same numbers. */
-void pd_trial_check_cache(struct pd_trial *t, const char *name, struct pd_trial_buffer *b, float *want,
+ * fp16 but in an fp32 cache, as the reference does not round. All other slots must stay as they were. What is in a cache
+ * of integers then takes the place of the reference's, so that attention is compared over the same numbers. */
+void pd_trial_check_cache(struct pd_trial *t, int side, struct pd_trial_buffer *b, float *want,
                           const struct pd_reference_heads *h, const struct pd_trial_written *written);
 
 /* ---- selftest cases ---- */

@@ -27,6 +27,9 @@ static const struct shape {
     {4, 2, 96, PERIDOT_KV_Q8_0, false, false}, {2, 2, 72, PERIDOT_KV_F16, false, false},
     {2, 2, 72, PERIDOT_KV_F32, true, true},
     {4, 2, 256, PERIDOT_KV_Q8_0, false, true},
+    {3, 1, 20, PERIDOT_KV_Q8_0_Q4_1, false, true}, {8, 1, 512, PERIDOT_KV_Q8_0_Q4_1, false, false},
+    {2, 2, 72, PERIDOT_KV_Q5_1, false, true}, {3, 1, 20, PERIDOT_KV_Q5_1, false, false},
+    {4, 2, 96, PERIDOT_KV_Q4_1, false, true}, {3, 3, 256, PERIDOT_KV_Q4_1, false, false},
 };
 
 struct place {
@@ -90,8 +93,8 @@ static void begin_attention(struct pd_trial *t, struct attention *a, const struc
     a->k = random_cache(t, &a->h, n_positions, 0);
     a->v = random_cache(t, &a->h, n_positions, 0.3f);
     a->want = pd_trial_floats(t, (size_t)p->n_tokens * q_width);
-    a->k_cache = pd_trial_cache(t, a->k, &a->h, s->type);
-    a->v_cache = pd_trial_cache(t, a->v, &a->h, s->type);
+    a->k_cache = pd_trial_cache(t, a->k, &a->h, s->type, PD_KEYS);
+    a->v_cache = pd_trial_cache(t, a->v, &a->h, s->type, PD_VALUES);
     a->q_rows = pd_trial_rows(t, a->q, p->n_tokens, q_width);
     a->y_rows = pd_trial_rows(t, NULL, p->n_tokens, q_width);
     a->sights = sights_of(t, p);
@@ -188,8 +191,8 @@ static void set_numbers(struct pd_trial *t, struct attention *a, const struct pl
         a->k[i] = numbers == LOWEST ? 1 : a->k[i] * 0x1p15f;
         if (numbers == LARGE) a->v[i] *= 0x1p15f;
     }
-    a->op.kv.k = pd_trial_cache(t, a->k, &a->h, a->op.kv.type)->address;
-    if (numbers == LARGE) a->op.kv.v = pd_trial_cache(t, a->v, &a->h, a->op.kv.type)->address;
+    a->op.kv.k = pd_trial_cache(t, a->k, &a->h, a->op.kv.type, PD_KEYS)->address;
+    if (numbers == LARGE) a->op.kv.v = pd_trial_cache(t, a->v, &a->h, a->op.kv.type, PD_VALUES)->address;
     a->op.qkv = pd_trial_rows_of(pd_trial_rows(t, a->q, p->n_tokens, q_width));
 }
 
@@ -292,8 +295,8 @@ static void record_decode(struct pd_trial *t, struct decode_data *d, const struc
     struct attention *a = &d->a;
     struct pd_step step = {.dispatch = {{1, 1, 1}, {1, 1, 1}}};
     uint32_t n = d->n_splits * a->h.n_heads * (a->h.head_dim + 2), kind = c->split_pages % 2;
-    a->k_cache = pd_trial_cache(t, a->k, &a->h, c->shape.type);
-    a->v_cache = pd_trial_cache(t, a->v, &a->h, c->shape.type);
+    a->k_cache = pd_trial_cache(t, a->k, &a->h, c->shape.type, PD_KEYS);
+    a->v_cache = pd_trial_cache(t, a->v, &a->h, c->shape.type, PD_VALUES);
     a->y_rows = pd_trial_rows(t, NULL, PD_N_SEQUENCES, a->h.n_heads * a->h.head_dim);
     struct pd_trial_buffer *w_q = pd_trial_rows(t, d->q_norm, 1, a->h.head_dim),
         *w_k = pd_trial_rows(t, d->k_norm, 1, a->h.head_dim), *partial = pd_trial_words(t, NULL, 1, n, n);
@@ -342,8 +345,8 @@ static void check_decode(struct pd_trial *t, struct decode_data *d, const struct
         float *q = d->qkv + m * width;
         pd_reference_rope(q, &own, &a->h, d->angles + m * a->h.head_dim, pos, 1);
         pd_trial_grow(q, &a->h, m);
-        pd_trial_check_cache(t, "k", a->k_cache, a->k, &a->h, &written);
-        pd_trial_check_cache(t, "v", a->v_cache, a->v, &a->h, &written);
+        pd_trial_check_cache(t, PD_KEYS, a->k_cache, a->k, &a->h, &written);
+        pd_trial_check_cache(t, PD_VALUES, a->v_cache, a->v, &a->h, &written);
         pd_reference_attention(a->want + m * q_width, q, &cache, &a->h, &sight, 1);
     }
     pd_trial_check_rows(t, a->y_rows, a->want, NULL, decode_tolerance(c));

@@ -1,6 +1,6 @@
 /* Keys and values: the reference keeps a ring of slots for each of two sequences; on the device these are pages in an
- * order of their own, and the tables of pages go round. Passes use the second sequence, decode steps both. fp16 and
- * q8_0 caches are rounded before the reference reads them, so that all that differs is fp32 arithmetic. And RoPE, which
+ * order of their own, and the tables of pages go round. Passes use the second sequence, decode steps both. What is in
+ * them is rounded before the reference reads them, so that all that differs is fp32 arithmetic. And RoPE, which
  * writes them, against the CPU reference. */
 #include "selftest/selftest_.h"
 
@@ -63,53 +63,93 @@ struct pd_trial_buffer *pd_trial_tables(struct pd_trial *t, const struct pd_refe
     return pd_trial_words(t, pages, 1, PD_N_SEQUENCES * PD_TABLE_PAGES, PD_N_SEQUENCES * PD_TABLE_PAGES);
 }
 
-/* The largest of the head's block of 32 that has element i, as far as fp16 goes; NaN where one is not finite. */
-static float largest_of_block(const float *head, uint32_t head_dim, uint32_t i)
+/* ---- blocks of integers: see kv.glsl ---- */
+
+struct block {
+    float scale, least;   /* least: the minimum, or 0; both NaN where an element is not finite */
+};
+
+/* The least bf16 that is not below x. */
+static float round_up(float x) { return pd_f32_from_bits((pd_f32_bits(x) + (x < 0 ? 0 : 0xffff)) & 0xffff0000); }
+
+static float most_of(uint32_t form) { return PD_KV_HAS_MIN(form) ? (float)(1 << PD_KV_BITS(form)) - 1 : 127; }
+
+/* That of the block of 32 that has element i. */
+static struct block block_of(uint32_t form, const float *head, uint32_t head_dim, uint32_t i)
 {
     uint32_t first = i / PD_KV_BLOCK * PD_KV_BLOCK;
-    float largest = 0;
-    for (uint32_t j = first; j < pd_min(head_dim, first + PD_KV_BLOCK); j++)
-        largest = isfinite(head[j]) ? fmaxf(largest, fabsf(head[j])) : NAN;
-    return largest > 65504 ? 65504 : largest;
+    float low = head[first], high = low;
+    for (uint32_t j = first; j < pd_min(head_dim, first + PD_KV_BLOCK); j++) {
+        if (!isfinite(head[j])) return (struct block){NAN, NAN};
+        low = fminf(low, head[j]);
+        high = fmaxf(high, head[j]);
+    }
+    low = fmaxf(low, -65504);
+    high = fminf(high, 65504);
+    if (!PD_KV_HAS_MIN(form)) return (struct block){round_up(fmaxf(fmaxf(-low, high), 1e-30f) / most_of(form)), 0};
+    low = -round_up(-low);
+    return (struct block){round_up(fmaxf(high - low, 1e-30f) / most_of(form)), low};
 }
 
-/* See kv.glsl. */
-static void quantise_head(uint32_t *words, const float *head, uint32_t head_dim)
+static uint16_t bf16_of(float x) { return isfinite(x) ? (uint16_t)(pd_f32_bits(x) >> 16) : 0x7fc0; }
+
+/* Where the scales begin, in halves of words; and that of a block. */
+static uint32_t scale_at(uint32_t form, uint32_t head_dim, uint32_t block)
 {
-    uint8_t *integers = (uint8_t *)words;
-    uint16_t *scales = (uint16_t *)(words + head_dim / 4);
+    uint32_t words = PD_KV_LOW_WORDS(form, head_dim) + PD_KV_HIGH_WORDS(form, head_dim);
+    return 2 * words + (PD_KV_HAS_MIN(form) ? 2 * block : block);
+}
+
+static void quantise_head(uint32_t *words, uint32_t form, const float *head, uint32_t head_dim)
+{
+    uint8_t *bytes = (uint8_t *)words;
+    uint32_t *high = words + PD_KV_LOW_WORDS(form, head_dim), bits = PD_KV_BITS(form);
     for (uint32_t i = 0; i < head_dim; i++) {
-        float scale = largest_of_block(head, head_dim, i) / 127;
-        scales[i / PD_KV_BLOCK] = isfinite(scale) ? (uint16_t)((pd_f32_bits(scale) + 0xffff) >> 16) : 0x7fc0;
-        scale = pd_f32_from_bf16(scales[i / PD_KV_BLOCK]);
-        integers[i] = scale > 0 ? (uint8_t)lrintf(head[i] / scale) : 0;
+        struct block b = block_of(form, head, head_dim, i);
+        uint16_t *scale = (uint16_t *)words + scale_at(form, head_dim, i / PD_KV_BLOCK);
+        scale[0] = bf16_of(b.scale);
+        if (PD_KV_HAS_MIN(form)) scale[1] = bf16_of(b.least);
+        if (!isfinite(b.scale)) continue;
+        long x = lrintf((fmaxf(-65504, fminf(head[i], 65504)) - b.least) / b.scale);
+        if (bits == 8) bytes[i] = (uint8_t)x;
+        else bytes[i / 2] |= (uint8_t)((x & 15) << 4 * (i % 2));
+        if (bits == 5) high[i / PD_KV_BLOCK] |= (uint32_t)x >> 4 << i % PD_KV_BLOCK;
     }
 }
 
-static float cache_value(const uint32_t *head, uint32_t head_dim, peridot_kv_type type, uint32_t i)
+static float integer_at(const uint32_t *head, uint32_t form, uint32_t head_dim, uint32_t i)
 {
-    const uint16_t *halves = (const uint16_t *)head, *scales = halves + head_dim / 2;
-    const int8_t *integers = (const int8_t *)head;
-    switch (type) {
-    case PERIDOT_KV_F16: return pd_f32_from_f16(halves[i]);
-    case PERIDOT_KV_F32: return pd_f32_from_bits(head[i]);
-    case PERIDOT_KV_Q8_0: return (float)integers[i] * pd_f32_from_bf16(scales[i / PD_KV_BLOCK]);
-    }
-    return 0;
+    const uint8_t *bytes = (const uint8_t *)head;
+    const uint32_t *high = head + PD_KV_LOW_WORDS(form, head_dim);
+    if (PD_KV_BITS(form) == 8) return (float)(int8_t)bytes[i];
+    uint32_t x = bytes[i / 2] >> 4 * (i % 2) & 15;
+    if (PD_KV_BITS(form) == 5) x |= (high[i / PD_KV_BLOCK] >> i % PD_KV_BLOCK & 1) << 4;
+    return (float)x;
+}
+
+static float cache_value(const uint32_t *head, uint32_t form, uint32_t head_dim, uint32_t i)
+{
+    const uint16_t *halves = (const uint16_t *)head;
+    if (form == PD_KV_F16(0)) return pd_f32_from_f16(halves[i]);
+    if (form == PD_KV_F32(0)) return pd_f32_from_bits(head[i]);
+    const uint16_t *scale = halves + scale_at(form, head_dim, i / PD_KV_BLOCK);
+    float x = integer_at(head, form, head_dim, i) * pd_f32_from_bf16(scale[0]);
+    return PD_KV_HAS_MIN(form) ? x + pd_f32_from_bf16(scale[1]) : x;
 }
 
 struct pd_trial_buffer *pd_trial_cache(struct pd_trial *t, float *values, const struct pd_reference_heads *h,
-                                       peridot_kv_type type)
+                                       peridot_kv_type type, int side)
 {
-    uint32_t d = h->head_dim, head_words = pd_kv_head_size(type, d) / 4, n_slots = PD_N_SEQUENCES * h->ring;
+    uint32_t d = h->head_dim, head_words = pd_kv_head_size(type, side, d) / 4, n_slots = PD_N_SEQUENCES * h->ring;
     uint32_t *words = pd_trial_zeros(t, (uint64_t)n_slots * h->n_kv_heads * head_words * sizeof *words);
+    uint32_t form = pd_kv_form(type, side);
     for (uint32_t i = 0; i < n_slots * h->n_kv_heads; i++, values += d) {
         uint32_t *head = words + (device_slot(h, i / h->n_kv_heads) * h->n_kv_heads + i % h->n_kv_heads) * head_words;
         if (type == PERIDOT_KV_F32) memcpy(head, values, d * sizeof *values);
-        if (type == PERIDOT_KV_Q8_0) quantise_head(head, values, d);
+        else if (type != PERIDOT_KV_F16) quantise_head(head, form, values, d);
         for (uint32_t k = 0; k < d; k++) {
             if (type == PERIDOT_KV_F16) ((uint16_t *)head)[k] = pd_f16_from_f32(values[k]);
-            values[k] = cache_value(head, d, type, k);
+            values[k] = cache_value(head, form, d, k);
         }
     }
     return pd_trial_words(t, words, n_slots, h->n_kv_heads * head_words, h->n_kv_heads * head_words);
@@ -147,22 +187,20 @@ struct pd_trial_buffer *pd_trial_places(struct pd_trial *t, uint32_t pos, const 
 }
 
 /* How far the cache's type may move element i of a head: an fp16 unit, as it may go either way; half the step of a
- * block of integers, whose scale is up to 2^-7 larger than it need be. */
-static double rounding(peridot_kv_type type, const float *head, uint32_t head_dim, uint32_t i)
+ * block of integers, whose scale is up to 2^-7 larger than it need be, and whose minimum has a rounding of its own. */
+static double rounding(uint32_t form, const float *head, uint32_t head_dim, uint32_t i)
 {
-    switch (type) {
-    case PERIDOT_KV_F16: return 0x1p-10 * fmax(0x1p-14, fmin(fabs((double)head[i]), 65504));
-    case PERIDOT_KV_F32: return 0;
-    case PERIDOT_KV_Q8_0: return (double)largest_of_block(head, head_dim, i) / 127 * (1 + 0x1p-7) / 2;
-    }
-    return 0;
+    if (form == PD_KV_F16(0)) return 0x1p-10 * fmax(0x1p-14, fmin(fabs((double)head[i]), 65504));
+    if (form == PD_KV_F32(0)) return 0;
+    return (double)block_of(form, head, head_dim, i).scale * (1 + 0x1p-7) / 2;
 }
 
-void pd_trial_check_cache(struct pd_trial *t, const char *name, struct pd_trial_buffer *b, float *want,
+void pd_trial_check_cache(struct pd_trial *t, int side, struct pd_trial_buffer *b, float *want,
                           const struct pd_reference_heads *h, const struct pd_trial_written *written)
 {
+    static const char *const names[] = {[PD_KEYS] = "k", [PD_VALUES] = "v"};
     peridot_kv_type type = written->type;
-    uint32_t width = pd_trial_kv_width(h), d = h->head_dim;
+    uint32_t width = pd_trial_kv_width(h), d = h->head_dim, form = pd_kv_form(type, side), words = PD_KV_WORDS(form, d);
     float *got = pd_trial_floats(t, width);
     for (uint32_t m = 0; t->ran && m < written->n_tokens; m++) {
         uint32_t slot = written->sequence * h->ring + (written->pos + m) % h->ring, on_device = device_slot(h, slot);
@@ -171,11 +209,11 @@ void pd_trial_check_cache(struct pd_trial *t, const char *name, struct pd_trial_
             const float *head = slot_want + i / d * d;
             double x = (double)slot_want[i];
             if (type != PERIDOT_KV_F32) x = fmax(-65504, fmin(x, 65504));
-            got[i] = cache_value(pd_trial_row(t, b, on_device) + i / d * pd_kv_head_size(type, d) / 4, d, type, i % d);
-            pd_trial_check(t, name, (uint64_t)slot * width + i, (double)got[i], x,
-                           (struct pd_bound){4e-6 + fabs(x) * 1e-6 + rounding(type, head, d, i % d), 1});
+            got[i] = cache_value(pd_trial_row(t, b, on_device) + i / d * words, form, d, i % d);
+            pd_trial_check(t, names[side], (uint64_t)slot * width + i, (double)got[i], x,
+                           (struct pd_bound){4e-6 + fabs(x) * 1e-6 + rounding(form, head, d, i % d), 1});
         }
-        if (type == PERIDOT_KV_Q8_0) memcpy(slot_want, got, width * sizeof *got);
+        if (PD_KV_BITS(form) <= 8) memcpy(slot_want, got, width * sizeof *got);
         size_t at = b->start + (size_t)on_device * b->stride;
         memcpy(t->now + at, t->image + at, b->width * 4);
     }
@@ -234,7 +272,8 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, const stru
     qkv[width - 3] = 1e-7f;
     struct pd_trial_buffer *rows = pd_trial_rows(t, pd_trial_device_qkv(t, qkv, &h, from, n_tokens), n_tokens,
                                                  pd_trial_qkv_width(&h, from));
-    struct pd_trial_buffer *k_cache = pd_trial_cache(t, k, &h, type), *v_cache = pd_trial_cache(t, v, &h, type);
+    struct pd_trial_buffer *k_cache = pd_trial_cache(t, k, &h, type, PD_KEYS),
+        *v_cache = pd_trial_cache(t, v, &h, type, PD_VALUES);
     struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, h.head_dim),
         *w_k = pd_trial_rows(t, k_norm, 1, h.head_dim);
     struct pd_trial_buffer *places = pd_trial_places(t, pos, NULL, n_tokens);
@@ -254,8 +293,8 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, const stru
     float *want = pd_trial_device_qkv(t, qkv, &h, from, n_tokens);
     pd_trial_check_rows(t, rows, want, rope_magnitudes(t, want, &h, from, n_tokens), 4e-6);
     struct pd_trial_written written = {type, 1, pos, from == PD_KV_SHARED ? 0 : n_tokens};
-    pd_trial_check_cache(t, "k", k_cache, k, &h, &written);
-    pd_trial_check_cache(t, "v", v_cache, v, &h, &written);
+    pd_trial_check_cache(t, PD_KEYS, k_cache, k, &h, &written);
+    pd_trial_check_cache(t, PD_VALUES, v_cache, v, &h, &written);
     pd_trial_end(t);
 }
 

@@ -45,8 +45,9 @@ static void make_pools(struct pd_cache *cache, const struct pd_config *c, const 
         struct pd_page_pool *pool = &cache->pools[layer->kind];
         pool->window = layer->window;
         pool->kv_dim = pd_layer_kv_dim(layer);
-        pool->page_size[0] = pool->page_size[1] =
-            (uint64_t)PD_PAGE * layer->n_kv_heads * pd_kv_head_size(shape->type, layer->head_dim);
+        for (int side = 0; side < 2; side++)
+            pool->page_size[side] =
+                (uint64_t)PD_PAGE * layer->n_kv_heads * pd_kv_head_size(shape->type, side, layer->head_dim);
         if (pd_layer_owns_kv(c, i) && !pd_layer_recurs(layer)) pool->n_pages = pages_needed(layer->window, shape);
     }
     struct pd_page_pool *states = &cache->pools[PD_STATE_KIND];

@@ -393,7 +393,8 @@ uint64_t pd_session_step_size(const struct pd_session *s, uint32_t n, uint32_t p
         const struct pd_layer *layer = &c->layers[i];
         if (pd_layer_recurs(layer))   /* read and written */
             size += n * 2 * pd_state_size(layer->delta.n_v, layer->delta.d_k, layer->delta.d_v);
-        size += n * pd_n_keys(layer, pos) * layer->n_kv_heads * 2 * pd_kv_head_size(type, layer->head_dim);
+        size += n * pd_n_keys(layer, pos) * layer->n_kv_heads * (pd_kv_head_size(type, PD_KEYS, layer->head_dim)
+            + pd_kv_head_size(type, PD_VALUES, layer->head_dim));
     }
     return size;
 }

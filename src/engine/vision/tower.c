@@ -98,7 +98,7 @@ static peridot_status alloc_cache(struct pd_tower *t, uint32_t n)
     struct pd_span pages, k, v;
     uint32_t n_pages = (uint32_t)pd_div_up(n, PD_PAGE);
     t->s.kv.type = pd_tower_kv_type(t->variants);
-    uint64_t size = (uint64_t)n_pages * PD_PAGE * c->n_heads * pd_kv_head_size(t->s.kv.type, c->head_dim);
+    uint64_t size = (uint64_t)n_pages * PD_PAGE * c->n_heads * pd_kv_head_size(t->s.kv.type, PD_KEYS, c->head_dim);
     PD_TRY(tower_alloc(&pages, t, n_pages * sizeof(uint32_t)));
     if (!t->measuring) PD_TRY(write_pages(t, pages, n_pages));
     PD_TRY(tower_alloc(&k, t, size));

@@ -132,7 +132,10 @@ const char *cmd_chat_model(const peridot_device_info *device);
      .fallback = "256", .help = "Read the prompt at most N tokens at a time; 1 reads it in decode steps."}
 #define CMD_KV_OPTION(type) \
     {.name = "kv", .metavar = "TYPE", .kind = CMD_CHOICE, .offset = offsetof(type, kv), .fallback = "f16", \
-     .value = cmd_kv_name, .help = "Type of the numbers in the key-value cache; q8_0 takes about half of f16's memory."}
+     .value = cmd_kv_name, \
+     .help = "Type of the numbers in the key-value cache. Of f16's memory q8_0 takes 53 %, q8_0/q4_1 (keys in q8_0, " \
+             "values in q4_1) 42 %, q5_1 38 %, q4_1 31 %. What it costs depends on the model: of two small ones " \
+             "q8_0/q4_1 raised the perplexity by up to 1 %, q4_1 by 2 to 8 %."}
 
 /* For commands with a member `template_name`. */
 #define CMD_TEMPLATE_OPTION(type) \

@@ -26,7 +26,8 @@ const char *cmd_type_name(size_t *size, const peridot_model_info *info)
 const char *cmd_kv_name(size_t i)
 {
     static const char *const names[] = {[PERIDOT_KV_F16] = "f16", [PERIDOT_KV_F32] = "f32",
-                                        [PERIDOT_KV_Q8_0] = "q8_0"};
+                                        [PERIDOT_KV_Q8_0] = "q8_0",
+        [PERIDOT_KV_Q8_0_Q4_1] = "q8_0/q4_1", [PERIDOT_KV_Q5_1] = "q5_1", [PERIDOT_KV_Q4_1] = "q4_1"};
     return i < PD_COUNT(names) ? names[i] : NULL;
 }
 

@@ -171,6 +171,7 @@ class Sampling:
 # What the publisher of a model may recommend, in the order of the bits of peridot_recommended: the defaults without.
 _RECOMMENDED = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "repeat_penalty": 1.0,
                 "xtc_probability": 0.0, "xtc_threshold": 0.1}
+CACHES = "f16", "f32", "q8_0", "q8_0/q4_1", "q5_1", "q4_1"   # peridot_kv_type, by their numbers
 GREEDY = Sampling(temperature=0, repeat_penalty=1)
 
 
@@ -514,7 +515,7 @@ class Session(_Handle):
     """The cache that sequences of one model share, and the memory to evaluate in.
 
     ctx: positions of a sequence; 0: the model's, or what memory allows up to 8192. chunk: tokens of one submit.
-    kv: type of the cache's numbers, "f16", "f32" or "q8_0". n_sequences: at once, up to 64. n_positions: of all
+    kv: type of the cache's numbers, one of CACHES. n_sequences: at once, up to 64. n_positions: of all
     together. draft: generations write the same text faster, where tokens that are likely to come are guessed by this
     smaller model with the same vocabulary or by the model's own drafter (Model's target), or looked up in the text
     ("ngram"), and evaluated several at a time.
@@ -530,7 +531,7 @@ class Session(_Handle):
         drafts = isinstance(draft, Model) and draft.info.is_drafter   # by this session's own cache
         params = ffi.new("peridot_session_params *", {
             "size": ffi.sizeof("peridot_session_params"), "ctx": ctx, "chunk": chunk, "n_sequences": n_sequences,
-            "n_positions": n_positions, "kv_type": ["f16", "f32", "q8_0"].index(kv), "n_draft": self._n_draft,
+            "n_positions": n_positions, "kv_type": CACHES.index(kv), "n_draft": self._n_draft,
             "drafter": draft._p if isinstance(draft, Model) and drafts else ffi.NULL})
         out = ffi.new("peridot_session **")
         check(lib.peridot_session_create(out, model._p, params))
