@@ -660,8 +660,8 @@ typedef struct peridot_session_params {
     uint64_t snapshot_size;    /* bytes of the host's memory at most for places to go back to, where the device has no
                                   pages left for them: see peridot_sequence_truncate; 0: 1 GiB */
     /* Tokens that a request's draft has at most, up to 31, or PERIDOT_DRAFT_AUTO: those that fill, with the next token,
-     * two groups of rows that are multiplied at once. 0: requests have no drafts. A session with drafts takes kernels that give
-     * a token the same bits whatever others are in the step, as one with several sequences does. */
+     * two groups of rows that are multiplied at once. 0: requests have no drafts. A session with drafts takes kernels
+     * that give a token the same bits whatever others are in the step, as one with several sequences does. */
     uint32_t n_draft;
     uint32_t n_parallel;       /* requests that are submitted and at work at once, at most; the other sequences are kept
                                   for prompts that begin like theirs. 0: n_sequences */
@@ -978,8 +978,9 @@ typedef struct peridot_stats {
     /* Of a request that was submitted: tokens of the prompt that the session had evaluated before, when the request
      * began last; and times that it made room for others, to go on later. */
     uint32_t n_cached, n_preempted;
-    double draft_saved_s;          /* what drafts saved of decode_s, by how long steps without drafts took; below 0 where
-                                      they cost time; 0 also where no such step was measured */
+    /* What drafts saved of decode_s, by how long steps without drafts took; below 0 where they cost time; 0 also where
+     * no such step was measured. */
+    double draft_saved_s;
 } peridot_stats;
 
 /* A prompt that is to be continued. */

@@ -594,7 +594,7 @@ static void test_lookup(void **state)
 }
 
 /* A model that guesses right in `right` of the cases, on a device where a pass of r rows takes 1 + slope (r - 1), and a
- * guess `guess_s`. Plays `n` rounds of one request; gives tokens per second, and those of rounds without drafts are 1. */
+ * guess `guess_s`. Plays `n` rounds of one request; gives tokens per second, which are 1 without drafts. */
 struct play {
     struct pd_draft_times times;
     struct pd_draft draft;

@@ -1,9 +1,8 @@
 /* Writes the models of script_model.h: FOLDER/thinker.gguf, which ends its thought, FOLDER/ponderer.gguf, which never
  * does, FOLDER/filler.gguf, which fills in the middle, and FOLDER/caller.gguf, FOLDER/caller-seer.gguf and
  * FOLDER/caller-gemma4.gguf, which call a function; the second of them sees; FOLDER/cutter.gguf, whose tokens end
- * within characters; FOLDER/agent.gguf, which does an agent's task; FOLDER/harmony.gguf and harmony-name.gguf, whose replies are
- * gpt-oss's.
- * And FOLDER/caller-FORMAT.gguf of other formats of calls. */
+ * within characters; FOLDER/agent.gguf, which does an agent's task; FOLDER/harmony.gguf and harmony-name.gguf, whose
+ * replies are gpt-oss's. And FOLDER/caller-FORMAT.gguf of other formats of calls. */
 #include "script_model.h"
 
 int main(int argc, char **argv)

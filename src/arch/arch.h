@@ -315,8 +315,8 @@ struct pd_config {
     bool norm_plus_one;              /* stored norm weights are centred on zero: add 1 */
     bool tied;                       /* the output matrix is the embedding */
     bool fused_gate_up;              /* files have these as one tensor */
-    uint32_t n_nextn;                /* blocks of a GGUF file after the layers: they draft tokens (MTP); of a directory 0,
-                                      * unless a file is made of it */
+    uint32_t n_nextn;                /* blocks of a GGUF file after the layers: they draft tokens (MTP); of a directory
+                                      * 0, unless a file is made of it */
     uint32_t nextn_at;               /* it is that block alone, of a model with so many layers; else 0 */
     bool hf_recurrences;             /* files have log(-decay), and the value heads as pd_value_order says */
     bool bidirectional;              /* a token sees its whole text, not only what is before it */

@@ -5,8 +5,8 @@
  *
  * And of gpt-oss's experts, which Hugging Face directories have with gate and up row by row in turn, as MXFP4 in two
  * tensors (_blocks, _scales) or as plain numbers with rows in the place of columns, PREFIX.experts.gate_proj, up_proj
- * and down_proj, which know where each weight is (pd_tensor.stride); and those of Qwen 3.5, whose gates come before what
- * they multiply in one tensor of all, under the names that they have where they are one by one. */
+ * and down_proj, which know where each weight is (pd_tensor.stride); and those of Qwen 3.5, whose gates come before
+ * what they multiply in one tensor of all, under the names that they have where they are one by one. */
 #include "format/format_.h"
 
 #include "base/base.h"

@@ -1,7 +1,7 @@
 /* Linear recurrences: the gated delta rule and Mamba-2's, with the convolution before it and the norm and gate after
- * it; and short convolutions, which have gates and no rule. One kernel walks the rows of a run with the state in registers,
- * for a decode step and a prompt alike: a row's result is the same however a text is cut into passes, and whatever
- * other rows there are. */
+ * it; and short convolutions, which have gates and no rule. One kernel walks the rows of a run with the state in
+ * registers, for a decode step and a prompt alike: a row's result is the same however a text is cut into passes, and
+ * whatever other rows there are. */
 #include "ops/ops_.h"
 
 #include "base/base.h"

@@ -275,8 +275,8 @@ struct pd_trial_written {
     uint32_t sequence, pos, n_tokens;
 };
 /* The slots that were written are right to fp32 arithmetic and the rounding of the cache's type, within the range of
- * fp16 but in an fp32 cache, as the reference does not round. All other slots must stay as they were. What is in a cache
- * of integers then takes the place of the reference's, so that attention is compared over the same numbers. */
+ * fp16 but in an fp32 cache, as the reference does not round. All other slots must stay as they were. What is in a
+ * cache of integers then takes the place of the reference's, so that attention is compared over the same numbers. */
 void pd_trial_check_cache(struct pd_trial *t, int side, struct pd_trial_buffer *b, float *want,
                           const struct pd_reference_heads *h, const struct pd_trial_written *written);
 

@@ -79,8 +79,8 @@ static void write_before(struct pd_pass *p, const struct pd_run *run, uint32_t r
     before[p->input.n_rows + q->index] = pd_passed_row(p->w, row + run->n - 1);
 }
 
-/* Before a run's first row: after all that its sequence has, and what is under way: rows of the prompt before it, or text
- * that steps draw. Of models whose images are not in three dimensions, and of those that see none, nobody asks. */
+/* Before a run's first row: after all that its sequence has, and what is under way: rows of the prompt before it, or
+ * text that steps draw. Of models whose images are not in three dimensions, and of those that see none, nobody asks. */
 static struct pd_turns turns_before(const struct pd_workspace *w, const struct pd_run *run)
 {
     struct pd_turns turns = {0};

@@ -53,8 +53,8 @@ double bench_meter_power(const struct bench_meter *m);
 /* ---- bench ---- */
 
 /* What `peridot bench` measures. measure.c does the tests of a plan, sets.c those of --quick and --standard, and json.c
- * makes a report of what they measured: from there on ../report has it, which reads it as it reads saved ones, and shows
- * it. */
+ * makes a report of what they measured: from there on ../report has it, which reads it as it reads saved ones, and
+ * shows it. */
 
 enum {
     BENCH_LIST = 8,              /* entries of -p, -n, -b and -d */

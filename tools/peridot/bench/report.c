@@ -44,9 +44,9 @@ const struct cmd_command cmd_report = {
         "for each model of each report, to sort by every column and to filter by vendor, driver, device, model and "
         "weights, and a page for each. What the project predicted of a GPU is shown beside what was measured.\n\n"
         "A report says itself how far it can be trusted: a checksum shows that it was not changed since it was "
-        "measured, though not who measured it; and of reports of peridot bench --standard, whose models are the same on "
-        "every machine, how many tokens of a text are those of a reference. What is wrong is marked. Files that are no "
-        "reports are left out, and named at the end of the board.",
+        "measured, though not who measured it; and of reports of peridot bench --standard, whose models are the same "
+        "on every machine, how many tokens of a text are those of a reference. What is wrong is marked. Files that "
+        "are no reports are left out, and named at the end of the board.",
     .examples = "peridot bench --standard --save reports/my-gpu.json\n"
                 "peridot report --site board reports",
     CMD_ARGUMENTS(options, struct report_args),

@@ -603,7 +603,7 @@ peridot_status cmd_ranks_collect(char **data, size_t *size);
 
 /* A member of such a command's arguments. */
 struct cmd_draft_args {
-    const char *name;          /* "none", "ngram", "assistant", "mtp", or a model; NULL: the model's own block, if any */
+    const char *name;          /* "none", "ngram", "assistant", "mtp", a model; NULL: the model's own block, if any */
     uint32_t n;                /* 0: automatic */
 };
 

@@ -515,12 +515,12 @@ const struct cmd_command cmd_inspect = {
         "host's memory (see --gpu-memory of peridot run) what is where, what of it a token reads, and how many "
         "tokens/s that allows at most, by the rates at which the device reads both, which are measured: attention "
         "and launches of kernels come on top. Experts are assumed to be chosen anew for each token.\n\n"
-        "The object of --json has path, model (name, family, head and sizes, type as Q4_K_M, lacks_dense, has_block; null for "
-        "what Peridot does not know), unsupported where it cannot run (why), vision (the tower, with its path where it "
-        "is in a file beside the model, and image_size 0 where that varies; or null), metadata (values as text, long "
-        "ones shortened), tensors, types, totals in bytes, devices, and sessions: what weights and cache take for "
-        "contexts of 8192, 32768 and 131072 tokens, as far as the model goes, and the indices of the devices where "
-        "that fits; with --device experts, in bytes and bytes/s.",
+        "The object of --json has path, model (name, family, head and sizes, type as Q4_K_M, lacks_dense, has_block; "
+        "null for what Peridot does not know), unsupported where it cannot run (why), vision (the tower, with its "
+        "path where it is in a file beside the model, and image_size 0 where that varies; or null), metadata (values "
+        "as text, long ones shortened), tensors, types, totals in bytes, devices, and sessions: what weights and "
+        "cache take for contexts of 8192, 32768 and 131072 tokens, as far as the model goes, and the indices of the "
+        "devices where that fits; with --device experts, in bytes and bytes/s.",
     .examples = "peridot inspect gemma-2-2b-it.gguf\nperidot inspect --device 0 --gpu-memory 8G gpt-oss-20b.gguf\n"
                 "peridot inspect --json ~/models/gemma-3-1b-it",
     CMD_ARGUMENTS(options, struct inspect_args),

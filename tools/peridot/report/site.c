@@ -175,9 +175,9 @@ static peridot_status write_index(FILE *file, const struct reports *list)
     for (size_t i = 0; i < list->n; i++) n_made += list->at[i]->made;
     report_page_begin(file, "GPUs compared", "many");
     fprintf(file, "<h1>GPUs compared</h1>\n<p class=\"about\">%zu report%s of peridot bench. Speeds are tokens per "
-            "second: prompts of 512 and 2048 tokens (p), 128 tokens written (n), after 8192 others (d), for 8 sequences "
-            "at once (b). Predictions are made from compiled kernels and data sheets, before anybody measured. Text: "
-            "tokens that are the reference's. ", list->n, PD_S(list->n));
+            "second: prompts of 512 and 2048 tokens (p), 128 tokens written (n), after 8192 others (d), for 8 "
+            "sequences at once (b). Predictions are made from compiled kernels and data sheets, before anybody "
+            "measured. Text: tokens that are the reference's. ", list->n, PD_S(list->n));
     if (n_made) fprintf(file, "<b class=\"bad\">%zu of them %s made up, and not measured.</b>", n_made,
                         n_made > 1 ? "are" : "is");
     fputs("</p>\n<p class=\"filters\" hidden>\n", file);
