@@ -76,7 +76,7 @@ offers() {
 offers 'peridot cl' classify
 offers 'peridot help se' serve selftest
 offers 'peridot run --te' --temp --template
-offers 'peridot run --kv ' f16 f32 q8_0
+offers 'peridot run --kv ' f16 f32 q8_0 q8_0/q4_1 q5_1 q4_1
 offers 'peridot run --kv=f1' f16
 offers 'peridot run --raw --device ' 0
 offers 'peridot make --type q4_' q4_0 q4_1 q4_k q4_k_s q4_k_m
@@ -86,7 +86,7 @@ if command -v fish >/dev/null; then
     PATH=$copy/bin:$PATH fish --no-config \
         -c "source $copy/share/fish/vendor_completions.d/peridot.fish; complete -C 'peridot run --kv '" \
         >"$folder/out" 2>"$folder/err"
-    check "fish offers the same" [ "$(xargs <"$folder/out")" = "f16 f32 q8_0" ]
+    check "fish offers the same" [ "$(xargs <"$folder/out")" = "f16 f32 q4_1 q5_1 q8_0 q8_0/q4_1" ]
 fi
 if command -v zsh >/dev/null; then check "zsh reads its own" zsh -n "$copy/share/zsh/site-functions/_peridot"; fi
 
