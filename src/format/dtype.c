@@ -1,5 +1,5 @@
 /* The table of weight types, and the decoders of those of single numbers, of floats of four bits and of IQ4; the others
- * are in dtype_block32.c, dtype_k.c and dtype_iq.c. */
+ * are in dtype_blocks.c and dtype_iq.c. */
 #include "codebooks.h"
 #include "format/format.h"
 #include "format/format_.h"

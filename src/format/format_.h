@@ -29,7 +29,7 @@ peridot_status pd_experts_unpack(struct pd_tensor_list *list, struct pd_arena *a
  * here and elsewhere should be equal. Each product is its own statement where its rounding counts, so that no compiler
  * fuses it with the addition after it. In all of them n counts blocks. */
 
-/* dtype.c, dtype_block32.c, dtype_k.c, dtype_iq.c */
+/* dtype.c, dtype_blocks.c, dtype_iq.c */
 #define ROW(name, ...) void pd_##name##_decode(float *dst, const uint8_t *src, uint64_t n);
 PD_TYPES(ROW, )
 #undef ROW
