@@ -99,5 +99,9 @@ double pd_hf_number(struct pd_hf_reader *r, struct pd_hf_object o, enum pd_numbe
 void pd_hf_read_ropes(struct pd_hf_reader *r, struct pd_config *out);
 /* and which layers have none. */
 peridot_status pd_hf_read_no_rope(struct pd_hf_reader *r, struct pd_config *out);
+/* hf_layers.c: makes and fills in the layers. */
+peridot_status pd_hf_read_layers(struct pd_hf_reader *r, struct pd_config *out);
+/* Whether layer_types names a layer with a state-space block. */
+bool pd_hf_has_mamba(yyjson_val *config);
 
 #endif
