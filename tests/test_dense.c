@@ -33,6 +33,7 @@ static const struct dense {
     {"gpt-oss", "gpt-oss", true},
     {"gpt-oss-mxfp4", "gpt-oss", true},
     {"granite4-h", "granitehybrid", true},
+    {"granite4-h-moe", "granitehybrid", true},
     {"granitemoe", "granitemoe", true},
     {"lfm2", "lfm2", true},
     {"lfm2-new", "lfm2", false},

@@ -18,8 +18,8 @@
 enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
     PD_GEMMA_EMBEDDING2, PD_MIXTRAL, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO3, PD_OLMO2, PD_OLMOE, PD_GRANITE,
-    PD_GRANITE4, PD_GRANITE_HYBRID, PD_GRANITE_MOE, PD_QWEN2, PD_QWEN3, PD_QWEN3_MOE, PD_QWEN35, PD_QWEN35_MOE, PD_LFM2,
-    PD_SMOLLM3, PD_MINISTRAL3, PD_MUSE_GLIMMER, PD_GPT_OSS, PD_TEST_FAMILY, PD_N_FAMILIES
+    PD_GRANITE4, PD_GRANITE_HYBRID_MOE, PD_GRANITE_HYBRID, PD_GRANITE_MOE, PD_QWEN2, PD_QWEN3, PD_QWEN3_MOE, PD_QWEN35,
+    PD_QWEN35_MOE, PD_LFM2, PD_SMOLLM3, PD_MINISTRAL3, PD_MUSE_GLIMMER, PD_GPT_OSS, PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
 /* Which keys of config.json name the gate's activation. */
@@ -91,7 +91,8 @@ struct pd_family_traits {
     bool experts;                    /* layers may have experts, */
     bool experts_beside;             /* beside their gated unit, with their own norms and scales; else in its place */
     enum pd_hf_experts hf_experts;
-    bool shared_expert;              /* or beside it, as one more that every token takes, gated: see pd_layer */
+    bool shared_expert;              /* or beside it, as one more that every token takes: see pd_layer, */
+    bool shared_gate;                /* which is gated */
     bool ffn_is_experts;             /* files say the width of experts as that of a gated unit */
     bool gguf_by_experts;            /* GGUF files of that name are of this family if they say how many there are */
     /* The weights of a token's experts are those of the softmax over all, which do not sum to 1: in GGUF files, and in
@@ -286,9 +287,8 @@ struct pd_layer {
     uint32_t activation;             /* of the gate: PD_GELU, PD_SILU or PD_CLAMPED_SILU */
     uint32_t n_experts, n_experts_used, expert_dim;   /* of which a token takes some; 0: none */
     bool experts_beside;             /* they have norms and scales of their own, beside the gated unit's */
-    /* The gated unit is one more expert, that every token takes: times the sigmoid of the last row of the router's
-     * matrix. */
-    bool shares_unit;
+    bool shares_unit;                /* the gated unit is one more expert, that every token takes, */
+    bool shared_gate;                /* times the sigmoid of the last row of the router's matrix */
     bool raw_routes;                 /* the weights of a token's experts are not made to sum to 1 */
     bool fused_qkv, fused_qkv_bias;  /* files have q, k and v as one tensor, and their biases */
     bool experts_split;              /* their gates and what these multiply are two tensors of the file */

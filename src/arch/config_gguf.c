@@ -351,7 +351,7 @@ static peridot_status read_experts(struct reader *r, struct pd_layer *l, uint32_
     if (!r->family->experts_beside && !pd_checkpoint_find(r->checkpoint, router)) l->n_experts = 0;
     if (!l->n_experts) return r->status;
     l->n_experts_used = read_uint(r, PD_NUMBER_EXPERTS_USED, -1);
-    l->expert_dim = r->family->ffn_is_experts ? l->ffn_dim : read_uint(r, PD_NUMBER_EXPERT_DIM, -1);
+    l->expert_dim = read_uint(r, r->family->ffn_is_experts ? PD_NUMBER_FFN_DIM : PD_NUMBER_EXPERT_DIM, -1);
     l->raw_routes = r->family->raw_routes;
     PD_TRY(r->status);
     find_key(r, pd_numbers[PD_NUMBER_EXPERTS_USED].gguf, key);

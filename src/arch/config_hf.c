@@ -123,6 +123,19 @@ static peridot_status find_type(const struct pd_hf_type **out, struct pd_hf_obje
                    o.prefix, type, known);
 }
 
+/* Granite 4's models are four families, one of which is not published. */
+static peridot_status find_granite(struct pd_hf_reader *r, struct pd_config *out, yyjson_val *root)
+{
+    yyjson_val *n = pd_hf_member(root, "num_local_experts");
+    bool has_experts = !yyjson_is_uint(n) || yyjson_get_uint(n), has_mamba = pd_hf_has_mamba(root);
+    if (has_experts && !has_mamba)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: num_local_experts is not 0: experts beside the shared "
+                       "unit are not computed in a %s model without state-space blocks", r->family->name);
+    if (has_mamba) out->family = has_experts ? PD_GRANITE_HYBRID_MOE : PD_GRANITE_HYBRID;
+    r->family = &pd_families[out->family];
+    return PERIDOT_OK;
+}
+
 static peridot_status find_text(struct pd_hf_reader *r, struct pd_config *out, yyjson_val *root)
 {
     const struct pd_hf_type *type, *inner;
@@ -137,10 +150,7 @@ static peridot_status find_text(struct pd_hf_reader *r, struct pd_config *out, y
         out->family = type->embeds;
         r->family = &pd_families[type->embeds];
     }
-    if (out->family == PD_GRANITE4 && pd_hf_has_mamba(root)) {
-        out->family = PD_GRANITE_HYBRID;
-        r->family = &pd_families[out->family];
-    }
+    if (out->family == PD_GRANITE4) PD_TRY(find_granite(r, out, root));
     if (!text.at) return PERIDOT_OK;
     inner = type;
     if (yyjson_obj_get(text.at, "model_type")) PD_TRY(find_type(&inner, text));

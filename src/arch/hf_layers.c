@@ -126,10 +126,10 @@ static peridot_status read_mamba(struct pd_hf_reader *r, struct pd_delta *out, u
     return PERIDOT_OK;
 }
 
-/* Of a family whose layers may be state-space blocks, have experts, or not be rotated: experts are not known. */
+/* Of a family whose layers may be state-space blocks, or not be rotated. */
 static peridot_status read_hybrid(struct pd_hf_reader *r, struct pd_config *out)
 {
-    yyjson_val *types = pd_hf_member(r->config.at, "layer_types"), *n = pd_hf_member(r->config.at, "num_local_experts");
+    yyjson_val *types = pd_hf_member(r->config.at, "layer_types");
     const char *positions = yyjson_get_str(pd_hf_member(r->config.at, "position_embedding_type"));
     struct pd_delta mamba = {0};
     if (r->family->mamba) PD_TRY(read_mamba(r, &mamba, out->d_model));
@@ -142,10 +142,7 @@ static peridot_status read_hybrid(struct pd_hf_reader *r, struct pd_config *out)
         if (attends) out->layers[i].no_rope = !positions || strcmp(positions, "rope") != 0;
         else out->layers[i].delta = mamba;
     }
-    PD_TRY(pd_layers_check_recurrences(out, "config.json"));
-    if (yyjson_is_uint(n) && yyjson_get_uint(n) == 0) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %snum_local_experts is not 0: experts beside the shared "
-                   "unit are not computed in a %s model", r->config.prefix, r->family->name);
+    return pd_layers_check_recurrences(out, "config.json");
 }
 
 static peridot_status read_rope_sections(struct pd_hf_reader *r, struct pd_config *out)
@@ -348,9 +345,9 @@ static peridot_status read_experts(struct pd_hf_reader *r, struct pd_layer *l, u
         [PD_HF_EXPERTS_GPT_OSS] = {PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 128, 4}};
     enum pd_number n_experts = keys[r->family->hf_experts].n_experts, n_used = keys[r->family->hf_experts].n_used;
     uint32_t usual = r->family == &pd_families[PD_OLMOE] ? 64
-        : r->family->shared_expert                       ? 256
+        : r->family->shared_gate                         ? 256
                                                          : keys[r->family->hf_experts].usual;
-    uint32_t usual_dim = r->family->shared_expert ? 512 : 768;
+    uint32_t usual_dim = r->family->shared_gate ? 512 : 768;
     /* config.json of transformers 5 may have the other name */
     if (usual && !pd_hf_member(r->config.at, pd_numbers[n_experts].hf))
         n_experts = n_experts == PD_NUMBER_EXPERTS ? PD_NUMBER_LOCAL_EXPERTS : PD_NUMBER_EXPERTS;
@@ -360,7 +357,8 @@ static peridot_status read_experts(struct pd_hf_reader *r, struct pd_layer *l, u
     l->n_experts = pd_hf_uint(r, n_experts, usual);
     if (r->status != PERIDOT_OK || !l->n_experts) return r->status;
     l->n_experts_used = pd_hf_uint(r, n_used, keys[r->family->hf_experts].usually_used);
-    l->expert_dim = r->family->ffn_is_experts ? l->ffn_dim : pd_hf_uint(r, PD_NUMBER_EXPERT_DIM, usual_dim);
+    if (!r->family->ffn_is_experts) l->expert_dim = pd_hf_uint(r, PD_NUMBER_EXPERT_DIM, usual_dim);
+    else l->expert_dim = r->family->shared_expert ? pd_hf_uint(r, PD_NUMBER_FFN_DIM, 11008) : l->ffn_dim;
     if (renorms && r->family->hf_says_routes && !yyjson_is_bool(renorms))
         pd_hf_fail_type(r, r->config, "norm_topk_prob", "true or false");
     l->raw_routes = r->family->hf_says_routes && !yyjson_is_true(renorms);

@@ -170,6 +170,7 @@ static void set_blocks(const struct pd_family_traits *family, struct pd_layer *l
     layer->gate_in_q = family->gate_in_q && !pd_layer_recurs(layer);
     layer->experts_beside = layer->n_experts && family->experts_beside;
     layer->shares_unit = layer->n_experts && family->shared_expert;
+    layer->shared_gate = layer->shares_unit && family->shared_gate;
     layer->pre_norms = !family->no_pre_norms;
     layer->post_norms = family->post_norms;
     layer->output_scale = family->output_scales;

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum size { ONE, ONE_ROW, D_MODEL, N_HEADS, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_HEAD, TWO_FFN_DIMS,
+enum size { ONE, D_MODEL, N_HEADS, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_HEAD, TWO_FFN_DIMS,
     FFN_DIM, PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
-    N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS,
+    N_EXPERTS, SHARED_GATES, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS,
     MIXER_IN_DIM, CONV_DIM, CONV_WIDTH, MIXED_DIM, DELTA_HEADS, DELTA_NORM_DIM,
     DELTA_Z_DIM, DELTA_GATES, MAMBA_BIAS_DIM, MAMBA_HEADS,   /* 0 where recurrences have none */
     ANY };
@@ -137,7 +137,7 @@ static const struct row {
     [PD_ROLE_ROUTER] = {"blk.%u.ffn_gate_inp.weight", "layers.%u.router.proj.weight", NULL, N_EXPERTS, D_MODEL, EXPERTS,
         0, PD_MATRIX_ROUTER},
     [PD_ROLE_SHARED_GATE] = {"blk.%u.ffn_gate_inp_shexp.weight", "layers.%u.mlp.shared_expert_gate.weight", NULL,
-        ONE_ROW, D_MODEL, EXPERTS | FFN, EXPERTS_BESIDE, PD_MATRIX_ROUTER},
+        SHARED_GATES, D_MODEL, EXPERTS, 0, PD_MATRIX_ROUTER},
     [PD_ROLE_ROUTER_BIAS] = {"blk.%u.ffn_gate_inp.bias", "layers.%u.mlp.router.bias", NULL, ONE, N_EXPERTS,
         EXPERT_BIASES, 0, PD_MATRIX_ROUTER},
     [PD_ROLE_ROUTER_SCALE] = {"blk.%u.ffn_gate_inp.scale", "layers.%u.router.scale", NULL, ONE, D_MODEL,
@@ -197,7 +197,7 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
 {
     const struct pd_layer *layer = &c->layers[i];
     switch (size) {
-    case ONE: case ONE_ROW: return 1;
+    case ONE: return 1;
     case D_MODEL: return c->d_model;
     case N_HEADS: return layer->n_heads;
     case QKV_DIM: return pd_layer_q_dim(layer) + 2 * pd_layer_kv_dim(layer);
@@ -210,6 +210,7 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
     case FFN_DIM: return layer->ffn_dim;
     case PER_LAYER_DIM: return c->per_layer_dim;
     case N_EXPERTS: return layer->n_experts;
+    case SHARED_GATES: return layer->shared_gate;
     case EXPERT_DIM: return layer->expert_dim;
     case TWO_EXPERT_DIMS: return 2 * layer->expert_dim;
     case ALL_PER_LAYER_DIMS: return c->n_layers * c->per_layer_dim;
@@ -312,7 +313,7 @@ bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role ro
     out->plus_one = is_centred(c, out);
     out->constant = constant_of(c, role);
     uint32_t properties = properties_of(c, layer);
-    bool has_any = out->n_rows && out->n_cols;   /* a short convolution has no rows of a rule's tensors */
+    bool has_any = out->n_rows && out->n_cols;   /* a short convolution has no rows of a rule's tensors, for one */
     return has_any && (properties & row->needs) == row->needs && !(properties & row->forbids);
 }
 

@@ -290,11 +290,11 @@ void pd_op_experts_gated(struct pd_recorder *r, const struct pd_linear *linear, 
 
 void pd_op_combine(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, const struct pd_routes *e, uint32_t n)
 {
-    uint32_t spec[] = {e->shared.address != 0};
+    uint32_t spec[] = {e->shared.address != 0, e->gate.address != 0};
     struct pd_combine_push push = {.choices = e->choices, .x = x.address, .y = y.address, .beside = e->shared.address,
         .gate = e->gate.address, .n = n, .n_used = e->n_used, .x_stride = x.stride, .y_stride = y.stride,
         .beside_stride = e->shared.stride, .gate_stride = e->gate.stride};
-    dispatch(r, kernel(r, PD_KERNEL_combine, spec, 1), &push, (uint32_t)pd_div_up(n, 64), e->n_tokens, 1);
+    dispatch(r, kernel(r, PD_KERNEL_combine, spec, 2), &push, (uint32_t)pd_div_up(n, 64), e->n_tokens, 1);
     barrier(r);
 }
 

@@ -246,7 +246,7 @@ struct pd_routes {
     uint32_t n_experts, n_used, n_tokens;
     bool raw;                  /* weights are those of the softmax over all experts; else they sum to 1 */
     /* What every token's shared expert found, [n_tokens][n], which pd_op_combine adds times sigmoid of the number in
-     * `gate`, [n_tokens][1]; no address: there is none. */
+     * `gate`, [n_tokens][1], or as it is; no address: there is none. */
     struct pd_rows shared, gate;
 };
 /* Fills both from logits [n_tokens][n_experts], which are not changed; scale [n_experts]: of what each expert finds; 0:

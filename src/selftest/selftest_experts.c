@@ -113,8 +113,8 @@ void pd_try_route(struct pd_trial *t, uint32_t type)
 
 static void try_combine(struct pd_trial *t, uint32_t n, uint32_t n_used, uint32_t n_tokens)
 {
-    bool shares = n_tokens > 1;
-    pd_trial_begin(t, "combine %u columns of %u experts, %u tokens%s", n, n_used, n_tokens, shares ? ", shared" : "");
+    bool shares = n_tokens > 1, gated = n_tokens % 2;
+    pd_trial_begin(t, "combine %u columns of %u experts, %u tokens%s", n, n_used, n_tokens, shares ? gated ? ", shared" : ", shared without a gate" : "");
     uint32_t n_pairs = n_tokens * n_used;
     float *x = pd_trial_random(t, (size_t)n_pairs * n, 5), *y = pd_trial_floats(t, (size_t)n_tokens * n);
     float *magnitudes = pd_trial_floats(t, (size_t)n_tokens * n);
@@ -126,7 +126,7 @@ static void try_combine(struct pd_trial *t, uint32_t n, uint32_t n_used, uint32_
         .n_used = n_used, .n_tokens = n_tokens};
     if (shares) {
         routes.shared = pd_trial_rows_of(pd_trial_rows(t, beside, n_tokens, n));
-        routes.gate = pd_trial_rows_of(pd_trial_rows(t, gate, n_tokens, 1));
+        if (gated) routes.gate = pd_trial_rows_of(pd_trial_rows(t, gate, n_tokens, 1));
     }
     pd_op_combine(&t->r, pd_trial_rows_of(y_rows), pd_trial_rows_of(x_rows), &routes, n);
     pd_trial_run(t);
@@ -136,7 +136,7 @@ static void try_combine(struct pd_trial *t, uint32_t n, uint32_t n_used, uint32_
         magnitudes[k / n / n_used * n + k % n] += fabsf(term);
     }
     for (uint32_t k = 0; shares && k < n_tokens * n; k++) {
-        float term = beside[k] / (1 + expf(-gate[k / n]));
+        float term = gated ? beside[k] / (1 + expf(-gate[k / n])) : beside[k];
         y[k] += term;
         magnitudes[k] += fabsf(term);
     }
@@ -150,5 +150,5 @@ void pd_try_combine(struct pd_trial *t, uint32_t type)
     static const uint32_t widths[] = {1, 36, 100, 2304}, n_used[] = {1, 3, 8};
     for (size_t n = 0; n < PD_COUNT(widths); n++)
         for (size_t k = 0; k < PD_COUNT(n_used); k++)
-            if (t->thorough || k == n % 3) try_combine(t, widths[n], n_used[k], n % 2 ? 1 : 5);
+            if (t->thorough || k == n % 3) try_combine(t, widths[n], n_used[k], n == 1 ? 1 : 5 - n % 3 / 2);
 }

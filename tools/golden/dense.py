@@ -31,7 +31,7 @@ import weights
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "dense"
 N_TOKENS = 48
 # past what rounds differently, or a chunk of transformers' recurrences
-LONG_TEXT = {"gpt-oss": 300, "lfm2": 90, "granite4-h": 90, "qwen35": 90, "qwen35-untied": 90, "qwen35-moe": 90}
+LONG_TEXT = {"gpt-oss": 300, "lfm2": 90, "granite4-h": 90, "granite4-h-moe": 90, "qwen35": 90, "qwen35-untied": 90, "qwen35-moe": 90}
 COMMON = dict(vocab_size=96, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
               num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-5, pad_token_id=0, bos_token_id=1,
               eos_token_id=2)
@@ -83,6 +83,16 @@ MODELS = {
         {"embedding_scale": 12.0, "residual_scale": 0.22, "attention.scale": 0.3, "logit_scale": 4.0,
          "ssm.conv_kernel": 4, "ssm.state_size": 20, "ssm.group_count": 2, "ssm.inner_size": 64,
          "ssm.time_step_rank": 4, "rope.scaling.finetuned": False}),
+    "granite4-h-moe": ("GraniteMoeHybrid", LOCAL_EXPERTS | dict(
+        embedding_multiplier=12.0, residual_multiplier=0.22, attention_multiplier=0.3, logits_scaling=4.0,
+        shared_intermediate_size=40, mamba_n_heads=4, mamba_n_groups=2, mamba_d_state=20, mamba_d_conv=4,
+        mamba_d_head=16, mamba_expand=2, mamba_chunk_size=32,
+        layer_types=["linear_attention", "full_attention", "linear_attention"],
+        rope_parameters=ROPE, tie_word_embeddings=True), False, "granitehybrid",
+        {"embedding_scale": 12.0, "residual_scale": 0.22, "attention.scale": 0.3, "logit_scale": 4.0,
+         "ssm.conv_kernel": 4, "ssm.state_size": 20, "ssm.group_count": 2, "ssm.inner_size": 64,
+         "ssm.time_step_rank": 4, "rope.scaling.finetuned": False, "expert_count": 8, "expert_used_count": 3,
+         "expert_shared_feed_forward_length": 40}),
     "llama-biases": ("Llama", dict(attention_bias=True, mlp_bias=True, rope_parameters=ROPE), True, "llama", {}),
     "mistral": ("Mistral", dict(head_dim=16, sliding_window=9, rope_parameters=ROPE), True, "llama",
                 {"attention.sliding_window": 9}),
@@ -257,13 +267,13 @@ def of_mamba(hf, array):
         else array.squeeze() if part == "conv1d" else array
 
 
-def without_shared(tensors):
-    """Of units that experts would share, and whose gates and what these multiply are one tensor."""
+def without_shared(tensors, unit):
+    """Of units that experts share, or would, and whose gates and what these multiply are one tensor."""
     out = {}
     for name, array in tensors.items():
-        own = name.replace("shared_mlp.output_linear", "mlp.down_proj")
+        own = name.replace("shared_mlp.output_linear", f"{unit}.down_proj")
         halves = np.split(array, 2) if "shared_mlp.input_linear" in name else [array]
-        names = [name.replace("shared_mlp.input_linear", f"mlp.{n}_proj") for n in ("gate", "up")]
+        names = [name.replace("shared_mlp.input_linear", f"{unit}.{n}_proj") for n in ("gate", "up")]
         out |= dict(zip(names, halves)) if len(halves) == 2 else {own: array}
     return out
 
@@ -294,7 +304,7 @@ def save_gguf(path, arch, keys, config, tensors, centred):
             add[type(value)](f"{arch}.{key}", value)
     parts = {}
     arrays = {hf: t.float().numpy() + (hf in centred) for hf, t in tensors.items() if "vision" not in hf}
-    arrays = without_shared(arrays) if arch == "granitehybrid" else joined_experts(arrays)
+    arrays = joined_experts(without_shared(arrays, "mlp.shared_expert" if "expert_count" in keys else "mlp"))
     for hf, array in arrays.items():
         if arch in NEIGHBOURS and hf.split(".")[-2] in ("q_proj", "k_proj"):
             array = swap_pairs(array, head_dim)
@@ -411,7 +421,7 @@ def block_logits(model, tensors, ids, hidden):
 
 def make(name, folder):
     family, own, old, arch, keys = MODELS[name]
-    is_moe = "experts" in str(own) and family != "GraniteMoeHybrid"
+    is_moe = bool(own.get("num_local_experts", own.get("num_experts")))
     seed = zlib.crc32(name.encode())
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

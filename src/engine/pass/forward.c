@@ -252,7 +252,7 @@ static void feed_forward(const struct pd_forward_args *p, struct pd_residual *x,
     }
     if (!routes.n_experts) return;
     if (layer->shares_unit) routes.shared = found;
-    if (layer->shares_unit) routes.gate = pd_rows_at(s->router, 0, layer->n_experts);
+    if (layer->shared_gate) routes.gate = pd_rows_at(s->router, 0, layer->n_experts);
     sum_experts(p, i, &routes, x->normed, s->branch);
 }
 
