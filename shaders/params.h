@@ -349,6 +349,7 @@ struct pd_lora_push {
 struct pd_route_push {
     PD_PTR(pd_floats) logits;     /* [n_tokens][stride] */
     PD_PTR(pd_floats) scale;      /* [n_experts], if SCALED */
+    PD_PTR(pd_floats) biases;     /* [n_experts], if BIASED */
     PD_PTR(pd_choices) choices;   /* [n_tokens][n_used] */
     uint32_t n_experts, n_used, stride;
 };

@@ -1,7 +1,8 @@
 #version 460
 /* The experts of a token: those with the largest logits, the lower index first of equals, and the softmax of these
- * logits, which is the softmax of all, made to sum to 1; or with RAW that as it is. With SCALED times what the expert's
- * results are scaled by. A workgroup takes a token. Grid: [n_tokens]. */
+ * logits, which is the softmax of all, made to sum to 1; or with RAW that as it is. With SIGMOID, the sigmoid of each
+ * logit in the place of the softmax; with BIASED experts are chosen by it and a number of their own. With SCALED times
+ * what the expert's results are scaled by. A workgroup takes a token. Grid: [n_tokens]. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
@@ -10,13 +11,21 @@ layout(local_size_x = LANES) in;
 layout(push_constant) uniform Push { pd_route_push p; };
 layout(constant_id = 0) const bool SCALED = true;
 layout(constant_id = 1) const bool RAW = false;
+layout(constant_id = 2) const bool SIGMOID = false;
+layout(constant_id = 3) const bool BIASED = false;
 
-shared float logit[PD_MAX_EXPERTS];
+shared float logit[PD_MAX_EXPERTS];   /* or what else experts are chosen by */
 shared uint best[LANES];
 shared uint chosen[PD_MAX_EXPERTS_USED];
 shared uint damaged;
 
 bool is_before(uint a, uint b) { return logit[a] > logit[b] || (logit[a] == logit[b] && a < b); }
+
+/* Not yet divided by the sum. top: the largest logit. */
+float weight_of(float x, float top)
+{
+    return SIGMOID ? 1.0 / (1.0 + exp(-clamp(x, -80.0, 80.0))) : softmax_weight(x, top);
+}
 
 /* Of experts `first`, first + step, ... the best that was not chosen; p.n_experts: none. */
 uint best_of(uint first, uint step)
@@ -33,8 +42,9 @@ void main()
     if (me == 0) damaged = 0;
     barrier();
     for (uint e = me; e < p.n_experts; e += LANES) {
-        logit[e] = p.logits.at[m * p.stride + e];
-        if (!is_finite(logit[e])) damaged = 1;
+        float x = p.logits.at[m * p.stride + e];
+        if (!is_finite(x)) damaged = 1;
+        logit[e] = SIGMOID && is_finite(x) ? weight_of(x, 0.0) + (BIASED ? p.biases.at[e] : 0.0) : x;
     }
     barrier();
     float top = 0.0, total = 0.0;
@@ -48,20 +58,21 @@ void main()
             chosen[j] = found % p.n_experts;   /* where damage leaves too few, any */
         }
         barrier();
-        float x = logit[chosen[j]];
+        float x = p.logits.at[m * p.stride + chosen[j]];
         if (j == 0) top = x;
-        total += softmax_weight(x, top);
+        total += weight_of(x, top);
         barrier();
         if (me == 0) logit[chosen[j]] = NOT_A_NUMBER;
         barrier();
     }
-    if (RAW) {
+    if (SIGMOID) total = RAW ? 1.0 : total + 1e-6;   /* as published */
+    else if (RAW) {
         total = 0.0;
         for (uint e = 0; e < p.n_experts; e++) total += softmax_weight(p.logits.at[m * p.stride + e], top);
     }
     for (uint j = me; j < p.n_used; j += LANES) {
         uint e = chosen[j];
-        float w = softmax_weight(p.logits.at[m * p.stride + e], top) / total;
+        float w = weight_of(p.logits.at[m * p.stride + e], top) / total;
         if (SCALED) w *= p.scale.at[e];
         p.choices.at[m * p.n_used + j] = pd_choice(e, damaged != 0 ? NOT_A_NUMBER : w);
     }

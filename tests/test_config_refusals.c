@@ -1,112 +1,127 @@
 /* What a config.json may not say: every refusal by name. */
 #include "config_fixture.h"
 
-static void test_json_refusals(void **state)
-{
-    (void)state;
-    static const struct { const char *rest, *a, *b; peridot_status status; } rows[] = {
-        {"\"model_type\": \"nonesuch\"", "nonesuch", "model_type", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"qwen3\", \"attention_bias\": true", "attention_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"qwen2\", \"num_hidden_layers\": 1, \"layer_types\": [\"sliding_attention\"]",
-         "layer_types[0]", "unless use_sliding_window is true", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"qwen3_moe\", \"use_sliding_window\": true", "use_sliding_window", "not false",
-         PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"qwen3_moe\", \"mlp_only_layers\": 3", "mlp_only_layers", "a list", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"qwen3_moe\", \"norm_topk_prob\": 1", "norm_topk_prob", "true or false",
-         PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"qwen3_moe\", \"num_experts\": 4", "num_experts_per_tok is 8", "4 experts",
-         PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"mixtral\", \"num_local_experts\": 100000", "num_local_experts", "100000",
-         PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"olmoe\", \"clip_qkv\": 8.0", "clip_qkv", "not null", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"qwen3_5_text\", \"linear_num_value_heads\": 24", "24 value heads", "share 16 key heads",
-         PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"qwen3_5_text\", \"linear_value_head_dim\": 1000", "linear_value_head_dim", "1000",
-         PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"qwen3_5_text\", \"linear_conv_kernel_dim\": 1", "linear_conv_kernel_dim is 1", "8",
-         PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"qwen3_5_text\", \"num_hidden_layers\": 3", "no layer has attention", "not supported",
-         PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"qwen3_5_text\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\"]",
-         "1 entries", "2 layers", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"qwen3_5_text\", \"num_hidden_layers\": 1, \"layer_types\": [\"sliding_attention\"]",
-         "layer_types[0]", "sliding_attention", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"qwen3_5_text\", \"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": "
-         "1e4, \"mrope_section\": [11, 11]}", "mrope_section", "three counts", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"lfm2\", \"conv_bias\": true", "conv_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"lfm2\", \"conv_L_cache\": 9", "conv_L_cache is 9", "8", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"lfm2\", \"full_attn_idxs\": [2, 32]", "full_attn_idxs[1]", "32 layers",
-         PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"lfm2\", \"full_attn_idxs\": []", "no layer has attention", "not supported",
-         PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"lfm2\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\", \"mamba\"]",
-         "layer_types[1]", "mamba", PERIDOT_ERROR_UNSUPPORTED},
+static const struct refusal {
+    const char *rest, *a, *b;
+    peridot_status status;
+} refusals[] = {
+    {"\"model_type\": \"nonesuch\"", "nonesuch", "model_type", PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"qwen3\", \"attention_bias\": true", "attention_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"qwen2\", \"num_hidden_layers\": 1, \"layer_types\": [\"sliding_attention\"]",
+     "layer_types[0]", "unless use_sliding_window is true", PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"qwen3_moe\", \"use_sliding_window\": true", "use_sliding_window", "not false",
+     PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"qwen3_moe\", \"mlp_only_layers\": 3", "mlp_only_layers", "a list", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"qwen3_moe\", \"norm_topk_prob\": 1", "norm_topk_prob", "true or false",
+     PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"qwen3_moe\", \"num_experts\": 4", "num_experts_per_tok is 8", "4 experts",
+     PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"mixtral\", \"num_local_experts\": 100000", "num_local_experts", "100000",
+     PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"olmoe\", \"clip_qkv\": 8.0", "clip_qkv", "not null", PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"qwen2\", \"use_sliding_window\": 1", "use_sliding_window", "true or false",
+     PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"ministral\", \"num_hidden_layers\": 1, \"sliding_window\": null, \"layer_types\": "
+     "[\"sliding_attention\"]", "sliding_window is null", "layer 0 has a window", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"ministral\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\"]",
+     "1 entries", "2 layers", PERIDOT_ERROR_FORMAT},
+    {"\"hidden_size\": 64", "model_type", "missing", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"llama\", \"attention_bias\": 1", "attention_bias", "uint", PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"smollm3\", \"mlp_bias\": true", "mlp_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"gemma2\", \"use_bidirectional_attention\": true", "use_bidirectional_attention",
+     "true", PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"llama\", \"hidden_act\": \"relu\"", "relu", "activation", PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"gemma2\", \"hidden_activation\": \"silu\"", "silu", "activation",
+     PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"llama\", \"rope_scaling\": {\"type\": \"mrope\"}", "mrope", "RoPE",
+     PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"proportional\"}", "proportional", "RoPE",
+     PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"llama\", \"rope_parameters\": {\"rope_type\": \"longrope\"}",
+     "rope_parameters.short_factor is missing", "list of numbers", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"llama\", \"partial_rotary_factor\": 0.5", "partial_rotary_factor", "0.5",
+     PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"llama\", \"rope_parameters\": {\"rope_type\": \"default\", \"partial_rotary_factor\": "
+     "0.25}", "partial_rotary_factor", "0.25",
+     PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"gemma3_text\", \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\", "
+     "\"partial_rotary_factor\": 0.25}}",
+     "partial_rotary_factor", "0.25", PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 1, \"layer_types\": [\"chunked_attention\"]",
+     "chunked_attention", "layer_types[0]",
+     PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\"]",
+     "1 entries", "2 layers", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"intermediate_size\": [64, 64]",
+     "intermediate_size has 2 entries",
+        "3 layers", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"llama\", \"head_dim\": 64, \"num_attention_heads\": 6, \"num_key_value_heads\": 4",
+     "6 query heads", "4 kv heads", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"llama\", \"hidden_size\": \"64\"", "hidden_size", "count", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"llama\", \"rms_norm_eps\": [1]", "rms_norm_eps", "number", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"llama\", \"num_hidden_layers\": 0", "num_hidden_layers is 0", "1024", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"llama\", \"rope_theta\": 0", "rope_theta", "0", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"gemma2\", \"query_pre_attn_scalar\": 0", "query_pre_attn_scalar is 0", "not between",
+     PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"low_freq_factor\": 4.0}",
+     "rope_scaling.factor",
+        "missing", PERIDOT_ERROR_FORMAT},
+}, refusals_of_hybrids[] = {
+    {"\"model_type\": \"qwen3_5_text\", \"linear_num_value_heads\": 24", "24 value heads", "share 16 key heads",
+     PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"qwen3_5_text\", \"linear_value_head_dim\": 1000", "linear_value_head_dim", "1000",
+     PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"qwen3_5_text\", \"linear_conv_kernel_dim\": 1", "linear_conv_kernel_dim is 1", "8",
+     PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"qwen3_5_text\", \"num_hidden_layers\": 3", "no layer has attention", "not supported",
+     PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"qwen3_5_text\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\"]",
+     "1 entries", "2 layers", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"qwen3_5_text\", \"num_hidden_layers\": 1, \"layer_types\": [\"sliding_attention\"]",
+     "layer_types[0]", "sliding_attention", PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"qwen3_5_text\", \"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": "
+     "1e4, \"mrope_section\": [11, 11]}", "mrope_section", "three counts", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"lfm2\", \"conv_bias\": true", "conv_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"lfm2\", \"conv_L_cache\": 9", "conv_L_cache is 9", "8", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"lfm2\", \"full_attn_idxs\": [2, 32]", "full_attn_idxs[1]", "32 layers",
+     PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"lfm2\", \"full_attn_idxs\": []", "no layer has attention", "not supported",
+     PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"lfm2\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\", \"mamba\"]",
+     "layer_types[1]", "mamba", PERIDOT_ERROR_UNSUPPORTED},
 #define GRANITE_H "\"model_type\": \"granitemoehybrid\", \"num_hidden_layers\": 2, \"num_local_experts\": 0, " \
-    "\"hidden_size\": 64, \"mamba_n_heads\": 4, \"layer_types\": [\"mamba\", \"attention\"]"
-        {GRANITE_H ", \"mamba_d_head\": 16", "mamba_d_head", "4 heads of 16", PERIDOT_ERROR_FORMAT},
-        {GRANITE_H ", \"mamba_expand\": 0", "mamba_expand is 0", "64", PERIDOT_ERROR_FORMAT},
-        {GRANITE_H ", \"mamba_n_groups\": 3", "4 value heads", "share 3 key heads", PERIDOT_ERROR_FORMAT},
-        {GRANITE_H ", \"mamba_proj_bias\": true", "mamba_proj_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
-        {GRANITE_H ", \"time_step_limit\": [0.0, 1.0]", "time_step_limit", "infinity", PERIDOT_ERROR_UNSUPPORTED},
-        {GRANITE_H ", \"time_step_limit\": [0.1, {\"__float__\": \"Infinity\"}]", "time_step_limit", "infinity",
-         PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"granitemoehybrid\", \"num_hidden_layers\": 2, \"layer_types\": [\"mamba\", \"conv\"]",
-         "layer_types[1]", "nor \"mamba\"", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"lfm2\", \"block_multiple_of\": 1000000, \"block_ffn_dim_multiplier\": 1000",
-         "block_ff_dim", "1048576", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"qwen2\", \"use_sliding_window\": 1", "use_sliding_window", "true or false",
-         PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"ministral\", \"num_hidden_layers\": 1, \"sliding_window\": null, \"layer_types\": "
-         "[\"sliding_attention\"]", "sliding_window is null", "layer 0 has a window", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"ministral\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\"]",
-         "1 entries", "2 layers", PERIDOT_ERROR_FORMAT},
-        {"\"hidden_size\": 64", "model_type", "missing", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"llama\", \"attention_bias\": 1", "attention_bias", "uint", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"smollm3\", \"mlp_bias\": true", "mlp_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"gemma2\", \"use_bidirectional_attention\": true", "use_bidirectional_attention",
-         "true", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"llama\", \"hidden_act\": \"relu\"", "relu", "activation", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"gemma2\", \"hidden_activation\": \"silu\"", "silu", "activation",
-         PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"llama\", \"rope_scaling\": {\"type\": \"mrope\"}", "mrope", "RoPE",
-         PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"proportional\"}", "proportional", "RoPE",
-         PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"llama\", \"rope_parameters\": {\"rope_type\": \"longrope\"}",
-         "rope_parameters.short_factor is missing", "list of numbers", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"llama\", \"partial_rotary_factor\": 0.5", "partial_rotary_factor", "0.5",
-         PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"llama\", \"rope_parameters\": {\"rope_type\": \"default\", \"partial_rotary_factor\": "
-         "0.25}", "partial_rotary_factor", "0.25",
-         PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"gemma3_text\", \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\", "
-         "\"partial_rotary_factor\": 0.25}}",
-         "partial_rotary_factor", "0.25", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 1, \"layer_types\": [\"chunked_attention\"]",
-         "chunked_attention", "layer_types[0]",
-         PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\"]",
-         "1 entries", "2 layers", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"intermediate_size\": [64, 64]",
-         "intermediate_size has 2 entries",
-            "3 layers", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"llama\", \"head_dim\": 64, \"num_attention_heads\": 6, \"num_key_value_heads\": 4",
-         "6 query heads", "4 kv heads", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"llama\", \"hidden_size\": \"64\"", "hidden_size", "count", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"llama\", \"rms_norm_eps\": [1]", "rms_norm_eps", "number", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"llama\", \"num_hidden_layers\": 0", "num_hidden_layers is 0", "1024", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"llama\", \"rope_theta\": 0", "rope_theta", "0", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"gemma2\", \"query_pre_attn_scalar\": 0", "query_pre_attn_scalar is 0", "not between",
-         PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"low_freq_factor\": 4.0}",
-         "rope_scaling.factor",
-            "missing", PERIDOT_ERROR_FORMAT},
-    };
-    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+"\"hidden_size\": 64, \"mamba_n_heads\": 4, \"layer_types\": [\"mamba\", \"attention\"]"
+    {GRANITE_H ", \"mamba_d_head\": 16", "mamba_d_head", "4 heads of 16", PERIDOT_ERROR_FORMAT},
+    {GRANITE_H ", \"mamba_expand\": 0", "mamba_expand is 0", "64", PERIDOT_ERROR_FORMAT},
+    {GRANITE_H ", \"mamba_n_groups\": 3", "4 value heads", "share 3 key heads", PERIDOT_ERROR_FORMAT},
+    {GRANITE_H ", \"mamba_proj_bias\": true", "mamba_proj_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
+    {GRANITE_H ", \"time_step_limit\": [0.0, 1.0]", "time_step_limit", "infinity", PERIDOT_ERROR_UNSUPPORTED},
+    {GRANITE_H ", \"time_step_limit\": [0.1, {\"__float__\": \"Infinity\"}]", "time_step_limit", "infinity",
+     PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"granitemoehybrid\", \"num_hidden_layers\": 2, \"layer_types\": [\"mamba\", \"conv\"]",
+     "layer_types[1]", "nor \"mamba\"", PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"lfm2\", \"block_multiple_of\": 1000000, \"block_ffn_dim_multiplier\": 1000",
+     "block_ff_dim", "1048576", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"lfm2_moe\", \"routed_scaling_factor\": 2.5", "routed_scaling_factor is 2.5", "only 1 is",
+     PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"granitemoehybrid\", \"layer_types\": [\"attention\"]", "num_local_experts is not 0",
+     "without state-space blocks", PERIDOT_ERROR_UNSUPPORTED},
+};
+
+static void refuse_all(const struct refusal *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
         char json[512];
         snprintf(json, sizeof json, "{%s}", rows[i].rest);
         refuse_json(rows[i].status, json, rows[i].a, rows[i].b);
     }
+}
+
+static void test_json_refusals(void **state)
+{
+    (void)state;
+    refuse_all(refusals, PD_COUNT(refusals));
+    refuse_all(refusals_of_hybrids, PD_COUNT(refusals_of_hybrids));
 }
 
 /* Files that say what is not so, or what Peridot does not do: a config that is fine but for one key. */

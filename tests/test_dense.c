@@ -37,6 +37,7 @@ static const struct dense {
     {"granitemoe", "granitemoe", true},
     {"lfm2", "lfm2", true},
     {"lfm2-new", "lfm2", false},
+    {"lfm2-moe", "lfm2moe", true},
     {"llama-biases", "llama", true},
     {"mixtral", "llama", true},
     {"mistral", "llama", true},

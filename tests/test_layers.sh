@@ -132,7 +132,7 @@ n=$(find src tools/peridot -name '*.[ch]' -o -name '*.cc' | wc -l)
 lines_of() { find "$@" -type f -regex '.*\.\(c\|h\|cc\|comp\|glsl\|def\)' -exec cat {} + | wc -l; }
 runs=$(lines_of src/{base,format,picture,gpu,arch,ops,engine,api} shaders)
 texts=$(lines_of src/text src/grammar)
-[ "$runs" -le 37000 ] || wrong "what runs a model has $runs lines: at most 37,000"
+[ "$runs" -le 37400 ] || wrong "what runs a model has $runs lines: at most 37,400"
 says="$(((runs + 500) / 1000)),000 lines of C and GLSL run a model, and $(((texts + 500) / 1000)),000"
 grep -qF "$says" README.md || wrong "README does not say: $says"
 

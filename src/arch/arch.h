@@ -19,7 +19,7 @@ enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
     PD_GEMMA_EMBEDDING2, PD_MIXTRAL, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO3, PD_OLMO2, PD_OLMOE, PD_GRANITE,
     PD_GRANITE4, PD_GRANITE_HYBRID_MOE, PD_GRANITE_HYBRID, PD_GRANITE_MOE, PD_QWEN2, PD_QWEN3, PD_QWEN3_MOE, PD_QWEN35,
-    PD_QWEN35_MOE, PD_LFM2, PD_SMOLLM3, PD_MINISTRAL3, PD_MUSE_GLIMMER, PD_GPT_OSS, PD_TEST_FAMILY, PD_N_FAMILIES
+    PD_QWEN35_MOE, PD_LFM2_MOE, PD_LFM2, PD_SMOLLM3, PD_MINISTRAL3, PD_MUSE_GLIMMER, PD_GPT_OSS, PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
 /* Which keys of config.json name the gate's activation. */
@@ -42,7 +42,8 @@ enum pd_hf_experts {
     PD_HF_EXPERTS_QWEN,       /* mlp.gate, mlp.experts.7.up_proj; num_experts, num_experts_per_tok */
     PD_HF_EXPERTS_MIXTRAL,    /* block_sparse_moe.gate, .experts.7.w3; num_local_experts, num_experts_per_tok */
     PD_HF_EXPERTS_GRANITE,    /* block_sparse_moe.router.layer, .input_linear; keys as Mixtral's */
-    PD_HF_EXPERTS_GPT_OSS     /* mlp.router, mlp.experts.gate_proj (format/experts.c); keys as Mixtral's */
+    PD_HF_EXPERTS_GPT_OSS,    /* mlp.router, mlp.experts.gate_proj (format/experts.c); keys as Mixtral's */
+    PD_HF_EXPERTS_LFM2        /* feed_forward.gate, feed_forward.experts.7.w3; keys as Qwen's */
 };
 
 struct pd_family_traits {
@@ -99,6 +100,7 @@ struct pd_family_traits {
      * config.json unless that may say norm_topk_prob, and does. */
     bool raw_routes;
     bool hf_says_routes;             /* config.json may say norm_topk_prob, and is taken to say false */
+    bool sigmoid_routes;             /* they are sigmoids: see pd_layer; norm_topk_prob is taken to be true */
     bool per_layer_inputs;           /* layers may get inputs of their own from the token, */
     bool per_layer_projected;        /* made of its embedding alone: there is no table of them */
     /* The model makes a vector of a text: there is no head, attention sees later keys as well, and windows go to both
@@ -290,6 +292,9 @@ struct pd_layer {
     bool shares_unit;                /* the gated unit is one more expert, that every token takes, */
     bool shared_gate;                /* times the sigmoid of the last row of the router's matrix */
     bool raw_routes;                 /* the weights of a token's experts are not made to sum to 1 */
+    /* Experts are chosen by the sigmoid of what the router finds, and weighted by it; else by the softmax */
+    bool sigmoid_routes;
+    bool choice_biases;              /* of each expert a number is added to choose by, and not to weight it */
     bool fused_qkv, fused_qkv_bias;  /* files have q, k and v as one tensor, and their biases */
     bool experts_split;              /* their gates and what these multiply are two tensors of the file */
     struct pd_delta delta;           /* in place of attention: then there are no heads */
@@ -492,7 +497,7 @@ enum pd_role {
     PD_ROLE_DOWN_BIAS, PD_ROLE_POST_FFN_NORM,
     PD_ROLE_POST_DENSE_NORM, PD_ROLE_EXPERTS_NORM, PD_ROLE_POST_EXPERTS_NORM, PD_ROLE_ROUTER, PD_ROLE_SHARED_GATE,
     PD_ROLE_ROUTER_BIAS, PD_ROLE_ROUTER_SCALE,
-    PD_ROLE_EXPERT_SCALES, PD_ROLE_EXPERTS_GATE_UP, PD_ROLE_EXPERTS_GATE, PD_ROLE_EXPERTS_UP,
+    PD_ROLE_EXPERT_SCALES, PD_ROLE_CHOICE_BIASES, PD_ROLE_EXPERTS_GATE_UP, PD_ROLE_EXPERTS_GATE, PD_ROLE_EXPERTS_UP,
     PD_ROLE_EXPERTS_GATE_BIAS, PD_ROLE_EXPERTS_UP_BIAS, PD_ROLE_EXPERTS_DOWN, PD_ROLE_EXPERTS_DOWN_BIAS,
     PD_ROLE_PER_LAYER_GATE, PD_ROLE_PER_LAYER_PROJ, PD_ROLE_POST_PER_LAYER_NORM,
     PD_ROLE_OUTPUT_SCALE,   /* one number, which multiplies what comes out of the layer */

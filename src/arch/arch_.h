@@ -33,7 +33,9 @@ enum pd_number {
     PD_NUMBER_FULL_LAYERS,                                  /* without a window, before those with one */
     PD_NUMBER_EXPERTS, PD_NUMBER_EXPERTS_USED, PD_NUMBER_EXPERT_DIM,
     PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN,   /* other names of the first two */
-    PD_NUMBER_SPARSE_STEP,                                  /* every so many layers one has experts */
+    PD_NUMBER_SPARSE_STEP,                                  /* every so many layers one has experts, */
+    PD_NUMBER_DENSE_LAYERS,                                 /* or all but the first so many */
+    PD_NUMBER_ROUTE_SCALE, PD_NUMBER_GATING,                /* of sigmoids: the only ones known */
     /* Of recurrences, and every how many layers one has attention: */
     PD_NUMBER_DELTA_K_HEADS, PD_NUMBER_DELTA_V_HEADS, PD_NUMBER_DELTA_K_DIM, PD_NUMBER_DELTA_V_DIM, PD_NUMBER_CONV,
     PD_NUMBER_SHORT_CONV, PD_NUMBER_FULL_INTERVAL,

@@ -48,11 +48,13 @@ static void find_fused(struct pd_config *out, const struct pd_checkpoint *c)
     }
 }
 
-/* As llama.cpp's converter once wrote them. */
-static void find_split_experts(struct pd_config *out, const struct pd_checkpoint *c)
+/* Experts may be as llama.cpp's converter once wrote them, and need not have numbers to choose by. */
+static void find_parts_of_experts(struct pd_config *out, const struct pd_checkpoint *c)
 {
-    for (uint32_t i = 0; i < out->n_layers; i++)
+    for (uint32_t i = 0; i < out->n_layers; i++) {
         out->layers[i].experts_split = has_tensor(c, PD_ROLE_EXPERTS_GATE, i);
+        out->layers[i].choice_biases = has_tensor(c, PD_ROLE_CHOICE_BIASES, i);
+    }
 }
 
 /* Of embeddings with n columns: its root, which the published code keeps in the type of the weights. */
@@ -126,7 +128,7 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     out->per_layer_scale = scale_of(out->per_layer_dim, family);
     if (gguf) out->file_type = pd_gguf_file_type(c);
     if (gguf) find_fused(out, c);
-    if (gguf) find_split_experts(out, c);
+    if (gguf) find_parts_of_experts(out, c);
     if (gguf && family->optional_biases) find_biases(out, c);
     if (family->optional_v && (gguf || !family->sizes_by_window)) find_v(out, c);
     PD_TRY(pd_embedding_read(&out->embedding, c, family));
@@ -240,6 +242,9 @@ const struct pd_number_row pd_numbers[PD_N_NUMBERS] = {
     [PD_NUMBER_LOCAL_EXPERTS] = {"num_local_experts", NULL, 0, PD_MAX_EXPERTS},
     [PD_NUMBER_EXPERTS_PER_TOKEN] = {"num_experts_per_tok", NULL, 1, PD_MAX_EXPERTS_USED},
     [PD_NUMBER_SPARSE_STEP] = {"decoder_sparse_step", NULL, 1, 1024},
+    [PD_NUMBER_DENSE_LAYERS] = {"num_dense_layers", "leading_dense_block_count", 0, 1024},
+    [PD_NUMBER_ROUTE_SCALE] = {"routed_scaling_factor", "expert_weights_scale", 1, 1},
+    [PD_NUMBER_GATING] = {NULL, "expert_gating_func", 2, 2},
     [PD_NUMBER_DELTA_K_HEADS] = {"linear_num_key_heads", "ssm.group_count", 1, 256},
     [PD_NUMBER_DELTA_V_HEADS] = {"linear_num_value_heads", "ssm.time_step_rank", 1, 256},
     [PD_NUMBER_DELTA_K_DIM] = {"linear_key_head_dim", "ssm.state_size", 4, PD_MAX_DELTA_DIM, 4},
@@ -273,8 +278,10 @@ peridot_status pd_number_check(enum pd_number number, double value, const char *
 {
     const struct pd_number_row *row = &pd_numbers[number];
     if (!(value >= row->low && value <= row->high))   /* NaN is not */
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s is %.10g, not between %.10g and %.10g", key, value,
-                       row->low, row->high);
+        return row->low == row->high
+            ? pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %.10g: only %.10g is supported", key, value, row->low)
+            : pd_fail(PERIDOT_ERROR_FORMAT, "%s is %.10g, not between %.10g and %.10g", key, value,
+                      row->low, row->high);
     if (row->multiple && (uint32_t)value % row->multiple != 0)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %u, not a multiple of %u", key, (uint32_t)value,
                        row->multiple);
@@ -302,7 +309,7 @@ static const struct { const char *obstacle, *names; } rows[] = {
     {"layers that are linear recurrences (gated delta rule)",
      " qwen3_next qwen3next kimi_linear kimi-linear "},
     {"layers that are linear recurrences (RWKV)", " rwkv rwkv6 rwkv6qwen2 rwkv7 arwkv7 "},
-    {"layers that are short convolutions", " lfm2_moe lfm2moe lfm3 "},
+    {"layers that are short convolutions", " lfm3 "},
     {"keys and values in a compressed form (MLA)",
      " deepseek_v2 deepseek_v3 deepseek_v32 deepseek2 minicpm3 kimi_k25 glm4_moe_lite mistral4 longcat_flash youtu "
      "plm "},

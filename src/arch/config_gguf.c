@@ -353,6 +353,10 @@ static peridot_status read_experts(struct reader *r, struct pd_layer *l, uint32_
     l->n_experts_used = read_uint(r, PD_NUMBER_EXPERTS_USED, -1);
     l->expert_dim = read_uint(r, r->family->ffn_is_experts ? PD_NUMBER_FFN_DIM : PD_NUMBER_EXPERT_DIM, -1);
     l->raw_routes = r->family->raw_routes;
+    if (r->family->sigmoid_routes) {
+        read_uint(r, PD_NUMBER_GATING, 2);
+        read_number(r, PD_NUMBER_ROUTE_SCALE, 1);
+    }
     PD_TRY(r->status);
     find_key(r, pd_numbers[PD_NUMBER_EXPERTS_USED].gguf, key);
     return pd_layer_set_experts(l, r->family, key);

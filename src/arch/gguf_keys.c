@@ -129,6 +129,11 @@ static peridot_status add_experts(const struct keys *k, const struct pd_config *
     add_u32(k, KEY(EXPERTS_USED), most.n_experts_used);
     add_u32(k, KEY(EXPERT_DIM), most.expert_dim);
     if (pd_families[c->family].shared_expert) add_u32(k, KEY(SHARED_EXPERT_DIM), most.ffn_dim);
+    if (!pd_families[c->family].sigmoid_routes) return PERIDOT_OK;
+    uint32_t n_dense = 0;
+    while (!c->layers[n_dense].n_experts) n_dense++;
+    add_u32(k, KEY(DENSE_LAYERS), n_dense);
+    add_u32(k, KEY(GATING), 2);
     return PERIDOT_OK;
 }
 

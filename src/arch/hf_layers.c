@@ -325,6 +325,7 @@ static bool has_experts(struct pd_hf_reader *r, uint32_t i)
     if (r->family->experts_beside) return yyjson_is_true(pd_hf_member(r->config.at, "enable_moe_block"));
     if (r->family->ffn_is_experts) return true;
     if (dense && !yyjson_is_arr(dense)) pd_hf_fail_type(r, r->config, "mlp_only_layers", "a list");
+    if (r->family->sigmoid_routes) return i >= pd_hf_uint(r, PD_NUMBER_DENSE_LAYERS, 2);
     uint32_t step = pd_hf_uint(r, PD_NUMBER_SPARSE_STEP, 1);
     for (size_t k = 0; yyjson_is_arr(dense) && k < yyjson_arr_size(dense); k++) {
         yyjson_val *layer = yyjson_arr_get(dense, k);
@@ -342,12 +343,13 @@ static peridot_status read_experts(struct pd_hf_reader *r, struct pd_layer *l, u
         [PD_HF_EXPERTS_QWEN] = {PD_NUMBER_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 128, 8},
         [PD_HF_EXPERTS_MIXTRAL] = {PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 8, 2},
         [PD_HF_EXPERTS_GRANITE] = {PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 8, 2},
-        [PD_HF_EXPERTS_GPT_OSS] = {PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 128, 4}};
+        [PD_HF_EXPERTS_GPT_OSS] = {PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 128, 4},
+        [PD_HF_EXPERTS_LFM2] = {PD_NUMBER_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 32, 4}};
     enum pd_number n_experts = keys[r->family->hf_experts].n_experts, n_used = keys[r->family->hf_experts].n_used;
     uint32_t usual = r->family == &pd_families[PD_OLMOE] ? 64
         : r->family->shared_gate                         ? 256
                                                          : keys[r->family->hf_experts].usual;
-    uint32_t usual_dim = r->family->shared_gate ? 512 : 768;
+    uint32_t usual_dim = r->family->shared_gate ? 512 : r->family->sigmoid_routes ? 1792 : 768;
     /* config.json of transformers 5 may have the other name */
     if (usual && !pd_hf_member(r->config.at, pd_numbers[n_experts].hf))
         n_experts = n_experts == PD_NUMBER_EXPERTS ? PD_NUMBER_LOCAL_EXPERTS : PD_NUMBER_EXPERTS;
@@ -359,9 +361,14 @@ static peridot_status read_experts(struct pd_hf_reader *r, struct pd_layer *l, u
     l->n_experts_used = pd_hf_uint(r, n_used, keys[r->family->hf_experts].usually_used);
     if (!r->family->ffn_is_experts) l->expert_dim = pd_hf_uint(r, PD_NUMBER_EXPERT_DIM, usual_dim);
     else l->expert_dim = r->family->shared_expert ? pd_hf_uint(r, PD_NUMBER_FFN_DIM, 11008) : l->ffn_dim;
-    if (renorms && r->family->hf_says_routes && !yyjson_is_bool(renorms))
+    if (renorms && (r->family->hf_says_routes || r->family->sigmoid_routes) && !yyjson_is_bool(renorms))
         pd_hf_fail_type(r, r->config, "norm_topk_prob", "true or false");
-    l->raw_routes = r->family->hf_says_routes && !yyjson_is_true(renorms);
+    l->raw_routes = r->family->sigmoid_routes ? yyjson_is_false(renorms)
+                                              : r->family->hf_says_routes && !yyjson_is_true(renorms);
+    if (r->family->sigmoid_routes) {
+        pd_hf_number(r, r->config, PD_NUMBER_ROUTE_SCALE, 1);   /* only 1 is known */
+        l->choice_biases = !yyjson_is_false(pd_hf_member(r->config.at, "use_expert_bias"));
+    }
     l->experts_split = r->family->hf_experts != PD_HF_EXPERTS_GEMMA && r->family->hf_experts != PD_HF_EXPERTS_GRANITE;
     PD_TRY(r->status);
     return pd_layer_set_experts(l, r->family, pd_hf_key(key, r->config, pd_numbers[n_used].hf));
@@ -376,7 +383,7 @@ static peridot_status read_layer(struct pd_hf_reader *r, struct pd_config *out, 
                                                         : PD_NUMBER_FFN_DIM;
     l->qkv_biases = l->o_bias = yyjson_is_true(yyjson_obj_get(r->config.at, "attention_bias"));
     l->ffn_biases = yyjson_is_true(yyjson_obj_get(r->config.at, "mlp_bias"));
-    l->ffn_dim = r->family->short_convs ? short_conv_ffn_dim(r) : pd_hf_layer_uint(r, ffn_dim, i, d->ffn_dim);
+    l->ffn_dim = r->family->short_convs && !r->family->experts ? short_conv_ffn_dim(r) : pd_hf_layer_uint(r, ffn_dim, i, d->ffn_dim);
     if (r->family->experts) PD_TRY(read_experts(r, l, i));
     if (pd_layer_recurs(l)) return r->status;
     l->n_heads = pd_hf_layer_uint(r, PD_NUMBER_HEADS, i, d->n_heads);

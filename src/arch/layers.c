@@ -169,6 +169,7 @@ static void set_blocks(const struct pd_family_traits *family, struct pd_layer *l
     layer->attn_gate = family->attn_gate && !pd_layer_recurs(layer);
     layer->gate_in_q = family->gate_in_q && !pd_layer_recurs(layer);
     layer->experts_beside = layer->n_experts && family->experts_beside;
+    layer->sigmoid_routes = layer->n_experts && family->sigmoid_routes;
     layer->shares_unit = layer->n_experts && family->shared_expert;
     layer->shared_gate = layer->shares_unit && family->shared_gate;
     layer->pre_norms = !family->no_pre_norms;

@@ -10,7 +10,7 @@
 
 enum size { ONE, D_MODEL, N_HEADS, QKV_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, HALF_HEAD, TWO_FFN_DIMS,
     FFN_DIM, PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
-    N_EXPERTS, SHARED_GATES, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS,
+    N_EXPERTS, N_CHOICE_BIASES, SHARED_GATES, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS,
     MIXER_IN_DIM, CONV_DIM, CONV_WIDTH, MIXED_DIM, DELTA_HEADS, DELTA_NORM_DIM,
     DELTA_Z_DIM, DELTA_GATES, MAMBA_BIAS_DIM, MAMBA_HEADS,   /* 0 where recurrences have none */
     ANY };
@@ -144,6 +144,8 @@ static const struct row {
         EXPERTS_BESIDE},
     [PD_ROLE_EXPERT_SCALES] = {"blk.%u.ffn_down_exps.scale", "layers.%u.router.per_expert_scale", NULL, ONE, N_EXPERTS,
         EXPERTS_BESIDE},
+    [PD_ROLE_CHOICE_BIASES] = {"blk.%u.exp_probs_b.bias", "layers.%u.feed_forward.expert_bias", NULL, ONE,
+        N_CHOICE_BIASES, EXPERTS},
     [PD_ROLE_EXPERTS_GATE_UP] = {"blk.%u.ffn_gate_up_exps.weight", "layers.%u.experts.gate_up_proj", NULL,
         TWO_EXPERT_DIMS, D_MODEL, EXPERTS, EXPERTS_SPLIT, PD_MATRIX_EXPERTS_GATE_UP, true},
     [PD_ROLE_EXPERTS_GATE] = {"blk.%u.ffn_gate_exps.weight", "", NULL, EXPERT_DIM, D_MODEL, EXPERTS | EXPERTS_SPLIT, 0,
@@ -210,6 +212,7 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
     case FFN_DIM: return layer->ffn_dim;
     case PER_LAYER_DIM: return c->per_layer_dim;
     case N_EXPERTS: return layer->n_experts;
+    case N_CHOICE_BIASES: return layer->choice_biases ? layer->n_experts : 0;
     case SHARED_GATES: return layer->shared_gate;
     case EXPERT_DIM: return layer->expert_dim;
     case TWO_EXPERT_DIMS: return 2 * layer->expert_dim;
@@ -291,6 +294,13 @@ static float constant_of(const struct pd_config *c, enum pd_role role)
     return role == PD_ROLE_Q_NORM ? c->q_norm_weight : role == PD_ROLE_K_NORM && c->q_norm_weight != 0 ? 1 : 0;
 }
 
+/* Of a matrix. */
+static bool is_bias(enum pd_role role)
+{
+    bool other = role == PD_ROLE_DELTA_DT || role == PD_ROLE_DELTA_CONV_BIAS || role == PD_ROLE_CHOICE_BIASES;
+    return role >= PD_FIRST_LAYER_ROLE && !other && strstr(table[role].gguf, ".bias");
+}
+
 bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role role, uint32_t layer)
 {
     const struct row *row = &table[role];
@@ -299,8 +309,7 @@ bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role ro
         .n_experts = row->each_expert ? c->layers[layer].n_experts : 0,
         .n_rows = of_experts ? c->layers[layer].n_experts : size_of(c, row->rows, layer),
         .n_cols = size_of(c, row->cols, layer), .matrix = row->matrix,
-        .is_bias = role >= PD_FIRST_LAYER_ROLE && role != PD_ROLE_DELTA_DT && role != PD_ROLE_DELTA_CONV_BIAS
-            && strstr(row->gguf, ".bias"),
+        .is_bias = is_bias(role),
         .is_vector = (row->rows == ONE && !of_experts) || role == PD_ROLE_DELTA_CONV};
     if (c->layers[layer].gate_in_q && (role == PD_ROLE_Q || role == PD_ROLE_ATTN_GATE)) {
         out->head_half = role == PD_ROLE_Q ? 1 : 2;
@@ -426,6 +435,10 @@ static const struct {
     {PD_HF_EXPERTS_GRANITE, PD_ROLE_ROUTER, "layers.%u.block_sparse_moe.router.layer.weight"},
     {PD_HF_EXPERTS_GRANITE, PD_ROLE_EXPERTS_GATE_UP, "layers.%u.block_sparse_moe.input_linear.weight"},
     {PD_HF_EXPERTS_GRANITE, PD_ROLE_EXPERTS_DOWN, "layers.%u.block_sparse_moe.output_linear.weight"},
+    {PD_HF_EXPERTS_LFM2, PD_ROLE_ROUTER, "layers.%u.feed_forward.gate.weight"},
+    {PD_HF_EXPERTS_LFM2, PD_ROLE_EXPERTS_GATE, "layers.%u.feed_forward.experts.w1.weight"},
+    {PD_HF_EXPERTS_LFM2, PD_ROLE_EXPERTS_UP, "layers.%u.feed_forward.experts.w3.weight"},
+    {PD_HF_EXPERTS_LFM2, PD_ROLE_EXPERTS_DOWN, "layers.%u.feed_forward.experts.w2.weight"},
     {PD_HF_EXPERTS_GPT_OSS, PD_ROLE_ROUTER, "layers.%u.mlp.router.weight"},
     {PD_HF_EXPERTS_GPT_OSS, PD_ROLE_EXPERTS_GATE, "layers.%u.mlp.experts.gate_proj"},
     {PD_HF_EXPERTS_GPT_OSS, PD_ROLE_EXPERTS_UP, "layers.%u.mlp.experts.up_proj"},

@@ -33,8 +33,8 @@ static enum matrix matrix_kind(const char *name)
 /* What a matrix is whatever the others are; PD_N_DTYPES: what the target says. */
 static enum pd_dtype fixed_type(const struct pd_convert_item *item, enum pd_dtype wanted)
 {
-    static const char *const exact[] = {".ffn_gate_inp.", ".ffn_gate_inp_shexp.", ".ssm_conv1d.", ".ssm_a", ".ssm_d",
-                                        ".ssm_norm.", ".bias"};   /* the last: of experts */
+    static const char *const exact[] = {".ffn_gate_inp.", ".ffn_gate_inp_shexp.", ".ssm_conv1d.", ".shortconv.conv.",
+                                        ".ssm_a", ".ssm_d", ".ssm_norm.", ".bias"};   /* the last: of experts */
     if (!item->source || item->n_dims < 2 || wanted == PD_F32) return PD_F32;
     for (size_t i = 0; i < PD_COUNT(exact); i++)
         if (strstr(item->name, exact[i])) return PD_F32;

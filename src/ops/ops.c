@@ -219,12 +219,12 @@ static uint64_t address_of_row(const struct pd_slice *s, uint32_t row)
 void pd_op_route(struct pd_recorder *r, const struct pd_routes *e, struct pd_rows logits, uint64_t scale)
 {
     uint32_t n_pairs = e->n_tokens * e->n_used;
-    struct pd_route_push route = {.logits = logits.address, .scale = scale, .choices = e->choices,
+    struct pd_route_push route = {.logits = logits.address, .scale = scale, .biases = e->biases, .choices = e->choices,
         .n_experts = e->n_experts, .n_used = e->n_used, .stride = logits.stride};
     struct pd_route_group_push group = {.choices = e->choices, .slots = e->slots, .n_experts = e->n_experts,
         .n_pairs = n_pairs, .n_slots = (uint32_t)pd_min(e->n_experts, n_pairs)};
-    uint32_t spec[] = {scale != 0, e->raw};
-    dispatch(r, kernel(r, PD_KERNEL_route, spec, 2), &route, e->n_tokens, 1, 1);
+    uint32_t spec[] = {scale != 0, e->raw, e->sigmoid, e->biases != 0};
+    dispatch(r, kernel(r, PD_KERNEL_route, spec, 4), &route, e->n_tokens, 1, 1);
     barrier(r);
     dispatch(r, kernel(r, PD_KERNEL_route_group, NULL, 0), &group, 1, 1, 1);
     barrier(r);

@@ -245,6 +245,8 @@ struct pd_routes {
     uint64_t slots;            /* [n_experts] struct pd_expert_slot, then [n_tokens][n_used] words */
     uint32_t n_experts, n_used, n_tokens;
     bool raw;                  /* weights are those of the softmax over all experts; else they sum to 1 */
+    bool sigmoid;              /* or they are sigmoids of logits, raw or not, */
+    uint64_t biases;           /* to which these are added to choose by, [n_experts]; 0: none are */
     /* What every token's shared expert found, [n_tokens][n], which pd_op_combine adds times sigmoid of the number in
      * `gate`, [n_tokens][1], or as it is; no address: there is none. */
     struct pd_rows shared, gate;

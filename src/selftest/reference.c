@@ -216,27 +216,37 @@ void pd_reference_topk(struct pd_candidate best[PD_TOPK], const float *logits, u
     }
 }
 
-void pd_reference_route(struct pd_choice *choices, const float *logits, const float *scale,
+/* Not yet divided by the sum. */
+static double route_weight(const struct pd_routes *routes, double logit, double top)
+{
+    return routes->sigmoid ? 1 / (1 + exp(-logit)) : exp(logit - top);
+}
+
+void pd_reference_route(struct pd_choice *choices, const float *logits, const float *scale, const float *biases,
                         const struct pd_routes *routes)
 {
-    double total = 0;
+    double total = 0, by[PD_MAX_EXPERTS];   /* chosen */
     uint32_t n_experts = routes->n_experts, n_used = routes->n_used;
     bool damaged = false, taken[PD_MAX_EXPERTS] = {false};
     for (uint32_t e = 0; e < n_experts; e++) damaged = damaged || !isfinite(logits[e]);
+    for (uint32_t e = 0; e < n_experts; e++)
+        by[e] = (double)(routes->sigmoid ? (float)route_weight(routes, (double)logits[e], 0) : logits[e])
+            + (biases ? (double)biases[e] : 0);
     for (uint32_t j = 0; j < n_used; j++) {
         uint32_t best = n_experts;
         for (uint32_t e = 0; e < n_experts; e++)
-            if (!taken[e] && (best == n_experts || logits[e] > logits[best])) best = e;
+            if (!taken[e] && (best == n_experts || by[e] > by[best])) best = e;
         taken[best] = true;
         choices[j].expert = best;
-        total += exp((double)logits[best] - (double)logits[choices[0].expert]);
+        total += route_weight(routes, (double)logits[best], (double)logits[choices[0].expert]);
     }
-    if (routes->raw) total = 0;
-    for (uint32_t e = 0; routes->raw && e < n_experts; e++)
+    if (routes->sigmoid) total = routes->raw ? 1 : total + 1e-6;
+    else if (routes->raw) total = 0;
+    for (uint32_t e = 0; routes->raw && !routes->sigmoid && e < n_experts; e++)
         total += exp((double)logits[e] - (double)logits[choices[0].expert]);
     for (uint32_t j = 0; j < n_used; j++) {
         uint32_t e = choices[j].expert;
-        double w = exp((double)logits[e] - (double)logits[choices[0].expert]) / total;
+        double w = route_weight(routes, (double)logits[e], (double)logits[choices[0].expert]) / total;
         choices[j].weight = damaged ? NAN : (float)(w * (scale ? (double)scale[e] : 1));
     }
 }

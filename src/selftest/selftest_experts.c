@@ -10,16 +10,16 @@
 struct routing {
     struct pd_routes routes;
     uint32_t n_slots, n_pairs;
-    float *logits, *scale;
+    float *logits, *scale, *biases;
     struct pd_trial_buffer *choices, *slots;
 };
 
-/* Of every fourth token all logits are one of two numbers; of the last one, if that is asked for, one is no number. */
+/* Sigmoids of large logits would be too close to tell apart. Of every fourth token all logits are one of two numbers; of the last one, if that is asked for, one is no number. */
 static void make_routing(struct pd_trial *t, struct routing *c, struct pd_routes shape, bool damaged)
 {
     uint32_t n_experts = shape.n_experts, n_tokens = shape.n_tokens;
     *c = (struct routing){.routes = shape, .n_pairs = n_tokens * shape.n_used,
-        .logits = pd_trial_random(t, (size_t)n_tokens * n_experts, 8)};
+        .logits = pd_trial_random(t, (size_t)n_tokens * n_experts, shape.sigmoid ? 3 : 8)};
     c->n_slots = (uint32_t)pd_min(n_experts, c->n_pairs);
     for (uint32_t m = 0; m < n_tokens; m += 4)
         for (uint32_t e = 0; e < n_experts; e++) c->logits[m * n_experts + e] = (float)((e + m) % 3 == 0);
@@ -40,7 +40,7 @@ static void check_choices(struct pd_trial *t, const struct routing *c)
     for (uint32_t i = 0; i < c->n_pairs; i++) {
         const float *logits = c->logits + (size_t)(i / n_used) * n_experts;
         float weight = pd_f32_from_bits(got[2 * i + 1]);
-        if (i % n_used == 0) pd_reference_route(want, logits, c->scale, &c->routes);
+        if (i % n_used == 0) pd_reference_route(want, logits, c->scale, c->biases, &c->routes);
         const struct pd_choice *w = &want[i % n_used];
         if (isnan(w->weight)) {
             if (!isnan(weight)) pd_trial_fail(t, "pair %u: weight %g where a logit is no number", i, (double)weight);
@@ -78,10 +78,15 @@ static void try_route(struct pd_trial *t, struct pd_routes shape, bool scaled, b
 {
     struct routing c;
     uint64_t scale = 0;
-    pd_trial_begin(t, "%u of %u experts, %u tokens%s%s%s", shape.n_used, shape.n_experts, shape.n_tokens,
-                   shape.raw ? ", raw" : "", scaled ? ", scaled" : "", damaged ? ", damaged" : "");
+    pd_trial_begin(t, "%u of %u experts, %u tokens%s%s%s%s", shape.n_used, shape.n_experts, shape.n_tokens,
+                   shape.sigmoid ? ", sigmoid" : "", shape.raw ? ", raw" : "", scaled ? ", scaled" : "",
+                   damaged ? ", damaged" : "");
     make_routing(t, &c, shape, damaged);
     struct pd_rows logits = pd_trial_rows_of(pd_trial_rows(t, c.logits, shape.n_tokens, shape.n_experts));
+    if (shape.sigmoid && !shape.raw) {
+        c.biases = pd_trial_random(t, shape.n_experts, 1);
+        c.routes.biases = pd_trial_rows(t, c.biases, 1, shape.n_experts)->address;
+    }
     if (scaled) {
         c.scale = pd_trial_random(t, shape.n_experts, 2);
         scale = pd_trial_rows(t, c.scale, 1, shape.n_experts)->address;
@@ -101,10 +106,10 @@ void pd_try_route(struct pd_trial *t, uint32_t type)
     static const uint32_t n_tokens[] = {1, 2, 33};
     for (size_t s = 0; s < PD_COUNT(shapes); s++)
         for (size_t m = 0; m < PD_COUNT(n_tokens); m++)
-            for (uint32_t way = 0; way < 3; way++) {
+            for (uint32_t way = 0; way < 5; way++) {
                 const struct pd_routes shape = {.n_experts = shapes[s][0], .n_used = shapes[s][1],
-                    .n_tokens = n_tokens[m], .raw = way == 1};
-                if (t->thorough || (m == s % 3 && way == s / 2)) try_route(t, shape, way == 0, false);
+                    .n_tokens = n_tokens[m], .raw = way == 1 || way == 4, .sigmoid = way > 2};
+                if (t->thorough || (m == s % 3 && way == s % 5)) try_route(t, shape, way == 0, false);
             }
     try_route(t, (struct pd_routes){.n_experts = 128, .n_used = 8, .n_tokens = 3}, true, true);
 }

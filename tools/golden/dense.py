@@ -31,7 +31,8 @@ import weights
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "dense"
 N_TOKENS = 48
 # past what rounds differently, or a chunk of transformers' recurrences
-LONG_TEXT = {"gpt-oss": 300, "lfm2": 90, "granite4-h": 90, "granite4-h-moe": 90, "qwen35": 90, "qwen35-untied": 90, "qwen35-moe": 90}
+LONG_TEXT = {"gpt-oss": 300, "lfm2": 90, "granite4-h": 90, "granite4-h-moe": 90, "qwen35": 90, "qwen35-untied": 90,
+             "qwen35-moe": 90}
 COMMON = dict(vocab_size=96, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
               num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-5, pad_token_id=0, bos_token_id=1,
               eos_token_id=2)
@@ -180,6 +181,11 @@ MODELS = {
         hidden_size=32, num_attention_heads=4, num_hidden_layers=3, norm_eps=0.05, conv_L_cache=4,
         block_auto_adjust_ff_dim=False, layer_types=["full_attention", "conv", "conv"], rope_parameters=ROPE,
         tie_word_embeddings=False), False, None, {}),
+    "lfm2-moe": ("Lfm2Moe", EXPERTS | dict(
+        num_hidden_layers=4, norm_eps=1e-5, num_dense_layers=1, layer_types=["conv", "full_attention"] * 2,
+        rope_parameters=ROPE), True, "lfm2moe", {
+            "shortconv.l_cache": 3, "expert_count": 8, "expert_used_count": 3, "expert_feed_forward_length": 24,
+            "leading_dense_block_count": 1, "expert_gating_func": 2}),
     "gpt-oss": ("GptOss", OSS, False, "gpt-oss", OSS_KEYS),
     # As it is published: experts in blocks, from which transformers makes the plain ones. Heads are too small for a
     # q8_0 cache: with heads of 32 one token takes another expert where two are alike (0.26 of its logits; 0.025 with
@@ -316,6 +322,8 @@ def save_gguf(path, arch, keys, config, tensors, centred):
         if ".mamba." in hf:
             array = of_mamba(hf, array)
             hf = hf.replace("dt_bias", "dt_proj.bias")
+        if arch == "lfm2moe":               # its converter's own names
+            hf = hf.replace("model.layers", "layers") if ".experts." in hf else hf.replace("_bias", "_bias.bias")
         name = gguf_name(arch, config.num_hidden_layers, hf)
         if path.parent.name in FUSED and hf.split(".")[-2] in ("q_proj", "k_proj", "v_proj"):
             whole = re.sub("attn_[qkv]", "attn_qkv", name)
@@ -426,7 +434,7 @@ def make(name, folder):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     numbers = copy.deepcopy(COMMON | own)     # transformers writes into what it gets
-    if family == "Lfm2":
+    if family.startswith("Lfm2"):
         del numbers["rms_norm_eps"]           # it has norm_eps
     if family in WRAPPED:
         numbers = {"text_config": numbers, "tie_word_embeddings": False} | WRAPPED[family]
@@ -472,7 +480,7 @@ def make(name, folder):
     (folder / "tokens.txt").write_text(",".join(map(str, ids)) + "\n")
     seen = []
     decoder = model.model.get_decoder()
-    last_norm = decoder.embedding_norm if family == "Lfm2" else decoder.norm
+    last_norm = decoder.embedding_norm if family.startswith("Lfm2") else decoder.norm
     last_norm.register_forward_hook(lambda module, args, out: seen.append(out[0]))
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0]

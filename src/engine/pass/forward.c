@@ -186,6 +186,8 @@ static struct pd_routes route(const struct pd_forward_args *p, uint32_t i, struc
     routes.n_used = layer->n_experts_used;
     routes.n_tokens = p->n_tokens;
     routes.raw = layer->raw_routes;
+    routes.sigmoid = layer->sigmoid_routes;
+    routes.biases = w->norms[PD_ROLE_CHOICE_BIASES];
     routes.shared = routes.gate = (struct pd_rows){0};
     pd_op_linear(p->recorder, s->router, &w->linears[PD_MATRIX_ROUTER], in, p->n_tokens);   /* [n][n_experts (+ 1)] */
     pd_op_route(p->recorder, &routes, s->router, w->norms[PD_ROLE_EXPERT_SCALES]);
