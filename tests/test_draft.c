@@ -587,10 +587,33 @@ static void test_lookup(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int32_t found[4] = {0};
         uint32_t n_same;
-        assert_int_equal(pd_draft_lookup(found, &n_same, 4, cases[i].tokens, cases[i].n), cases[i].n_found);
+        struct pd_draft draft = {0};
+        for (uint32_t n = 1; n < cases[i].n; n++) pd_draft_lookup(found, &n_same, 4, &draft.index, cases[i].tokens, n);
+        assert_int_equal(pd_draft_lookup(found, &n_same, 4, &draft.index, cases[i].tokens, cases[i].n),
+                         cases[i].n_found);
         assert_memory_equal(found, cases[i].found, cases[i].n_found * sizeof *found);
         assert_int_equal(n_same, cases[i].n_same);
+        pd_draft_end(&draft);
     }
+}
+
+/* In a long text, and in a shorter one that comes after it. */
+static void test_lookup_index(void **state)
+{
+    enum { N = 40000, AT = 12345 };
+    int32_t *tokens = malloc(N * sizeof *tokens), found[4];
+    struct pd_draft draft = {0};
+    uint32_t n_same;
+    (void)state;
+    for (int32_t i = 0; i < N; i++) tokens[i] = i;
+    memcpy(tokens + N - 5, tokens + AT, 5 * sizeof *tokens);
+    assert_int_equal(pd_draft_lookup(found, &n_same, 4, &draft.index, tokens, N), 4);
+    assert_true(n_same == 5 && found[0] == AT + 5 && found[3] == AT + 8);
+    memcpy(tokens + 30, tokens + 10, 3 * sizeof *tokens);
+    assert_int_equal(pd_draft_lookup(found, &n_same, 4, &draft.index, tokens, 33), 4);
+    assert_true(n_same == 3 && found[0] == 13 && found[3] == 16);
+    pd_draft_end(&draft);
+    free(tokens);
 }
 
 /* A model that guesses right in `right` of the cases, on a device where a pass of r rows takes 1 + slope (r - 1), and a
@@ -706,6 +729,7 @@ static void test_watches(void **state)
     pd_draft_watch(&draft, &q, 10);
     assert_int_equal(draft.pause, 0);
     assert_true(draft.right[2] > 0.8);
+    pd_draft_end(&draft);
 }
 
 static void test_refusals(void **state)
@@ -739,7 +763,8 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lookup), cmocka_unit_test(test_lengths), cmocka_unit_test(test_remeasures),
+        cmocka_unit_test(test_lookup), cmocka_unit_test(test_lookup_index), cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_remeasures),
         cmocka_unit_test(test_rows_of_several), cmocka_unit_test(test_watches), cmocka_unit_test(test_chains),
         cmocka_unit_test(test_families), cmocka_unit_test(test_ends), cmocka_unit_test(test_draft_model),
         cmocka_unit_test(test_drafter), cmocka_unit_test(test_block),

@@ -212,6 +212,7 @@ static void release_request(peridot_request *r)
     pd_calling_end(&r->calling);
     pd_chain_free(r->chain);
     free(r->r.tokens);
+    pd_draft_end(&r->r.draft);
 }
 
 static peridot_status end_status(const peridot_request *r)

@@ -12,7 +12,7 @@
  * draft of d guesses gives 1 + p + ... + p^d tokens. A pass of R rows takes T(R), and a guess takes c to make. So the
  * rows of a round go, one by one, to the sequence whose next guess is most likely, and of all numbers of rows that is
  * taken which gives most tokens per second:  sum (1 + p + ... + p^d) / (T(R) + c sum d). Of what was looked up, p is
- * known for each length of the text that agreed, also from guesses that were not evaluated, as looking costs nothing.
+ * known for each length of the text that agreed, also from guesses that were not evaluated, as looking costs little.
  * T depends on the device: on llvmpipe, with Gemma 3 1B, 4 rows take 1.9 times as long as one, 8 take 2.9 times. */
 #include "engine/rounds/rounds.h"
 
@@ -25,6 +25,8 @@
 
 #define LOOKUP_MIN 2       /* tokens that must agree */
 #define LOOKUP_MAX 8
+#define LOOKUP_PLACES 256  /* that are compared at most, the latest ones */
+#define LOOKUP_HEADS (1 << 14)
 #define RECENT 0.125       /* part that the last guess has in how often guesses are right lately */
 #define RECENT_TIME 0.25   /* and the last round in how long such rounds take, where it was slower */
 #define EXPECTED 0.8       /* of a model's guesses that are right, before any was made, and after a pause */
@@ -38,20 +40,67 @@
 
 /* ---- what followed before ---- */
 
-uint32_t pd_draft_lookup(int32_t *out, uint32_t *n_same, uint32_t n_most, const int32_t *tokens, uint32_t n)
+/* Places of a text by the two tokens before them, so that a step looks at few of them however long the text is. */
+struct pd_draft_index {
+    uint32_t n;                    /* places below it are in */
+    uint32_t capacity;
+    uint32_t heads[LOOKUP_HEADS];  /* the latest place of each hash; 0: none */
+    uint32_t before[];             /* [capacity]: the place before it of the same hash */
+};
+
+static uint32_t *head_of(struct pd_draft_index *x, const int32_t *after)
 {
-    uint32_t best = LOOKUP_MIN - 1, after = n;
-    for (uint32_t end = n - 1; end > best && best < LOOKUP_MAX; end--) {   /* tokens before it are compared */
-        uint32_t same = 0;
+    uint32_t hash = (uint32_t)after[-1] * 2654435761u ^ (uint32_t)after[-2] * 2246822519u;
+    return &x->heads[hash >> 16 & (LOOKUP_HEADS - 1)];
+}
+
+/* Brings it to n tokens; false: there is no memory. */
+static bool index_text(struct pd_draft_index **at, const int32_t *tokens, uint32_t n)
+{
+    struct pd_draft_index *x = *at;
+    if (!x || x->capacity < n) {
+        uint32_t capacity = (uint32_t)pd_max(2 * n, 1024);
+        x = realloc(x, sizeof *x + capacity * sizeof *x->before);
+        if (!x) return false;
+        if (!*at) x->n = UINT32_MAX;
+        x->capacity = capacity;
+        *at = x;
+    }
+    if (x->n > n) {   /* the text is another one */
+        memset(x->heads, 0, sizeof x->heads);
+        x->n = 2;
+    }
+    for (; x->n < n; x->n++) {
+        uint32_t *head = head_of(x, tokens + x->n);
+        x->before[x->n] = *head;
+        *head = x->n;
+    }
+    return true;
+}
+
+uint32_t pd_draft_lookup(int32_t *out, uint32_t *n_same, uint32_t n_most, struct pd_draft_index **index,
+                         const int32_t *tokens, uint32_t n)
+{
+    uint32_t best = LOOKUP_MIN - 1, after = n, left = LOOKUP_PLACES;
+    *n_same = best;
+    if (n <= LOOKUP_MIN || !index_text(index, tokens, n)) return 0;
+    for (uint32_t end = *head_of(*index, tokens + n); end && left && best < LOOKUP_MAX; left--) {
+        uint32_t same = 0;   /* tokens before it */
         while (same < LOOKUP_MAX && same < end && tokens[end - 1 - same] == tokens[n - 1 - same]) same++;
-        if (same <= best) continue;
-        best = same;
-        after = end;
+        if (same > best) after = end;
+        best = (uint32_t)pd_max(best, same);
+        end = (*index)->before[end];
     }
     *n_same = best;
     if (after == n) return 0;
     for (uint32_t i = 0; i < n_most; i++) out[i] = after + i < n ? tokens[after + i] : out[after + i - n];
     return n_most;
+}
+
+void pd_draft_end(struct pd_draft *draft)
+{
+    free(draft->index);
+    draft->index = NULL;
 }
 
 static bool looks_up(const struct pd_draft *draft) { return !draft->session && !draft->drafter; }
@@ -79,7 +128,7 @@ void pd_draft_watch(struct pd_draft *draft, const struct pd_sequence *q, int32_t
     int32_t guess = -1;
     uint32_t n_same;
     if (!draft->automatic || !looks_up(draft)) return;
-    if (!pd_draft_lookup(&guess, &n_same, 1, q->tokens, q->pos)) return;
+    if (!pd_draft_lookup(&guess, &n_same, 1, &draft->index, q->tokens, q->pos)) return;
     count_guess(draft, kind_of(n_same), guess == next);
     if (guess == next && kind_of(n_same) > 0) draft->pause = draft->next_pause = 0;
 }
@@ -276,7 +325,7 @@ uint32_t pd_draft_look(struct pd_draft_rows *rows, struct pd_draft *draft, uint3
     draft->kind = 0;
     if (!looks_up(draft) || n_most == 0) return n_most;
     q->tokens[q->pos] = rows->tokens[0];   /* for which there is room */
-    uint32_t n = pd_draft_lookup(rows->tokens + 1, &n_same, n_most, q->tokens, q->pos + 1);
+    uint32_t n = pd_draft_lookup(rows->tokens + 1, &n_same, n_most, &draft->index, q->tokens, q->pos + 1);
     draft->kind = kind_of(n_same);
     return n;
 }

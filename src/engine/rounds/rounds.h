@@ -331,6 +331,7 @@ struct pd_draft {
     struct pd_drafter *drafter;    /* NULL: another way; */
     struct pd_session *session;    /* the draft model's; NULL: what followed in the text before */
     struct pd_sequence *sequence;  /* of that session: it takes the same tokens */
+    struct pd_draft_index *index;  /* of the text, where it is looked up; NULL: not yet */
     uint64_t n_drafted, n_accepted;
     double saved_s;            /* what drafts saved, by how long steps without take: less than 0 where they cost time */
     double draw_s;             /* the last draft's draws under a grammar took so long */
@@ -342,6 +343,7 @@ struct pd_draft {
 
 /* After the way to draft was set. */
 void pd_draft_begin(struct pd_draft *draft);
+void pd_draft_end(struct pd_draft *draft);
 /* Tokens that a draft after rows->tokens[0] may have, at most n_most: where they are looked up, this does so. The
  * sequence has room for that token. */
 uint32_t pd_draft_look(struct pd_draft_rows *rows, struct pd_draft *draft, uint32_t n_most);
@@ -359,8 +361,10 @@ void pd_draft_watch(struct pd_draft *draft, const struct pd_sequence *q, int32_t
 /* A pass of n_rows rows took pass_s, after n_guesses guesses that took guesses_s. */
 void pd_draft_timed(struct pd_draft_times *t, uint32_t n_rows, uint32_t n_guesses, double guesses_s, double pass_s);
 /* The tokens after the longest text of up to 8 tokens, but not under 2, that ends `tokens` and is in them before: after
- * the latest of equally long ones, of *n_same tokens. Gives their number, at most n_most. */
-uint32_t pd_draft_lookup(int32_t *out, uint32_t *n_same, uint32_t n_most, const int32_t *tokens, uint32_t n);
+ * the latest of equally long ones, of *n_same tokens. Gives their number, at most n_most. Of places that follow the last
+ * two tokens the latest 256 are compared. index: of this text, which has grown, or NULL; the caller frees it. */
+uint32_t pd_draft_lookup(int32_t *out, uint32_t *n_same, uint32_t n_most, struct pd_draft_index **index,
+                         const int32_t *tokens, uint32_t n);
 
 /* ---- round ---- */
 
