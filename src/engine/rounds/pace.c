@@ -5,9 +5,11 @@
  * Why in time: chunks of a number of tokens suit no device. With 256, whoever came next waited for 6.6 s (Gemma 3 1B
  * on llvmpipe); with few, weights are read more often than is worth it, and where they come across the bus a chunk of
  * 1 s would do little else. Why two measurements: from chunks of one size nobody learns that four tokens take hardly
- * longer than one. Why flop: a token deep in a context costs more than one at its beginning. Why at_once: matrices
- * multiply so many tokens together, and two take as long as four on llvmpipe, or as 32 or 64 where there are tiles. A
- * decode step is no chunk, as single tokens have kernels of their own: what it takes is in `step`. */
+ * longer than one. Why 0.4 s: a request that comes waits for half of a chunk, and its first token is to come within
+ * 0.5 s; a longer chunk is worth it only where weights are a tenth of it. Why flop: a token deep in a context costs
+ * more than one at its beginning. Why at_once: matrices multiply so many tokens together, and two take as long as four
+ * on llvmpipe, or as 32 or 64 where there are tiles. A decode step is no chunk, as single tokens have kernels of their
+ * own: what it takes is in `step`. */
 #include "engine/rounds/rounds.h"
 
 #include "arch/arch.h"
@@ -16,8 +18,10 @@
 #include <math.h>
 
 #define FIRST_CHUNK 64       /* tokens, before anything was measured */
-#define CHUNK_SECONDS 1.0    /* target of a chunk */
-#define FIXED_TIMES 5        /* or so many times its fixed time */
+#define CHUNK_SECONDS 0.4    /* target of a chunk, */
+#define FIXED_TIMES 10       /* or so many times its fixed time, */
+#define LONGEST_SECONDS 1.0  /* up to this, */
+#define LEAST_FIXED_TIMES 5  /* or so many times */
 #define SHARED_SECONDS 0.2   /* target where others wait */
 #define WAIT_SECONDS 0.3     /* limit for a step and a chunk */
 #define SLOWER 1.1           /* limit for a chunk, relative to one token, or to a step */
@@ -110,7 +114,8 @@ uint32_t pd_next_chunk(const struct pd_pace *p, double token)
 {
     if (p->last.flop == 0) return FIRST_CHUNK;
     bool two_sizes = p->other.flop > 0 && differ(p->last.flop, p->other.flop);
-    double seconds = fmax(CHUNK_SECONDS, FIXED_TIMES * seconds_of(p, 0));
+    double fixed = seconds_of(p, 0), seconds = fmax(CHUNK_SECONDS, fmin(FIXED_TIMES * fixed, LONGEST_SECONDS));
+    seconds = fmax(seconds, LEAST_FIXED_TIMES * fixed);
     double n = two_sizes ? tokens_within(p, seconds, token) : try_tokens(p, token);
     return (uint32_t)pd_max(whole(n) / p->at_once * p->at_once, p->at_once);
 }

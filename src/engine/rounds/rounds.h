@@ -131,8 +131,8 @@ struct pd_pace {
 
 /* A chunk of n rows, of so many flop, took so long. */
 void pd_pace_took(struct pd_pace *p, uint32_t n, double flop, double seconds);
-/* Number of tokens of the next chunk, at `token` flop each: as many as take 1 s, or five times the fixed time, where a
- * chunk of 1 s would read weights most of the time. A multiple of at_once. */
+/* Number of tokens of the next chunk, at `token` flop each: as many as take 0.4 s, or ten times the fixed time up to
+ * 1 s, or five times. A multiple of at_once. */
 uint32_t pd_next_chunk(const struct pd_pace *p, double token);
 /* The same while other sequences wait for the chunk: as many as take 0.2 s, and less where the step before it and they
  * would take over 0.3 s. Where one token takes longer than that, as many as take at most 10 % longer. One token, or a
