@@ -196,6 +196,17 @@ test_predict_prompts() {
     echo 'matmul_half_q4_k 128,64 0.3/1/0.3/1x8' >>"$folder/table"
     predict_by table
     check "the first is taken" matches out '^navi31 .*  vector \(dot 64x64\)'
+    printf '%s\n' '# by a driver' 'kernel use pascal turing bmg' 'matmul_q4_k 128,64 2/3/2/1x8 - -' \
+        'matmul_dot_q4_k 128,64 - 0.7/1/1.4/1x8 -' 'matmul_coop_q4_k 128x128 - - 0.1/1/0.1/1x8' >"$folder/table"
+    printf '%s\n' '# by a driver' 'kernel specialisation pascal turing bmg' 'matmul_q4_k 128,64 32/40/0/0/9 - -' \
+        'matmul_dot_q4_k 128,64 - 32/40/0/0/9 -' \
+        'matmul_coop_q4_k 256,16,128,128,32,32,32,8,16,16 - - 16/40/0/0/-' >"$folder/vendor"
+    echo 'kernel | bmg | coop | q4_k | 0.1 | 128 | 256 | 512' >>"$folder/published"
+    predict_by table
+    check "dot products take two slots on Turing" matches out '^turing .* 152\.5.*  vector \(dot 64x64\)'
+    check "and one on Pascal, whose table has none" matches out '^pascal .* 166\.7.*  vector \(dot 64x64\)'
+    check "of llama.cpp each subgroup has 32 by 32 on Xe2" \
+        matches out '^bmg .* 0\.9[5-9] of .*  shared \(coop 128x128\)'
 }
 
 # After 8192 tokens 512 of Llama 3.1 8B are 1.14e12 multiply-adds of attention, at 1.6 slots each 118 ms, and after

@@ -23,8 +23,10 @@ vega10  | Radeon RX Vega 64          | 4096 |  16 | 1546 | 483.8 | AMD, product 
 renoir  | Ryzen 7 4800U (Vega 8)     |  512 |  16 | 1750 |  68.3 | AMD, product page: 8 graphics cores; LPDDR4-4266
 navi10  | Radeon RX 5700 XT          | 2560 |  32 | 1905 | 448   | AMD, product page
 navi21  | Radeon RX 6800 XT          | 4608 |  32 | 2250 | 512   | AMD, product page
+vangogh | Steam Deck                 |  512 |  32 | 1600 |  88   | Valve, tech specs: 8 units; LPDDR5-5500, 128 bits
 navi31  | Radeon RX 7900 XTX         | 6144 |  32 | 2500 | 960   | AMD, product page; dual issue is not counted on
 phoenix | Ryzen 7 7840U (780M)       |  768 |  32 | 2700 | 120   | AMD, product page: 12 graphics cores; LPDDR5x-7500
+gfx1150 | Ryzen AI 9 HX 370 (890M)   | 1024 |  32 | 2900 | 120   | AMD, product page: 16 graphics cores; LPDDR5x-7500
 gfx1151 | Ryzen AI Max+ 395 (8060S)  | 2560 |  32 | 2900 | 256   | AMD, product page: 40 graphics cores
 gfx1201 | Radeon RX 9070 XT          | 4096 |  32 | 2970 | 640   | AMD, product page
 skl     | Core i5-8600 (UHD 630)     |  192 |   8 | 1150 |  41.6 | Intel ARK: 24 EUs of 8 lanes
@@ -51,7 +53,7 @@ a750    | Snapdragon 8 Gen 3         | 1536 | 256 |  903 |  76.8 |
 # the lanes. NVIDIA: 32 banks of 4; L2 as measured by many. Qualcomm publishes nothing: as for the others.
 Core = collections.namedtuple('Core', 'vendor lanes shared l2')
 CORES = {gpu: core for core, gpus in (
-    (Core('AMD', 64, 128, 32), 'vega10 renoir navi10 navi21 navi31 phoenix gfx1151 gfx1201'),
+    (Core('AMD', 64, 128, 32), 'vega10 renoir navi10 navi21 vangogh navi31 phoenix gfx1150 gfx1151 gfx1201'),
     (Core('Intel', 64, 64, 64), 'skl icl'), (Core('Intel', 128, 128, 64), 'tgl adl dg2 mtl lnl bmg'),
     (Core('NVIDIA', 128, 128, 64), 'pascal turing ampere'),
     (Core('Qualcomm', 256, 128, 64), 'a630 a660 a730 a740 a750')) for gpu in gpus.split()}
@@ -60,15 +62,16 @@ CORES = {gpu: core for core, gpus in (
 # TFLOPS (122.8 of a 7900 XTX, 195 of a 9070 XT; XMX 128 operations a clock and engine of 8 lanes, 256 of 16), half of
 # NVIDIA's with sums in fp16. On AMD they are issued in the place of vector instructions. In a wave of 64, RDNA 3 keeps
 # each element of what is multiplied four times.
-MATRIX = {'navi31': 4, 'phoenix': 4, 'gfx1151': 4, 'gfx1201': 8, 'dg2': 8, 'lnl': 8, 'bmg': 8, 'turing': 2, 'ampere': 2}
-MATRIX_COPIES = {'navi31': 4, 'phoenix': 4, 'gfx1151': 4}
+MATRIX = {'navi31': 4, 'phoenix': 4, 'gfx1150': 4, 'gfx1151': 4, 'gfx1201': 8, 'dg2': 8, 'lnl': 8, 'bmg': 8,
+          'turing': 2, 'ampere': 2}
+MATRIX_COPIES = {'navi31': 4, 'phoenix': 4, 'gfx1150': 4, 'gfx1151': 4}
 
 # The lanes of the smallest subgroups, and how many lanes that take some rows of a matrix each are enough: of discrete
 # GPUs, and of others.
 SMALLEST_SUBGROUP = {gpu: (enough, int(lanes)) for enough, row in (
     (16384, 'vega10=64 navi10=32 navi21=32 navi31=32 gfx1201=32 dg2=8 bmg=16 pascal=32 turing=32 ampere=32'),
-    (2048, 'renoir=64 phoenix=32 gfx1151=32 skl=8 icl=8 tgl=8 adl=8 mtl=8 lnl=16 a630=64 a660=64 a730=64 a740=64 '
-           'a750=64'))
+    (2048, 'renoir=64 vangogh=32 phoenix=32 gfx1150=32 gfx1151=32 skl=8 icl=8 tgl=8 adl=8 mtl=8 lnl=16 a630=64 a660=64 '
+           'a730=64 a740=64 a750=64'))
     for gpu, lanes in (part.split('=') for part in row.split())}
 
 # Layers, d_model, ffn_dim, width of queries, of keys and values, and rows of the output, as in src/arch/shapes.c.
@@ -152,6 +155,9 @@ PROMPT_DISPATCHES = 14  # of a layer
 # Variants of matmul: the first that is compiled for a GPU is its default (src/ops/variants.c). Bytes of a weight and of
 # an activation in shared memory, and the rows of a tile and of an invocation; coop has these among its constants.
 VARIANTS = {'coop': (2, 2, None, None), 'dot': (1, 2, 64, 4), 'half': (2, 2, 64, 4), 'tile': (4, 4, 64, 4)}
+# NVIDIA's own driver says that Pascal has dot products of bytes, and Mesa does not. What Mesa compiles for another GPU
+# stands for that, in which each vector instruction takes a slot of Pascal's.
+DOT_LIKE = {'pascal': 'turing'}
 # The longest piece of a prompt that is submitted by itself: attention of so many tokens of a layer (PART_ROWS of
 # src/ops/ops_.h), of heads of 128, at the end of the longest context; and what a watchdog allows for.
 PIECE_TOKENS, PIECE_KEYS, WATCHDOG = 32, 131072, 2.0
@@ -181,6 +187,7 @@ def name_of(variant, dtype): return f'matmul_{dtype}' if variant == 'tile' else 
 
 def tiles_of(table, specs, gpu, dtype):
     """Of the default variant, those for more than 32 tokens."""
+    column, gpu = (0, DOT_LIKE[gpu]) if gpu in DOT_LIKE else (2, gpu)
     variant = next(v for v in VARIANTS if specs.get((gpu, name_of(v, dtype))))
     w_size, x_size, rows, each = VARIANTS[variant]
     name, tiles = name_of(variant, dtype), []
@@ -190,7 +197,7 @@ def tiles_of(table, specs, gpu, dtype):
         uses = ','.join(map(str, spec[:2])), f'{rows}x{tokens}'
         cell = next(table[gpu, name, use] for use in uses if (gpu, name, use) in table)
         if tokens > 32:
-            tiles.append(Tile(variant, rows, tokens, *part, float(cell.split('/')[2]), w_size, x_size))
+            tiles.append(Tile(variant, rows, tokens, *part, float(cell.split('/')[column]), w_size, x_size))
     return tiles
 
 def read_specs(paths):
@@ -266,8 +273,10 @@ def predict_prompt(sheet, like, tiles, dtype, shape, attention=ATTENTION, depth=
 # instructions. None was counted for Adrenos.
 LLAMA = {gpu: (counted, kind) for counted, kind, gpus in (
     ('renoir', 'fp16', 'vega10 renoir'), ('navi10', 'fp16', 'navi10'), ('skl', 'fp16', 'skl icl'),
-    ('tgl', 'int8', 'tgl adl dg2 mtl'), ('navi31', 'int8', 'navi21 pascal'),
-    ('navi31', 'coop', 'navi31 phoenix gfx1151 gfx1201 lnl bmg turing ampere')) for gpu in gpus.split()}
+    ('tgl', 'int8', 'tgl adl dg2 mtl'), ('navi31', 'int8', 'navi21 vangogh pascal'),
+    ('navi31', 'coop', 'navi31 phoenix gfx1150 gfx1151 gfx1201 turing ampere'), ('bmg', 'coop', 'lnl bmg'))
+    for gpu in gpus.split()}
+LLAMA_SUBGROUP = {'navi31': 64, 'bmg': 16}   # of those that multiply matrices
 LLAMA_SIZES = {'coop': 2, 'int8': 1.125, 'fp16': 2}   # bytes in shared memory, of weights and activations alike
 FITTED_TO = 'Llama 2 7B q4_0'
 MODELS_PREDICTED = MODELS | {('Llama 2 7B', 'q4_0'): (32, 4096, 11008, 4096, 8192, 32000)}
@@ -286,7 +295,8 @@ def read_published(path):
     kernels = {}
     for _, counted, kind, dtype, slots, *tile in (row for row in rows if row[0] == 'kernel' and row[1] != 'counted'):
         n_rows, n_tokens, workgroup = map(int, tile)
-        each = n_rows * n_tokens // (workgroup // 64 if kind == 'coop' else workgroup)   # as square as can be
+        parts = workgroup // LLAMA_SUBGROUP[counted] if kind == 'coop' else workgroup
+        each = n_rows * n_tokens // parts   # as square as can be
         part_rows = 2 ** (math.log2(each) // 2)
         kernels[(counted, kind), dtype] = Tile(kind, n_rows, n_tokens, part_rows, each / part_rows, float(slots),
                                                LLAMA_SIZES[kind], LLAMA_SIZES[kind])
