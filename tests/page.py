@@ -167,6 +167,89 @@ def talk(b, url):
     need(not b.errors(), "the browser's console: " + str(b.errors()))
 
 
+def upgrade(b, url):
+    """What an earlier version kept is taken over, once no tab has that version open; and this one makes room, too."""
+    first = b.call("GET", "/window")
+    b.open(url + "health")
+    b.call("POST", "/execute/async", {"script": """const done = arguments[0], request = indexedDB.open("peridot", 1);
+        request.onupgradeneeded = () => {
+            const c = { id: "1", title: "Old", system: "", changed: 1, messages: [{ role: "user", content: "x" }] };
+            for (const name of ["conversations", "list"])
+                request.result.createObjectStore(name, { keyPath: "id" }).put(c);
+        };
+        request.onsuccess = () => { window.old = request.result; done(); };""", "args": []})
+    second = b.call("POST", "/window/new", {"type": "tab"})["handle"]
+    b.call("POST", "/window", {"handle": second})
+    b.open(url)
+    b.wait("that another tab is in the way", "document.getElementById('notice').innerText.includes('earlier version')"
+           " && models.length > 0")
+    b.call("POST", "/window", {"handle": first})
+    b.js("window.old.close()")
+    b.call("POST", "/window", {"handle": second})
+    b.wait("the conversation of the earlier version", "document.getElementById('list').innerText.includes('Old')"
+           " && document.getElementById('notice').innerText === ''")
+    b.call("POST", "/window", {"handle": first})
+    b.js("indexedDB.deleteDatabase('peridot')")
+    b.call("POST", "/window", {"handle": second})
+    b.wait("that this page is in the way", "document.getElementById('notice').innerText.includes('later version')")
+    b.call("DELETE", "/window")
+    b.call("POST", "/window", {"handle": first})
+
+
+def preset(b, url):
+    """Settings have names, which a file of exported conversations has, too; new conversations have a system prompt."""
+    fields = "['system', 'set-temperature', 'set-top_k'].map(id => document.getElementById(id).value).join('|')"
+    names = "[...document.getElementById('preset').options].map(o => o.value).join()"
+    chosen = "document.getElementById('preset').value"
+    b.open(url)
+    b.wait("the list", "document.querySelectorAll('#list li').length > 0")
+    b.click("#new")
+    b.wait("a new conversation", ARTICLES + " === 0")
+    b.js("window.prompt = () => 'Brief'; window.confirm = () => true")
+    b.click("#open-settings")
+    b.js("for (const [id, value] of Object.entries(arguments[0])) document.getElementById(id).value = value",
+         {"system": "Be brief.", "set-temperature": "7", "set-top_k": "", "system-default": "Be kind."})
+    b.click("#preset-save")
+    b.wait("that a temperature of 7 is refused", "document.activeElement.id === 'set-temperature'")
+    b.js("document.getElementById('set-temperature').value = '0.25'")
+    b.click("#preset-save")
+    b.wait("the preset", f"{chosen} === 'Brief'")
+    b.js("document.getElementById('system').value = ''")
+    b.type("#set-temperature", "5")
+    b.wait("that the settings are no preset", f"{chosen} === ''")
+    b.js("document.getElementById('preset').value = 'Brief';"
+         "document.getElementById('preset').dispatchEvent(new Event('change'))")
+    b.wait("what the preset has", f"{fields} === 'Be brief.|0.25|' && {chosen} === 'Brief'")
+    b.click("#settings .main")
+    b.wait("the settings of the preset", "current.system === 'Be brief.' && settings.temperature === 0.25")
+    b.click("#new")
+    b.wait("the default system prompt", "current.system === 'Be kind.'")
+    b.js("URL.createObjectURL = blob => { blob.text().then(text => { window.exported = text; }); return 'data:,'; }")
+    b.click("#export")
+    exported = b.wait("the file", "window.exported")
+    content = json.loads(exported)
+    mine = {"name": "Brief", "system": "Be brief.", "think": "", "numbers": {"temperature": 0.25, "seed": 1}}
+    need(content["presets"] == [mine] and content["conversations"], "presets are exported as " + exported[-300:])
+    other = {**mine, "numbers": {"temperature": 9, "top_k": 3, "x": 1}}
+    b.js("import_file(new File([arguments[0]], 'p.json'))",
+         json.dumps({"conversations": [], "presets": [mine, other, other]}))
+    b.wait("the imported preset", "(find_presets().then(all => { window.n = all.length; }), window.n === 2)")
+    b.js("import_file(new File([arguments[0]], 'p.json'))", '{"conversations": [], "presets": [{"name": 1}]}')
+    b.wait("that it is no such file", "document.getElementById('notice').innerText.includes('p.json')")
+    b.click("#open-settings")
+    b.wait("both presets", f"{names} === ',Brief,Brief (2)'")
+    b.js("document.getElementById('preset').value = 'Brief (2)';"
+         "document.getElementById('preset').dispatchEvent(new Event('change'))")
+    b.wait("what the other has", f"{fields} === 'Be brief.||3'")
+    b.click("#preset-delete")
+    b.wait("one preset", f"{names} === ',Brief'")
+    b.js("for (const id of ['system', 'system-default', 'set-temperature', 'set-top_k'])"
+         " document.getElementById(id).value = ''")
+    b.click("#settings .main")
+    b.wait("no default system prompt", "current.system === '' && settings.system === ''")
+    need(not b.errors(), "the browser's console: " + str(b.errors()))
+
+
 def say_here(b, text):
     b.js("document.getElementById('text').value = arguments[0];"
          "document.getElementById('composer').requestSubmit()", text)
@@ -736,7 +819,9 @@ def main():
     b = Browser(driver)
     try:
         shots = pathlib.Path(sys.argv[8]) if len(sys.argv) > 8 else None
+        upgrade(b, server)
         talk(b, server)
+        preset(b, server)
         part(b, server)
         leave(b, server)
         manage(b, server, shots)

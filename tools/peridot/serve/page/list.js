@@ -114,7 +114,7 @@ const as_markdown = c => ["# " + (c.title || "Untitled"), ...(c.system ? ["*Syst
         ...(m.images?.length ? ["(" + counted(m.images.length, "image") + ")"] : []), with_texts(m)]),
 ].filter(Boolean).join("\n\n") + "\n";
 
-const as_json = all => JSON.stringify({ peridot: 1, conversations: all }, null, 1);
+const as_json = (all, more = {}) => JSON.stringify({ peridot: 1, conversations: all, ...more }, null, 1);
 
 async function manage(id) {
     const { title, pinned } = listed.get(id) ?? {};
@@ -140,11 +140,12 @@ async function manage_as(what, id) {
 
 async function export_all() {
     const all = await in_tables("readonly", table => table.getAll());
-    download("peridot-conversations.json", "application/json", as_json(all));
+    download("peridot-conversations.json", "application/json", as_json(all, { presets: await find_presets() }));
 }
 
 /* ---- import: a file is anybody's, so each part of it is looked at ---- */
 
+const MAX_NAME = 200;   /* characters of a conversation's, and of a preset's */
 const is_text = value => typeof value === "string";
 const is_image = url => is_text(url) && /^data:image\/(png|jpeg|webp|gif);base64,[A-Za-z0-9+/=]*$/.test(url);
 
@@ -172,14 +173,18 @@ function fork_of_file(fork) {
 const take_conversation = c => {
     if (!Array.isArray(c?.messages)) throw new Error();
     const at = Number(c.changed);
-    return create({ title: is_text(c.title) ? c.title.slice(0, 200) : "", system: is_text(c.system) ? c.system : "",
+    return create({ title: is_text(c.title) ? c.title.slice(0, MAX_NAME) : "", system: is_text(c.system) ? c.system : "",
         messages: c.messages.map(take_message), changed: Number.isFinite(at) ? Math.min(at, Date.now()) : Date.now(),
         pinned: c.pinned === true });
 };
 
 async function import_file(file) {
-    let all;
-    try { all = JSON.parse(await file.text()).conversations.map(take_conversation); } catch {
+    let all, presets;
+    try {
+        const content = JSON.parse(await file.text());
+        all = content.conversations.map(take_conversation);
+        presets = (content.presets ?? []).map(take_preset);
+    } catch {
         return notice(file.name + " is no file of exported conversations.");
     }
     try {
@@ -188,6 +193,7 @@ async function import_file(file) {
             listed.set(c.id, about(c));
             tabs.postMessage(c.id);
         }
+        await add_presets(presets);
     } catch { full(); }
     show_list();
     if (all.length) await choose(all[0].id);

@@ -2,7 +2,7 @@ const $ = id => document.getElementById(id);
 const NUMBERS = {   /* settings that requests carry, and what the server takes: the least, the most, the step */
     temperature: ["Temperature", 0, 2, "any"], top_p: ["Top-p", 0, 1, "any"], top_k: ["Top-k", 0, 1e9, 1],
     min_p: ["Min-p", 0, 1, "any"], repeat_penalty: ["Repeat penalty", 0, 100, "any"],
-    max_tokens: ["Longest reply (tokens)", 1, 1e9, 1], seed: ["Seed", 0, Number.MAX_SAFE_INTEGER, 1],
+    max_tokens: ["Longest reply (tokens)", 1, 1e9, 1], seed: ["Seed", -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 1],
 };
 
 let settings = load("peridot.settings", {});
@@ -16,7 +16,7 @@ const context = () => model()?.context_length ?? 0;   /* tokens that a conversat
 
 /* ---- what is seen ---- */
 
-const notice = text => { $("notice").textContent = text; };
+const notice = text => { $("notice").textContent = [storage_notice, text].filter(Boolean).join(" "); };
 const at_end = () => $("log").scrollHeight - $("log").scrollTop - $("log").clientHeight < 60;
 const to_end = () => { $("log").scrollTop = $("log").scrollHeight; };
 
@@ -224,9 +224,9 @@ for (const [key, [label, min, max, step]] of Object.entries(NUMBERS)) {
     input.value = settings[key] ?? "";
     $("numbers").append(element("div", {}, element("label", { for: "set-" + key }, label), input));
 }
-$("open-settings").addEventListener("click", () => {
+$("open-settings").addEventListener("click", async () => {
     $("system").value = current.system;
-    $("system-default").checked = false;
+    $("system-default").value = settings.system ?? "";
     for (const key of Object.keys(NUMBERS)) $("set-" + key).value = settings[key] ?? "";
     $("key").value = settings.key ?? "";
     $("think").value = settings.think ?? "";
@@ -234,12 +234,15 @@ $("open-settings").addEventListener("click", () => {
     $("adapter").value = adapter();
     show_tools();
     $("settings").showModal();
+    await show_presets().catch(() => {});   /* without storage there are none */
 });
 $("settings").addEventListener("close", () => {
-    current.system = $("system").value.trim();
-    if (current.messages.length) keep_if_there(current);
+    const system = $("system-default").value.trim(), begun = current.messages.length > 0;
+    const as_new = !begun && current.system === (settings.system ?? "") && $("system").value === current.system;
+    current.system = as_new ? system : $("system").value.trim();
+    if (begun) keep_if_there(current);
     settings = { ...settings, key: $("key").value, think: $("think").value, tools: $("tools").value,
-        adapter: $("adapter").value, ...($("system-default").checked ? { system: current.system } : {}) };
+        adapter: $("adapter").value, system };
     for (const key of Object.keys(NUMBERS)) {
         const input = $("set-" + key);
         if (input.value !== "" && input.validity.valid) settings[key] = Number(input.value);
@@ -372,6 +375,7 @@ async function start() {
 
 listen_for_images();
 listen_to_list();
+listen_to_presets();
 show();
 find_model();
 start();

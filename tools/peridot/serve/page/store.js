@@ -20,32 +20,53 @@ const about = ({ id, title, changed, pinned }) => ({ id, title, changed, pinned 
 const conversations = () => [...listed.values()].sort((a, b) =>
     Boolean(b.pinned) - Boolean(a.pinned) || b.changed - a.changed);
 
+let storage_notice = "";   /* what holds as long as it is not mended */
+const say_of_storage = text => {
+    storage_notice = text;
+    notice("");
+};
+
 const finished = request => new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
 });
 const database = new Promise((resolve, reject) => {
-    const request = indexedDB.open("peridot", 1);
-    request.onupgradeneeded = () => {
-        request.result.createObjectStore("conversations", { keyPath: "id" });
-        request.result.createObjectStore("list", { keyPath: "id" });
+    const request = indexedDB.open("peridot", 2);
+    request.onupgradeneeded = ({ oldVersion }) => {
+        if (oldVersion < 1) {
+            request.result.createObjectStore("conversations", { keyPath: "id" });
+            request.result.createObjectStore("list", { keyPath: "id" });
+        }
+        request.result.createObjectStore("presets", { keyPath: "name" });
     };
-    request.onsuccess = () => resolve(request.result);
+    request.onblocked = () => say_of_storage("Another tab shows an earlier version of this page: close it, or load it anew.");
+    request.onsuccess = () => {
+        say_of_storage("");
+        request.result.onversionchange = () => {
+            request.result.close();
+            say_of_storage("Another tab has a later version of this page: load this one anew; nothing is kept here.");
+        };
+        resolve(request.result);
+    };
     request.onerror = () => reject(request.error);
 });
 database.catch(() => {});
 
-/* Calls that with the two tables; resolves when what it wrote is kept. */
-async function in_tables(mode, call) {
-    const transaction = (await database).transaction(["conversations", "list"], mode);
+/* Calls that with the tables; resolves when what it wrote is kept. */
+async function in_tables(mode, call, names = ["conversations", "list"]) {
+    const transaction = (await database).transaction(names, mode);
     const kept = new Promise((resolve, reject) => {
         transaction.oncomplete = resolve;
         transaction.onabort = () => reject(transaction.error);
     });
-    const result = call(transaction.objectStore("conversations"), transaction.objectStore("list"));
+    const result = call(...names.map(name => transaction.objectStore(name)));
     await kept;
     return result?.result;
 }
+
+const find_presets = () => in_tables("readonly", presets => presets.getAll(), ["presets"]);
+const write_preset = preset => in_tables("readwrite", presets => presets.put(preset), ["presets"]);
+const forget_preset = name => in_tables("readwrite", presets => presets.delete(name), ["presets"]);
 
 const tabs = new BroadcastChannel("peridot");
 const find = id => in_tables("readonly", all => all.get(id));
