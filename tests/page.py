@@ -400,6 +400,59 @@ def manage(b, url, shots):
     need(not b.errors(), "the browser's console: " + str(b.errors()))
 
 
+PAGE = """<meta charset="utf-8"><p>An <b>efficient</b> gr\u00fc\u00dfer, \u201cquoted\u201d<div>and the second line</div>
+<p style="break-before: page">The last page"""
+CONTENT = "BT /F 12 Tf 72 700 Td (A\\102 c\\)) Tj 0 -14 Td [(wor) -20 (d) -400 (next)] TJ 0 -40 Td <42> ' ET"
+
+
+def pdf(pages, trailer="", font=""):
+    """One of pages with those contents, by hand."""
+    kids = " ".join(f"{10 + i} 0 R" for i in range(len(pages)))
+    objects = [f"1 0 obj <</Type/Catalog /Pages 2 0 R>> endobj 2 0 obj <</Kids [{kids}] /Resources <</Font <</F 3 0 R>>"
+               f" /XObject <</X 10 0 R>>>>>> endobj 3 0 obj <<{font}>> endobj"]
+    for i, content in enumerate(pages):
+        objects.append(f"{10 + i} 0 obj <</Contents {100 + i} 0 R /Subtype /Form>> endobj {100 + i} 0 obj <</Length "
+                       f"{len(content)}>> stream\n{content}\nendstream endobj")
+    return "%PDF-1.4\n" + "\n".join(objects) + f"\ntrailer <</Root 1 0 R {trailer}>>"
+
+
+DIFFERENCES = "/Encoding <</Differences [65 /eacute /fi]>>"
+PDFS = {   # what is read of a file, or what is said of it
+    pdf([CONTENT], font=DIFFERENCES): "\u00e9fi c)\nword next\n\nfi",
+    pdf([CONTENT, "% a picture"]): "no text can be read on 1 of 2 pages",
+    pdf([CONTENT], font="/DescendantFonts [3 0 R]"): "cannot be added: its fonts do not say",
+    pdf(["q 1 0 0 1 0 0 cm /X Do Q"]): "cannot be added: it has no text",
+    pdf([CONTENT], "/Encrypt 4 0 R"): "cannot be added: it is encrypted",
+    "%PDF-1.4\n": "cannot be added: it is damaged",
+    pdf(["[" * 100000]): "cannot be added: its objects nest too deep",
+    pdf(["BI ID " * 100000]): "cannot be added: it has no text",
+}
+
+
+def read_pdfs(b, url):
+    """The text of PDF files, of Chromium's own and of others, and what cannot be read."""
+    b.open("data:text/html;base64," + base64.b64encode(PAGE.encode()).decode())
+    printed = b.cdp("Page.printToPDF")["data"]
+    b.open(url)
+    b.wait("the list", "document.querySelectorAll('#list li').length > 0 && models.length > 0")
+    add = """add_files([new File([Uint8Array.from(atob('%s'), c => c.charCodeAt(0))], "a.pdf")]).then(done)"""
+    read = "return take_texts().texts?.[0].text ?? ''"
+    b.in_page(add % printed)
+    text = b.js(read)
+    need(text == "An efficient gr\u00fc\u00dfer, \u201cquoted\u201d\n\nand the second line\n\nThe last page",
+         f"of a printed page is read {text!r}")
+    for file, expected in PDFS.items():
+        b.in_page(add % base64.b64encode(file.encode()).decode())
+        said = b.js("return document.getElementById('notice').innerText") + b.js(read)
+        need(expected in said, f"of {file[:300]!r} is said {said!r}, not {expected!r}")
+    begin = time.monotonic()
+    cut = base64.b64decode(printed)
+    for end in range(0, len(cut), len(cut) // 40):
+        b.in_page(add % base64.b64encode(cut[:end]).decode())
+    need(time.monotonic() - begin < 10, "parts of a file take long")
+    need(not b.errors(), "the browser's console: " + str(b.errors()))
+
+
 def fill(b, url, shots):
     """A conversation that no longer fits the demo model's 512 tokens goes on without its oldest turns."""
     cut = "document.querySelector('#log > .cut')"
@@ -825,6 +878,7 @@ def main():
         part(b, server)
         leave(b, server)
         manage(b, server, shots)
+        read_pdfs(b, server)
         fill(b, server, shots)
         mark_up(b, server)
         resist(b, shots)

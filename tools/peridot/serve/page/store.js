@@ -41,7 +41,7 @@ const database = new Promise((resolve, reject) => {
     };
     request.onblocked = () => say_of_storage("Another tab shows an earlier version of this page: close it, or load it anew.");
     request.onsuccess = () => {
-        say_of_storage("");
+        if (storage_notice) say_of_storage("");
         request.result.onversionchange = () => {
             request.result.close();
             say_of_storage("Another tab has a later version of this page: load this one anew; nothing is kept here.");

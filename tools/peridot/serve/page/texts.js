@@ -1,5 +1,5 @@
-/* ---- text files: of the message that is being written, and in the conversation. The model gets their text before the
-        message's own ---- */
+/* ---- text files, and the text of PDF files: of the message that is being written, and in the conversation. The model
+        gets their text before the message's own ---- */
 
 const MAX_TEXT = 1 << 20;   /* bytes of a file; the context is usually full before */
 
@@ -7,7 +7,7 @@ let texts = [];   /* { name, text } */
 
 async function add_text(file) {
     const cannot = why => notice(file.name + " cannot be added: " + why);
-    if (/\.pdf$/i.test(file.name)) return cannot("text of PDF files cannot be read here.");
+    if (file.size <= MAX_PDF && (await file.slice(0, 1024).text()).includes("%PDF-")) return add_pdf(file, cannot);
     if (file.size > MAX_TEXT) return cannot("it has more than 1 MiB.");
     try {
         const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
@@ -16,11 +16,28 @@ async function add_text(file) {
     } catch { cannot("it is no text in UTF-8."); }
 }
 
+async function add_pdf(file, cannot) {
+    try {
+        const { text, n_pages, n_empty } = await text_of_pdf(new Uint8Array(await file.arrayBuffer()));
+        if (!text) return cannot("it has no text that can be read: its pages may be pictures.");
+        if (text.length > MAX_TEXT) return cannot("its text is longer than 1 MiB.");
+        texts.push({ name: file.name, text });
+        if (n_empty) notice(file.name + ": no text can be read on " + n_empty + " of " + counted(n_pages, "page")
+            + ", which may be pictures.");
+        else if (text.includes("\ufffd")) notice(file.name + ": characters that cannot be read are shown as \ufffd.");
+    } catch (error) {
+        cannot(error instanceof TypeError || error instanceof RangeError ? "it is damaged." : error.message);
+    }
+}
+
 /* What a person has chosen, dropped or pasted. */
 async function add_files(files) {
     notice("");
     await add_images(files.filter(is_picture));
+    n_adding++;
+    show_images();
     for (const file of files.filter(each => !is_picture(each))) await add_text(file);
+    n_adding--;
     if (files.some(is_picture) && !sees) notice("This model sees no images.");
     show_images();
 }
