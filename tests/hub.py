@@ -2,8 +2,8 @@
 at a free port of 127.0.0.1, and at another one, where large files are, as the hub redirects to a host of its own for
 them; with a certificate (and its key) by HTTPS at a third one; prints them. FOLDER/OWNER/NAME are the repositories;
 files of 1000 bytes and more are large. Some names make trouble: gated, private, forbidden, renamed, busy, nonsense,
-hostile, huge, vast, cut, wrong, long, slow, unranged, fewer, endless, astray, adrift, circular. LOG gets a line for
-each request, but LOG.fewer those of that name."""
+hostile, huge, vast, cut, wrong, long, slow, still, unranged, fewer, endless, astray, adrift, circular. LOG gets a line
+for each request, but LOG.fewer those of that name."""
 import hashlib, http.server, json, os, socketserver, ssl, sys, threading, time, urllib.parse
 
 root, log_path = sys.argv[1], sys.argv[2]
@@ -213,6 +213,8 @@ class Store(Hub):
                 self.wfile.write(data[begin:begin + len(data) // 3])
                 self.wfile.flush()
                 return self.connection.shutdown(2)
+        if name == "still":
+            time.sleep(2.2)
         while name == "slow" and begin < len(data):
             self.wfile.write(data[begin:begin + len(data) // 10 + 1])
             begin += len(data) // 10 + 1

@@ -41,7 +41,7 @@ make_repos() {
     for name in tiny-UD-Q4_K_XL tiny-Q4_K_XL tiny-i1-Q6_K tiny-Q4_K_M; do
         cp "$goldens/gemma1/model.gguf" "$repos/test/dynamic/$name.gguf"
     done
-    for name in gated private cut wrong long slow unranged forbidden hostile nonsense busy huge vast fewer endless \
+    for name in gated private cut wrong long slow still unranged forbidden hostile nonsense busy huge vast fewer endless \
         astray adrift circular odd; do
         mkdir "$repos/test/$name"
         cp "$goldens/gemma2-q8_0/model.gguf" "$repos/test/$name/tiny-Q8_0.gguf"
@@ -263,6 +263,14 @@ test_trouble() {
     check "nor is that the name of a file" [ $status = 2 ]
 }
 
+# A terminal is not silent where nothing comes.
+test_still() {
+    has_terminal "that pull waits" || return
+    script -qec "'$peridot' pull test/still" /dev/null </dev/null >"$folder/out" 2>"$folder/err"
+    check "pull from a server that waits" [ $? = 0 ]
+    check "shows each second" matches out 'fetching.*\(1 s\).*fetching.*\(2 s\)'
+}
+
 test_two() {
     local first name=tiny-Q8_0.gguf
     : >"$log"
@@ -402,6 +410,7 @@ test_markers
 test_vision
 test_tokens
 test_trouble
+test_still
 test_two
 test_names
 test_progress

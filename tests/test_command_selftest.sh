@@ -87,7 +87,7 @@ test_interrupt() {
 test_progress() {
     has_terminal "progress" || return 0
     script -qec "$peridot selftest --only embed_q" /dev/null </dev/null >"$folder/out" 2>&1
-    check "a terminal sees where it is" matches out 'kernel [0-9]+ of [0-9]+'
+    check "a terminal sees where it is" matches out 'comparing kernels: [0-9]+ of [0-9]+'
     run selftest --only embed_q
     check "nothing else does" [ ! -s "$folder/err" ]
 }

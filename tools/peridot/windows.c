@@ -180,6 +180,11 @@ void cmd_signals_hold(bool hold)
     if (hold) cmd_signals_catch(on_held);
 }
 
+bool cmd_thread_begin(pthread_t *out, void *(*run)(void *user), void *user)
+{
+    return pthread_create(out, NULL, run, user) == 0;
+}
+
 bool cmd_signals_wait(double seconds)
 {
     for (double end = pd_now() + seconds; !held && pd_now() < end;) Sleep(10);

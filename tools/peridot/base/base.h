@@ -6,6 +6,8 @@
 #include "../../../src/base/base.h"
 #include "peridot_tools.h"
 
+#include <pthread.h>
+
 /* ---- json ---- */
 
 /* A string with its quotes. Bytes that are no UTF-8, as of a token that is part of a character, become U+FFFD. */
@@ -83,6 +85,8 @@ bool cmd_signal_is_pipe(int number);
 void cmd_signals_hold(bool hold);
 /* True when one that is held back comes within the time. */
 bool cmd_signals_wait(double seconds);
+/* A thread that gets no signal, to be joined. */
+bool cmd_thread_begin(pthread_t *out, void *(*run)(void *user), void *user);
 
 /* ---- sockets ---- */
 

@@ -160,6 +160,16 @@ void cmd_signals_hold(bool hold)
     pthread_sigmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &signals, NULL);
 }
 
+bool cmd_thread_begin(pthread_t *out, void *(*run)(void *user), void *user)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    bool begun = pthread_create(out, NULL, run, user) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return begun;
+}
+
 bool cmd_signals_wait(double seconds)
 {
     const struct timespec time = to_timespec(seconds);

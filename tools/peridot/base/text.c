@@ -75,7 +75,7 @@ const char *cmd_size_text(uint64_t size)
 
 const char *cmd_time_text(double seconds)
 {
-    static char text[32];
+    static _Thread_local char text[32];
     const unsigned long long s = seconds < 1e9 ? (unsigned long long)(seconds + 0.5) : 1000000000;
     if (s < 100) snprintf(text, sizeof text, "%llu s", s);
     else if (s < 6000) snprintf(text, sizeof text, "%llu min %02llu s", s / 60, s % 60);

@@ -44,28 +44,6 @@ struct sample {
     double seconds, bytes;
 };
 
-/* ---- progress ---- */
-
-static bool has_terminal(void)
-{
-    return isatty(STDERR_FILENO) != 0;
-}
-
-static void show_step(const struct bench_test *test, uint32_t done, uint32_t total)
-{
-    static const char full[] = "##############################";
-    enum { WIDTH = sizeof full - 1 };
-    if (!has_terminal()) return;
-    fprintf(stderr, "\r%s [%-*.*s] %" PRIu32 " of %" PRIu32 "\033[K", test->name, WIDTH, (int)(done * WIDTH / total),
-            full, done, total);
-    fflush(stderr);
-}
-
-static void wipe_step(void)
-{
-    if (has_terminal()) fputs("\r\033[K", stderr);
-}
-
 /* Adds a test that is done to the report, and shows it. */
 static peridot_status keep_result(struct bench *b, const struct bench_test *test)
 {
@@ -273,7 +251,8 @@ static peridot_status fit_test(struct sample *out, uint32_t *n_repeats, struct b
 }
 
 /* n_left: tests that are not done, with this one. */
-static peridot_status run_repeats(struct bench *b, struct bench_test *test, size_t n_left)
+static peridot_status run_repeats(struct bench *b, struct bench_test *test, size_t n_left,
+                                  struct cmd_progress *progress)
 {
     double bytes = 0, n_tokens = 0;
     uint32_t n_repeats = b->plan->n_repeats;
@@ -281,10 +260,10 @@ static peridot_status run_repeats(struct bench *b, struct bench_test *test, size
     struct bench_meter meter = {.root = "", .pci = b->run.model->device->pci, .type = b->run.model->device->type};
     if (b->end_s > 0) PD_TRY(fit_test(&sample, &n_repeats, b, test, (b->end_s - pd_now()) / (double)n_left));
     const bool is_done = n_repeats == 0;
-    show_step(test, 0, n_repeats + 1);
+    cmd_progress_kernels(progress, 0, n_repeats + 1, 0);
     if (!is_done) PD_TRY(warm_up(b, test));
     for (uint32_t i = 0; i < n_repeats + is_done; i++) {
-        show_step(test, i + 1, n_repeats + 1);
+        cmd_progress_kernels(progress, i + 1, n_repeats + 1, (i + 1.0) / (n_repeats + 1));
         if (!is_done) PD_TRY(fill(b, test));
         bench_meter_begin(&meter);
         double begin = pd_now();
@@ -314,8 +293,9 @@ static bool multiplies_matrices(const peridot_model_info *model, const struct be
 static peridot_status run_test(struct bench *b, struct bench_test *test, size_t n_left)
 {
     const peridot_rates *rates = &b->run.rates;
-    peridot_status status = run_repeats(b, test, n_left);
-    wipe_step();
+    struct cmd_progress progress = cmd_progress_begin(test->name);
+    peridot_status status = run_repeats(b, test, n_left, &progress);
+    cmd_progress_end(&progress);
     if (status != PERIDOT_OK) return status;
     test->flop_per_s = bench_flop_of(b->session, test) / test->n_tokens * test->median;
     test->bandwidth_part = rates->read > 0 ? test->bytes_per_s / rates->read : 0;
@@ -484,6 +464,14 @@ static peridot_status take_beside(struct bench *b)
     return status;
 }
 
+static peridot_status measure_device(peridot_rates *rates, peridot_model *model)
+{
+    struct cmd_progress progress = cmd_progress_begin("measuring the device");
+    peridot_status status = peridot_measure(rates, model);
+    cmd_progress_end(&progress);
+    return status;
+}
+
 static peridot_status run_session(struct bench *b)
 {
     struct bench_run *r = &b->run;
@@ -497,7 +485,7 @@ static peridot_status run_session(struct bench *b)
     bool is_cpu = b->run.model->device->type == PERIDOT_DEVICE_CPU;
     bench_conditions_read(&r->before, "", b->run.model->device->pci, is_cpu);
     if (b->plan->rates) r->rates = *b->plan->rates;
-    else PD_TRY(peridot_measure(&r->rates, b->model));
+    else PD_TRY(measure_device(&r->rates, b->model));
     if (b->end_s > 0) b->end_s = fmax(b->end_s, pd_now() + LEAST_TESTS_S);
     if (b->plan->is_standard) PD_TRY(bench_take_text(&r->text, b->model, b->plan->reference));
     PD_TRY(run_tests(b, params));
@@ -605,7 +593,7 @@ peridot_status bench_probe(peridot_rates *rates, uint64_t *memory, const struct 
     struct bench b = {.plan = plan, .run.plan = plan};
     PD_TRY(open_model(&b));
     *memory = b.run.model->device->heap_budget;
-    peridot_status status = peridot_measure(rates, b.model);
+    peridot_status status = measure_device(rates, b.model);
     peridot_model_close(b.model);
     return status;
 }

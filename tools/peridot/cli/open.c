@@ -209,7 +209,7 @@ static void print_adapters(const peridot_model *model)
 static peridot_status open_model(peridot_model **out, const char *path, const struct cmd_model_args *args,
                                  const char *vision, peridot_model *target)
 {
-    struct cmd_progress progress = cmd_progress_begin("loading");
+    struct cmd_progress progress;
     peridot_model_params params = {.device = cmd_device_name(args->device), .cache_dir = cmd_cache_dir(),
                                    .gpu_memory = args->gpu_memory,
                                    .precision = (peridot_precision)args->precision,
@@ -219,6 +219,7 @@ static peridot_status open_model(peridot_model **out, const char *path, const st
                                    .image_rows = args->image_rows, .block = args->block};
     struct cmd_adapters adapters;
     PD_TRY(cmd_ranks_divide(&params.link, &params.device, args));
+    progress = cmd_progress_begin("loading");
     peridot_status status = cmd_adapters_read(&adapters, &args->adapters);
     params.adapters = adapters.at;
     params.n_adapters = adapters.n;
@@ -263,7 +264,7 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
 
 peridot_status cmd_session_create(peridot_session **out, peridot_model *model, const peridot_session_params *params)
 {
-    struct cmd_progress progress = cmd_progress_begin("compiling for this device: kernel");
+    struct cmd_progress progress = cmd_progress_begin("compiling kernels for this device");
     peridot_session_params watched = *params;
     watched.size = sizeof watched;
     watched.compiling = cmd_progress_compiling;

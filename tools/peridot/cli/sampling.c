@@ -224,6 +224,9 @@ static peridot_status find_beside(char out[CMD_PATH_SIZE], const char *model)
 
 /* ---- opening ---- */
 
+/* Which nobody asked for. */
+static void say_no_drafts(void) { cmd_say("no drafts: %s\n", peridot_last_error()); }
+
 static bool is_drafter(const peridot_model *model) { return model && peridot_model_get_info(model)->is_drafter; }
 
 peridot_status cmd_draft_create_target(peridot_session **out, struct cmd_draft *draft, peridot_model *model,
@@ -232,7 +235,8 @@ peridot_status cmd_draft_create_target(peridot_session **out, struct cmd_draft *
     params->n_draft = draft->n;
     params->drafter = is_drafter(draft->model) ? draft->model : NULL;
     peridot_status status = cmd_session_create(out, model, params);
-    if (status != PERIDOT_ERROR_MEMORY || !draft->unasked) return status;
+    if (status != PERIDOT_ERROR_MEMORY || !draft->unasked || !draft->n) return status;
+    say_no_drafts();
     cmd_draft_close(draft);
     params->n_draft = 0;
     params->drafter = NULL;
@@ -281,7 +285,7 @@ peridot_status cmd_draft_open(struct cmd_draft *out, const struct cmd_draft_args
     if (status == PERIDOT_OK) return PERIDOT_OK;
     cmd_draft_close(out);
     if (args->name || status == PERIDOT_CANCELLED) return status;
-    fprintf(stderr, "peridot: no drafts: %s\n", peridot_last_error());   /* which nobody asked for */
+    say_no_drafts();
     return PERIDOT_OK;
 }
 

@@ -91,8 +91,8 @@ static peridot_status imatrix_read_text(const struct imatrix_args *args, peridot
     r.ids = ids;
     peridot_status status = peridot_imatrix_begin(model);
     if (status == PERIDOT_OK)
-        status = peridot_session_create(&session, model,
-                                        &(peridot_session_params){.ctx = r.text.ctx, .chunk = args->chunk});
+        status = cmd_session_create(&session, model,
+                                    &(peridot_session_params){.ctx = r.text.ctx, .chunk = args->chunk});
     if (status == PERIDOT_OK) {
         status = peridot_sequence_create(&r.sequence, session);
         if (status == PERIDOT_OK) status = imatrix_read_ids(&r, vocab);

@@ -190,8 +190,7 @@ static peridot_status generate(const struct run *run, peridot_sequence *sequence
 {
     const struct run_args *args = run->args;
     peridot_session *session = peridot_sequence_session(sequence);
-    struct output output = {.ids = args->ids, .flow = cmd_flow_begin(stdout),
-                            .progress = cmd_progress_begin("reading the prompt")};
+    struct output output = {.ids = args->ids, .flow = cmd_flow_begin(stdout)};
     struct cmd_notice message;
     peridot_stats stats = {0};
     uint32_t ctx = peridot_session_ctx(session);
@@ -205,6 +204,7 @@ static peridot_status generate(const struct run *run, peridot_sequence *sequence
         cmd_notice_end(&message);
     }
     cmd_interrupt_cancels(session);
+    output.progress = cmd_progress_begin("reading the prompt");
     peridot_request_params params = {.size = sizeof params, .prompt = run->ids, .n_prompt = run->n_ids,
                                      .n_max = args->n, .text = run_write_piece,
                                      .thought = args->raw || args->suffix ? NULL : write_thought,

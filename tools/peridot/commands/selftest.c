@@ -122,7 +122,7 @@ struct total {
 
 static void test_device(struct total *t, const char *device)
 {
-    struct report r = {.progress = cmd_progress_begin("kernel"), .doc = t->doc, .list = t->list};
+    struct report r = {.progress = cmd_progress_begin("comparing kernels"), .doc = t->doc, .list = t->list};
     peridot_selftest_params params = {.device = device, .cache_dir = cmd_cache_dir(), .checked = take_check,
                                       .progress = cmd_progress_kernels, .user = &r, .all = t->args->all,
                                       .only = t->args->only};

@@ -51,12 +51,13 @@ void cmd_interrupt_raise(void);
  * make the terminal answer; tabs and newlines stay. */
 void cmd_write_text(FILE *file, const char *text, size_t size);
 
-/* A line on stderr, drawn only when that is a terminal, and no wider than it. */
+/* A line on stderr, drawn only when that is a terminal, and no wider than it; also without a step once a second, from
+ * cmd_progress_begin to cmd_progress_end, between which nothing else is written there. */
 struct cmd_progress {
     const char *label;
     double begin_s, drawn_s;
     uint64_t begin;        /* done before it began */
-    bool enabled, drawn;
+    bool enabled, drawn, pulses;
 };
 
 struct cmd_progress cmd_progress_begin(const char *label);
@@ -67,7 +68,7 @@ bool cmd_progress_step(void *user, uint64_t done, uint64_t total);
 bool cmd_progress_tokens(void *user, uint64_t done, uint64_t total);
 /* The same for kernels that take longer than half a second to compile. */
 bool cmd_progress_compiling(void *user, uint64_t done, uint64_t total);
-/* A peridot_selftest_progress: "kernel 40 of 260, about 1 min 0 s left". */
+/* A peridot_selftest_progress: "comparing kernels: 40 of 260, about 60 s left". */
 bool cmd_progress_kernels(void *user, uint32_t n_done, uint32_t n_kernels, double part);
 /* Wipes the line. */
 void cmd_progress_end(struct cmd_progress *p);

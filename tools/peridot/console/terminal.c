@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define INSIST_SECONDS 0.3
@@ -72,19 +73,98 @@ void cmd_write_text(FILE *file, const char *text, size_t size)
     }
 }
 
-struct cmd_progress cmd_progress_begin(const char *label)
-{
-    return (struct cmd_progress){.label = label, .begin_s = pd_now(), .enabled = isatty(STDERR_FILENO) != 0};
-}
-
 enum { LINE_SIZE = 200 };
 
 /* Over the line before. A line that reached the last column would leave it behind. */
-static void draw_line(const char *line)
+static void write_line(const char *line)
 {
     int columns = cmd_columns(stderr);
     fprintf(stderr, "\r%.*s\033[K", columns > 1 ? columns - 1 : LINE_SIZE, line);
     fflush(stderr);
+}
+
+/* ---- pulse: where a driver compiles, or a step takes long, nothing is drawn by itself. A thread then draws the line
+        again, with the seconds that have passed ---- */
+
+#define PULSE_SECONDS 0.9
+
+static struct {
+    pthread_mutex_t lock;   /* of all of this, and of drawing */
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool runs, drawn;
+    double begin_s, drawn_s;
+    char line[LINE_SIZE];
+} pulse = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+
+static void *beat(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&pulse.lock);
+    while (pulse.runs) {
+        double now = pd_now();
+        if (now - pulse.drawn_s >= PULSE_SECONDS) {
+            char line[LINE_SIZE + 40];
+            snprintf(line, sizeof line, "%s (%s)", pulse.line, cmd_time_text(now - pulse.begin_s));
+            write_line(line);
+            pulse.drawn_s = now;
+            pulse.drawn = true;
+        }
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 100000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&pulse.wake, &pulse.lock, &until);
+    }
+    pthread_mutex_unlock(&pulse.lock);
+    return NULL;
+}
+
+/* Of two lines at once, one has it. */
+static void begin_pulse(struct cmd_progress *p)
+{
+    pthread_mutex_lock(&pulse.lock);
+    if (!pulse.runs) {
+        pulse.drawn = false;
+        pulse.begin_s = pulse.drawn_s = p->begin_s;
+        snprintf(pulse.line, sizeof pulse.line, "%s", p->label);
+        pulse.runs = p->pulses = cmd_thread_begin(&pulse.thread, beat, NULL);
+    }
+    pthread_mutex_unlock(&pulse.lock);
+}
+
+/* Whether it has drawn. */
+static bool end_pulse(struct cmd_progress *p)
+{
+    if (!p->pulses) return false;
+    p->pulses = false;
+    pthread_mutex_lock(&pulse.lock);
+    pulse.runs = false;
+    pthread_cond_signal(&pulse.wake);
+    pthread_mutex_unlock(&pulse.lock);
+    pthread_join(pulse.thread, NULL);
+    return pulse.drawn;
+}
+
+static void draw_line(const struct cmd_progress *p, const char *line)
+{
+    pthread_mutex_lock(&pulse.lock);
+    if (p->pulses) {
+        snprintf(pulse.line, sizeof pulse.line, "%s", line);
+        pulse.drawn_s = p->drawn_s;
+    }
+    write_line(line);
+    pthread_mutex_unlock(&pulse.lock);
+}
+
+/* ---- progress ---- */
+
+struct cmd_progress cmd_progress_begin(const char *label)
+{
+    struct cmd_progress p = {.label = label, .begin_s = pd_now(), .enabled = isatty(STDERR_FILENO) != 0};
+    if (p.enabled) begin_pulse(&p);
+    return p;
 }
 
 /* "LABEL [#####     ]  50 %  1.2 GB of 2.4 GB, 24 MB/s, 50 s left", with a bar for which there is room. */
@@ -104,7 +184,7 @@ static void draw(const struct cmd_progress *p, uint64_t done, uint64_t total, do
     int room = cmd_columns(stderr) - 1 - (int)(strlen(p->label) + n) - 4, width = room < WIDTH ? room : WIDTH;
     if (width < MIN_WIDTH) snprintf(line, sizeof line, "%s %s", p->label, numbers);
     else snprintf(line, sizeof line, "%s [%-*.*s] %s", p->label, width, (int)(part * width), full, numbers);
-    draw_line(line);
+    draw_line(p, line);
 }
 
 /* Whether it is time to draw: `after` seconds from the beginning, and then ten times a second, which is all that an eye
@@ -132,20 +212,20 @@ bool cmd_progress_tokens(void *user, uint64_t done, uint64_t total)
         char line[LINE_SIZE];
         snprintf(line, sizeof line, "%s: %" PRIu64 " of %" PRIu64 " token%s, %.1f tokens/s", p->label, done, total,
                  PD_S(total), (double)done / (now - p->begin_s));
-        draw_line(line);
+        draw_line(p, line);
     }
     return !cmd_interrupted();
 }
 
-/* "kernel 40 of 260, about 60 s left": what is left is not known for the first two seconds. */
+/* "comparing kernels: 40 of 260, about 60 s left": what is left is not known for the first two seconds. */
 static void draw_count(const struct cmd_progress *p, uint64_t at, uint64_t total, double part, double now)
 {
     char line[LINE_SIZE];
     double taken_s = now - p->begin_s;
-    size_t n = (size_t)snprintf(line, sizeof line, "%s %" PRIu64 " of %" PRIu64, p->label, at, total);
+    size_t n = (size_t)snprintf(line, sizeof line, "%s: %" PRIu64 " of %" PRIu64, p->label, at, total);
     if (taken_s > 2 && part > 0 && n < sizeof line)
         snprintf(line + n, sizeof line - n, ", about %s left", cmd_time_text(taken_s * (1 - part) / part));
-    draw_line(line);
+    draw_line(p, line);
 }
 
 bool cmd_progress_compiling(void *user, uint64_t done, uint64_t total)
@@ -166,6 +246,6 @@ bool cmd_progress_kernels(void *user, uint32_t n_done, uint32_t n_kernels, doubl
 
 void cmd_progress_end(struct cmd_progress *p)
 {
-    if (p->drawn) fputs("\r\033[K", stderr);
+    if (end_pulse(p) || p->drawn) fputs("\r\033[K", stderr);
     p->drawn = false;
 }
