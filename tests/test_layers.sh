@@ -128,6 +128,10 @@ done < <(find src tools/peridot -type d)
 n=$(find src tools/peridot -name '*.[ch]' -o -name '*.cc' | wc -l)
 [ "$n" -le 400 ] || wrong "src and tools/peridot have $n C files: at most 400"
 
+# The page's scripts share one scope, where the later of two functions would silently stand for both.
+twice=$(sed -nE 's/^(async )?function\*? ([A-Za-z_0-9]+).*/\2/p' tools/peridot/serve/page/*.js | sort | uniq -d)
+[ -z "$twice" ] || wrong "the page has several functions $twice"
+
 # What README says of how large it is: of what runs a model, with its shaders, and of what text is.
 lines_of() { find "$@" -type f -regex '.*\.\(c\|h\|cc\|comp\|glsl\|def\)' -exec cat {} + | wc -l; }
 runs=$(lines_of src/{base,format,picture,gpu,arch,ops,engine,api} shaders)

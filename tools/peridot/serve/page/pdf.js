@@ -257,7 +257,7 @@ const times = ([a, b, c, d, e, f], [A, B, C, D, E, F]) =>
     [a * A + b * C, a * B + b * D, c * A + d * C, c * B + d * D, e * A + f * C + E, e * B + f * D + F];
 
 /* A piece of text from where it begins to where it ends, on the page, in letters so high. */
-function place(out, text, from, to, height) {
+function place_text(out, text, from, to, height) {
     const { last } = out;
     if (last) {
         const dx = from[4] - last.to[4], dy = from[5] - last.to[5], length = Math.hypot(from[0], from[1]) || 1;
@@ -270,7 +270,7 @@ function place(out, text, from, to, height) {
 }
 
 /* What a content stream draws. A font is a function that reads a string's codes. */
-async function draw_text(doc, content, resources, out, matrix, depth = 0) {
+async function draw_content(doc, content, resources, out, matrix, depth = 0) {
     const reader = pdf_reader(doc, content), kept = [], named = key => dict_of(doc, resources.get(key));
     let s = { matrix, font: null, size: 1, spacing: 0, words: 0, scale: 1, leading: 0 };
     let line = [1, 0, 0, 1, 0, 0], at = line, v = [];
@@ -280,7 +280,7 @@ async function draw_text(doc, content, resources, out, matrix, depth = 0) {
         const from = times(at, s.matrix), glyphs = s.font && codes !== undefined ? s.font(codes) : [];
         for (const { width, space } of glyphs) advance(width * s.size + s.spacing + (space ? s.words : 0));
         const height = s.size * Math.hypot(from[2], from[3]);
-        if (glyphs.length) place(out, glyphs.map(g => g.text).join(""), from, times(at, s.matrix), height);
+        if (glyphs.length) place_text(out, glyphs.map(g => g.text).join(""), from, times(at, s.matrix), height);
     };
     const on = {
         q: () => kept.push({ ...s }), Q: () => { s = kept.pop() ?? s; },
@@ -303,7 +303,7 @@ async function draw_text(doc, content, resources, out, matrix, depth = 0) {
             const form = get(doc, named("XObject").get(String(v[0]).slice(1))), own = form?.dict?.get("Resources");
             if (form?.dict?.get("Subtype") !== "/Form" || depth > 8) return;
             const by = list_of(doc, form.dict.get("Matrix"));
-            await draw_text(doc, await content_of_stream(doc, form), own ? dict_of(doc, own) : resources, out,
+            await draw_content(doc, await content_of_stream(doc, form), own ? dict_of(doc, own) : resources, out,
                 by.length === 6 ? times(by, s.matrix) : s.matrix, depth + 1);
         },
     };
@@ -337,7 +337,7 @@ async function text_of_pdf(bytes) {
         const contents = get(doc, node.get("Contents")), out = { parts: [], last: null };
         let content = "";
         for (const each of [contents ?? []].flat()) content += await content_of_stream(doc, get(doc, each)) + "\n";
-        await draw_text(doc, content, resources, out, [1, 0, 0, 1, 0, 0]);
+        await draw_content(doc, content, resources, out, [1, 0, 0, 1, 0, 0]);
         texts.push(out.parts.join("").replace(/[ \t]+\n/g, "\n").replace(/\0/g, "")
             .replace(/[\ufb00-\ufb06]/g, c => c.normalize("NFKC")).trim());
     }
