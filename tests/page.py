@@ -113,6 +113,12 @@ def need(truth, what):
         sys.exit("page: " + what)
 
 
+def need_quiet(b):
+    """Of what has no page of ours Chromium asks for an icon."""
+    errors = [error for error in b.errors() if "favicon" not in error]
+    need(not errors, f"the browser's console: {errors}")
+
+
 IDLE = "document.getElementById('stop').hidden"
 ARTICLES = "document.querySelectorAll('article').length"
 LAST = "document.querySelector('article:last-of-type .body').innerText"
@@ -164,7 +170,7 @@ def talk(b, url):
     b.in_page("""add_files([new File(["x"], "a.png", { type: "image/png" })]).then(done)""")
     need(b.js("return document.getElementById('images').hidden && document.getElementById('notice').innerText")
          == "This model sees no images.", "images may be sent to a model that sees none")
-    need(not b.errors(), "the browser's console: " + str(b.errors()))
+    need_quiet(b)
 
 
 def upgrade(b, url):
@@ -247,7 +253,7 @@ def preset(b, url):
          " document.getElementById(id).value = ''")
     b.click("#settings .main")
     b.wait("no default system prompt", "current.system === '' && settings.system === ''")
-    need(not b.errors(), "the browser's console: " + str(b.errors()))
+    need_quiet(b)
 
 
 def say_here(b, text):
@@ -319,7 +325,7 @@ def leave(b, url):
            "document.getElementById('list').innerText.includes('Tab one')")
     b.call("DELETE", "/window")
     b.call("POST", "/window", {"handle": first})
-    need(not b.errors(), "the browser's console: " + str(b.errors()))
+    need_quiet(b)
 
 
 def manage(b, url, shots):
@@ -397,7 +403,7 @@ def manage(b, url, shots):
     b.open(url)
     b.wait("the list", "document.querySelectorAll('#list li').length === 6")
     need("A secret" not in b.js("return document.body.innerText"), "what is temporary is kept")
-    need(not b.errors(), "the browser's console: " + str(b.errors()))
+    need_quiet(b)
 
 
 PAGE = """<meta charset="utf-8"><p>An <b>efficient</b> gr\u00fc\u00dfer, \u201cquoted\u201d<div>and the second line</div>
@@ -450,7 +456,7 @@ def read_pdfs(b, url):
     for end in range(0, len(cut), len(cut) // 40):
         b.in_page(add % base64.b64encode(cut[:end]).decode())
     need(time.monotonic() - begin < 10, "parts of a file take long")
-    need(not b.errors(), "the browser's console: " + str(b.errors()))
+    need_quiet(b)
 
 
 def fill(b, url, shots):
@@ -488,7 +494,7 @@ def fill(b, url, shots):
     b.click("#edit button.main")
     b.wait("the answer to the edited message", f"{IDLE} && {ARTICLES} === 2")
     need(b.js(f"return {cut} === null"), "the line is still there where all fits")
-    need(not b.errors(), "the browser's console: " + str(b.errors()))
+    need_quiet(b)
 
 
 CODE = ('<div class="code"><div class="bar"><span>%s</span><button type="button" class="plain">Copy</button></div>'
@@ -633,7 +639,7 @@ def resist(b, shots):
         b.click("#open-settings")
         b.shot(shots / "page-360-settings.png")
     b.look(1280, 800)
-    need(all("favicon" in e for e in b.errors()), "the browser's console: " + str(b.errors()))
+    need_quiet(b)
 
 
 def think(b, url):
@@ -774,7 +780,7 @@ def call_tools(b, url, folder, shots):
     b.js("document.getElementById('tools').value = 'off'; document.getElementById('settings').close()")
     say(b, "hello", 13)
     need(b.js("return " + STATE) == "denied,stopped,stopped", "the model calls tools that are off")
-    need(not b.errors(), "the browser's console: " + str(b.errors()))
+    need_quiet(b)
 
 
 PICTURES = "[...document.querySelectorAll('#images img')]"
@@ -861,7 +867,7 @@ def see(b, url, golden, shots):
          "the settings do not say that the model sees")
     look_at(b, shots, "images-settings")
     b.js("document.getElementById('settings').close()")
-    need(not b.errors(), "the browser's console: " + str(b.errors()))
+    need_quiet(b)
 
 
 def main():
