@@ -4,6 +4,7 @@
  * that compile slowly: the few cases that the command runs, and of products and attention those that share a pipeline.
  * With an argument, only kernels whose names begin so. */
 #include "damage.h"
+#include "gpu/gpu_.h"
 #include "ops/ops.h"
 #include "selftest/selftest.h"
 
@@ -90,6 +91,27 @@ static void test_right(void **state)
 
 /* ---- wrong ---- */
 
+/* Where subgroups are larger than what a column of a recurrence is shared out to, shared memory has its sums, and a
+ * workgroup many columns: no device here has such, and none is needed. */
+static void test_recurrences_of_gpus(void **state)
+{
+    (void)state;
+    const peridot_device_info own = gpu->info;
+    bool wrong[PD_N_KERNELS] = {false};
+    struct found found = {0};
+    if (only && strncmp("delta", only, strlen(only)) != 0) skip();
+    const struct pd_selftest test = {.only = "delta", .thorough = true, .max_pipelines = max_pipelines, .seed = 7,
+        .checked = check_right, .user = &found};
+    gpu->info.type = PERIDOT_DEVICE_DISCRETE;
+    gpu->info.subgroup_size = 32;
+    gpu->info.subgroup_size_control = false;
+    peridot_status status = pd_selftest_run(wrong, gpu, &test);
+    gpu->info = own;
+    if (status != PERIDOT_OK) fail_msg("%s", pd_error());
+    assert_int_equal(found.n_checks, 2);
+    assert_int_equal(found.n_wrong, 0);
+}
+
 static bool check_wrong(void *user, const peridot_kernel_check *check)
 {
     const char **part = user;
@@ -166,7 +188,8 @@ static void test_gelus_differ(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right), cmocka_unit_test(test_damage), cmocka_unit_test(test_gelus_differ),
+        cmocka_unit_test(test_right), cmocka_unit_test(test_recurrences_of_gpus),
+        cmocka_unit_test(test_damage), cmocka_unit_test(test_gelus_differ),
     };
     if (argc > 1) only = argv[1];
     return cmocka_run_group_tests_name("kernels", tests, open_gpu, close_gpu);

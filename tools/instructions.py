@@ -9,10 +9,11 @@ the assembly that a driver made of them. What is predicted from that is in predi
       tables, and the exceptions of tools/pipelines; writes what has risen
 
 A cell is VECTOR/ALL/SLOTS/LOADSxWAVES: vector instructions and all instructions that a lane issues for a weight
-(matvec), for a key and a query head (attention) or for a multiply-add (matmul); what the vector instructions take of
-the time of one at full rate; the most loads from memory that a wave has under way at once in the loop, and the waves
-that the registers leave room for. An instruction of Intel's that is narrower than the subgroup counts for its share,
-but as one of the hardware's width at least, which is that of a register: twice as many lanes of 16 bits as of 32.
+(matvec), for a key and a query head (attention), for a multiply-add (matmul), or for an element of a recurrence's state
+and a row (delta); what the vector instructions take of the time of one at full rate; the most loads from memory that a
+wave has under way at once in the loop, and the waves that the registers leave room for. An instruction of Intel's that
+is narrower than the subgroup counts for its share, but as one of the hardware's width at least, which is that of a
+register: twice as many lanes of 16 bits as of 32.
 """
 import collections, math, os, re, subprocess, sys
 
@@ -338,7 +339,17 @@ def matmul(kernel, name, dtype):
     uses += ['experts'] if of_experts(kernel.spec) else []
     return ','.join(uses) or '-', [(outer.difference(*inside), each)] + parts
 
-KINDS = {'matvec': matvec, 'matvec_dot': matvec, 'attention': attention,
+def delta(kernel, name, dtype):
+    """Rows of a run, and around them what is computed for the rows of a block at once."""
+    workgroup, d_k, parts, keeps, _, mamba, each = kernel.spec[:7]
+    if keeps: return None
+    row = max(kernel.inner, key=len)
+    block = min((l for l in kernel.loops if row < l), key=len)
+    elements = d_k / parts * each
+    return f'{"mamba" if mamba else "delta"},{d_k}', [(row, 1 / elements),
+                                                      (block - row, parts / (workgroup * elements))]
+
+KINDS = {'delta': delta, 'matvec': matvec, 'matvec_dot': matvec, 'attention': attention,
          'attention_tile': attention_tile, 'attention_half': attention_tile, 'matmul': matmul, 'matmul_dot': matmul,
          'matmul_half': matmul, 'matmul_coop': matmul}
 
@@ -364,7 +375,7 @@ def cells(gpu, vendor, rows_path, lines):
     """Of each executable whose loops are counted: the kernel's name, use, Kernel, row of the table, and cell."""
     rows = {tuple(row.split()[:2]): row.split()[2].split('/') for row in open(rows_path)}
     for name, spec, lanes, text in executables(lines):
-        found = re.match(r'(\w+?)_(f32|f16|bf16|i?q\w+|mxfp4|nvfp4)$', name)
+        found = re.match(r'(\w+?)(?:_(f32|f16|bf16|i?q\w+|mxfp4|nvfp4))?$', name)
         if not found or found[1] not in KINDS or not lanes.isdigit(): continue
         values = [int(x) for x in spec.split(',')] if spec != '-' else []
         waves = INTEL_THREADS.get(gpu, 8) if vendor == 'intel' else rows[name, spec][4]

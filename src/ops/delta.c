@@ -39,22 +39,24 @@ void pd_op_short_conv(struct pd_recorder *r, const struct pd_short_conv *c)
     end_part(r, (uint64_t)c->n_rows * c->n * c->conv);
 }
 
-/* The kernel shares a head's elements out to the lanes of a subgroup, whose size it is compiled for. Intel's GPUs have
- * registers for 16 lanes and one pair of columns. */
+/* A column's elements are shared out to eight invocations, or to a subgroup that has fewer. A subgroup of as many is
+ * best, as it needs no shared memory; Intel's GPUs have it. On a CPU, which gains nothing from many of them,
+ * invocations take four columns each. */
 static void apply_rule(struct pd_recorder *r, const struct pd_recurrence *c)
 {
     const peridot_device_info *d = pd_gpu_info(r->gpu);
-    bool narrow = d->subgroup_size_control && d->min_subgroup_size <= 16 && d->subgroup_size > 16;
-    uint32_t lanes = narrow ? 16 : d->subgroup_size, pairs = narrow ? 1 : 2;
-    uint32_t workgroup = (uint32_t)pd_max(lanes, 64), n_units = c->n_v * c->d_v / (2 * pairs);
-    uint32_t spec[] = {workgroup, c->d_k, lanes, c->row_states != 0, pairs, c->mamba, [PD_SUBGROUP_ID] = lanes};
+    bool cpu = d->type == PERIDOT_DEVICE_CPU;
+    uint32_t parts = (uint32_t)pd_min(d->subgroup_size, 8), workgroup = cpu ? parts : 64, each = cpu ? 4 : 1;
+    bool subgroups = parts == d->subgroup_size || (d->subgroup_size_control && d->min_subgroup_size <= parts);
+    uint32_t spec[] = {workgroup, c->d_k, parts, c->row_states != 0, subgroups, c->mamba, each,
+        [PD_SUBGROUP_ID] = subgroups ? parts : 0};
     struct pd_delta_push push = {.runs = c->runs, .x = c->qkv.address,
         .gates = pd_rows_at(c->x, 0, at_gates(c)).address, .dt = c->dt, .decay = c->decay, .skip = c->skip,
         .y = c->y.address, .states = c->states, .row_states = c->row_states, .n_k = c->n_k, .n_v = c->n_v,
         .d_v = c->d_v, .x_stride = c->qkv.stride, .gates_stride = c->x.stride,
         .y_stride = c->y.stride, .state_size = (uint32_t)pd_state_size(c->n_v, c->d_k, c->d_v)};
-    dispatch(r, kernel(r, PD_KERNEL_delta, spec, PD_COUNT(spec)), &push,
-             (uint32_t)pd_div_up(n_units, workgroup / lanes), c->n_runs, 1);
+    uint32_t n_groups = c->n_v * (uint32_t)pd_div_up(c->d_v, workgroup / parts * each);
+    dispatch(r, kernel(r, PD_KERNEL_delta, spec, PD_COUNT(spec)), &push, n_groups, c->n_runs, 1);
     barrier(r);
 }
 
