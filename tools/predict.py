@@ -135,15 +135,19 @@ def times_of(gpu, kernel, use, cell, layout, n_rows, n_cols):
     return {'memory': size / (gbs * 1e9 * REACHED), 'cache': weights * (BITS[dtype] / 8 + x) / (rate * CACHE),
             'instructions': weights * slots / rate, 'latency': size * LATENCY / (subgroups * lanes * loaded)}
 
+def step_times(table, layouts, gpu, dtype, use, n_rows, n_cols):
+    """Of a matrix of a decode step. Not every type is compiled for as few rows at a time as the smallest matrices take:
+    more rows stand for them."""
+    rows = default_rows(gpu, use, n_rows)
+    key = kernel_of(table, gpu, dtype, *(f'{use},{more}' for more in (rows, 2 * rows, 4 * rows)))
+    return times_of(gpu, key[1], use, table[key], layouts[key], n_rows, n_cols)
+
 def predict_step(table, layouts, gpu, dtype, shape):
-    """Seconds of a decode step, and those of each thing that could bind it. A matrix takes as long as the slowest. Not
-    every type is compiled for as few rows at a time as the smallest matrices take: more rows stand for them."""
+    """Seconds of a decode step, and those of each thing that could bind it. A matrix takes as long as the slowest."""
     parts = collections.Counter(dispatches=DISPATCH * 6 * shape[0])
     seconds = parts['dispatches']
     for use, n_rows, n_cols, n in matrices(*shape):
-        rows = default_rows(gpu, use, n_rows)
-        key = kernel_of(table, gpu, dtype, *(f'{use},{more}' for more in (rows, 2 * rows, 4 * rows)))
-        times = times_of(gpu, key[1], use, table[key], layouts[key], n_rows, n_cols)
+        times = step_times(table, layouts, gpu, dtype, use, n_rows, n_cols)
         parts.update({what: n * time for what, time in times.items()})
         seconds += n * max(times.values())
     return seconds, parts
@@ -266,6 +270,75 @@ def predict_prompt(sheet, like, tiles, dtype, shape, attention=ATTENTION, depth=
         parts.update({what: n * time for what, time in times.items()})
         seconds += n * max(times.values())
     return seconds, parts
+
+# ---- hybrids ----
+
+# Of layers of which three of four are recurrences, as in src/arch/shapes.c: layers, d_model, ffn_dim, key heads, value
+# heads, d_k and d_v (the same), query heads and key heads of the others' attention, their head_dim, rows of the output.
+Hybrid = collections.namedtuple('Hybrid', 'layers d_model ffn_dim n_k n_v d_k n_heads n_kv_heads head_dim vocab')
+HYBRIDS = {'Qwen 3.5 0.8B': Hybrid(24, 1024, 3584, 16, 16, 128, 8, 2, 256, 248320),
+           'Qwen 3.5 4B': Hybrid(32, 2560, 9216, 16, 32, 128, 16, 4, 256, 248320),
+           'Qwen 3.5 9B': Hybrid(32, 4096, 12288, 16, 32, 128, 16, 4, 256, 248320)}
+HYBRID_TYPE = 'q4_k'
+MOST_RATIO = 1.3        # of a layer with a recurrence and one with attention, of as many weights
+DELTA_DISPATCHES = 12   # of the former's prompts
+STEP_DISPATCHES = 7     # of either, in a decode step
+COLUMN_LANES = 8        # invocations that share a column of a state (src/ops/delta.c)
+
+def rule_time(sheet, hybrid, slots, n_rows):
+    """Seconds of the delta rule of a layer: by instructions, or as rows wait for one another and each for its loads."""
+    lanes = hybrid.n_v * hybrid.d_k * COLUMN_LANES
+    clocks = n_rows * lanes * hybrid.d_k / COLUMN_LANES * slots / min(sheet.lanes, lanes)
+    return max(clocks / (sheet.mhz * 1e6), n_rows * LATENCY)
+
+def mixers(hybrid):
+    """Rows and columns of the matrices before and after a recurrence, and before and after attention with a gate."""
+    v_dim, q_dim = hybrid.n_v * hybrid.d_k, hybrid.n_heads * hybrid.head_dim
+    before = 2 * hybrid.n_k * hybrid.d_k + 2 * v_dim + 2 * hybrid.n_v
+    return (before, v_dim), (2 * q_dim + 2 * hybrid.n_kv_heads * hybrid.head_dim, q_dim)
+
+def layer_time(sheet, like, tiles, hybrid, mixer):
+    """Seconds of a prompt in the matrices of a layer."""
+    before, dim = mixer
+    sizes = ((before, hybrid.d_model), (hybrid.d_model, dim), (2 * hybrid.ffn_dim, hybrid.d_model),
+             (hybrid.d_model, hybrid.ffn_dim))
+    return sum(min(max(product_times(sheet, like, tile, HYBRID_TYPE, *size).values()) for tile in tiles)
+               for size in sizes)
+
+def predict_hybrid_prompt(gpu, sheet, tiles, hybrid, slots, attention):
+    """Seconds of a prompt; what the rule takes of it; and the time of a layer with a recurrence by that of one with
+    attention whose matrices are the same."""
+    gbs, recurs, attends = sheet.gbs * 1e9 * REACHED, *mixers(hybrid)
+    head = hybrid.vocab * hybrid.d_model * BITS[HYBRID_TYPE] / 8 / gbs
+
+    def rest(dim, per_row):   # activations of a layer, of which those of its mixer per_row
+        shape = 1, hybrid.d_model, hybrid.ffn_dim, dim, 0, 0
+        times = other_times(sheet, CORES[gpu], shape, attention, 0)
+        return times['attention'], times['activations'] + PROMPT * 4 * per_row / gbs + times['dispatches']
+    rule = rule_time(sheet, hybrid, slots, PROMPT)
+    _, delta_rest = rest(0, 4 * recurs[0] + 8 * recurs[1])
+    delta_rest += (DELTA_DISPATCHES - PROMPT_DISPATCHES) * DISPATCH
+    attended, attention_rest = rest(attends[1], 0)
+    of_delta = layer_time(sheet, gpu, tiles, hybrid, recurs) + rule + delta_rest
+    of_attention = layer_time(sheet, gpu, tiles, hybrid, attends) + attended + attention_rest
+    dense = layer_time(sheet, gpu, tiles, hybrid, recurs) + attended + attention_rest
+    n_delta = hybrid.layers * 3 // 4
+    seconds = head + n_delta * of_delta + (hybrid.layers - n_delta) * of_attention
+    return seconds, n_delta * rule / seconds, of_delta / dense
+
+def predict_hybrid_step(table, layouts, gpu, hybrid, slots):
+    """Seconds of a decode step at the start of a context: matrices as others', and states, read and written once."""
+    sheet, n_delta, (recurs, attends) = GPUS[gpu], hybrid.layers * 3 // 4, mixers(hybrid)
+
+    def time(use, n_rows, n_cols):
+        return max(step_times(table, layouts, gpu, HYBRID_TYPE, use, n_rows, n_cols).values())
+    seconds = hybrid.layers * (time('gated', 2 * hybrid.ffn_dim, hybrid.d_model) + STEP_DISPATCHES * DISPATCH
+                               + time('plain', hybrid.d_model, hybrid.ffn_dim)) \
+        + time('normed', hybrid.vocab, hybrid.d_model)
+    for n, (before, dim) in ((n_delta, recurs), (hybrid.layers - n_delta, attends)):
+        seconds += n * (time('normed', before, hybrid.d_model) + time('plain', hybrid.d_model, dim))
+    states = 2 * 4 * hybrid.n_v * hybrid.d_k ** 2
+    return seconds + n_delta * max(states / (sheet.gbs * 1e9 * REACHED), rule_time(sheet, hybrid, slots, 1))
 
 # ---- llama.cpp, and what is published for it ----
 
@@ -398,6 +471,39 @@ units, which on AMD issue in the place of those (so both); shared, L2: bytes fro
             kernel = f' ({tiles[0].variant} ' + ' '.join(f'{tile.rows}x{tile.tokens}' for tile in tiles) + ')'
             print_row(gpu, PROMPT / seconds, calibration, llama, {c: parts[c] for c in columns}, kernel)
 
+# Published for llama.cpp's Vulkan backend on a Radeon 890M (Q4_K_M): prompt, generation. The memory, which binds steps,
+# is as fast as that of the GPU that is like it.
+HYBRIDS_PUBLISHED = {'Qwen 3.5 0.8B': (1337, 85), 'Qwen 3.5 4B': (346, 21), 'Qwen 3.5 9B': (249, 12)}
+PUBLISHED_ON = 'phoenix', Gpu('Radeon 890M', 1024, 32, 2900, 120)
+
+def predict_hybrids(table, layouts, specs, prompts, decodes):
+    like, sheet = PUBLISHED_ON
+    print(f"""
+Predictions, not measurements: models of which three layers of four are recurrences, {HYBRID_TYPE}: tokens/s of a prompt
+of {PROMPT} and of generation, times a vendor's constants; what the delta rule takes of the prompt; and how long a
+layer with it takes by one with attention and matrices of the same sizes (at most {MOST_RATIO}).""")
+    print(f'{"":35} ' + ' '.join(f'{name:>30}' for name in HYBRIDS))
+    gpus = [gpu for gpu in gpus_with(table, ['delta']) if gpu in gpus_with(table, [f'matvec_{HYBRID_TYPE}',
+                                                                                  f'matvec_dot_{HYBRID_TYPE}'])]
+    over = []
+
+    def row_of(gpu, sheet):
+        cells, slots = [], float(table[gpu, 'delta', 'delta,128'].split('/')[2])
+        for name, hybrid in HYBRIDS.items():
+            seconds, part, ratio = predict_hybrid_prompt(gpu, sheet, tiles_of(table, specs, gpu, HYBRID_TYPE), hybrid,
+                                                         slots, attention_of(table, gpu))
+            vendor = CORES[gpu].vendor
+            step = decodes.constant(vendor) / predict_hybrid_step(table, layouts, gpu, hybrid, slots)
+            cells.append(f'{PROMPT / seconds * prompts.constant(vendor):9.1f} {step:8.1f} {part:5.1%} {ratio:5.2f}')
+            if ratio > MOST_RATIO: over.append(f'{gpu} ({name})')
+        return ' '.join(cells)
+    for gpu in gpus: print(f'{gpu:8} {GPUS[gpu].product:26} ' + row_of(gpu, GPUS[gpu]))
+    print(f'over {MOST_RATIO}: {", ".join(over) or "none"}')
+    if like in gpus:
+        print(f'{like:8} {sheet.product:26} ' + row_of(like, sheet))
+        print(f'{"":8} {"published, llama.cpp Q4_K_M":26}' + ' '.join(
+            f'{prompt:9} {step:8} {"":11}' for prompt, step in HYBRIDS_PUBLISHED.values()))
+
 def predict_depths(table, specs, calibration):
     dtype = DEEP_MODEL.split()[-1]
     print(f"""
@@ -434,6 +540,7 @@ def predict(published, path, *vendors):
     predict_decodes(table, read_layouts(vendors), steps, of_decodes)
     specs = read_specs(vendors)
     predict_prompts(table, specs, kernels, of_prompts)
+    predict_hybrids(table, read_layouts(vendors), specs, of_prompts, of_decodes)
     predict_depths(table, specs, of_prompts)
     predict_pieces(table, of_prompts)
     print_calibration(of_prompts, of_decodes)
