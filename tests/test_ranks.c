@@ -231,6 +231,7 @@ static void run_one(struct results *r, peridot_model *model, peridot_kv_type typ
     peridot_session *s;
     peridot_sequence *q, *fork;
     int32_t tokens[N_TOKENS];
+    uint32_t kept;
     bool writes = info->head == PERIDOT_HEAD_LANGUAGE;
     const peridot_session_params params = {.kv_type = type, .chunk = 24, .ctx = 160, .n_sequences = 1};
     const peridot_session_params two = {.kv_type = type, .chunk = 24, .ctx = 160, .n_sequences = 2};
@@ -251,8 +252,16 @@ static void run_one(struct results *r, peridot_model *model, peridot_kv_type typ
     assert_int_equal(peridot_sequence_fork(&fork, q, 40), PERIDOT_OK);
     assert_int_equal(peridot_sequence_eval(fork, tokens + 10, 1, &eval), PERIDOT_OK);
     assert_int_equal(peridot_sequence_eval(q, tokens + 20, 1, &eval), PERIDOT_OK);
-    assert_int_equal(peridot_sequence_truncate(q, 36, NULL), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_truncate(q, 36, &kept), PERIDOT_OK);
+    bool recurs = kept != 36;
+    if (recurs) assert_int_equal(peridot_sequence_eval(q, tokens + kept, 36 - kept, &eval), PERIDOT_OK);
     assert_int_equal(peridot_sequence_eval(q, tokens + 5, 3, &eval), PERIDOT_OK);
+    for (uint32_t i = 0; recurs && i < 20; i++)   /* until states are in the host's memory */
+        assert_int_equal(peridot_sequence_eval(q, tokens + 5 + i, 2, &eval), PERIDOT_OK);
+    for (uint32_t n = peridot_sequence_pos(q); recurs && n > 40; n -= 13) {
+        assert_int_equal(peridot_sequence_truncate(q, n, &kept), PERIDOT_OK);
+        assert_int_equal(peridot_sequence_eval(q, tokens + 20, 2, &eval), PERIDOT_OK);
+    }
     peridot_session_free(s);
 }
 
@@ -446,6 +455,7 @@ static const struct {
     {"dense/llama-biases", false, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},   /* of all matrices */
     {"dense/gpt-oss", false, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},   /* experts with biases, sinks */
     {"dense/muse-glimmer", false, {PERIDOT_KV_F32, 2}, {PERIDOT_KV_F16, 3}},   /* a scaled stream, normed embeddings */
+    {"dense/qwen35", false, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},   /* states of recurrences */
     {"llama2", true, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},
     {"llama3", true, {PERIDOT_KV_F32, 2}, {PERIDOT_KV_F16, 3}},
 };

@@ -108,9 +108,6 @@ static peridot_status model_open_link(struct pd_model *m, const peridot_link *li
 static peridot_status choose_layers(struct pd_load_params *load, const struct pd_model *m)
 {
     if (!m->link) return PERIDOT_OK;
-    if (pd_layers_recurrence(&m->config))
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s has layers with recurrences, which several ranks cannot hold",
-                       m->config.name);
     PD_TRY(pd_link_check_division(m->link, m->config.n_layers));
     load->first_layer = m->link->first_layer;
     load->n_layers = m->link->n_layers[m->link->host.rank];

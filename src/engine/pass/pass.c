@@ -306,7 +306,8 @@ peridot_status pd_pass_send(struct pd_pass *p)
         heads[n++] = (struct pd_head_row){m, pd_step_row(p->w, s->first_logits + m)};
     for (uint32_t i = 0; head && i < s->n_heads; i++) heads[n++] = s->heads[i];
     const struct pd_stage_pass pass = {.in = &p->input, .tokens = p->tokens, .heads = heads,
-                                       .n_rows = s->n_rows, .n_heads = n, .n_keys = s->n_keys, .n_steps = s->n_steps};
+                                       .n_rows = s->n_rows, .n_heads = n, .n_keys = s->n_keys, .n_steps = s->n_steps,
+                                       .n_runs = s->n_runs};
     PD_TRY(pd_stage_send(p->stage, &pass, &p->reply, p->best.host));
     p->sent = true;
     p->awaits = n != 0;

@@ -248,13 +248,13 @@ struct pd_table_entry {
 };
 
 /* The body of PD_OP_PASS: struct pd_input_row [n_rows], struct pd_head_row [n_heads], struct pd_table_entry
- * [n_entries]; its args are these three numbers, n_keys and n_steps. The reply, where there are
- * heads: struct pd_candidate [n_heads][PD_TOPK]. */
+ * [n_entries], struct pd_state_run [n_runs]; its args are the first three numbers, n_keys, n_steps and n_runs. The
+ * reply, where there are heads: struct pd_candidate [n_heads][PD_TOPK]. */
 struct pd_stage_pass {
     const struct pd_input *in;
     const int32_t *tokens;             /* [n_rows] */
     const struct pd_head_row *heads;
-    uint32_t n_rows, n_heads, n_keys, n_steps;   /* see pd_pass_shape; the steps' heads come first */
+    uint32_t n_rows, n_heads, n_keys, n_steps, n_runs;   /* see pd_pass_shape; the steps' heads come first */
 };
 
 peridot_status pd_stage_create(struct pd_stage *s, const struct pd_workspace *w);

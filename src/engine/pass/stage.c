@@ -1,6 +1,7 @@
 /* Rank 0's side of a pass whose layers several ranks hold: what the next rank gets once this one's layers are done. A
  * rank has as many pages of the cache as any other, with the same numbers, so that the tables of rank 0's sequences
- * serve them all; what changed in them goes before the rows. Numbers are those of one device, bit for bit. */
+ * serve them all; what changed in them goes before the rows, with the states that recurrences read and write. Numbers
+ * are those of one device, bit for bit. */
 #include "engine/pass/pass.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@ peridot_status pd_stage_create(struct pd_stage *s, const struct pd_workspace *w)
     const struct pd_cache *cache = w->cache;
     uint64_t n = n_entries_of(cache);
     uint64_t size = w->n_rows * sizeof(struct pd_input_row) + 2 * PD_MAX_SEQUENCES * sizeof(struct pd_head_row)
-        + cache->n_kinds * n * sizeof(struct pd_table_entry);
+        + cache->n_kinds * n * sizeof(struct pd_table_entry) + PD_MAX_RUNS * sizeof(struct pd_state_run);
     *s = (struct pd_stage){.w = w, .body = malloc(size)};
     if (!s->body) return pd_fail_alloc(size, "messages");
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
@@ -62,9 +63,11 @@ peridot_status pd_stage_send(struct pd_stage *s, const struct pd_stage_pass *pas
         seen[rows[i].table] = true;
         rows[i].token = pd_is_image_row(pass->tokens[i]) ? 0 : pass->tokens[i];
     }
+    struct pd_state_run *runs = (struct pd_state_run *)(entries + n_entries);
+    if (pass->n_runs) memcpy(runs, pass->in->runs.host, pass->n_runs * sizeof *runs);
     const struct pd_message m = {.op = PD_OP_PASS,
-                                 .size = (uint32_t)((uint8_t *)(entries + n_entries) - (uint8_t *)s->body),
-                                 .args = {pass->n_rows, pass->n_heads, n_entries, pass->n_keys, pass->n_steps}};
+        .size = (uint32_t)((uint8_t *)(runs + pass->n_runs) - (uint8_t *)s->body),
+        .args = {pass->n_rows, pass->n_heads, n_entries, pass->n_keys, pass->n_steps, pass->n_runs}};
     PD_TRY(pd_link_send(link, &m, s->body));
     PD_TRY(pd_link_send_rows(link, pass->in->rows_out.host, pass->n_rows * row_size));
     if (pass->n_heads)

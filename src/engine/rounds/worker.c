@@ -161,7 +161,8 @@ struct body {
     const struct pd_input_row *rows;
     const struct pd_head_row *heads;
     const struct pd_table_entry *entries;
-    uint32_t n_rows, n_heads, n_entries, n_keys, n_steps;
+    const struct pd_state_run *runs;
+    uint32_t n_rows, n_heads, n_entries, n_keys, n_steps, n_runs;
 };
 
 /* The heads of steps are those of all their rows, in their order. */
@@ -176,21 +177,33 @@ static bool are_heads_right(const struct body *b, const struct pd_workspace *w)
     return true;
 }
 
+/* Where there are states, all rows are in runs, one after the other. */
+static bool are_runs_right(const struct body *b, const struct pd_cache *cache)
+{
+    uint32_t n_pages = cache->pools[PD_STATE_KIND].n_pages, row = 0;
+    for (uint32_t i = 0; i < b->n_runs; row += b->runs[i++].n)
+        if (b->runs[i].first != row || b->runs[i].n > b->n_rows - row || b->runs[i].to >= n_pages
+            || (b->runs[i].from >= n_pages && b->runs[i].from != PD_NO_STATE))
+            return false;
+    return row == (n_pages ? b->n_rows : 0);
+}
+
 static peridot_status read_body(struct body *b, const struct worker *k, const struct pd_message *m)
 {
     const struct pd_session *s = k->session;
     const struct pd_cache *cache = &s->set.cache;
     *b = (struct body){.n_rows = m->args[0], .n_heads = m->args[1], .n_entries = m->args[2], .n_keys = m->args[3],
-                       .n_steps = m->args[4]};
+                       .n_steps = m->args[4], .n_runs = m->args[5]};
     uint64_t size = (uint64_t)b->n_rows * sizeof *b->rows + (uint64_t)b->n_heads * sizeof *b->heads
-        + (uint64_t)b->n_entries * sizeof *b->entries;
-    if (size != m->size || b->n_rows == 0 || b->n_steps > pd_min(b->n_rows, s->set.n_max)
+        + (uint64_t)b->n_entries * sizeof *b->entries + (uint64_t)b->n_runs * sizeof *b->runs;
+    if (size != m->size || b->n_runs > PD_MAX_RUNS || b->n_rows == 0 || b->n_steps > pd_min(b->n_rows, s->set.n_max)
         || b->n_rows > (b->n_steps == b->n_rows ? s->set.n_max : s->prefill.n_room) || b->n_heads > b->n_rows
         || b->n_heads - pd_min(b->n_heads, b->n_steps) > s->workspace.n_sequences)
         return bad_message(k, "rows");
     b->rows = (const struct pd_input_row *)k->link->body;
     b->heads = (const struct pd_head_row *)(b->rows + b->n_rows);
     b->entries = (const struct pd_table_entry *)(b->heads + b->n_heads);
+    b->runs = (const struct pd_state_run *)(b->entries + b->n_entries);
     for (uint32_t i = 0; i < b->n_rows; i++)
         if (b->rows[i].table >= cache->n_tables || b->rows[i].last >= s->ctx || b->rows[i].pos > b->rows[i].last
             || b->rows[i].token < 0 || (uint32_t)b->rows[i].token >= k->model->weights.vocab_size)
@@ -200,7 +213,7 @@ static peridot_status read_body(struct body *b, const struct worker *k, const st
         if (b->entries[i].kind >= cache->n_kinds || b->entries[i].at >= cache->n_tables * cache->table_pages
             || b->entries[i].page >= cache->pools[b->entries[i].kind].n_pages)
             return bad_message(k, "pages");
-    return PERIDOT_OK;
+    return are_runs_right(b, cache) ? PERIDOT_OK : bad_message(k, "states");
 }
 
 /* The pass, as rank 0 has it. */
@@ -208,7 +221,7 @@ static peridot_status fill_pass(struct pd_pass **out, struct worker *k, const st
 {
     struct pd_session *s = k->session;
     const struct pd_workspace *w = &s->workspace;
-    struct pd_pass_shape shape = {.n_rows = b->n_rows, .n_steps = b->n_steps, .n_keys = b->n_keys};
+    struct pd_pass_shape shape = {.n_rows = b->n_rows, .n_steps = b->n_steps, .n_keys = b->n_keys, .n_runs = b->n_runs};
     bool is_step = b->n_steps == b->n_rows;
     if (!is_step) shape.piece_work = s->prefill.piece_work;
     if (b->n_heads && b->n_steps) shape.first_logits = b->heads[0].logits_row - pd_step_row(w, 0);
@@ -225,6 +238,7 @@ static peridot_status fill_pass(struct pd_pass **out, struct worker *k, const st
         pd_input_adapt(&p->input, w, i, &s->model->adapters.scales);
         ((int32_t *)p->input.tokens.host)[i] = b->rows[i].token;
     }
+    if (b->n_runs) memcpy(p->input.runs.host, b->runs, b->n_runs * sizeof *b->runs);
     *out = p;
     return PERIDOT_OK;
 }
@@ -272,10 +286,10 @@ static peridot_status move_page(struct worker *k, const struct pd_message *m)
 {
     struct pd_cache *cache = &k->session->set.cache;
     uint32_t kind = m->args[0], page = m->args[1], other = m->args[2];
-    if (kind >= cache->n_kinds || page >= cache->pools[kind].n_pages) return bad_message(k, "pages");
+    if (kind > PD_STATE_KIND || page >= cache->pools[kind].n_pages) return bad_message(k, "pages");
     if (m->op == PD_OP_COPY_PAGE)
         return other < cache->pools[kind].n_pages ? pd_page_copy(cache, kind, page, other) : bad_message(k, "pages");
-    if (!cache->pools[kind].window) return bad_message(k, "pages");   /* of others none is kept */
+    if (!cache->pools[kind].kept) return bad_message(k, "pages");   /* of others none is kept */
     if (m->op == PD_OP_KEEP_PAGE) {
         struct kept *kept = calloc(1, sizeof *kept);
         if (!kept) return pd_fail_alloc(sizeof *kept, "a snapshot");
