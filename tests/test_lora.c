@@ -27,7 +27,8 @@ static const struct base {
     {"phi3-partial", "dense/phi3-partial"},   /* a part of each head is rotated: its rows lie otherwise on the device */
     {"smollm3", "dense/smollm3"},             /* layers without rotation, whose rows GGUF orders all the same */
     {"gpt-oss", "dense/gpt-oss"},             /* attention with biases and sinks, beside experts */
-    {"muse-glimmer", "dense/muse-glimmer"}};  /* attention's gate beside q, k and v */
+    {"muse-glimmer", "dense/muse-glimmer"},   /* attention's gate beside q, k and v */
+    {"qwen35", "dense/qwen35"}};              /* recurrences; attention's gate in q */
 
 /* What the golden files are of. */
 static const struct taken {
@@ -442,7 +443,7 @@ static int remove_folder(void **state)
 int main(void)
 {
     enum { N_BASES = sizeof bases / sizeof *bases };
-    struct CMUnitTest tests[N_BASES + 13];
+    struct CMUnitTest tests[N_BASES + 14];
     for (size_t i = 0; i < N_BASES; i++)
         tests[i] = (struct CMUnitTest){
             .name = bases[i].name, .test_func = test_golden, .initial_state = (void *)&bases[i]};
@@ -454,6 +455,7 @@ int main(void)
         {.name = "merged, gemma4", .test_func = test_merged, .initial_state = (void *)&bases[4]},
         {.name = "merged, phi3-partial", .test_func = test_merged, .initial_state = (void *)&bases[5]},
         {.name = "merged, smollm3", .test_func = test_merged, .initial_state = (void *)&bases[6]},
+        {.name = "merged, qwen35", .test_func = test_merged, .initial_state = (void *)&bases[9]},
         {.name = "together, gemma4", .test_func = test_together, .initial_state = (void *)&bases[4]},
         {.name = "together, gemma3", .test_func = test_together, .initial_state = (void *)&bases[1]},
         {.name = "requests, llama", .test_func = test_requests, .initial_state = (void *)&bases[0]},

@@ -15,6 +15,7 @@
 struct reader {
     const struct pd_checkpoint *checkpoint;
     const struct pd_config *config;
+    struct pd_config plans;          /* with value heads ordered as in such a file */
     bool gguf;
     double alpha;                    /* GGUF */
     struct pd_adapter_rules rules;   /* PEFT */
@@ -25,7 +26,8 @@ struct reader {
 
 /* Matrices of layers that every row of a pass is multiplied by. */
 static const enum pd_role roles[] = {PD_ROLE_QKV, PD_ROLE_Q, PD_ROLE_K, PD_ROLE_V, PD_ROLE_ATTN_GATE,
-    PD_ROLE_O, PD_ROLE_GATE_UP, PD_ROLE_GATE, PD_ROLE_UP, PD_ROLE_DOWN};
+    PD_ROLE_O, PD_ROLE_DELTA_QKV, PD_ROLE_DELTA_Z, PD_ROLE_DELTA_B, PD_ROLE_DELTA_A, PD_ROLE_DELTA_O,
+    PD_ROLE_GATE_UP, PD_ROLE_GATE, PD_ROLE_UP, PD_ROLE_DOWN};
 
 static const char peft_prefix[] = "base_model.model.";
 
@@ -39,6 +41,12 @@ static void module_name(char out[PD_TENSOR_NAME_SIZE], const struct reader *r, e
     pd_tensor_name_hf(out, role, layer, r->config->family, r->prefix);
     char *end = strrchr(out, '.');
     if (end) *end = 0;   /* ".weight" */
+}
+
+/* The tensor in which a role's rows are. */
+static enum pd_role role_in_file(const struct reader *r, enum pd_role role)
+{
+    return role == PD_ROLE_ATTN_GATE && pd_families[r->config->family].gate_in_q ? PD_ROLE_Q : role;
 }
 
 static const struct pd_tensor *adapter_find(const struct reader *r, char name[NAME_SIZE], enum pd_role role,
@@ -89,13 +97,14 @@ static void read_scale(struct pd_adapter_part *part, const struct reader *r, enu
 static peridot_status read_part(struct pd_adapter_part *part, const struct reader *r, const struct pd_plan *plan)
 {
     char a[NAME_SIZE], b[NAME_SIZE];
-    *part = (struct pd_adapter_part){.a = adapter_find(r, a, plan->role, plan->layer, false),
-                                     .b = adapter_find(r, b, plan->role, plan->layer, true)};
+    enum pd_role role = role_in_file(r, plan->role);
+    *part = (struct pd_adapter_part){.a = adapter_find(r, a, role, plan->layer, false),
+                                     .b = adapter_find(r, b, role, plan->layer, true)};
     if (!part->a && !part->b) return PERIDOT_OK;
     if (!part->a || !part->b)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s is missing", pd_checkpoint_path(r->checkpoint),
                        part->a ? b : a);
-    read_scale(part, r, plan->role, plan->layer);
+    read_scale(part, r, role, plan->layer);
     if (part->rank == 0 || part->rank > plan->n_rows + (uint64_t)plan->n_cols)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME ": a rank of %u makes no sense for a matrix of "
                        "%u x %u", part->a->file, part->a->name, part->rank, plan->n_rows, plan->n_cols);
@@ -104,6 +113,9 @@ static peridot_status read_part(struct pd_adapter_part *part, const struct reade
     part->order = pd_head_order_of(r->config, plan->layer);
     part->order.interleaved = r->gguf && pd_families[r->config->family].gguf_interleaved;
     part->n_reordered = plan->n_rotated_rows;
+    part->head_half = plan->head_half;
+    part->value_rows = plan->value_rows;
+    part->value_columns = plan->value_columns;
     return PERIDOT_OK;
 }
 
@@ -130,8 +142,8 @@ static peridot_status check_unused(const struct reader *r)
         const struct pd_tensor *t = pd_checkpoint_tensor(r->checkpoint, i);
         if (!r->used[i] && !is_idle(t))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " is not supported in an adapter of this "
-                           "%s model: adapters are to the matrices of attention and of the gated units alone", t->file,
-                           t->name, pd_families[r->config->family].name);
+                           "%s model: adapters are to the matrices of attention, recurrences and gated units alone",
+                           t->file, t->name, pd_families[r->config->family].name);
     }
     return PERIDOT_OK;
 }
@@ -144,7 +156,7 @@ static peridot_status read_parts(struct pd_adapter *out, const struct reader *r)
         for (size_t k = 0; k < PD_COUNT(roles); k++) {
             struct pd_adapter_part *part = &out->parts[i * PD_N_ROLES + roles[k]];
             struct pd_plan plan;
-            if (!pd_plan_get(&plan, r->config, roles[k], i)) continue;
+            if (!pd_plan_get(&plan, &r->plans, roles[k], i)) continue;
             PD_TRY(read_part(part, r, &plan));
             any = any || part->rank;
         }
@@ -229,12 +241,10 @@ static peridot_status adapter_read_all(struct pd_adapter *out, struct reader *r)
 peridot_status pd_adapter_open(struct pd_adapter *out, const char *path, const struct pd_config *config)
 {
     *out = (struct pd_adapter){0};
-    if (pd_layers_recurrence(config))
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "adapters are not supported of a model with recurrences (%s)",
-                       config->name);
     PD_TRY(pd_checkpoint_open_adapter(&out->checkpoint, path));
-    struct reader r = {.checkpoint = out->checkpoint, .config = config,
+    struct reader r = {.checkpoint = out->checkpoint, .config = config, .plans = *config,
         .gguf = pd_checkpoint_kind(out->checkpoint) == PD_CHECKPOINT_GGUF};
+    r.plans.hf_recurrences = !r.gguf;
     peridot_status status = pd_checkpoint_check(adapter_read_all(out, &r), out->checkpoint);
     free(r.used);
     if (status != PERIDOT_OK) pd_adapter_close(out);
@@ -253,10 +263,26 @@ const struct pd_adapter_part *pd_adapter_get(const struct pd_adapter *a, enum pd
     return &a->parts[layer * PD_N_ROLES + role];
 }
 
+void pd_adapter_a(float *out, const struct pd_adapter_part *part)
+{
+    const struct pd_tensor *a = part->a;
+    uint64_t n_cols = a->shape[1];
+    if (!pd_value_order_differs(&part->value_columns)) {
+        pd_dequantize(a->dtype, out, a->data, part->rank * n_cols);
+        return;
+    }
+    for (uint32_t width = part->value_columns.width, i = 0; i < part->rank * n_cols; i += width) {
+        uint32_t in_row = (uint32_t)(i % n_cols);
+        pd_tensor_dequantize(out + i, a, i - in_row + pd_value_order_row(&part->value_columns, in_row), width);
+    }
+}
+
 void pd_adapter_b_row(float *out, const struct pd_adapter_part *part, uint32_t row)
 {
     const struct pd_tensor *b = part->b;
     if (row < part->n_reordered) row = pd_head_order_row(&part->order, row);
+    if (part->head_half) row += (row / part->order.head_dim + part->head_half - 1) * part->order.head_dim;
+    row = pd_value_order_row(&part->value_rows, row);
     pd_dequantize(b->dtype, out, b->data + row * (b->size / b->shape[0]), part->rank);
     for (uint32_t j = 0; j < part->rank; j++) out[j] *= part->scale;
 }

@@ -618,6 +618,8 @@ struct pd_adapter_part {
     float scale;
     struct pd_head_order order;      /* of the first rows of b, in the file, */
     uint32_t n_reordered;            /* so many */
+    uint32_t head_half;              /* see pd_plan, here and below: of the file */
+    struct pd_value_order value_rows, value_columns;   /* of b, and of a */
 };
 
 struct pd_adapter {
@@ -630,6 +632,8 @@ peridot_status pd_adapter_open(struct pd_adapter *out, const char *path, const s
 void pd_adapter_close(struct pd_adapter *a);
 /* What is added to a layer's tensor. */
 const struct pd_adapter_part *pd_adapter_get(const struct pd_adapter *a, enum pd_role role, uint32_t layer);
+/* A, [rank][n_cols], columns in the order of the device. */
+void pd_adapter_a(float *out, const struct pd_adapter_part *part);
 /* Row `row` of B, [rank], times the scale; rows in the order of the device. */
 void pd_adapter_b_row(float *out, const struct pd_adapter_part *part, uint32_t row);
 

@@ -44,10 +44,11 @@ static bool find_plan(struct pd_plan *out, const struct pd_config *c, const char
 static void put_part(struct pd_merge_matrix *out, const struct pd_adapter_part *part, float scale, uint32_t first,
                      const struct pd_plan *plan, const struct pd_head_order *order)
 {
-    pd_dequantize(part->a->dtype, out->a + (size_t)first * out->n_cols, part->a->data,
-                  (uint64_t)part->rank * out->n_cols);
-    for (uint32_t row = 0; row < plan->n_rows; row++) {
+    uint32_t n_rows = plan->n_rows / (plan->head_half ? 2 : 1);
+    pd_adapter_a(out->a + (size_t)first * out->n_cols, part);
+    for (uint32_t row = 0; row < n_rows; row++) {
         uint32_t to = row < plan->n_rotated_rows ? pd_head_order_row(order, row) : row;
+        if (plan->head_half) to += (to / order->head_dim + plan->head_half - 1) * order->head_dim;
         float *b = out->b + (size_t)to * out->n_ranks + first;
         pd_adapter_b_row(b, part, row);
         for (uint32_t j = 0; j < part->rank; j++) b[j] *= scale;
@@ -56,7 +57,7 @@ static void put_part(struct pd_merge_matrix *out, const struct pd_adapter_part *
 
 peridot_status pd_merge_find(struct pd_merge_matrix *out, const struct pd_merge *m, const char *name)
 {
-    struct pd_plan plan;
+    struct pd_plan plan, gate;   /* the other half of q's tensor */
     uint32_t first = 0;
     *out = (struct pd_merge_matrix){0};
     if (m->n == 0 || !find_plan(&plan, m->config, name)) return PERIDOT_OK;
@@ -72,6 +73,9 @@ peridot_status pd_merge_find(struct pd_merge_matrix *out, const struct pd_merge 
     for (uint32_t i = 0; i < m->n; i++) {
         const struct pd_adapter_part *part = pd_adapter_get(&m->adapters[i], plan.role, plan.layer);
         if (part->rank) put_part(out, part, m->files[i].scale, first, &plan, &order);
+        if (part->rank && plan.head_half && pd_plan_get(&gate, m->config, PD_ROLE_ATTN_GATE, plan.layer))
+            put_part(out, pd_adapter_get(&m->adapters[i], gate.role, plan.layer), m->files[i].scale, first, &gate,
+                     &order);
         first += part->rank;
     }
     return PERIDOT_OK;

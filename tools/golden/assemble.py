@@ -141,7 +141,7 @@ def hf_names(name):
     layer = re.fullmatch(r"(?:v\.)?blk\.(\d+)\.(.*)", base)
     table = (TOWER_BLOCK if layer else TOWER_WHOLE) if is_gguf_tower(name) else BLOCK if layer else WHOLE
     if layer and layer[2] in RECURRENCE:
-        yield from (f"layers.{layer[1]}.linear_attn.{RECURRENCE[layer[2]]}{e}" for e in (".weight", ""))
+        yield from (f"layers.{layer[1]}.linear_attn.{RECURRENCE[layer[2]]}{e}" for e in (end, ".weight", ""))
     if layer and layer[2] in MAMBA:
         yield from (f"layers.{layer[1]}.mamba.{MAMBA[layer[2]]}{e}" for e in (end, ""))
     own = table.get(layer[2] if layer else base, ())
@@ -202,6 +202,10 @@ def gguf_text_array(folder, keys, name, array):
     if name.endswith(".lora_b"):        # one alpha for all: what is left of a module's own factor is in its B
         module = next(hf_names(name)).removesuffix(".lora_B.weight")
         array = array.astype(np.float64) * (weights.lora_scale(folder.name, module) * array.shape[1] / 8.0)
+    part = RECURRENCE.get(re.sub(r"^blk\.\d+\.|\.weight\.lora_[ab]$", "", name)) if arch == "qwen35" else None
+    if part:
+        config = config_of(pathlib.Path("dense", folder.parent.name))
+        return weights.tiled_half(array, part, name.rsplit(".", 1)[1], config)
     if re.search(r"attn_[qk]\.", name) and not name.endswith("lora_a") and arch in NEIGHBOURS:
         return neighbours(array, head_dim(folder, keys))
     return array

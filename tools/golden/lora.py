@@ -31,6 +31,7 @@ N_TOKENS = 40
 SPLIT = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 FUSED = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj")
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")     # beside experts
+RECURRENCE = ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "out_proj")
 # name: (folder of the base model, GGUF architecture, modules, whether GGUF orders q and k for rotation of neighbours)
 MODELS = {
     "llama": ("llama", "llama", SPLIT, True),
@@ -42,6 +43,7 @@ MODELS = {
     "gemma4": ("gemma4-small", "gemma4", SPLIT, False),
     "gpt-oss": ("dense/gpt-oss", "gpt-oss", ATTENTION, False),
     "muse-glimmer": ("dense/muse-glimmer", "muse-glimmer", SPLIT, True),     # attention's gate is a gate_proj, too
+    "qwen35": ("dense/qwen35", "qwen35", SPLIT + RECURRENCE, False),
 }
 NAMED_AS = {"muse-glimmer": "afmoe"}     # which gguf-py knows, and whose matrices have these names
 BOTH = {"first": 0.75, "second": -0.5}
@@ -70,6 +72,8 @@ def save_gguf(path, arch, tensors, scales, interleaved, config):
             if interleaved and module.split(".")[-1] in ("q_proj", "k_proj"):
                 array = swap_pairs(array, array.shape[0] // (config.num_attention_heads if "q_proj" in module
                                                              else config.num_key_value_heads))
+        if ".linear_attn." in module:
+            array = weights.tiled_half(array, module.rsplit(".", 1)[1], half.lower(), config)
         module = module.replace(".language_model.", ".")
         base = names.get_name(module + ".weight", try_suffixes=(".weight",))
         w.add_tensor(base + "." + half.lower(), np.ascontiguousarray(array.astype(np.float32)))

@@ -47,6 +47,11 @@ def tiled(array, part, config):
     return np.concatenate([array[:first], heads.reshape(array[first:].shape)])
 
 
+def tiled_half(array, part, half, config):
+    """The same of half of an adapter to it, "lora_a" or "lora_b"."""
+    return tiled(array, part, config) if (half == "lora_a") == (part == "out_proj") else array
+
+
 def gpt_oss(model, name, shape):
     """Sinks of -30 and 30; of ten experts one that nobody chooses, and two that are alike; factors beyond clamps."""
     values, word = normal(zlib.crc32(model.encode()), name, shape), name.removesuffix(".bias").split(".")[-1]

@@ -18,7 +18,7 @@ struct adapters_walk {
 
 /* ---- one matrix ---- */
 
-enum { MAX_PARTS = 3 * PD_MAX_ADAPTERS };   /* q, k and v of each */
+enum { MAX_PARTS = 4 * PD_MAX_ADAPTERS };   /* q, k, v and the gate of each */
 
 struct stack {
     struct pd_lora_part parts[MAX_PARTS];
@@ -45,13 +45,15 @@ static void collect(struct stack *s, const struct adapters_walk *k, uint32_t lay
     s->n_b = 0;
     for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) {
         struct pd_plan plan;
-        if (!pd_plan_get(&plan, k->l.config, role, layer) || plan.n_dims != 2 || plan.matrix != m) continue;
+        if (!pd_plan_get(&plan, k->l.config, role, layer) || plan.n_dims != 2 || plan.is_vector || plan.matrix != m)
+            continue;
+        uint32_t n_rows = plan.n_rows / (plan.head_half ? 2 : 1);
         s->n_cols = plan.n_cols;
         for (uint32_t i = 0; i < k->adapters->n; i++) {
             const struct pd_adapter_part *part = pd_adapter_get(&k->files[i], role, layer);
-            if (part->rank) stack_part(s, part, i, first_row, plan.n_rows);
+            if (part->rank) stack_part(s, part, i, first_row, n_rows);
         }
-        first_row += plan.n_rows;
+        first_row += n_rows;
     }
 }
 
@@ -74,11 +76,8 @@ static peridot_status load_a(struct adapters_walk *k, struct pd_linear *a, const
     uint64_t n = (uint64_t)s->n_ranks * s->n_cols;
     float *rows = malloc(n * sizeof *rows);
     if (!rows) return pd_fail_alloc(n * sizeof *rows, "an adapter");
-    for (uint32_t i = 0; i < s->n && !k->l.measuring; i++) {
-        const struct pd_tensor *t = s->from[i]->a;
-        pd_dequantize(t->dtype, rows + (size_t)s->parts[i].first * s->n_cols, t->data,
-                      (uint64_t)s->parts[i].rank * s->n_cols);
-    }
+    for (uint32_t i = 0; i < s->n && !k->l.measuring; i++)
+        pd_adapter_a(rows + (size_t)s->parts[i].first * s->n_cols, s->from[i]);
     const struct pd_tensor t = {.name = first->name, .file = first->file, .type = "f32", .dtype = PD_F32, .n_dims = 2,
         .shape = {s->n_ranks, s->n_cols, 1, 1}, .data = (const uint8_t *)rows, .size = n * sizeof *rows};
     const struct pd_load_rows parts = {.at = {&t}, .n = 1, .copied = true};
