@@ -91,6 +91,34 @@ for n in 1 2; do
 done
 on unified 536870912 0 inspect --device 0 "$folder/experts.gguf"
 check "unified, experts: one row" [ "$(grep -c ' layers  ' "$folder/out")" = 1 ]
+# States of recurrences take 4.9 MB of each text at the same time, and more for places to go back to, beside 4 MB of
+# weights.
+# serves BYTES: starts a server on a device with so many, waits until it can be asked or ends, and ends it.
+serves() {
+    VK_ADD_LAYER_PATH=$layers VK_INSTANCE_LAYERS=VK_LAYER_PERIDOT_heaps PERIDOT_TEST_SHAPE=unified \
+        PERIDOT_TEST_LOCAL=$1 PERIDOT_TEST_SHARED=0 "$peridot" serve -m "$folder/states.gguf" --port 0 --ctx 512 \
+        --parallel 4 >"$folder/out" 2>"$folder/err" &
+    for _ in $(seq 600); do
+        { grep -q '^serving ' "$folder/err" && break; kill -0 $! 2>/dev/null; } || break
+        sleep 0.1
+    done
+    kill -TERM $! 2>/dev/null
+    wait $!
+    status=$?
+}
+run make --shape tiny-qwen3.5 --type q8_0 -o "$folder/states.gguf"
+for one in "18000000 1 text" "26000000 2 texts" "40000000"; do
+    read -r size most <<<"$one"
+    serves $size
+    check "states in $size bytes: serves" [ $status = 0 ]
+    check "states in $size bytes: at most ${most:-as many as usual}" \
+        [ "$(sed -n 's/^peridot: states: memory is short: at most \(.*\) at the same time$/\1/p' "$folder/err")" \
+        = "$most" ]
+done
+serves 10000000
+check "states in too few bytes: refused" [ $status = 1 ]
+check "states in too few bytes: says so" matches err '^peridot: .*out of memory: '
+
 fails_with 2 '--gpu-memory goes with --device only' inspect --gpu-memory 1G "$folder/experts.gguf"
 
 finish

@@ -217,8 +217,8 @@ static peridot_status create_session(struct serve_engine *e)
         if (args->ctx || total < 512) break;
     } while (status == PERIDOT_ERROR_MEMORY);
     if (status == PERIDOT_OK && params.n_sequences < args->n_parallel)
-        fprintf(stderr, "peridot: %s: memory is short: at most %" PRIu32 " texts at the same time\n", e->served->id,
-                params.n_sequences);
+        fprintf(stderr, "peridot: %s: memory is short: at most %" PRIu32 " text%s at the same time\n", e->served->id,
+                params.n_sequences, params.n_sequences == 1 ? "" : "s");
     PD_TRY(status);
     PD_TRY(cmd_draft_create_session(&e->draft, &params));
     e->served->drafts = params.n_draft != 0;
