@@ -7,13 +7,17 @@
  * matmul_reduce.comp) walk over their own.
  * Kernels define before: TILE_ROWS, TILE_TOKENS, STEP; GRAIN, the columns that the walk counts by, 32 where all that is
  * loaded lies in blocks of as many, else 1, so that addresses take no more instructions than they need; and AHEAD,
- * whether registers have room for the next step, which then arrives while this one is multiplied. And after it
+ * whether registers have room for the next step, which then arrives while this one is multiplied; and TILE_BARRIER, if
+ * barrier() is not what orders their accesses of shared memory. And after it
  *   begin_tile(first_row, first_token)   finds what this invocation loads, and sets its sums to 0
  *   load_step(at)                        its share of the columns from GRAIN at on; without AHEAD it may store them
  *   store_step()                         what it has loaded to shared memory
  *   add_step()                           the products
  *   write_tile(first_row, first_token)   its sums, by write_sum
  * Grid: [rows / TILE_ROWS, tokens / TILE_TOKENS, slots of experts]. */
+#ifndef TILE_BARRIER
+#define TILE_BARRIER barrier
+#endif
 layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push { pd_matmul_push p; };
 #include "weights.glsl"
@@ -51,11 +55,11 @@ void main()
     for (uint at = p.first_col / GRAIN; at * GRAIN < p.end_col; at += STEP / GRAIN) {
         if (!AHEAD) load_step(at);
         store_step();
-        barrier();
+        TILE_BARRIER();
         uint next = at + STEP / GRAIN;
         if (AHEAD) load_step(next * GRAIN < p.end_col ? next : at);   /* a branch would wait for what it loads */
         add_step();
-        barrier();
+        TILE_BARRIER();
     }
     write_tile(first_row, first_token);
 }

@@ -6,6 +6,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
+#extension GL_EXT_spirv_intrinsics : require
 #include "common.glsl"
 
 layout(constant_id = 1) const uint SUBGROUP = 32;
@@ -19,6 +20,9 @@ layout(constant_id = 8) const uint N = 16;
 layout(constant_id = 9) const uint K = 16;
 #define GRAIN 1
 const bool AHEAD = SUBGROUP >= 32;   /* Intel's registers have no room */
+#define BARRIER(scope) controlBarrier(scope, scope, gl_StorageSemanticsShared, \
+    gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible)
+#define TILE_BARRIER() BARRIER(gl_ScopeWorkgroup)
 #include "matmul.glsl"
 #include "weights_fp16.glsl"
 
@@ -39,8 +43,23 @@ uvec2 w_rows[N_W], x_rows[N_X];   /* addresses */
 piece w_next[N_W];
 uvec4 x_next[N_X];
 
+#define W_MATRIX coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA>
+#define X_MATRIX coopmat<float16_t, gl_ScopeSubgroup, K, N, gl_MatrixUseB>
 #define SUMS coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>
 SUMS sums[PARTS_M * PARTS_N];
+
+/* With cooperative matrices each access of shared memory, coopMatLoad or an assignment, is available or visible to the
+ * workgroup by itself: Mesa's compiler for Intel waits for all that is under way, and has a fence, at each load of a
+ * matrix. Here barriers see to that, and accesses are SPIR-V's instructions without such operands. */
+#define NON_PRIVATE 0x20   /* NonPrivatePointer */
+spirv_instruction(id = 4457)
+W_MATRIX load_w(spirv_by_reference uvec4 from, int layout_of, uint stride, spirv_literal int access);
+spirv_instruction(id = 4457)
+X_MATRIX load_x(spirv_by_reference uvec4 from, int layout_of, uint stride, spirv_literal int access);
+spirv_instruction(id = 4458)
+void store_sums(spirv_by_reference uvec4 to, SUMS s, int layout_of, uint stride, spirv_literal int access);
+spirv_instruction(id = 61) uvec4 load(spirv_by_reference uvec4 from, spirv_literal int access);
+spirv_instruction(id = 62) void store(spirv_by_reference uvec4 to, uvec4 value, spirv_literal int access);
 
 uint part_row, part_token;   /* where in the tile the subgroup's part begins */
 
@@ -56,7 +75,10 @@ void begin_tile(uint first_row, uint first_token)
         uint i = gl_LocalInvocationID.x + k * gl_WorkGroupSize.x;
         x_rows[k] = address_of(address_of(uvec2(p.x), x_row(first_token + i / EIGHTS), 4 * p.x_stride), i % EIGHTS, 16);
     }
-    [[unroll]] for (uint i = 0; i < PARTS_M * PARTS_N; i++) sums[i] = SUMS(0.0);
+    [[unroll]] for (uint i = 0; i < PARTS_M * PARTS_N; i++) {
+        sums[i] = SUMS(0.0);
+        if (!AHEAD) sums[i] = coopMatMulAdd(W_MATRIX(0.0), X_MATRIX(0.0), sums[i]);   /* see add_step */
+    }
 }
 
 /* Packed rows are padded with zeros to PD_PACK_PAD columns. */
@@ -73,31 +95,46 @@ void store_step()
         uint i = gl_LocalInvocationID.x + k * gl_WorkGroupSize.x, at = i / PIECES * STRIDE;
         if (TILE_ROWS * PIECES % gl_WorkGroupSize.x != 0 && i >= TILE_ROWS * PIECES) break;
         [[unroll]] for (uint j = 0; j < PIECE / 8; j++) {
-            tile_w[at + place_of_eight(i % PIECES, j)] = eight_of_piece(w_next[k], i % PIECES, j);
+            store(tile_w[at + place_of_eight(i % PIECES, j)], eight_of_piece(w_next[k], i % PIECES, j), NON_PRIVATE);
         }
     }
     [[unroll]] for (uint k = 0; k < N_X; k++) {
         uint i = gl_LocalInvocationID.x + k * gl_WorkGroupSize.x;
         if (TILE_TOKENS * EIGHTS % gl_WorkGroupSize.x != 0 && i >= TILE_TOKENS * EIGHTS) break;
-        tile_x[i / EIGHTS * STRIDE + i % EIGHTS] = x_next[k];
+        store(tile_x[i / EIGHTS * STRIDE + i % EIGHTS], x_next[k], NON_PRIVATE);
     }
 }
 
+void add_products(uint k)
+{
+    W_MATRIX w[PARTS_M];
+    [[unroll]] for (uint m = 0; m < PARTS_M; m++)
+        w[m] = load_w(tile_w[(part_row + m * M) * STRIDE + k / 8], gl_CooperativeMatrixLayoutRowMajor, STRIDE,
+                      NON_PRIVATE);
+    [[unroll]] for (uint n = 0; n < PARTS_N; n++) {
+        X_MATRIX x = load_x(tile_x[(part_token + n * N) * STRIDE + k / 8], gl_CooperativeMatrixLayoutColumnMajor,
+                            STRIDE, NON_PRIVATE);
+        [[unroll]] for (uint m = 0; m < PARTS_M; m++)
+            sums[n * PARTS_M + m] = coopMatMulAdd(w[m], x, sums[n * PARTS_M + m]);
+    }
+}
+
+/* What Mesa's compiler for Intel carries around a loop has registers of its own for all of the loop, beside those of
+ * what it becomes, unless that is made once in the loop and by the same kind of instruction as before the loop: then
+ * both are one. So sums are products to begin with, and the loop is not unrolled. */
 void add_step()
 {
-    [[unroll]] for (uint k = 0; k < STEP; k += K) {
-        coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA> w[PARTS_M];
-        [[unroll]] for (uint m = 0; m < PARTS_M; m++)
-            coopMatLoad(w[m], tile_w, (part_row + m * M) * STRIDE + k / 8, STRIDE,
-                        gl_CooperativeMatrixLayoutRowMajor);
-        [[unroll]] for (uint n = 0; n < PARTS_N; n++) {
-            coopmat<float16_t, gl_ScopeSubgroup, K, N, gl_MatrixUseB> x;
-            coopMatLoad(x, tile_x, (part_token + n * N) * STRIDE + k / 8, STRIDE,
-                        gl_CooperativeMatrixLayoutColumnMajor);
-            [[unroll]] for (uint m = 0; m < PARTS_M; m++)
-                sums[n * PARTS_M + m] = coopMatMulAdd(w[m], x, sums[n * PARTS_M + m]);
-        }
-    }
+    if (AHEAD) [[unroll]] for (uint k = 0; k < STEP; k += K) add_products(k);
+    else [[dont_unroll]] for (uint k = 0; k < STEP; k += K) add_products(k);
+}
+
+/* To four rows from `row` on, which is a multiple of 4: at once where they lie so and nothing is done to sums. */
+void write_four(uint to, uint row, vec4 sum)
+{
+    uint at = to * p.y_stride + row;
+    if (!BIAS && p.softcap == 0 && row + 3 < p.n_rows && (uvec2(p.y).x / 4 | p.y_stride) % 4 == 0)
+        pd_vec4s_written(uvec2(p.y)).at[at / 4] = sum;
+    else [[unroll]] for (uint j = 0; j < 4; j++) write_sum(to, row + j, sum[j]);
 }
 
 /* By way of shared memory, [subgroup][token][row], as the edges of y may lie anywhere in a matrix. A loop that cannot
@@ -106,17 +143,17 @@ void write_sums(SUMS s, uint first_row, uint first_token)
 {
     const uint n_quads = M * N / 4;
     uint mine = gl_SubgroupID * n_quads;
-    coopMatStore(s, tile_w, mine, M / 4, gl_CooperativeMatrixLayoutColumnMajor);
-    subgroupBarrier();
+    store_sums(tile_w[mine], s, gl_CooperativeMatrixLayoutColumnMajor, M / 4, NON_PRIVATE);
+    BARRIER(gl_ScopeSubgroup);
     [[unroll]] for (uint k = 0; k < (n_quads + SUBGROUP - 1) / SUBGROUP; k++) {
         uint i = gl_SubgroupInvocationID + k * SUBGROUP;
         uint row = first_row + i % (M / 4) * 4, token = first_token + i / (M / 4);
         if (i >= n_quads || token >= n_tokens) continue;
         uint to = y_row(token);
-        vec4 y = uintBitsToFloat(tile_w[mine + i]) * (scale_of_packed(to) / WEIGHT_SCALE);
-        [[unroll]] for (uint j = 0; j < 4; j++) write_sum(to, row + j, y[j]);
+        vec4 y = uintBitsToFloat(load(tile_w[mine + i], NON_PRIVATE));
+        write_four(to, row, y * (scale_of_packed(to) / WEIGHT_SCALE));
     }
-    subgroupBarrier();
+    BARRIER(gl_ScopeSubgroup);
 }
 
 void write_tile(uint first_row, uint first_token)

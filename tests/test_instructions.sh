@@ -54,6 +54,16 @@ test_counts() {
         repeat 4 '(sy)(rpt3)mad.f32 r0.x, r1.x, r2.x, r0.x'
         repeat 2 '(rpt1)nop'; repeat 1 'jump #l1')"
     check "Qualcomm's: repeated instructions" [ "$(cat "$folder/out")" = 'matvec_f16 plain,4 0.5/1.41/0.5/24x9' ]
+    local coop='matmul_coop_f16 256,16,128,128,32,32,32,8,16,16'
+    { echo 'kernel spec subgroup'; echo "$coop 16"; repeat 1 'LABEL2:'
+        repeat 4 'send(16) g10UD g2UD nullUD 0 0\n    MsgDesc: (A64 surface read) rlen 4 { };'
+        repeat 16 'add(16) g40<1>D g41<8,8,1>D 1D { };'; repeat 1 'LABEL1:'
+        repeat 24 'dpas.8x8(16) g40<1>F g40<1,1,0>F g4<1,1,0>HF g8<1,1,0>HF { };'
+        repeat 1 'while(16) JIP: LABEL1 { };'; repeat 1 'while(16) JIP: LABEL2 { };'; } >"$folder/assembly"
+    echo "$coop 16/40/0/0/-" >"$folder/rows"
+    instructions count bmg intel "$folder/rows" <"$folder/assembly"
+    check "a loop over the two matrices of a step, which is not unrolled" \
+        [ "$(cat "$folder/out")" = 'matmul_coop_f16 128x128 0.0312/0.0347/0.0312/8x8' ]
     counts renoir amd 64 "$(repeat 1 'BB1:'; repeat 1 '\tglobal_load_dword v0, v[4:5], off ; 0'
         repeat 1 '\ts_branch BB1 ; 0')"
     check "a loop that cannot be the hot one" \

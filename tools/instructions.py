@@ -319,7 +319,8 @@ def matmul(kernel, name, dtype):
     if has_bias(kernel.spec): return None
     if 'coop' in name:
         workgroup, _, rows, tokens, step = kernel.spec[:5]
-        trips, others = [rows * step / unit_of(dtype) / workgroup, tokens * step / 8 / workgroup], 1
+        trips = [rows * step / unit_of(dtype) / workgroup, tokens * step / 8 / workgroup]
+        others = step / kernel.spec[9]   # of one over columns, where it is not unrolled
     elif 'dot' in name or 'half' in name:
         workgroup, tokens = kernel.spec[:2]
         rows, step = 64, workgroup / 2

@@ -49,10 +49,10 @@ struct coop_tile {
 /* From where the reads are fewest to where the tiles are most. */
 static const struct coop_tile coop_tiles[] = {{128, 128, 256}, {64, 64, 128}, {64, 32, 128}, {32, 32, 128}};
 
-/* Small subgroups have too few registers for the largest tile. */
+/* Subgroups of 8 have too few registers for the largest tile. */
 static bool is_possible_tile(const peridot_device_info *d, struct coop_tile t)
 {
-    return t.rows <= 64 || (d->matrix_subgroup_size >= 32 && d->max_workgroup_invocations >= t.invocations
+    return t.rows <= 64 || (d->matrix_subgroup_size >= 16 && d->max_workgroup_invocations >= t.invocations
                             && d->max_shared_size >= (t.rows + t.tokens) * (COOP_STEP + 8) * 2);
 }
 
