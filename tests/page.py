@@ -230,6 +230,10 @@ def preset(b, url):
     b.wait("the settings of the preset", "current.system === 'Be brief.' && settings.temperature === 0.25")
     b.click("#new")
     b.wait("the default system prompt", "current.system === 'Be kind.'")
+    b.js("localStorage.removeItem('peridot.current')")
+    b.open(url)
+    b.wait("it after loading anew", "document.querySelectorAll('#list li').length > 0 && current.system === 'Be kind.'")
+    b.js("window.confirm = () => true")
     b.js("URL.createObjectURL = blob => { blob.text().then(text => { window.exported = text; }); return 'data:,'; }")
     b.click("#export")
     exported = b.wait("the file", "window.exported")
@@ -380,7 +384,9 @@ def manage(b, url, shots):
     b.in_page("remove(current.id).then(done)")
     b.js("choose(arguments[0])", ids[1])
     b.wait("the conversation", f"current.id === '{ids[1]}'")
+    exported = b.js("return as_markdown(current)")
     b.in_page("import_file(new File([as_json([current])], 'x.json')).then(done)")
+    need(b.js("return as_markdown(current)") == exported, "a conversation is imported as another")
     b.wait("what was imported", f"document.querySelectorAll('#list li').length === 6 && {ARTICLES} === 2"
            f" && current.id !== '{ids[1]}' && current.title === 'The fish'")
     for bad in ['{"conversations": [{"messages": [{"role": "system", "content": "x"}]}]}', "[]", "{",
@@ -481,7 +487,7 @@ def fill(b, url, shots):
     b.js("document.getElementById('log').scrollTop = 0")
     for width, height, dark in [(320, 568, False), (360, 740, True), (1280, 800, False), (1280, 800, True)]:
         b.look(width, height, dark)
-        need(b.js("return document.documentElement.scrollWidth <= innerWidth"),
+        need(b.js(f"return document.documentElement.scrollWidth <= {width}"),
              f"at {width} pixels the page scrolls sideways")
         b.js(f"{cut}.scrollIntoView({{ block: 'center' }})")
         if shots:
@@ -627,7 +633,7 @@ def resist(b, shots):
     for width, height, dark in [(360, 740, False), (360, 740, True), (1280, 800, False), (1280, 800, True),
                                 (3840, 2160, True)]:
         b.look(width, height, dark)
-        need(b.js("return document.documentElement.scrollWidth <= innerWidth"),
+        need(b.js(f"return document.documentElement.scrollWidth <= {width}"),
              f"at {width} pixels the page scrolls sideways")
         if shots:
             b.shot(shots / f"page-{width}{'-dark' if dark else ''}.png")
@@ -706,7 +712,7 @@ def choose(b, answer, articles, state):
 def look_at(b, shots, name):
     for width, height, dark in [(390, 740, False), (390, 740, True), (1280, 800, False), (1280, 800, True)]:
         b.look(width, height, dark)
-        need(b.js("return document.documentElement.scrollWidth <= innerWidth"),
+        need(b.js(f"return document.documentElement.scrollWidth <= {width}"),
              f"at {width} pixels the page scrolls sideways")
         if shots:
             b.js("document.getElementById('log').scrollTop = 1e6")
@@ -835,8 +841,10 @@ def see(b, url, golden, shots):
     need(all(abs(shape - 1) < 0.02 for shape in shapes), "images are distorted: " + str(shapes))
     look_at(b, shots, "images")
     b.click("article .images button")
-    need(b.js("return document.querySelector('#picture img').naturalWidth") == 96, "an image is not enlarged")
-    b.js("document.getElementById('picture').close()")
+    size = b.js("const i = document.querySelector('#picture[open] img'); return [i?.naturalWidth, i?.src.length > 99]")
+    need(size == [96, True], f"an image is not enlarged: {size}")
+    b.type("body", "\ue00c")   # Escape
+    b.wait("that it is closed", "document.querySelector('#picture[open]') === null")
     b.open(url)
     b.wait("the conversation after loading anew", f"{ARTICLES} === 2 && {SHOWN}.length === 3")
     b.press("article.user", "Edit")
