@@ -234,7 +234,7 @@ static void test_long_prompt(void **state)
     peridot_session_free(s);
 }
 
-/* A prompt that is alone does not keep whoever comes next waiting for longer than about 1 s. */
+/* A prompt that is alone does not keep whoever comes next waiting for longer than about 0.4 s. */
 static void test_lone_prompt(void **state)
 {
     (void)state;
@@ -249,7 +249,7 @@ static void test_lone_prompt(void **state)
     EXPECT_OK(peridot_request_create(&r, q,
         &(peridot_request_params){.prompt = prompt, .n_prompt = 240, .n_max = 2, .text = take, .user = &text}));
     double token = pd_token_flop(engine->model, 0, false);   /* as on a slow device */
-    engine->prefill.pace = (struct pd_pace){.at_once = 8, .last = {16 * token, 1}, .other = {32 * token, 2}};
+    engine->prefill.pace = (struct pd_pace){.at_once = 8, .last = {16 * token, 0.4}, .other = {32 * token, 0.8}};
     EXPECT_OK(peridot_session_run(s, &n_running));
     assert_int_equal(peridot_sequence_pos(q), 16);
     while (n_running) EXPECT_OK(peridot_session_run(s, &n_running));
