@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "offline/offline_.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -137,6 +138,75 @@ static void test_golden(void **state)
     compare("llama-yarn-mscale", 0, 0);
     compare("llama-longrope", 0, 0);
     compare("llama-longrope-short", 0, 0);
+}
+
+/* ---- against llama.cpp's converter ---- */
+
+/* FNV-1a in 64 bits. */
+static uint64_t hash_of(const uint8_t *data, uint64_t size)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (uint64_t i = 0; i < size; i++) hash = (hash ^ data[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* A number, or several with commas between them. */
+static void expect_key(const struct pd_checkpoint *ours, const char *key, char *values)
+{
+    const struct pd_meta *m = pd_checkpoint_find_meta(ours, key);
+    uint64_t i = 0;
+    if (!m) fail_msg("no key %s", key);
+    for (char *at = strtok(values, ","); at; at = strtok(NULL, ","), i++) {
+        bool is_true = false;
+        double value = NAN;
+        if (pd_meta_bool(&is_true, m, i)) value = is_true;
+        else if (!pd_meta_float(&value, m, i)) fail_msg("%s has not %s", key, at);
+        if ((float)value != strtof(at, NULL)) fail_msg("%s is %g, not %s", key, value, at);
+    }
+    assert_int_equal(m->type == PD_META_ARRAY ? m->n : 1, i);
+}
+
+static void expect_tensor(const struct pd_checkpoint *ours, const char *name, const char *type, char *shape,
+                          uint64_t hash)
+{
+    const struct pd_tensor *t = pd_checkpoint_find(ours, name);
+    uint32_t i = 0;
+    if (!t) fail_msg("no tensor %s", name);
+    if (strcmp(t->type, type) != 0) fail_msg("%s is %s, not %s", name, t->type, type);
+    for (char *at = strtok(shape, ","); at; at = strtok(NULL, ","), i++)
+        if (t->shape[i] != strtoull(at, NULL, 10)) fail_msg("%s has no size of %s", name, at);
+    if (t->n_dims != i) fail_msg("%s has %u dimensions", name, t->n_dims);
+    if (hash_of(t->data, t->size) != hash) fail_msg("%s has other weights", name);
+}
+
+/* Recurrences, experts that share a unit, and blocks that draft are, byte for byte, as llama.cpp's converter has them
+ * (tools/golden/converted.py). */
+static void test_converter(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"granite4-h", "lfm2", "qwen35-moe", "qwen35-mtp"};
+    for (size_t i = 0; i < PD_COUNT(names); i++) {
+        char folder_name[64], list[64], line[512], key[128], values[256], type[16];
+        size_t n = 0;
+        uint64_t hash;
+        snprintf(folder_name, sizeof folder_name, "dense/%s", names[i]);
+        snprintf(list, sizeof list, "converted/%s.txt", names[i]);
+        EXPECT_OK(convert(golden(folder_name), "bf16"));
+        struct pd_checkpoint *ours = open_file(in_folder("x.gguf"));
+        FILE *f = fopen(golden(list), "r");
+        assert_non_null(f);
+        while (fgets(line, sizeof line, f)) {
+            if (sscanf(line, "key %127s %255s", key, values) == 2) expect_key(ours, key, values);
+            else if (sscanf(line, "tensor %127s %15s %255s %" SCNx64, key, type, values, &hash) == 4) {
+                expect_tensor(ours, key, type, values, hash);
+                n++;
+            } else fail_msg("%s", line);
+        }
+        assert_int_equal(pd_checkpoint_n_tensors(ours), n);
+        fclose(f);
+        pd_checkpoint_close(ours);
+        remove(in_folder("x.gguf"));
+    }
 }
 
 /* ---- types ---- */
@@ -644,6 +714,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_golden, clean),
+        cmocka_unit_test_teardown(test_converter, clean),
         cmocka_unit_test_teardown(test_types, clean),
         cmocka_unit_test_teardown(test_scales, clean),
         cmocka_unit_test_teardown(test_narrow, clean),

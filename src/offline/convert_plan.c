@@ -4,6 +4,7 @@
 #include "arch/arch.h"
 #include "base/base.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,10 +35,12 @@ static enum matrix matrix_kind(const char *name)
 static enum pd_dtype fixed_type(const struct pd_convert_item *item, enum pd_dtype wanted)
 {
     static const char *const exact[] = {".ffn_gate_inp.", ".ffn_gate_inp_shexp.", ".ssm_conv1d.", ".shortconv.conv.",
-                                        ".ssm_a", ".ssm_d", ".ssm_norm.", ".bias"};   /* the last: of experts */
+                                        ".ssm_a.", ".ssm_d.", ".ssm_norm.", ".bias."};   /* the last: of experts */
+    char name[PD_TENSOR_NAME_SIZE + 1];
     if (!item->source || item->n_dims < 2 || wanted == PD_F32) return PD_F32;
+    snprintf(name, sizeof name, "%s.", item->name);
     for (size_t i = 0; i < PD_COUNT(exact); i++)
-        if (strstr(item->name, exact[i])) return PD_F32;
+        if (strstr(name, exact[i])) return PD_F32;
     if (item->source->block_scales) return item->source->dtype;   /* experts as they were trained */
     return matrix_kind(item->name) == UNQUANTIZED ? PD_BF16 : PD_N_DTYPES;
 }
