@@ -2,7 +2,7 @@
 /* The gated delta rule (struct pd_delta) over the rows of a run, in their order, in fp32:
  *   S = exp(decay softplus(a + dt)) S;   S += k (sigmoid(b) (v - S^T k))^T;   y = S^T q
  * with q and k of each head of length 1, and q * D_K^-0.5; or with MAMBA the rule of Mamba-2, where these are as they
- * are, heads share keys side by side, and softplus is the step that both the decay and what is added are in:
+ * are, and softplus is the step that both the decay and what is added are in:
  *   S = exp(decay softplus(a + dt)) S;   S += k (softplus(a + dt) v)^T;   y = S^T q + skip v
  * The columns of S do not depend on each other: PARTS invocations take one through the run, with its elements in
  * registers, so that S is read and written once. y is summed of the old S, as S'^T q = g S^T q + (k . q) d, which makes
@@ -120,7 +120,7 @@ void main()
     uint column = gl_WorkGroupID.x % groups * n_columns + lane / PARTS * EACH;
     bool is_there = column < p.d_v;
     column = min(column, p.d_v - EACH);
-    uint k_head = MAMBA ? head / (p.n_v / p.n_k) : head % p.n_k, keys = MAMBA ? p.n_v * p.d_v : 0;
+    uint k_head = head / p.n_beside % p.n_k, keys = MAMBA ? p.n_v * p.d_v : 0;
     uint at_q = keys + ((MAMBA ? p.n_k : 0) + k_head) * D_K, at_k = keys + ((MAMBA ? 0 : p.n_k) + k_head) * D_K;
     uint at_v = (MAMBA ? 0 : 2 * p.n_k * D_K) + head * p.d_v + column;
     uvec2 of_q = address_of(uvec2(p.x), at_q / 4 + part, 16), of_k = address_of(uvec2(p.x), at_k / 4 + part, 16);

@@ -308,7 +308,9 @@ struct pd_delta_push {
     PD_PTR(pd_floats) y;          /* [n_rows][y_stride]: [n_v][d_v] */
     PD_ADDRESS states;            /* of each [n_v][d_v / 4][d_k][4] */
     PD_PTR(pd_words) row_states;  /* see pd_conv_push */
-    uint32_t n_k, n_v, d_v, x_stride, gates_stride, y_stride, state_size;
+    uint32_t n_k, n_v, d_v;
+    uint32_t n_beside;            /* so many heads of values side by side have one head of keys, the next the next */
+    uint32_t x_stride, gates_stride, y_stride, state_size;
 };
 
 /* See delta_norm.comp. */

@@ -470,6 +470,10 @@ static void test_gguf_recurrences(void **state)
     GGUF_CONFIG(&c, "qwen35", QWEN35_KEYS);   /* every fourth attends */
     for (uint32_t i = 0; i < 6; i++) assert_int_equal(pd_layer_recurs(&c.layers[i]), i != 3);
     pd_config_free(&c);
+    GGUF_CONFIG(&c, "qwen3next", QWEN35_KEYS, {"expert_shared_feed_forward_length", .count = 512});
+    d = &c.layers[0].delta;   /* heads that share keys are side by side, and z is not with q, k and v */
+    assert_true(d->n_k == 16 && d->n_v == 32 && d->grouped && !d->fused_qkvz && !c.layers[3].delta.grouped);
+    pd_config_free(&c);
     GGUF_CONFIG(&c, "lfm2", {"shortconv.l_cache", .count = 3},   /* where there are no kv heads */
                 {"attention.head_count_kv", .counts = {0, 0, 4, 0, 4, 0}, .n_counts = 6});
     for (uint32_t i = 0; i < 6; i++) assert_int_equal(c.layers[i].delta.n_channels, i == 2 || i == 4 ? 0 : 2304);

@@ -81,6 +81,12 @@ static const struct refusal {
      "layer_types[0]", "sliding_attention", PERIDOT_ERROR_UNSUPPORTED},
     {"\"model_type\": \"qwen3_5_text\", \"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": "
      "1e4, \"mrope_section\": [11, 11]}", "mrope_section", "three counts", PERIDOT_ERROR_FORMAT},
+    {"\"model_type\": \"qwen3_next\", \"mlp_only_layers\": [2]", "mlp_only_layers", "layer 2 without experts",
+     PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"qwen3_next\", \"decoder_sparse_step\": 2", "decoder_sparse_step", "qwen3next model",
+     PERIDOT_ERROR_UNSUPPORTED},
+    {"\"model_type\": \"qwen3_next\", \"num_experts_per_tok\": 9, \"num_experts\": 8", "num_experts_per_tok is 9",
+     "8 experts", PERIDOT_ERROR_FORMAT},
     {"\"model_type\": \"lfm2\", \"conv_bias\": true", "conv_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
     {"\"model_type\": \"lfm2\", \"conv_L_cache\": 9", "conv_L_cache is 9", "8", PERIDOT_ERROR_FORMAT},
     {"\"model_type\": \"lfm2\", \"full_attn_idxs\": [2, 32]", "full_attn_idxs[1]", "32 layers",
@@ -524,7 +530,7 @@ static void test_obstacles(void **state)
         {"t5gemma2", "an encoder"}, {"diffusion_gemma", "denoising"}, {"diffusion_gemma_text", "denoising"},
         {"llama4", "attention in chunks"}, {"llama4_text", "attention in chunks"}, {"mllama", "cross-attention"},
         {"mllama_text_model", "cross-attention"}, {"falcon_h1", "state-space blocks"},
-        {"qwen3_next", "gated delta rule"}, {"qwen2_moe", "experts"},
+        {"kimi_linear", "gated delta rule"}, {"qwen2_moe", "experts"},
         {"deepseek_v3", "MLA"}, {"starcoder2", "LayerNorm"}, {"bert", "an encoder"},
     };
     struct pd_config c;

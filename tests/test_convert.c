@@ -184,7 +184,7 @@ static void expect_tensor(const struct pd_checkpoint *ours, const char *name, co
 static void test_converter(void **state)
 {
     (void)state;
-    static const char *const names[] = {"granite4-h", "lfm2", "qwen35-moe", "qwen35-mtp"};
+    static const char *const names[] = {"granite4-h", "lfm2", "qwen35-moe", "qwen35-mtp", "qwen3-next"};
     for (size_t i = 0; i < PD_COUNT(names); i++) {
         char folder_name[64], list[64], line[512], key[128], values[256], type[16];
         size_t n = 0;

@@ -53,6 +53,8 @@ static const struct dense {
     {"qwen3-moe", "qwen3moe", true},
     {"qwen3-moe-raw", "qwen3moe", NO_WORDS},
     {"qwen3-moe-sparse", "qwen3moe", false},
+    {"qwen3-next", "qwen3next", true},
+    {"qwen3-next-old", "qwen3next", true},
     {"qwen35", "qwen35", true},
     {"qwen35-seeing", "qwen35", false},   /* tools/golden/assemble.py */
     {"qwen35-untied", "qwen35", false},

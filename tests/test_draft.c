@@ -305,18 +305,18 @@ static void test_drafter(void **state)
 
 /* The block in a model's own file: at each position, after prompts in chunks and after steps, its guess is what torch
  * computes of the definition (tools/golden/dense.py). */
-static void check_block(peridot_model *model, peridot_model *block)
+static void check_block(peridot_model *model, peridot_model *block, const char *golden)
 {
-    enum { N = 48, N_PROMPT = 21, WIDTH = 256 };
-    int32_t ids[N];
-    size_t size;
-    float *want = read_golden("dense/qwen35-mtp", "mtp.f32", &size);
-    assert_int_equal(read_golden_ids(ids, N, "dense/qwen35-mtp", "tokens.txt"), N);
-    assert_int_equal(size, sizeof(float) * N * WIDTH);
+    enum { MOST = 96, N_PROMPT = 21 };
+    int32_t ids[MOST];
+    size_t size, n_ids = read_golden_ids(ids, MOST, golden, "tokens.txt");
+    uint32_t width = peridot_model_get_info(model)->vocab_size;
+    float *want = read_golden(golden, "mtp.f32", &size);
+    assert_int_equal(size, sizeof *want * n_ids * width);
     peridot_session *s = open_with(model, 2, 2, PERIDOT_KV_F32, block);
     peridot_sequence *q = add(s, NULL);
     struct pd_drafter *d = s->s->drafter;
-    for (uint32_t n = 0, more = N_PROMPT; n + more < N; more = 1) {
+    for (uint32_t n = 0, more = N_PROMPT; n + more < n_ids; more = 1) {
         EXPECT_OK(peridot_sequence_eval(q, ids + n, more, NULL));
         n += more;
         struct pd_draft_rows rows = {.sequence = q->q, .tokens = {ids[n]}, .n = 1};
@@ -324,7 +324,7 @@ static void check_block(peridot_model *model, peridot_model *block)
         EXPECT_OK(pd_drafter_guess(&rows, d, 1));
         assert_int_equal(rows.n, 2);
         EXPECT_OK(pd_workspace_read_logits(&d->w, pd_step_row(&d->w, 0), 1));
-        double error = relative_error(d->w.host_rows, want + (size_t)n * WIDTH, WIDTH);
+        double error = relative_error(d->w.host_rows, want + (size_t)n * width, width);
         if (!(error < 1e-4)) fail_msg("guess after %u tokens: %g", n, error);
     }
     peridot_session_free(s);
@@ -336,19 +336,22 @@ static void test_block(void **state)
 {
     (void)state;
     peridot_model *model, *block, *none;
-    char file[sizeof *made];
+    static const char *const goldens[] = {"dense/qwen35-mtp", "dense/qwen3-next"};   /* the second's has experts */
+    char file[sizeof *made], directory[sizeof *made];
     snprintf(file, sizeof file, "%s", in_folder("block.gguf"));
     const peridot_convert_params convert = {.type = "f32"};
-    EXPECT_OK(peridot_convert(file, PERIDOT_GOLDEN "/dense/qwen35-mtp", &convert, NULL));
-    for (int i = 0; i < 2; i++) {
-        EXPECT_OK(peridot_model_open(&model, i ? file : PERIDOT_GOLDEN "/dense/qwen35-mtp", NULL));
+    for (int i = 0; i < 4; i++) {
+        const char *golden = goldens[i / 2], *path = i % 2 ? file : directory;
+        snprintf(directory, sizeof directory, PERIDOT_GOLDEN "/%s", golden);
+        if (i % 2) EXPECT_OK(peridot_convert(file, directory, &convert, NULL));
+        EXPECT_OK(peridot_model_open(&model, path, NULL));
         assert_true(peridot_model_get_info(model)->has_block);
         const peridot_model_params params = {.size = sizeof params, .target = model, .block = true};
         EXPECT_FAILURE(peridot_model_open(&none, PERIDOT_GOLDEN "/dense/qwen35", &params), PERIDOT_ERROR_UNSUPPORTED,
                        "has no block that drafts");
-        EXPECT_OK(peridot_model_open(&block, i ? file : PERIDOT_GOLDEN "/dense/qwen35-mtp", &params));
+        EXPECT_OK(peridot_model_open(&block, path, &params));
         assert_false(peridot_model_get_info(block)->has_block);
-        check_block(model, block);
+        check_block(model, block, golden);
         if (i == 0) check_all(model, block, 40, "a block");
         peridot_model_close(block);
         peridot_model_close(model);

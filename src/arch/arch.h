@@ -18,8 +18,9 @@
 enum pd_family {
     PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
     PD_GEMMA_EMBEDDING2, PD_MIXTRAL, PD_LLAMA, PD_MISTRAL, PD_PHI3, PD_OLMO3, PD_OLMO2, PD_OLMOE, PD_GRANITE,
-    PD_GRANITE4, PD_GRANITE_HYBRID_MOE, PD_GRANITE_HYBRID, PD_GRANITE_MOE, PD_QWEN2, PD_QWEN3, PD_QWEN3_MOE, PD_QWEN35,
-    PD_QWEN35_MOE, PD_LFM2_MOE, PD_LFM2, PD_SMOLLM3, PD_MINISTRAL3, PD_MUSE_GLIMMER, PD_GPT_OSS, PD_TEST_FAMILY, PD_N_FAMILIES
+    PD_GRANITE4, PD_GRANITE_HYBRID_MOE, PD_GRANITE_HYBRID, PD_GRANITE_MOE, PD_QWEN2, PD_QWEN3, PD_QWEN3_MOE,
+    PD_QWEN3_NEXT, PD_QWEN35, PD_QWEN35_MOE, PD_LFM2_MOE, PD_LFM2, PD_SMOLLM3, PD_MINISTRAL3, PD_MUSE_GLIMMER,
+    PD_GPT_OSS, PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
 /* Which keys of config.json name the gate's activation. */
@@ -65,6 +66,7 @@ struct pd_family_traits {
     bool attn_gate;                  /* what attention gives is gated by rows of a matrix beside q, k and v, */
     bool gate_in_q;                  /* which files have in q's: of each head the rows of q, then those of its gate */
     bool recurrences;                /* layers may be linear recurrences (gated delta rule) in place of attention, */
+    bool grouped_values;             /* whose value heads are as pd_delta.grouped says, */
     bool short_convs;                /* or short convolutions, */
     bool mamba;                      /* or Mamba-2's recurrences */
     bool sinks;                      /* heads have sinks: see attention.glsl */
@@ -238,8 +240,9 @@ struct pd_rope_table {
 enum { PD_MAX_ROPE_TABLES = 4 };
 
 /* A linear recurrence by the gated delta rule. Of each of n_v heads of values it has a state S [d_k][d_v], which begins
- * as zeros; value head i has key head i % n_k. With q, k and v from a causal convolution of each channel over the
- * last `conv` rows, and then SiLU, q and k of length 1 and q * d_k^-0.5, a token computes
+ * as zeros; value head i has key head i % n_k, or i / (n_v / n_k) where they are grouped. With q, k and v from a causal
+ * convolution of each channel over the last `conv` rows, and then SiLU, q and k of length 1 and q * d_k^-0.5, a token
+ * computes
  *   S = exp(decay softplus(a + dt)) S;   S += k (sigmoid(b) (v - S^T k))^T;   y = S^T q
  * and of each head the layer gives norm(y) silu(z), multiplied by a last matrix. z, b and a are rows of one matrix with
  * q, k and v.
@@ -254,6 +257,9 @@ struct pd_delta {
      * computes c convolution(b h), multiplied by a last matrix. */
     uint32_t n_channels;
     bool mamba;
+    /* As in all files of Qwen3-Next, which have b and a as one tensor: of each key head its rows of b and of a. */
+    bool grouped;
+    bool fused_qkvz;                 /* and q, k, v and z as another, likewise */
     bool conv_bias;                  /* the convolution has one */
 };
 
@@ -323,7 +329,7 @@ struct pd_config {
     uint32_t n_nextn;                /* blocks of a GGUF file after the layers: they draft tokens (MTP); of a directory
                                       * 0, unless a file is made of it */
     uint32_t nextn_at;               /* it is that block alone, of a model with so many layers; else 0 */
-    bool hf_recurrences;             /* files have log(-decay), and the value heads as pd_value_order says */
+    bool hf_recurrences;             /* files have log(-decay), and value heads grouped */
     bool bidirectional;              /* a token sees its whole text, not only what is before it */
     uint32_t image_sight;            /* PD_SIGHT_ ...: what an image's rows see of it that causal ones would not */
     /* Rows of images are rotated by three positions, of the image, their row and their column in it, and what follows
@@ -515,11 +521,13 @@ enum pd_layer_matrix {
 
 #define PD_ANY_SIZE UINT32_MAX   /* the file says how many */
 
-/* How value heads of recurrences are ordered in Hugging Face's files: those of a key head are side by side. On the
- * device, as in GGUF files, they are tiled: value head i has key head i % n_k. */
+/* How rows of recurrences are ordered in files. In Hugging Face's, value heads are grouped; on the device, as in GGUF
+ * files, they are tiled. Or both are grouped, and a tensor of several roles has of each key head its rows of all of
+ * them, of q and k, and those of its value heads. */
 struct pd_value_order {
     uint32_t n_k, each;            /* key heads; value heads of each */
     uint32_t first, width;         /* from here on in the file, so many of each head; width 0: none are of heads */
+    uint32_t block, at;            /* rows of a key head in such a tensor, and where its value heads' begin; 0: none */
 };
 bool pd_value_order_differs(const struct pd_value_order *o);
 /* Where the device's row, element or column is in the file. */
@@ -533,6 +541,8 @@ struct pd_plan {
     uint32_t n_rows, n_cols;
     bool is_vector;                /* goes to the device as fp32, row after row, whatever its dimensions */
     uint32_t split;                /* GGUF files have the vector as so many rows; 0: as it is */
+    uint32_t n_taken;              /* rows of the tensor that are the role's; 0: all, */
+    bool again;                    /* where a role before it has the others */
     uint32_t head_half;            /* 1, 2: of each head's rows in the tensor, the first or the second half; 0: all */
     enum pd_layer_matrix matrix;   /* of a layer's matrices */
     bool is_bias;                  /* of that matrix: a number for each row of its tensor; n_dims 2: of each expert's */

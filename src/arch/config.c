@@ -307,7 +307,7 @@ static const struct { const char *obstacle, *names; } rows[] = {
      " mamba mamba2 falcon_mamba jamba bamba zamba zamba2 falcon_h1 falcon-h1 nemotron_h "
      "nemotron_h_moe plamo2 olmo_hybrid "},
     {"layers that are linear recurrences (gated delta rule)",
-     " qwen3_next qwen3next kimi_linear kimi-linear "},
+     " kimi_linear kimi-linear "},
     {"layers that are linear recurrences (RWKV)", " rwkv rwkv6 rwkv6qwen2 rwkv7 arwkv7 "},
     {"layers that are short convolutions", " lfm3 "},
     {"keys and values in a compressed form (MLA)",

@@ -258,7 +258,7 @@ static peridot_status read_rule(struct reader *r, struct pd_delta *out)
 /* Layers with recurrences in place of attention: by an array, or all but every n-th. */
 static peridot_status read_recurrences(struct reader *r, struct pd_config *out)
 {
-    char key[KEY_SIZE];
+    char key[KEY_SIZE], fused[PD_TENSOR_NAME_SIZE];
     struct pd_delta delta;
     const struct pd_meta *types = find_key(r, "attention.recurrent_layers", key);
     bool recurs;
@@ -270,6 +270,8 @@ static peridot_status read_recurrences(struct reader *r, struct pd_config *out)
     for (uint32_t i = 0; i < out->n_layers; i++) {
         recurs = (i + 1) % interval != 0;
         if (types) pd_meta_bool(&recurs, types, i);
+        snprintf(fused, sizeof fused, "blk.%u.ssm_in.weight", (unsigned)i);
+        delta.fused_qkvz = r->family->grouped_values && pd_checkpoint_find(r->checkpoint, fused);
         if (recurs) out->layers[i].delta = delta;
     }
     const struct pd_meta *m = find_key(r, "rope.dimension_sections", key);

@@ -163,8 +163,9 @@ static peridot_status add_recurrences(const struct keys *k, const struct pd_conf
     }
     add_u32(k, KEY(FULL_INTERVAL), interval);
     pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.recurrent_layers"), PD_META_BOOL, n, recurs);
-    pd_gguf_writer_add_array(k->writer, full_key(key, k, "rope.dimension_sections"), PD_META_INT32, PD_COUNT(sections),
-                             sections);
+    if (!pd_families[c->family].grouped_values)   /* which sees no images */
+        pd_gguf_writer_add_array(k->writer, full_key(key, k, "rope.dimension_sections"), PD_META_INT32,
+                                 PD_COUNT(sections), sections);
     free(recurs);
     return PERIDOT_OK;
 }

@@ -168,7 +168,8 @@ static peridot_status read_recurrences(struct pd_hf_reader *r, struct pd_config 
     uint32_t interval = types ? 1 : pd_hf_uint(r, PD_NUMBER_FULL_INTERVAL, 4);
     struct pd_delta delta = {.n_k = pd_hf_uint(r, PD_NUMBER_DELTA_K_HEADS, 16),
         .n_v = pd_hf_uint(r, PD_NUMBER_DELTA_V_HEADS, 32), .d_k = pd_hf_uint(r, PD_NUMBER_DELTA_K_DIM, 128),
-        .d_v = pd_hf_uint(r, PD_NUMBER_DELTA_V_DIM, 128), .conv = pd_hf_uint(r, PD_NUMBER_CONV, 4)};
+        .d_v = pd_hf_uint(r, PD_NUMBER_DELTA_V_DIM, 128), .conv = pd_hf_uint(r, PD_NUMBER_CONV, 4),
+        .fused_qkvz = r->family->grouped_values};
     if (types && !yyjson_is_arr(types)) pd_hf_fail_type(r, r->config, "layer_types", "a list");
     PD_TRY(r->status);
     if (types && yyjson_arr_size(types) != out->n_layers)
@@ -346,7 +347,9 @@ static peridot_status read_experts(struct pd_hf_reader *r, struct pd_layer *l, u
         [PD_HF_EXPERTS_GPT_OSS] = {PD_NUMBER_LOCAL_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 128, 4},
         [PD_HF_EXPERTS_LFM2] = {PD_NUMBER_EXPERTS, PD_NUMBER_EXPERTS_PER_TOKEN, 32, 4}};
     enum pd_number n_experts = keys[r->family->hf_experts].n_experts, n_used = keys[r->family->hf_experts].n_used;
+    bool next = r->family == &pd_families[PD_QWEN3_NEXT];
     uint32_t usual = r->family == &pd_families[PD_OLMOE] ? 64
+        : next                                           ? 512
         : r->family->shared_gate                         ? 256
                                                          : keys[r->family->hf_experts].usual;
     uint32_t usual_dim = r->family->shared_gate ? 512 : r->family->sigmoid_routes ? 1792 : 768;
@@ -355,16 +358,20 @@ static peridot_status read_experts(struct pd_hf_reader *r, struct pd_layer *l, u
         n_experts = n_experts == PD_NUMBER_EXPERTS ? PD_NUMBER_LOCAL_EXPERTS : PD_NUMBER_EXPERTS;
     yyjson_val *renorms = pd_hf_member(r->config.at, "norm_topk_prob");
     char key[PD_HF_KEY_SIZE];
+    if (!has_experts(r, i) && next && r->status == PERIDOT_OK)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %smlp_only_layers or decoder_sparse_step leaves layer "
+                       "%u without experts, which is not supported in a %s model", r->config.prefix, i,
+                       r->family->name);
     if (!has_experts(r, i)) return r->status;
     l->n_experts = pd_hf_uint(r, n_experts, usual);
     if (r->status != PERIDOT_OK || !l->n_experts) return r->status;
-    l->n_experts_used = pd_hf_uint(r, n_used, keys[r->family->hf_experts].usually_used);
+    l->n_experts_used = pd_hf_uint(r, n_used, next ? 10 : keys[r->family->hf_experts].usually_used);
     if (!r->family->ffn_is_experts) l->expert_dim = pd_hf_uint(r, PD_NUMBER_EXPERT_DIM, usual_dim);
     else l->expert_dim = r->family->shared_expert ? pd_hf_uint(r, PD_NUMBER_FFN_DIM, 11008) : l->ffn_dim;
     if (renorms && (r->family->hf_says_routes || r->family->sigmoid_routes) && !yyjson_is_bool(renorms))
         pd_hf_fail_type(r, r->config, "norm_topk_prob", "true or false");
     l->raw_routes = r->family->sigmoid_routes ? yyjson_is_false(renorms)
-                                              : r->family->hf_says_routes && !yyjson_is_true(renorms);
+        : next ? yyjson_is_false(renorms) : r->family->hf_says_routes && !yyjson_is_true(renorms);
     if (r->family->sigmoid_routes) {
         pd_hf_number(r, r->config, PD_NUMBER_ROUTE_SCALE, 1);   /* only 1 is known */
         l->choice_biases = !yyjson_is_false(pd_hf_member(r->config.at, "use_expert_bias"));

@@ -172,6 +172,7 @@ static void set_blocks(const struct pd_family_traits *family, struct pd_layer *l
     layer->sigmoid_routes = layer->n_experts && family->sigmoid_routes;
     layer->shares_unit = layer->n_experts && family->shared_expert;
     layer->shared_gate = layer->shares_unit && family->shared_gate;
+    layer->delta.grouped = layer->delta.n_v && family->grouped_values;
     layer->pre_norms = !family->no_pre_norms;
     layer->post_norms = family->post_norms;
     layer->output_scale = family->output_scales;

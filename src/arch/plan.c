@@ -260,10 +260,22 @@ static bool is_centred(const struct pd_config *c, const struct pd_plan *plan)
     return c->norm_plus_one && norm && !plain;
 }
 
-bool pd_value_order_differs(const struct pd_value_order *o) { return o->width && o->each > 1 && o->n_k > 1; }
+bool pd_value_order_differs(const struct pd_value_order *o)
+{
+    return o->block || (o->width && o->each > 1 && o->n_k > 1);
+}
+
+static uint32_t row_in_block(const struct pd_value_order *o, uint32_t row)
+{
+    uint32_t d_k = o->first / 2 / o->n_k, of_values = o->each * o->width;
+    if (row < o->first) return row / d_k % o->n_k * o->block + row / (o->n_k * d_k) * d_k + row % d_k;
+    row -= o->first;
+    return row / of_values * o->block + o->at + row % of_values;
+}
 
 uint32_t pd_value_order_row(const struct pd_value_order *o, uint32_t row)
 {
+    if (o->block) return row_in_block(o, row);
     if (!pd_value_order_differs(o) || row < o->first) return row;
     uint32_t head = (row - o->first) / o->width, in_file = head % o->n_k * o->each + head / o->n_k;
     return o->first + in_file * o->width + (row - o->first) % o->width;
@@ -280,6 +292,30 @@ static void order_values(struct pd_plan *plan, const struct pd_delta *d)
     default: return;
     }
     plan->value_rows = order;
+}
+
+/* Of a role whose rows are in a tensor with those of another, which comes after it where it is not `again`. */
+static void take_rows(struct pd_plan *plan, struct pd_value_order order, uint32_t n_others, bool again)
+{
+    plan->value_rows = order;
+    plan->n_taken = plan->n_rows;
+    plan->n_rows += n_others;
+    plan->again = again;
+}
+
+static void take_blocks(struct pd_plan *plan, const struct pd_delta *d)
+{
+    uint32_t each = d->n_v / d->n_k, of_values = each * d->d_v, dim = d->n_v * d->d_v, conv_dim = pd_delta_conv_dim(d);
+    struct pd_value_order order = {.n_k = d->n_k, .each = each, .width = d->d_v, .block = 2 * (d->d_k + of_values),
+        .at = 2 * d->d_k}, gates = {.n_k = d->n_k, .each = each, .width = 1, .block = 2 * each};
+    if (plan->role == PD_ROLE_DELTA_B) take_rows(plan, gates, d->n_v, false);
+    gates.at = each;
+    if (plan->role == PD_ROLE_DELTA_A) take_rows(plan, gates, d->n_v, true);
+    if (!d->fused_qkvz) return;
+    if (plan->role == PD_ROLE_DELTA_Z) order.at += of_values;
+    if (plan->role == PD_ROLE_DELTA_Z) take_rows(plan, order, conv_dim, true);
+    order.first = 2 * d->n_k * d->d_k;
+    if (plan->role == PD_ROLE_DELTA_QKV) take_rows(plan, order, dim, false);
 }
 
 /* Numbers of Mamba-2's heads are a column in GGUF files, and its norm has a row for each group of heads. */
@@ -313,11 +349,14 @@ bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role ro
         .is_vector = (row->rows == ONE && !of_experts) || role == PD_ROLE_DELTA_CONV};
     if (c->layers[layer].gate_in_q && (role == PD_ROLE_Q || role == PD_ROLE_ATTN_GATE)) {
         out->head_half = role == PD_ROLE_Q ? 1 : 2;
-        out->n_rows *= 2;   /* of the tensor */
+        out->again = role == PD_ROLE_ATTN_GATE;
+        out->n_taken = out->n_rows;
+        out->n_rows *= 2;
     }
     out->n_rotated_rows = n_rotated_rows(c, out);
     const struct pd_delta *delta = &c->layers[layer].delta;
-    if (c->hf_recurrences && delta->n_v && !delta->mamba) order_values(out, delta);
+    if (delta->grouped) take_blocks(out, delta);
+    else if (c->hf_recurrences && delta->n_v && !delta->mamba) order_values(out, delta);
     out->split = split_of(delta, role);
     out->plus_one = is_centred(c, out);
     out->constant = constant_of(c, role);
@@ -382,11 +421,22 @@ static const struct own_name mamba_names[] = {
     {PD_ROLE_DELTA_O, NULL, "layers.%u.mamba.out_proj.weight"},
 };
 
+/* Qwen3-Next's: z and a are in the tensors of what comes before them. */
+static const struct own_name grouped_names[] = {
+    {PD_ROLE_DELTA_QKV, NULL, "layers.%u.linear_attn.in_proj_qkvz.weight"},
+    {PD_ROLE_DELTA_Z, NULL, "layers.%u.linear_attn.in_proj_qkvz.weight"},
+    {PD_ROLE_DELTA_B, "blk.%u.ssm_ba.weight", "layers.%u.linear_attn.in_proj_ba.weight"},
+    {PD_ROLE_DELTA_A, "blk.%u.ssm_ba.weight", "layers.%u.linear_attn.in_proj_ba.weight"},
+};
+
 static const char *own_format(enum pd_family family, enum pd_role role, bool gguf, const char *format)
 {
-    bool mamba = pd_families[family].mamba;
-    const struct own_name *names = mamba ? mamba_names : short_conv_names;
-    size_t n = mamba ? PD_COUNT(mamba_names) : pd_families[family].short_convs ? PD_COUNT(short_conv_names) : 0;
+    bool mamba = pd_families[family].mamba, grouped = pd_families[family].grouped_values;
+    const struct own_name *names = mamba ? mamba_names : grouped ? grouped_names : short_conv_names;
+    size_t n = mamba                           ? PD_COUNT(mamba_names)
+        : grouped                              ? PD_COUNT(grouped_names)
+        : pd_families[family].short_convs      ? PD_COUNT(short_conv_names)
+                                               : 0;
     for (size_t i = 0; i < n; i++)
         if (names[i].role == role && (gguf ? names[i].gguf : names[i].hf))
             return gguf ? names[i].gguf : names[i].hf;
@@ -505,4 +555,9 @@ void pd_tensor_name(char out[PD_TENSOR_NAME_SIZE], const struct pd_checkpoint *c
     if (role == PD_ROLE_ATTN_GATE && pd_families[family].gate_in_q) role = PD_ROLE_Q;
     if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) pd_tensor_name_gguf(out, role, layer, family);
     else pd_tensor_name_hf(out, role, layer, family, prefix);
+    /* llama.cpp's converter once left q, k, v and z as they are. */
+    bool may_be_fused = pd_families[family].grouped_values && (role == PD_ROLE_DELTA_QKV || role == PD_ROLE_DELTA_Z);
+    char fused[PD_TENSOR_NAME_SIZE];
+    snprintf(fused, sizeof fused, "blk.%u.ssm_in.weight", (unsigned)layer);
+    if (may_be_fused && pd_checkpoint_find(c, fused)) memcpy(out, fused, sizeof fused);
 }

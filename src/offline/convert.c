@@ -149,7 +149,8 @@ static peridot_status write_weights(struct job *j, const struct pd_convert_item 
     const struct pd_tensor *t = item->source;
     bool as_it_is = !item->plus_one && !item->exponential && !is_reordered(item);
     bool copied = t->dtype == item->dtype && as_it_is && !merged->n_ranks;
-    uint64_t n = t->size / pd_dtypes[t->dtype].block_size * pd_dtypes[t->dtype].block_len;
+    uint64_t n = 1;
+    for (uint32_t i = 0; i < item->n_dims; i++) n *= item->shape[i];
     uint64_t share = share_of(item), most = PIECE / share * share;
     for (uint64_t first = 0; first < n; first += most) {
         struct piece p = {.job = j, .item = item, .merged = merged, .first = first, .n = pd_min(most, n - first),

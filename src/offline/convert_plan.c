@@ -173,6 +173,7 @@ static peridot_status add_tensor(struct planner *l, const struct pd_tensor *t, c
         item.shape[0] = plan->split;
         item.shape[1] = plan->n_cols / plan->split;
     }
+    if (plan->value_rows.block) item.shape[0] = plan->n_taken;
     item.value_rows = plan->value_rows;
     item.value_columns = plan->value_columns;
     item.exponential = plan->role == PD_ROLE_DELTA_DECAY;
@@ -240,7 +241,9 @@ static peridot_status add_role(struct planner *l, enum pd_role role, uint32_t la
     const struct pd_tensor *t;
     struct pd_plan plan;
     if (!pd_plan_get(&plan, l->source.config, role, layer)) return PERIDOT_OK;
-    if (plan.head_half == 2) return PERIDOT_OK;   /* in the tensor of the first half, there too */
+    bool parted = role == PD_ROLE_DELTA_Z || role == PD_ROLE_DELTA_QKV;   /* GGUF has of these two what is one here */
+    if (plan.again && !parted) return PERIDOT_OK;
+    if (!parted && plan.value_rows.block) plan.value_rows = (struct pd_value_order){0};
     if (plan.constant != 0) return add_constant(l, &plan);
     if (role == PD_ROLE_PER_LAYER_EMBEDDING) plan.n_rows = l->plan->vocab_size;
     PD_TRY(pd_source_get(&t, &l->source, &plan));

@@ -37,7 +37,7 @@ static struct item *add_item(struct plan *p, enum pd_role role, uint32_t layer)
 {
     struct item *t = &p->items[p->n];
     struct pd_plan plan;
-    if (!pd_plan_get(&plan, &p->config, role, layer) || plan.head_half == 2) return NULL;   /* 2: it is in q's tensor */
+    if (!pd_plan_get(&plan, &p->config, role, layer) || plan.again) return NULL;
     if (plan.n_rows == PD_ANY_SIZE) plan.n_rows = p->shape->vocab_size;
     enum pd_dtype dtype = role == PD_ROLE_ROUTER || role == PD_ROLE_DELTA_CONV ? PD_F32
         : role == PD_ROLE_PER_LAYER_MODEL_PROJ && p->dtype != PD_F32 ? PD_BF16 : p->dtype;

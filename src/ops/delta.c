@@ -53,8 +53,9 @@ static void apply_rule(struct pd_recorder *r, const struct pd_recurrence *c)
     struct pd_delta_push push = {.runs = c->runs, .x = c->qkv.address,
         .gates = pd_rows_at(c->x, 0, at_gates(c)).address, .dt = c->dt, .decay = c->decay, .skip = c->skip,
         .y = c->y.address, .states = c->states, .row_states = c->row_states, .n_k = c->n_k, .n_v = c->n_v,
-        .d_v = c->d_v, .x_stride = c->qkv.stride, .gates_stride = c->x.stride,
-        .y_stride = c->y.stride, .state_size = (uint32_t)pd_state_size(c->n_v, c->d_k, c->d_v)};
+        .d_v = c->d_v, .n_beside = c->mamba || c->grouped ? c->n_v / c->n_k : 1, .x_stride = c->qkv.stride,
+        .gates_stride = c->x.stride, .y_stride = c->y.stride,
+        .state_size = (uint32_t)pd_state_size(c->n_v, c->d_k, c->d_v)};
     uint32_t n_groups = c->n_v * (uint32_t)pd_div_up(c->d_v, workgroup / parts * each);
     dispatch(r, kernel(r, PD_KERNEL_delta, spec, PD_COUNT(spec)), &push, n_groups, c->n_runs, 1);
     barrier(r);

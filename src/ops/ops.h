@@ -380,6 +380,7 @@ struct pd_recurrence {
     uint32_t n_runs, n_rows;
     uint32_t n_k, n_v, d_k, d_v, conv;
     bool mamba;                /* Mamba-2's rule */
+    bool grouped;              /* value heads that share a key head are side by side, as Mamba-2's are; else tiled */
     struct pd_rows x;          /* what the layer's matrix gives: q, k, v, z, b, a; of Mamba-2 z, v, k, q, a */
     struct pd_rows qkv;        /* scratch [n_rows][2 n_k d_k + n_v d_v] */
     struct pd_rows y;          /* [n_rows][n_v][d_v] */

@@ -8,7 +8,7 @@
 
 struct shape {
     uint32_t n_k, n_v, d_k, d_v, conv;
-    bool mamba;
+    enum { TILED, MAMBA, GROUPED } rule;
 };
 
 struct reference {
@@ -25,7 +25,7 @@ static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double convolved(const struct reference *r, const float *tail, uint32_t first, uint32_t m, uint32_t c)
 {
     uint32_t before = r->s->conv - 1;
-    double sum = r->s->mamba ? (double)r->conv_bias[c] : 0;
+    double sum = r->s->rule == MAMBA ? (double)r->conv_bias[c] : 0;
     for (uint32_t j = 0; j <= before; j++) {
         uint32_t back = before - j;
         double seen = m >= first + back ? (double)r->x[(size_t)(m - back) * r->width + r->at_conv + c]
@@ -40,7 +40,7 @@ static double convolved(const struct reference *r, const float *tail, uint32_t f
 static void step_delta(const struct reference *r, double *state, const double *row, uint32_t m, uint32_t head)
 {
     const struct shape *s = r->s;
-    uint32_t k_head = head % s->n_k, z = r->at_z + head * s->d_v;
+    uint32_t k_head = s->rule == GROUPED ? head / (s->n_v / s->n_k) : head % s->n_k, z = r->at_z + head * s->d_v;
     const double *q = row + k_head * s->d_k, *k = q + s->n_k * s->d_k, *v = row + 2 * s->n_k * s->d_k + head * s->d_v;
     const float *gates = r->x + (size_t)m * r->width + r->at_gates;
     double qq = 1e-6, kk = 1e-6, squares = 0, a = (double)gates[s->n_v + head] + (double)r->dt[head];
@@ -117,12 +117,13 @@ static void run_rows(struct pd_trial *t, const struct reference *r, const struct
                 state[i * s->d_v + j] = run->from == PD_NO_STATE
                     ? 0 : (double)r->states[run->from * state_len + place(s, head, i, j)];
         for (uint32_t m = 0; m < run->n; m++)
-            (s->mamba ? step_mamba : step_delta)(r, state, rows + (size_t)m * r->n_channels, run->first + m, head);
+            (s->rule == MAMBA ? step_mamba : step_delta)(r, state, rows + (size_t)m * r->n_channels, run->first + m,
+                                                         head);
         for (uint32_t i = 0; i < s->d_k; i++)
             for (uint32_t j = 0; j < s->d_v; j++)
                 r->states[run->to * state_len + place(s, head, i, j)] = (float)state[i * s->d_v + j];
     }
-    for (uint32_t m = 0; s->mamba && m < run->n; m++) norm_groups(r, run->first + m);
+    for (uint32_t m = 0; s->rule == MAMBA && m < run->n; m++) norm_groups(r, run->first + m);
     for (uint32_t j = 0; j + 1 < s->conv; j++)
         for (uint32_t c = 0; c < r->n_channels; c++) {
             uint32_t i = run->n + j;   /* of the old tail and the rows, one after the other */
@@ -138,18 +139,19 @@ static void run_rows(struct pd_trial *t, const struct reference *r, const struct
  * ends there would: those before the last ones are in `kept`. a: around which the gates' input is. */
 static void try_recur(struct pd_trial *t, const struct shape *s, uint32_t n, float a)
 {
-    pd_trial_begin(t, "%s of %u and %u heads of %u and %u, %u rows, a around %g",
-                   s->mamba ? "Mamba-2" : "recurrence", s->n_k, s->n_v, s->d_k, s->d_v, n, (double)a);
+    static const char *const names[] = {"recurrence", "Mamba-2", "grouped recurrence"};
+    pd_trial_begin(t, "%s of %u and %u heads of %u and %u, %u rows, a around %g", names[s->rule], s->n_k, s->n_v,
+                   s->d_k, s->d_v, n, (double)a);
     const struct pd_state_run runs[] = {{0, 1, 3, 1}, {1, n, PD_NO_STATE, 4}, {1 + n, 2, 2, 0}},
         kept[] = {{1, 1, PD_NO_STATE, 5}, {1 + n, 1, 2, 6}};
     const uint32_t row_states[] = {UINT32_MAX, 5, UINT32_MAX, 6, UINT32_MAX};
     uint32_t n_rows = 3 + n, n_channels = 2 * s->n_k * s->d_k + s->n_v * s->d_v, dim = s->n_v * s->d_v;
-    uint32_t width = n_channels + dim + (s->mamba ? 1 : 2) * s->n_v, state_len = dim * s->d_k;
+    uint32_t width = n_channels + dim + (s->rule == MAMBA ? 1 : 2) * s->n_v, state_len = dim * s->d_k;
     uint32_t tail_len = n_channels * (s->conv - 1);
     float *x = pd_trial_random(t, (size_t)n_rows * width, 2), *w_conv = pd_trial_random(t, n_channels * s->conv, 1);
     float *dt = pd_trial_random(t, s->n_v, 1), *decay = pd_trial_random(t, s->n_v, 8);
     float *skip = pd_trial_random(t, s->n_v, 1), *conv_bias = pd_trial_random(t, n_channels, 1);
-    uint32_t n_norm = s->mamba ? dim : s->d_v;
+    uint32_t n_norm = s->rule == MAMBA ? dim : s->d_v;
     float *w_norm = pd_trial_random(t, n_norm, 2), *y = pd_trial_floats(t, (size_t)n_rows * dim);
     float *states = pd_trial_random(t, (size_t)N_STATES * state_len, 1);
     float *tails = pd_trial_random(t, (size_t)N_STATES * tail_len, 2);
@@ -161,19 +163,20 @@ static void try_recur(struct pd_trial *t, const struct shape *s, uint32_t n, flo
         *row_words = pd_trial_words(t, row_states, 1, PD_COUNT(row_states), PD_COUNT(row_states)),
         *run_words = pd_trial_words(t, runs, 1, sizeof runs / 4, sizeof runs / 4);
     const struct pd_recurrence c = {.runs = run_words->address, .n_runs = 3, .n_rows = n_rows, .n_k = s->n_k,
-        .n_v = s->n_v, .d_k = s->d_k, .d_v = s->d_v, .conv = s->conv, .mamba = s->mamba,
+        .n_v = s->n_v, .d_k = s->d_k, .d_v = s->d_v, .conv = s->conv, .mamba = s->rule == MAMBA,
+        .grouped = s->rule == GROUPED,
         .x = pd_trial_rows_of(x_rows), .qkv = pd_trial_rows_of(conv_rows), .y = pd_trial_rows_of(y_rows),
         .row_states = n == 2 ? row_words->address : 0, .states = all_states->address, .tails = all_tails->address,
         .w_conv = pd_trial_words(t, w_conv, 1, n_channels * s->conv, n_channels * s->conv)->address,
         .dt = pd_trial_words(t, dt, 1, s->n_v, s->n_v)->address,
         .decay = pd_trial_words(t, decay, 1, s->n_v, s->n_v)->address,
-        .conv_bias = s->mamba ? pd_trial_words(t, conv_bias, 1, n_channels, n_channels)->address : 0,
-        .skip = s->mamba ? pd_trial_words(t, skip, 1, s->n_v, s->n_v)->address : 0,
+        .conv_bias = s->rule == MAMBA ? pd_trial_words(t, conv_bias, 1, n_channels, n_channels)->address : 0,
+        .skip = s->rule == MAMBA ? pd_trial_words(t, skip, 1, s->n_v, s->n_v)->address : 0,
         .w_norm = pd_trial_words(t, w_norm, 1, n_norm, n_norm)->address, .eps = 1e-6f};
     pd_op_recur(&t->r, &c);
     pd_trial_run(t);
     const struct reference r = {s, x, w_conv, conv_bias, dt, decay, skip, w_norm, states, tails, y, n_channels, width,
-        s->mamba ? dim : 0, s->mamba ? 0 : n_channels, n_channels + dim};
+        s->rule == MAMBA ? dim : 0, s->rule == MAMBA ? 0 : n_channels, n_channels + dim};
     for (size_t i = 0; t->ran && n == 2 && i < PD_COUNT(kept); i++) run_rows(t, &r, &kept[i]);
     for (size_t i = 0; t->ran && i < PD_COUNT(runs); i++) run_rows(t, &r, &runs[i]);
     /* The norm at the end divides by 1e-3 where q is orthogonal to k: there the last bit of q . k is 6e-5 of y. States,
@@ -230,14 +233,15 @@ void pd_try_recur(struct pd_trial *t, uint32_t type)
 {
     (void)type;
     static const struct shape shapes[] = {
-        {1, 1, 4, 4, 4, 0}, {2, 4, 16, 8, 4, 0}, {1, 3, 36, 12, 2, 0}, {2, 2, 128, 128, 4, 0},
-        {1, 2, 128, 64, 4, 1}, {2, 4, 20, 12, 4, 1}, {1, 3, 16, 8, 2, 1}};
+        {1, 1, 4, 4, 4, TILED}, {2, 4, 16, 8, 4, TILED}, {1, 3, 36, 12, 2, TILED}, {2, 2, 128, 128, 4, TILED},
+        {1, 2, 128, 64, 4, MAMBA}, {2, 4, 20, 12, 4, MAMBA}, {1, 3, 16, 8, 2, MAMBA},
+        {2, 6, 20, 12, 4, GROUPED}};
     static const float gates[] = {0, -50, 50};
     for (size_t k = 0; k < PD_COUNT(shapes); k++)
         for (size_t g = 0; g < PD_COUNT(gates); g++)
             if (t->thorough || g == k % PD_COUNT(gates))
                 try_recur(t, &shapes[k], g == 0 && k != 3 ? 70 : 2,
-                          gates[g] < 0 && shapes[k].mamba ? -8 : gates[g]);
+                          gates[g] < 0 && shapes[k].rule == MAMBA ? -8 : gates[g]);
     try_short_conv(t, 40, 3);
     try_short_conv(t, 5, 4);
 }

@@ -107,8 +107,9 @@ BLOCK = {
     "post_norm": "post_per_layer_input_norm"}
 RECURRENCE = {
     "attn_qkv": "in_proj_qkv", "attn_gate": "in_proj_z", "ssm_beta": "in_proj_b", "ssm_alpha": "in_proj_a",
-    "ssm_conv1d": "conv1d", "ssm_dt": "dt_bias", "ssm_a": "A_log", "ssm_norm": "norm", "ssm_out": "out_proj"}
-MAMBA = {"ssm_in": "in_proj", "ssm_d": "D"} | {n: RECURRENCE[n] for n in RECURRENCE if n.startswith("ssm_")}
+    "ssm_in": "in_proj_qkvz", "ssm_ba": "in_proj_ba", "ssm_conv1d": "conv1d", "ssm_dt": "dt_bias",
+    "ssm_a": "A_log", "ssm_norm": "norm", "ssm_out": "out_proj"}
+MAMBA = {n: RECURRENCE[n] for n in RECURRENCE if n.startswith("ssm_")} | {"ssm_in": "in_proj", "ssm_d": "D"}
 WHOLE = {
     "token_embd": "embed_tokens", "output_norm": "norm", "token_embd_norm": "embedding_norm",
     "output": ("lm_head", "embedding_projection"),
@@ -128,7 +129,8 @@ TOWER_WHOLE = {
     "v.position_embd": ("position_embedding", "position_embedding_table", "pos_embedding"),
     "v.std_bias": "std_bias", "v.std_scale": "std_scale", "mm.soft_emb_norm": "mm_soft_emb_norm",
     "mm.input_projection": ("mm_input_projection_weight", "embedding_projection")}
-PLUS_ONE = ("gemma", "gemma2", "gemma3", "gemma-embedding", "qwen35", "qwen35moe")   # GGUF holds the factor itself
+# GGUF holds the factor itself
+PLUS_ONE = ("gemma", "gemma2", "gemma3", "gemma-embedding", "qwen35", "qwen35moe", "qwen3next")
 # rotated: 2i, 2i + 1
 NEIGHBOURS = ("granite", "granitehybrid", "granitemoe", "llama", "mistral3", "muse-glimmer", "smollm3")
 END = r"\.weight|\.bias|\.(?:in|out)put_m(?:in|ax)|\.weight\.lora_[ab]"
@@ -187,11 +189,11 @@ def channels_first(array):
 def gguf_text_array(folder, keys, name, array):
     arch = keys["general.architecture"]
     part = RECURRENCE.get(re.sub(r"^blk\.\d+\.|\.weight$|\.bias$", "", name)) \
-        if arch.startswith("qwen35") else None
+        if arch.startswith(("qwen35", "qwen3next")) else None
     if part:
         array = array.squeeze() if part == "conv1d" else array
         array = -np.exp(array.astype(np.float64)).astype(np.float32) if part == "A_log" else array
-        return array if part == "norm" else weights.tiled(array, part, config_of(folder))
+        return array if part == "norm" or arch == "qwen3next" else weights.tiled(array, part, config_of(folder))
     if arch == "granitehybrid" and ".ssm_" in name:
         array = -np.exp(array.astype(np.float64)).astype(np.float32) if name.endswith("ssm_a") else array
         return array.reshape(-1, 1) if name.endswith(("ssm_a", "ssm_d")) else array
@@ -271,6 +273,10 @@ class Files:
         tensors = self.tensors_of(folder)
         if keys.get("general.architecture") == "gpt-oss" and "_exps." in name:
             return gpt_oss_array(tensors, name)
+        both = re.sub(r"blk\.(\d+)\.attn_(qkv|gate)\.", r"layers.\1.linear_attn.in_proj_qkvz.", name)
+        both = tensors.get((False, both))
+        if both is not None:
+            return weights.parted(both, config_of(folder))["attn_gate" in name]
         for key in hf_names(name):
             array = tensors.get((is_gguf_tower(name), key))
             array = expert_array(tensors, key) if array is None else array

@@ -18,7 +18,7 @@ import gguf
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 MODELS, OUT = TOP / "build" / "golden" / "dense", TOP / "tests" / "golden" / "converted"
-NAMES = ("granite4-h", "lfm2", "qwen35-moe", "qwen35-mtp")   # the last with a block that drafts
+NAMES = ("granite4-h", "lfm2", "qwen35-moe", "qwen35-mtp", "qwen3-next")   # the last two with blocks that draft
 WITHOUT_VOCABULARY = """
 import sys
 sys.path[:0] = [{source!r}, {source!r} + "/gguf-py"]

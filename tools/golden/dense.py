@@ -32,7 +32,7 @@ HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "dense
 N_TOKENS = 48
 # past what rounds differently, or a chunk of transformers' recurrences
 LONG_TEXT = {"gpt-oss": 300, "lfm2": 90, "granite4-h": 90, "granite4-h-moe": 90, "qwen35": 90, "qwen35-untied": 90,
-             "qwen35-moe": 90}
+             "qwen35-moe": 90, "qwen3-next": 90, "qwen3-next-old": 90}
 COMMON = dict(vocab_size=96, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
               num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-5, pad_token_id=0, bos_token_id=1,
               eos_token_id=2)
@@ -165,6 +165,24 @@ MODELS = {
         DELTA, num_hidden_layers=4, vocab_size=256, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
         linear_key_head_dim=16, linear_value_head_dim=16, tie_word_embeddings=True,
         rope_parameters=ROPE | {"partial_rotary_factor": 0.25}), False, None, {}),
+    # with such a block, which has experts, too
+    "qwen3-next": ("Qwen3Next", dict(
+        DELTA | EXPERTS, num_hidden_layers=4, head_dim=32, shared_expert_intermediate_size=40,
+        linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=20, linear_value_head_dim=12,
+        rope_parameters=ROPE | {"partial_rotary_factor": 0.25}), True, "qwen3next", {
+        "ssm.conv_kernel": 4, "ssm.state_size": 20, "ssm.group_count": 2, "ssm.time_step_rank": 4,
+        "ssm.inner_size": 48, "full_attention_interval": 4, "rope.dimension_count": 8, "expert_count": 8,
+        "expert_used_count": 3, "expert_feed_forward_length": 24, "expert_shared_feed_forward_length": 40}),
+    # the file is as llama.cpp's converter once wrote them, with q, k, v and z as one tensor
+    "qwen3-next-old": ("Qwen3Next", dict(
+        DELTA | EXPERTS, num_hidden_layers=3, head_dim=16, shared_expert_intermediate_size=24, linear_num_key_heads=3,
+        linear_num_value_heads=3, linear_key_head_dim=16, linear_value_head_dim=20, rms_norm_eps=0.05,
+        layer_types=[f"{t}_attention" for t in ("full", "linear", "linear")],
+        rope_parameters=ROPE | {"partial_rotary_factor": 0.5}), False, "qwen3next", {
+        "ssm.conv_kernel": 4, "ssm.state_size": 16, "ssm.group_count": 3, "ssm.time_step_rank": 3,
+        "ssm.inner_size": 60, "attention.recurrent_layers": [False, True, True], "rope.dimension_count": 8,
+        "expert_count": 8, "expert_used_count": 3, "expert_feed_forward_length": 24,
+        "expert_shared_feed_forward_length": 24}),
     # one tensor of all gates and what they multiply, as published
     "qwen35-moe-merged": ("Qwen3_5MoeText", dict(
         DELTA | EXPERTS, num_hidden_layers=2, head_dim=16, num_experts=5, num_experts_per_tok=2,
@@ -208,6 +226,7 @@ WRAPPED = {"MuseGlimmer": dict(
 # rotated: 2i, 2i + 1
 NEIGHBOURS = ("granite", "granitehybrid", "granitemoe", "llama", "mistral3", "muse-glimmer", "smollm3")
 FUSED = ("granite-biases",)   # GGUF files as llama.cpp's converter writes them with --fuse-qkv
+WITH_BLOCK = ("qwen35-mtp", "qwen3-next")   # in the directory
 NAMED_AS = {"muse-glimmer": ("gemma2", "afmoe")}   # architectures that gguf-py knows, with such names
 
 
@@ -258,11 +277,11 @@ def joined_experts(tensors):
 
 
 def of_recurrence(hf, array, config):
-    """As llama.cpp has it: decays themselves, and value heads tiled."""
+    """As llama.cpp has it: decays themselves, and value heads tiled, but for Qwen3-Next."""
     part = hf.split("linear_attn.")[-1].removesuffix(".weight")
     array = array.squeeze() if part == "conv1d" else array
     array = -np.exp(array.astype(np.float64)).astype(np.float32) if part == "A_log" else array
-    return array if part == "norm" else weights.tiled(array, part, config)
+    return array if part == "norm" or "Next" in type(config).__name__ else weights.tiled(array, part, config)
 
 
 def of_mamba(hf, array):
@@ -309,7 +328,11 @@ def save_gguf(path, arch, keys, config, tensors, centred):
         else:
             add[type(value)](f"{arch}.{key}", value)
     parts = {}
-    arrays = {hf: t.float().numpy() + (hf in centred) for hf, t in tensors.items() if "vision" not in hf}
+    arrays = {hf: t.float().numpy() + (hf in centred) for hf, t in tensors.items()
+              if "vision" not in hf and not hf.startswith("mtp.")}
+    for hf in [n for n in arrays if "in_proj_qkvz" in n and path.parent.name != "qwen3-next-old"]:
+        halves = weights.parted(arrays.pop(hf), config)
+        arrays |= {hf.replace("qkvz", n): half for n, half in zip(("qkv", "z"), halves)}
     arrays = joined_experts(without_shared(arrays, "mlp.shared_expert" if "expert_count" in keys else "mlp"))
     for hf, array in arrays.items():
         if arch in NEIGHBOURS and hf.split(".")[-2] in ("q_proj", "k_proj"):
@@ -324,7 +347,8 @@ def save_gguf(path, arch, keys, config, tensors, centred):
             hf = hf.replace("dt_bias", "dt_proj.bias")
         if arch == "lfm2moe":               # its converter's own names
             hf = hf.replace("model.layers", "layers") if ".experts." in hf else hf.replace("_bias", "_bias.bias")
-        name = gguf_name(arch, config.num_hidden_layers, hf)
+        old_name = re.fullmatch(r"model\.layers\.(\d+)\.linear_attn\.in_proj_qkvz\.weight", hf)
+        name = f"blk.{old_name[1]}.ssm_in.weight" if old_name else gguf_name(arch, config.num_hidden_layers, hf)
         if path.parent.name in FUSED and hf.split(".")[-2] in ("q_proj", "k_proj", "v_proj"):
             whole = re.sub("attn_[qkv]", "attn_qkv", name)
             parts.setdefault(whole, {})[hf.split(".")[-2]] = array
@@ -356,6 +380,8 @@ def as_published(config):
     if config.model_type == "lfm2":
         out["full_attn_idxs"] = [i for i, t in enumerate(out.pop("layer_types")) if t == "full_attention"]
         out |= {"block_ff_dim": out.pop("intermediate_size"), "tie_embedding": config.tie_word_embeddings}
+    if config.model_type == "qwen3_next":
+        out["full_attention_interval"] = out.pop("layer_types").index("full_attention") + 1
     rope = dict(config.rope_parameters)
     out["rope_theta"] = rope.pop("rope_theta")
     if "partial_rotary_factor" in rope:
@@ -421,7 +447,8 @@ def block_logits(model, tensors, ids, hidden):
     both = torch.cat([norm(model.model.embed_tokens(torch.tensor(ids)), "pre_fc_norm_embedding"),
                       norm(before, "pre_fc_norm_hidden")], -1)
     x = (both @ w["fc.weight"].T)[None]
-    angles = model.model.rotary_emb(x, torch.arange(n).view(1, 1, -1).expand(3, 1, -1))
+    axes = () if model.config.model_type == "qwen3_next" else (3,)
+    angles = model.model.rotary_emb(x, torch.arange(n).view(1, -1).expand(*axes, 1, -1))
     mask = torch.full((1, 1, n, n), -torch.inf, dtype=torch.float64).triu(1)
     out = layer(x, position_embeddings=angles, attention_mask=mask)
     return model.lm_head(norm(out[0] if out.dim() == 3 else out, "norm"))
@@ -449,8 +476,8 @@ def make(name, folder):
         shapes = blocks_of(shapes)
     centred = {n + ".weight" for n, module in model.named_modules()
                if "Centered" in type(module).__name__
-               or type(module).__name__ in ("Qwen3_5RMSNorm", "Qwen3_5MoeRMSNorm")}
-    if name.endswith("-mtp"):
+               or type(module).__name__ in ("Qwen3_5RMSNorm", "Qwen3_5MoeRMSNorm", "Qwen3NextRMSNorm")}
+    if name in WITH_BLOCK:
         shapes |= block_shapes(model)
         centred |= {n for n in shapes if n.startswith("mtp.") and "norm" in n}
     assert all(weights.is_centred(name, n) == (n in centred) for n in shapes)
@@ -486,7 +513,7 @@ def make(name, folder):
         logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0]
     logits.numpy().astype("<f4").tofile(folder / "logits.f32")
     seen[0].numpy().astype("<f4").tofile(folder / "hidden.f32")
-    if name.endswith("-mtp"):
+    if name in WITH_BLOCK:
         with torch.no_grad():
             block_logits(model, tensors, ids, seen[0]).numpy().astype("<f4").tofile(folder / "mtp.f32")
     for f in folder.iterdir():

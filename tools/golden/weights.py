@@ -30,7 +30,7 @@ OWN_GAIN = {"muse-glimmer": {"o_proj": 8e-5, "down_proj": 2e-4}}
 
 def is_centred(model, name):
     """Whether a norm multiplies by one more than its weight."""
-    if model.startswith("qwen35"):
+    if model.startswith(("qwen35", "qwen3-next")):
         return "norm" in name and "linear_attn" not in name and "visual" not in name
     return model == "muse-glimmer" and name.endswith("layernorm.weight")
 
@@ -50,6 +50,15 @@ def tiled(array, part, config):
 def tiled_half(array, part, half, config):
     """The same of half of an adapter to it, "lora_a" or "lora_b"."""
     return tiled(array, part, config) if (half == "lora_a") == (part == "out_proj") else array
+
+
+def parted(array, config):
+    """Of a matrix that has of each key head in turn its rows of q, k, v and z: those of q, k and v, and those of z."""
+    n_k, d_k, d_v = (getattr(config, "linear_" + n) for n in ("num_key_heads", "key_head_dim", "value_head_dim"))
+    of_values = config.linear_num_value_heads // n_k * d_v
+    heads = array.reshape(n_k, 2 * (d_k + of_values), -1)
+    q, k, v, z = (x.reshape(-1, array.shape[1]) for x in np.split(heads, np.cumsum([d_k, d_k, of_values]), axis=1))
+    return np.concatenate([q, k, v]), z
 
 
 def gpt_oss(model, name, shape):

@@ -47,7 +47,7 @@ static void collect(struct stack *s, const struct adapters_walk *k, uint32_t lay
         struct pd_plan plan;
         if (!pd_plan_get(&plan, k->l.config, role, layer) || plan.n_dims != 2 || plan.is_vector || plan.matrix != m)
             continue;
-        uint32_t n_rows = plan.n_rows / (plan.head_half ? 2 : 1);
+        uint32_t n_rows = plan.n_taken ? plan.n_taken : plan.n_rows;
         s->n_cols = plan.n_cols;
         for (uint32_t i = 0; i < k->adapters->n; i++) {
             const struct pd_adapter_part *part = pd_adapter_get(&k->files[i], role, layer);

@@ -127,7 +127,8 @@ struct pd_loader {
 /* Rows of several tensors, one after the other, or those of experts one expert after the other. */
 struct pd_load_rows {
     const struct pd_tensor *at[4];
-    uint32_t head_half[4], head_dim;    /* see pd_plan: those of heads' halves alone */
+    uint32_t n_taken[4], head_half[4], head_dim;   /* see pd_plan: some of their rows alone */
+    bool again[4];
     struct pd_value_order value_rows[4], value_columns;   /* columns: of all */
     uint32_t n;
     uint32_t n_reordered;               /* rows, the first ones, that files order otherwise, */

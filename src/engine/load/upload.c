@@ -43,7 +43,7 @@ struct file_row {
 /* Rows of a part, of which a tensor may have others as well. */
 static uint32_t rows_of_part(const struct pd_load_rows *parts, uint32_t i)
 {
-    return (uint32_t)pd_tensor_n_rows(parts->at[i]) / (parts->head_half[i] ? 2 : 1);
+    return parts->n_taken[i] ? parts->n_taken[i] : (uint32_t)pd_tensor_n_rows(parts->at[i]);
 }
 
 /* scratch: see pd_tensor_row. */
@@ -246,7 +246,7 @@ peridot_status pd_load_matrix(struct pd_loader *l, struct pd_matrix *m, const st
         enum pd_dtype dtype = parts->at[i]->dtype;
         uint32_t n_rows = 0;
         do {
-            if (parts->head_half[i] != 2) count_part(l, parts->at[i]);
+            if (!parts->again[i]) count_part(l, parts->at[i]);
             n_rows += rows_of_part(parts, i++);
         } while (i < parts->n && parts->at[i]->dtype == dtype
                  && (!may_stay(l, dtype) || pd_load_splits_experts(parts)));

@@ -18,6 +18,8 @@ static peridot_status add_part(struct pd_loader *l, struct pd_load_rows *parts, 
     if (pd_head_order_differs(&parts->order)) parts->n_reordered += plan->n_rotated_rows;
     parts->head_dim = l->config->layers[plan->layer].head_dim;
     parts->head_half[parts->n] = plan->head_half;
+    parts->n_taken[parts->n] = plan->n_taken;
+    parts->again[parts->n] = plan->again;
     parts->value_rows[parts->n] = plan->value_rows;
     parts->value_columns = plan->value_columns;
     const struct pd_tensor **at = &parts->at[parts->n++];

@@ -149,8 +149,8 @@ static void recur(const struct pd_forward_args *p, uint32_t i)
         return;
     }
     const struct pd_recurrence c = {.runs = p->runs, .n_runs = p->n_runs, .n_rows = p->n_tokens, .n_k = d->n_k,
-        .n_v = d->n_v, .d_k = d->d_k, .d_v = d->d_v, .conv = d->conv, .mamba = d->mamba, .x = p->scratch->qkv,
-        .qkv = p->scratch->conv, .y = p->scratch->delta, .states = p->cache->layers[i].k,
+        .n_v = d->n_v, .d_k = d->d_k, .d_v = d->d_v, .conv = d->conv, .mamba = d->mamba, .grouped = d->grouped,
+        .x = p->scratch->qkv, .qkv = p->scratch->conv, .y = p->scratch->delta, .states = p->cache->layers[i].k,
         .tails = p->cache->layers[i].v, .row_states = p->consecutive ? p->row_states : 0,
         .w_conv = norms[PD_ROLE_DELTA_CONV], .conv_bias = norms[PD_ROLE_DELTA_CONV_BIAS],
         .dt = norms[PD_ROLE_DELTA_DT], .decay = norms[PD_ROLE_DELTA_DECAY],
