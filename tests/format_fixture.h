@@ -22,6 +22,17 @@
 #include <cmocka.h>
 
 #include "folder_fixture.h"
+#include "peridot_tools.h"
+
+/* Of a model that is named by its shape, "tiny-gemma": it is made in the folder. */
+static inline const char *path_of(const char *path)
+{
+    if (strncmp(path, "tiny-", strlen("tiny-")) != 0) return path;
+    const char *file = in_folder("made.gguf");
+    const peridot_make_params params = {.shape = path, .type = "q8_0"};
+    if (peridot_make(file, &params) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    return file;
+}
 
 /* ---- bytes ---- */
 

@@ -140,6 +140,7 @@ static void test_gemma4(void **state)
     check_model(PERIDOT_GOLDEN "/gemma4-small", false, NULL);
     check_model(PERIDOT_GOLDEN "/dense/qwen35", false, NULL);
     check_model(PERIDOT_GOLDEN "/dense/qwen35-moe", false, NULL);
+    check_model(PERIDOT_GOLDEN "/dense/qwen3-next", false, NULL);
     check_model(PERIDOT_GOLDEN "/dense/lfm2", false, NULL);
     check_model(PERIDOT_GOLDEN "/dense/granite4-h", false, NULL);
     check_model(PERIDOT_GOLDEN "/gemma4", false, "attention=tile");

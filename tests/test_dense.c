@@ -197,12 +197,13 @@ static int remove_folder(void **state)
     return remove(folder);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     enum { N = sizeof models / sizeof *models };
     struct CMUnitTest tests[N];
     for (size_t i = 0; i < N; i++)
         tests[i] = (struct CMUnitTest){
             .name = models[i].folder, .test_func = test_dense, .initial_state = (void *)&models[i]};
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("dense", tests, make_folder, remove_folder);
 }

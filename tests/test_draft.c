@@ -223,6 +223,33 @@ static void test_families(void **state)
     assert_int_equal(remove(in_folder("oss.gguf")), 0);
 }
 
+/* Granite's hybrids, dense and with experts: by the model itself, by another, most of whose guesses are refused,
+ * and by lookup. */
+static void test_hybrids(void **state)
+{
+    (void)state;
+    static const char *const shapes[] = {"tiny-granite4-h", "tiny-granite4-h-moe"};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        peridot_model *both[2];
+        for (uint32_t k = 0; k < 2; k++) {
+            const char *file = in_folder(k ? "other-hybrid.gguf" : "hybrid.gguf");
+            EXPECT_OK(peridot_make(file, &(peridot_make_params){.shape = shapes[i], .type = "q8_0", .seed = k}));
+            EXPECT_OK(peridot_model_open(&both[k], file, NULL));
+        }
+        for (uint32_t k = 0; k < 3; k++) {
+            struct ways w = {.n_draft = 3, .n_prompt = 70, .n_max = 60, .draft = k < 2 ? both[k] : NULL, .ready = true,
+                             .chain = chains[k]};
+            w = check(both[0], w, shapes[i]);
+            assert_true(k == 2 || w.stats.n_drafted > 0);
+            assert_true(k != 1 || w.stats.n_accepted < w.stats.n_drafted);
+        }
+        for (uint32_t k = 0; k < 2; k++) {
+            peridot_model_close(both[k]);
+            remove(in_folder(k ? "other-hybrid.gguf" : "hybrid.gguf"));
+        }
+    }
+}
+
 /* The text ends within a draft: after each number of tokens, and before a stop text. */
 static void test_ends(void **state)
 {
@@ -307,9 +334,9 @@ static void test_drafter(void **state)
  * computes of the definition (tools/golden/dense.py). */
 static void check_block(peridot_model *model, peridot_model *block, const char *golden)
 {
-    enum { MOST = 96, N_PROMPT = 21 };
-    int32_t ids[MOST];
-    size_t size, n_ids = read_golden_ids(ids, MOST, golden, "tokens.txt");
+    enum { N_IDS = 96, N_PROMPT = 21 };
+    int32_t ids[N_IDS];
+    size_t size, n_ids = read_golden_ids(ids, N_IDS, golden, "tokens.txt");
     uint32_t width = peridot_model_get_info(model)->vocab_size;
     float *want = read_golden(golden, "mtp.f32", &size);
     assert_int_equal(size, sizeof *want * n_ids * width);
@@ -769,7 +796,8 @@ int main(void)
         cmocka_unit_test(test_lookup), cmocka_unit_test(test_lookup_index), cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_remeasures),
         cmocka_unit_test(test_rows_of_several), cmocka_unit_test(test_watches), cmocka_unit_test(test_chains),
-        cmocka_unit_test(test_families), cmocka_unit_test(test_ends), cmocka_unit_test(test_draft_model),
+        cmocka_unit_test(test_families), cmocka_unit_test(test_hybrids), cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_draft_model),
         cmocka_unit_test(test_drafter), cmocka_unit_test(test_block),
         cmocka_unit_test(test_slow_draft), cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_grammar),
         cmocka_unit_test(test_slow_masks),

@@ -105,6 +105,7 @@ static void test_llama(void **state)
     check_steps(PERIDOT_GOLDEN "/llama/model.gguf", (uint32_t[]){33, 0}, PERIDOT_KV_F32, NULL);
     check_steps(PERIDOT_GOLDEN "/llama-quants/model.gguf", (uint32_t[]){5, 0}, PERIDOT_KV_F16, NULL);
     check_steps(RECURRENT, (uint32_t[]){7, 0}, PERIDOT_KV_F16, NULL);
+    check_steps(GRANITE, (uint32_t[]){7, 0}, PERIDOT_KV_F16, NULL);
 }
 
 /* Prompts go through tiles there, and decode steps must not, however many sequences there are. */

@@ -10,18 +10,19 @@
 
 enum { CTX = 256, N_TEXTS = 6, N_MOST = 48 };
 
-static const char *path = MODEL;
+static const char *path = MODEL;   /* or a shape */
 static peridot_model *model;
 
 static int open_shared(void **state)
 {
-    return make_folder(state) == 0 && peridot_model_open(&model, path, NULL) == PERIDOT_OK ? 0 : -1;
+    return make_folder(state) == 0 && peridot_model_open(&model, path_of(path), NULL) == PERIDOT_OK ? 0 : -1;
 }
 
 static int close_shared(void **state)
 {
     (void)state;
     peridot_model_close(model);
+    remove(in_folder("made.gguf"));
     return rmdir(folder);
 }
 
@@ -523,5 +524,8 @@ int main(void)
     path = RECURRENT;
     const struct CMUnitTest of_states[] = {cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_taken_away),
                                            cmocka_unit_test(test_full_cache), cmocka_unit_test(test_shared_beginning)};
-    return n_failed + cmocka_run_group_tests_name("requests, recurrences", of_states, open_shared, close_shared);
+    n_failed += cmocka_run_group_tests_name("requests, recurrences", of_states, open_shared, close_shared);
+    path = "tiny-granite4-h-moe";
+    const struct CMUnitTest of_experts[] = {cmocka_unit_test(test_full_cache)};
+    return n_failed + cmocka_run_group_tests_name("requests, and experts", of_experts, open_shared, close_shared);
 }

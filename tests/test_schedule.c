@@ -10,14 +10,14 @@
 
 enum { CTX = 320, N_MOST = 200, N_REQUESTS = 8 };
 
-static const char *path = MODEL;
+static const char *path = MODEL;   /* or a shape */
 static peridot_model *model;
 static peridot_bias endless[8];
 static size_t n_endless;
 
 static int open_shared(void **state)
 {
-    if (make_folder(state) != 0 || peridot_model_open(&model, path, NULL) != PERIDOT_OK) return -1;
+    if (make_folder(state) != 0 || peridot_model_open(&model, path_of(path), NULL) != PERIDOT_OK) return -1;
     for (uint32_t id = 0; id < peridot_vocab_size(peridot_model_vocab(model)); id++)
         if (peridot_is_stop(model, (int32_t)id) && n_endless < 8)
             endless[n_endless++] = (peridot_bias){(int32_t)id, -INFINITY};
@@ -28,6 +28,7 @@ static int close_shared(void **state)
 {
     (void)state;
     peridot_model_close(model);
+    remove(in_folder("made.gguf"));
     return rmdir(folder);
 }
 
@@ -626,5 +627,9 @@ int main(void)
     path = RECURRENT;
     n_endless = 0;
     const struct CMUnitTest of_states[] = {cmocka_unit_test(test_prefixes), cmocka_unit_test(test_small_cache)};
-    return n_failed + cmocka_run_group_tests_name("schedule, recurrences", of_states, open_shared, close_shared);
+    n_failed += cmocka_run_group_tests_name("schedule, recurrences", of_states, open_shared, close_shared);
+    path = "tiny-granite4-h-moe";
+    n_endless = 0;
+    const struct CMUnitTest of_experts[] = {cmocka_unit_test(test_small_cache)};
+    return n_failed + cmocka_run_group_tests_name("schedule, and experts", of_experts, open_shared, close_shared);
 }

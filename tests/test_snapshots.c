@@ -277,6 +277,7 @@ static void test_states(void **state)
     (void)state;
     check_states(RECURRENT);
     check_states(SHORT_CONVS);
+    check_states(GRANITE);
 }
 
 /* A long conversation: what is kept is bounded; of the last two turns each is read again from 256 tokens before at
@@ -367,6 +368,7 @@ static void test_forks(void **state)
     check_forks(GEMMA4, PERIDOT_KV_Q8_0_Q4_1, 126);
     check_forks(RECURRENT, PERIDOT_KV_F16, 127);
     check_forks(SHORT_CONVS, PERIDOT_KV_F16, 127);
+    check_forks(GRANITE, PERIDOT_KV_F16, 127);
 }
 
 /* ---- files ---- */
@@ -431,6 +433,7 @@ static void test_saved(void **state)
     check_saved(GEMMA4, PERIDOT_KV_Q8_0_Q4_1, PERIDOT_KV_Q8_0);
     check_saved(RECURRENT, PERIDOT_KV_F16, PERIDOT_KV_F32);
     check_saved(SHORT_CONVS, PERIDOT_KV_F16, PERIDOT_KV_F32);
+    check_saved(GRANITE, PERIDOT_KV_F16, PERIDOT_KV_F32);
 }
 
 /* LongRoPE rotates keys for the longest text of a session, which another session's need not be. */
@@ -507,6 +510,55 @@ static void test_damaged(void **state)
     unlink(path);
 }
 
+/* The first layer's state comes first of what is after the candidates: one element is NaN, or one state more is said to
+ * be there. */
+static void check_damaged_states(const char *of)
+{
+    enum { N = 70, FLAGS = 40, TOKENS = 560, STATES = TOKENS + 4 * N + PD_TOPK * 8 };
+    peridot_model *model = open_model(of, NULL);
+    peridot_session *s = open_session(model, 2, PERIDOT_KV_F16);
+    peridot_sequence *q = add(s), *loaded;
+    static uint8_t bytes[4 << 20];
+    char path[128];
+    int32_t token = 7;
+    snprintf(path, sizeof path, "%s/sequence", folder);
+    eval(q, 1, 0, N);
+    EXPECT_OK(peridot_sequence_save(q, path));
+    FILE *f = fopen(path, "rb");
+    size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    assert_in_range(n, STATES + 1000, sizeof bytes - 1);
+    for (int damage = 0; damage < 4; damage++) {   /* none; NaN; a flag says that there are more states; cut short */
+        uint32_t word = damage == 1 ? 0x7fc00000 : 5;
+        f = fopen(path, "wb");
+        assert_int_equal(fwrite(bytes, 1, damage == 3 ? n - 1 : n, f), damage == 3 ? n - 1 : n);
+        fseek(f, damage == 1 ? STATES : FLAGS, SEEK_SET);
+        if (damage == 1 || damage == 2) fwrite(&word, sizeof word, 1, f);
+        fclose(f);
+        if (damage > 1) {
+            EXPECT_FAILURE(peridot_sequence_load(&loaded, s, path), PERIDOT_ERROR_FORMAT, "and should have");
+            assert_null(loaded);
+            continue;
+        }
+        EXPECT_OK(peridot_sequence_load(&loaded, s, path));
+        peridot_status status = peridot_sequence_eval(loaded, &token, 1, NULL);
+        if (status == PERIDOT_OK) status = peridot_sample(&token, loaded);
+        if ((status == PERIDOT_OK) != (damage == 0))
+            fail_msg("%s, %d: %s", of, damage, status ? peridot_last_error() : "is taken");
+        peridot_sequence_free(loaded);
+    }
+    peridot_session_free(s);
+    peridot_model_close(model);
+    unlink(path);
+}
+
+static void test_damaged_states(void **state)
+{
+    (void)state;
+    check_damaged_states(RECURRENT);
+    check_damaged_states(GRANITE);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -515,6 +567,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_states),            cmocka_unit_test(test_old_states),
         cmocka_unit_test(test_forks),             cmocka_unit_test(test_saved),
         cmocka_unit_test(test_damaged),           cmocka_unit_test(test_saved_long),
+        cmocka_unit_test(test_damaged_states),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("snapshots", tests, make_folder, remove_folder);

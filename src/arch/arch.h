@@ -764,7 +764,8 @@ struct pd_shape {
     uint32_t n_experts, n_experts_used, expert_dim;   /* of each layer; 0: none */
     uint32_t per_layer_dim;          /* of what each layer gets of the token itself; 0: nothing */
     uint32_t target_dim;             /* a drafter's: d_model of the model that it drafts for */
-    uint32_t convs;                  /* bits of layers that are short convolutions of 3 rows */
+    /* Bits of layers that have `delta` in place of attention, or without one are short convolutions of 3 rows. */
+    uint64_t keyless;
 };
 
 /* Row i, or NULL past the last. */

@@ -390,7 +390,8 @@ static peridot_status read_layer(struct pd_hf_reader *r, struct pd_config *out, 
                                                         : PD_NUMBER_FFN_DIM;
     l->qkv_biases = l->o_bias = yyjson_is_true(yyjson_obj_get(r->config.at, "attention_bias"));
     l->ffn_biases = yyjson_is_true(yyjson_obj_get(r->config.at, "mlp_bias"));
-    l->ffn_dim = r->family->short_convs && !r->family->experts ? short_conv_ffn_dim(r) : pd_hf_layer_uint(r, ffn_dim, i, d->ffn_dim);
+    l->ffn_dim = r->family->short_convs && !r->family->experts ? short_conv_ffn_dim(r)
+                                                               : pd_hf_layer_uint(r, ffn_dim, i, d->ffn_dim);
     if (r->family->experts) PD_TRY(read_experts(r, l, i));
     if (pd_layer_recurs(l)) return r->status;
     l->n_heads = pd_hf_layer_uint(r, PD_NUMBER_HEADS, i, d->n_heads);

@@ -23,7 +23,9 @@ static const struct pd_layer mixed_layers[] = {
 #define MINISTRAL3 .eps = 1e-5f, .yarn_ctx = 16384, .yarn_weight = 1, .query_growth = 0.1f
 #define QWEN .rope_base = 1000000
 /* All but layers 2, 5, 8, 10, 12 and 14 are short convolutions. */
-#define LFM2 .eps = 1e-5f, .convs = 0xaadb
+#define LFM2 .eps = 1e-5f, .keyless = 0xaadb
+#define TINY_GRANITE4H GRANITE3, .query_scale = 0.125f, .logit_divisor = 16, .keyless = 0xb, \
+    .delta = {2, 8, 32, 64, 4, .mamba = true, .conv_bias = true}
 #define GPT_OSS .rope_base = 150000, .eps = 1e-5f
 /* Of 3.5 the sizes that are certain are those of 4B and 9B; that 248,077 of the rows are tokens is not. */
 #define QWEN35(...) .rope_base = 1e7, .rotated_columns = 0.25f, .pattern = 4, .delta = {__VA_ARGS__, 128, 128, 4}
@@ -159,6 +161,10 @@ static const struct pd_shape shapes[] = {
      QWEN, .n_experts = 8, .n_experts_used = 2, .expert_dim = 256},
     {.name = "tiny-qwen3.5", PD_QWEN35,  4,  256,   512,  4,  2,  64,    0, 262144,  0,   1024,   1024,   1000, false,
      QWEN35(2, 4)},
+    {.name = "tiny-granite4-h", PD_GRANITE_HYBRID, 4, 256, 512, 4, 2, 64,  0, 131072,  0,   1024,   1024,   1024, false,
+     TINY_GRANITE4H},
+    {.name = "tiny-granite4-h-moe", PD_GRANITE_HYBRID_MOE, 4, 256, 256, 4, 2, 64, 0, 131072, 0, 1024, 1024, 1024, false,
+     TINY_GRANITE4H, .n_experts = 8, .n_experts_used = 2, .expert_dim = 256},
     {.name = "tiny-gpt-oss", PD_GPT_OSS, 2, 256,     0,  8,  2,  64,   32,    512, 32,   1024,   1024,   1000, true,
      GPT_OSS, .yarn_ctx = 64, .n_experts = 8, .n_experts_used = 2, .expert_dim = 256},
     {.name = "tiny-wide",   PD_GEMMA2,   2, 1280,   256,  4,  2,  64,   32,    512,  0,   1024,   1024,   1024, false},
@@ -213,17 +219,16 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
         if (!local && s->global_kv_heads) l->n_kv_heads = s->global_kv_heads;
         if (s->double_wide && i >= c->n_layers - c->n_shared_kv) l->ffn_dim *= 2;
         if (s->layers) *l = s->layers[i];
-        if (i < 32 && s->convs >> i & 1)
-            *l = (struct pd_layer){.ffn_dim = s->ffn_dim, .delta = {.conv = 3, .n_channels = s->d_model}};
-        bool recurs = local && s->delta.n_v;
-        if (recurs) *l = (struct pd_layer){.ffn_dim = s->ffn_dim, .has_v = true, .delta = s->delta,
-            .n_experts = s->n_experts, .n_experts_used = s->n_experts_used, .expert_dim = s->expert_dim};
+        bool recurs = (i < 64 && s->keyless >> i & 1) || (local && s->delta.n_v);
+        const struct pd_delta conv = {.conv = 3, .n_channels = s->d_model};
+        if (recurs) *l = (struct pd_layer){.ffn_dim = s->ffn_dim, .has_v = true, .n_experts = l->n_experts,
+            .n_experts_used = l->n_experts_used, .expert_dim = l->expert_dim, .delta = s->delta.n_v ? s->delta : conv};
         l->raw_routes = pd_families[s->family].raw_routes;
         l->experts_split = s->n_experts && !pd_families[s->family].experts_beside;
         PD_TRY(pd_layer_set_experts(l, &pd_families[s->family], s->name));
         l->kv_layer = i;
         if (recurs) continue;
-        l->no_rope = pd_rope_is_usually_absent(c, i);
+        l->no_rope = s->delta.mamba || pd_rope_is_usually_absent(c, i);
         l->query_scale = s->query_scale != 0 ? s->query_scale : pd_layer_usual_scale(c, l);
     }
     return pd_layers_complete(c);

@@ -41,7 +41,10 @@ static struct item *add_item(struct plan *p, enum pd_role role, uint32_t layer)
     if (plan.n_rows == PD_ANY_SIZE) plan.n_rows = p->shape->vocab_size;
     enum pd_dtype dtype = role == PD_ROLE_ROUTER || role == PD_ROLE_DELTA_CONV ? PD_F32
         : role == PD_ROLE_PER_LAYER_MODEL_PROJ && p->dtype != PD_F32 ? PD_BF16 : p->dtype;
-    if (plan.is_bias || plan.n_dims == 1)
+    if (plan.split)
+        *t = (struct item){.kind = NORM, .dtype = PD_F32, .n_dims = 2, .shape = {plan.split, plan.n_cols / plan.split},
+            .scale = 1};
+    else if (plan.is_bias || plan.n_dims == 1)
         *t = (struct item){.kind = NORM, .dtype = PD_F32, .n_dims = plan.n_dims,
             .shape = {plan.n_dims == 2 ? plan.n_experts : plan.n_cols, plan.n_dims == 2 ? plan.n_cols : 1},
             .scale = plan.is_bias ? 0.25f : 1};
