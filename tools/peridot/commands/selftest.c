@@ -87,6 +87,7 @@ static bool take_check(void *user, const peridot_kernel_check *check)
     if (!check->passed) pd_buffer_print(&r->failures, "   %s: %s\n", check->kernel, check->failure);
     if (r->doc) add_check(r, check);
     else print_check(check);
+    r->progress = cmd_progress_begin(r->progress.label);   /* as the next kernel may be compiled for seconds */
     return !cmd_interrupted();
 }
 
