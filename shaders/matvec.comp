@@ -60,12 +60,13 @@ void find_rows(uint first)
                          p.row_size);
 }
 
-/* Columns STEP u .. of a token. */
-void load_x(out vec4 x[STEP / 4], uint token, uint u)
+uvec2 x_of_token;   /* the address of the row of x of the one token */
+
+/* Columns STEP u .. of the token. */
+void load_x(out vec4 x[STEP / 4], uint u)
 {
-    uvec2 from = address_of(uvec2(p.x), x_row(token), 4 * p.x_stride);
     [[unroll]] for (uint i = 0; i < STEP / 4; i++)
-        x[i] = NORM_VEC4S != 0 ? normed[PLACE(u * (STEP / 4) + i)] : x_steps(from).at[u].at[i];
+        x[i] = NORM_VEC4S != 0 ? normed[PLACE(u * (STEP / 4) + i)] : x_steps(x_of_token).at[u].at[i];
 }
 
 #if defined(DOT)
@@ -74,7 +75,7 @@ void pack_normed()
 {
     for (uint b = gl_LocalInvocationID.x; b < NORM_VEC4S / 8; b += gl_WorkGroupSize.x) {
         vec4 columns[8];
-        load_x(columns, 0, b);
+        load_x(columns, b);
         q16 x = q16_of(columns);
         [[unroll]] for (uint h = 0; h < 2; h++) {
             normed[PLACE(8 * b + h)] = uintBitsToFloat(x.high[h]);
@@ -85,10 +86,10 @@ void pack_normed()
     barrier();
 }
 
-q16 load_block(uint token, uint b)
+q16 load_block(uint b)
 {
     vec4 columns[8];
-    load_x(columns, token, b);
+    load_x(columns, b);
     if (NORM_VEC4S == 0) return q16_of(columns);
     q16 x;
     [[unroll]] for (uint h = 0; h < 2; h++) {
@@ -101,9 +102,9 @@ q16 load_block(uint token, uint b)
 }
 
 /* Block u of one token, by dot products of bytes with whole numbers of 16 bits, for ROWS rows. */
-void add_unit(uint token, uint u, bool counts)
+void add_unit(uint u, bool counts)
 {
-    q16 x = load_block(token, u);
+    q16 x = load_block(u);
     if (!counts) x.scale = 0.0;
     int sums[] = {HALVES ? x.sums[0] : x.sums[0] + x.sums[1], x.sums[1]};
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
@@ -137,11 +138,11 @@ float add_products(float sum, vec4 w, vec4 x)
 }
 
 /* Unit u of one token, for ROWS rows. */
-void add_unit(uint token, uint u, bool counts)
+void add_unit(uint u, bool counts)
 {
     vec4 x[UNIT / 4];
     float sum_x[PARTS];
-    load_x(x, token, u);
+    load_x(x, u);
     [[unroll]] for (uint part = 0; part < PARTS; part++) {
         sum_x[part] = 0.0;
         [[unroll]] for (uint i = 0; i < PART_QUADS; i++)
@@ -207,11 +208,12 @@ void add_part_of_tokens(uint first_token, uint u, uint part, bool counts)
 void add_units(uint token)
 {
     uint n = (p.n_cols + STEP - 1) / STEP;
+    x_of_token = address_of(uvec2(p.x), x_row(token), 4 * p.x_stride);
     for (uint u = gl_SubgroupInvocationID; u < n; u += WIDTH * gl_SubgroupSize)
         [[unroll]] for (uint k = 0; k < WIDTH; k++) {
             uint at = u + k * gl_SubgroupSize;
             bool counts = k == 0 || at < n;
-            add_unit(token, counts ? at : n - 1, counts);
+            add_unit(counts ? at : n - 1, counts);
         }
 }
 

@@ -51,15 +51,15 @@ struct matvec_mode {
     uint32_t norm_vec4s, branch, store, glu;
 };
 
-/* Several tokens fill the registers: tunings are for one. */
+/* Several tokens at a time fill the registers: tunings are for one. */
 static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kernel_id id,
-                                      const struct pd_matvec_push *push, struct matvec_mode mode)
+                                      const struct pd_matvec_push *push, struct matvec_mode mode, bool by_one)
 {
     enum pd_use use = mode.glu ? PD_USE_GATED : mode.norm_vec4s ? PD_USE_NORMED : PD_USE_PLAIN;
     const peridot_device_info *d = pd_gpu_info(r->gpu);
-    const struct pd_tunings *tunings = push->n_tokens == 1 ? r->variants.tunings : NULL;
+    const struct pd_tunings *tunings = by_one ? r->variants.tunings : NULL;
     struct pd_tuning tuning = pd_tuning_get(tunings, d, id, use, push->n_rows);
-    if (push->n_tokens > 1) tuning.rows = MATVEC_ROWS;
+    if (!by_one) tuning.rows = MATVEC_ROWS;
     if (r->variants.batch_invariant) tuning.subgroup = pd_tuning_default(d, id, use).subgroup;   /* one order of sums */
     return tuning;
 }
@@ -69,18 +69,21 @@ uint32_t pd_decode_columns(const struct pd_variants *variants)
     return variants->of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS ? MATVEC_LANE_COLS : MATVEC_COLS;
 }
 
-/* n_slots: of experts; 1 where there are none. */
+/* n_slots: of experts; 1 where there are none. n_each: tokens of each in the mean. A matrix whose tokens are several
+ * takes MATVEC_COLS at a time, each weight being decoded for as many; where there is but one, that is about three times
+ * the work. */
 static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matvec_push *push,
-                   struct matvec_mode mode, uint32_t n_slots)
+                   struct matvec_mode mode, uint32_t n_slots, uint32_t n_each)
 {
     enum pd_variant v = r->variants.of[PD_VARIED_MATVEC];
+    bool by_one = n_each == 1;
     /* several tokens fill its registers */
-    if (v == PD_VARIANT_MATVEC_DOT && push->n_tokens > 1) v = PD_VARIANT_MATVEC_COLUMNS;
+    if (v == PD_VARIANT_MATVEC_DOT && !by_one) v = PD_VARIANT_MATVEC_COLUMNS;
     v = choose_variant(r, PD_VARIED_MATVEC, v, (uint32_t)slice->dtype);
     bool rows = v == PD_VARIANT_MATVEC_ROWS, cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
-    uint32_t cols = push->n_tokens == 1 ? 1 : rows ? MATVEC_LANE_COLS : MATVEC_COLS;
+    uint32_t cols = by_one ? 1 : rows ? MATVEC_LANE_COLS : MATVEC_COLS;
     enum pd_kernel_id id = pd_variant_kernel(v, (uint32_t)slice->dtype);
-    struct pd_tuning t = matvec_tuning(r, id, push, mode);
+    struct pd_tuning t = matvec_tuning(r, id, push, mode, by_one);
     uint32_t lanes = t.subgroup ? t.subgroup : subgroup_size(r);
     uint32_t at_once = (rows ? t.workgroup : t.workgroup / lanes) * (mode.glu ? t.rows / 2 : t.rows);
     uint32_t most = mode.norm_vec4s == 0 ? 65535 : cpu ? 4 * pd_n_processors() : 256;   /* each norms x for itself */
@@ -119,7 +122,7 @@ static struct pd_matvec_push matvec_push(const struct pd_matmul_push *p)
 static void matmul_matvec(struct pd_recorder *r, const struct pd_product *p)
 {
     const struct pd_matvec_push push = matvec_push(&p->push);
-    matvec(r, p->slice, &push, (struct matvec_mode){0}, p->n_slots);
+    matvec(r, p->slice, &push, (struct matvec_mode){0}, p->n_slots, p->n_each);
 }
 
 static void multiply(struct pd_recorder *r, enum pd_variant variant, const struct pd_product *p)
@@ -284,7 +287,7 @@ void pd_op_experts_gated(struct pd_recorder *r, const struct pd_linear *linear, 
     struct pd_matvec_push push = matvec_push(&p.push);
     push.n_rows = n;
     push.w_up = up;
-    matvec(r, p.slice, &push, (struct matvec_mode){.glu = g->activation}, p.n_slots);
+    matvec(r, p.slice, &push, (struct matvec_mode){.glu = g->activation}, p.n_slots, p.n_each);
     end_experts(r, linear, e);
 }
 
@@ -330,7 +333,7 @@ void pd_op_fused_norm_linear(struct pd_recorder *r, struct pd_rows y, const stru
             slice->n_rows);
         push.bias = bias_of(linear, slice);
         push.softcap = linear->softcap;
-        matvec(r, slice, &push, fused_norm_mode(in), 1);
+        matvec(r, slice, &push, fused_norm_mode(in), 1, 1);
     }
     barrier(r);
 }
@@ -360,7 +363,7 @@ void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struc
     push.w_up = up;
     push.bias = linear->bias;
     mode.glu = activation;
-    matvec(r, w->slices, &push, mode, 1);
+    matvec(r, w->slices, &push, mode, 1, 1);
     barrier(r);
 }
 

@@ -31,6 +31,14 @@ static bool takes_every_type(const struct pd_shape *s)
     return !strcmp(s->name, "gemma2-2b") || !strcmp(s->name, "llama3.1-8b");
 }
 
+/* Experts are published in MXFP4: with biases, and made by others of those without. */
+static bool takes_type(const struct pd_shape *s, enum pd_dtype dtype)
+{
+    bool mxfp4 = !strcmp(s->name, "gpt-oss-20b") || !strcmp(s->name, "qwen3-30b-a3b");
+    return dtype == ONE_TYPE || (dtype == PD_MXFP4 && mxfp4)
+        || (takes_every_type(s) && pd_device_dtype(dtype) == dtype);
+}
+
 /* ---- a model without weights ---- */
 
 static struct pd_matrix matrix(struct pd_slice *slice, enum pd_dtype dtype, uint32_t n_rows, uint32_t n_cols)
@@ -259,10 +267,8 @@ peridot_status pd_pipelines_compile(struct pd_gpu *gpu)
     for (size_t i = 0; pd_shape_get(i); i++) {
         const struct pd_shape *shape = pd_shape_get(i);
         if (strncmp(shape->name, "tiny", 4) == 0) continue;   /* for tests */
-        for (enum pd_dtype dtype = 0; dtype < PD_N_DTYPES; dtype++) {
-            if (dtype != ONE_TYPE && !(takes_every_type(shape) && pd_device_dtype(dtype) == dtype)) continue;
-            PD_TRY(compile_shape(gpu, shape, dtype, PERIDOT_KV_F16, variants));
-        }
+        for (enum pd_dtype dtype = 0; dtype < PD_N_DTYPES; dtype++)
+            if (takes_type(shape, dtype)) PD_TRY(compile_shape(gpu, shape, dtype, PERIDOT_KV_F16, variants));
         for (int type = PERIDOT_KV_F32; type < PD_N_KV_TYPES; type++)
             if (type <= PERIDOT_KV_Q8_0 || takes_every_type(shape))
                 PD_TRY(compile_shape(gpu, shape, ONE_TYPE, (peridot_kv_type)type, variants));
