@@ -43,6 +43,8 @@ static uint32_t n_remembered(void)
     pd_tunings_read(&t, &device, folder);
     for (int id = 0; id < PD_N_KERNELS; id++)
         for (int use = 0; use < PD_N_USES; use++) n += t.of[id][use].rows != 0;
+    for (int id = 0; id < PD_N_KERNELS; id++)
+        for (int few = 0; few < PD_N_FEWS; few++) n += t.few[id][few] != 0;
     return n;
 }
 
@@ -179,6 +181,7 @@ static struct pd_tunings some_tunings(void)
     assert_true(pd_tuning_at(&t.of[PD_KERNEL_matvec_q8_0][PD_USE_PLAIN], &device, 0));
     assert_true(pd_tuning_at(&t.of[PD_KERNEL_matvec_rows_iq4_xs][PD_USE_GATED], &device, 7));
     t.of[PD_KERNEL_matvec_f32][PD_USE_NORMED] = pd_tuning_default(&device, PD_KERNEL_matvec_f32, PD_USE_NORMED);
+    t.few[PD_KERNEL_matmul_coop_q8_0][PD_FEW_OF_EXPERT] = 32;
     return t;
 }
 
@@ -209,7 +212,7 @@ static void test_damaged(void **state)
     assert_true(size > 100 && size < sizeof text);
     for (size_t n = 0; n < size; n++) {
         write_file(text, n);
-        assert_true(n_remembered() <= 2);
+        assert_true(n_remembered() <= 3);
     }
     for (size_t i = 0; i < size; i++) {
         memcpy(changed, text, size);
@@ -219,6 +222,7 @@ static void test_damaged(void **state)
         for (int k = 0; k < PD_N_KERNELS; k++)
             for (int use = 0; use < PD_N_USES; use++)
                 assert_true(got.of[k][use].rows <= 8 && got.of[k][use].workgroup <= 256);
+        for (int k = 0; k < PD_N_KERNELS; k++) assert_true(got.few[k][PD_FEW_OF_EXPERT] <= PD_MAX_FEW);
     }
     static char large[200000];
     memset(large, 'x', sizeof large);
@@ -237,7 +241,7 @@ static void try_line(uint32_t want, const char *use, unsigned rows, unsigned wor
                      uint64_t hash)
 {
     char text[512];
-    int size = snprintf(text, sizeof text, "peridot: rows, workgroups, subgroups and widths of matvec as measured\n"
+    int size = snprintf(text, sizeof text, "peridot: how matrices are multiplied, as measured\n"
                         "matvec_q8_0 %016llx %s %u %u %u %u\n",
                         (unsigned long long)(pd_kernel_hash(PD_KERNEL_matvec_q8_0) ^ hash), use, rows, workgroup,
                             subgroup, width);
@@ -267,6 +271,28 @@ static void test_hostile(void **state)
     unlink(tuning_file());
 }
 
+static void try_few(uint32_t want, enum pd_kernel_id id, const char *text)
+{
+    char line[256];
+    struct pd_tunings t;
+    int size = snprintf(line, sizeof line, "peridot: how matrices are multiplied, as measured\n%s %016llx %s\n",
+                        pd_kernel_name(id), (unsigned long long)pd_kernel_hash(id), text);
+    write_file(line, (size_t)size);
+    pd_tunings_read(&t, &device, folder);
+    assert_int_equal(t.few[id][PD_FEW_TOKENS], want);
+}
+
+static void test_hostile_few(void **state)
+{
+    (void)state;
+    try_few(8, PD_KERNEL_matmul_q8_0, "tokens 8");
+    try_few(0, PD_KERNEL_matvec_q8_0, "tokens 8");
+    static const char *const wrong[] = {"tokens 0", "tokens 3", "tokens 128", "tokens 08", "tokens 8 ", "experts 8",
+                                        "token 8"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) try_few(0, PD_KERNEL_matmul_q8_0, wrong[i]);
+    unlink(tuning_file());
+}
+
 /* ---- the search ---- */
 
 static peridot_model *open_model(void)
@@ -287,6 +313,112 @@ static void take_logits(float *out, peridot_model *model)
     assert_int_equal(peridot_logits(&logits, s), PERIDOT_OK);
     memcpy(out, logits, peridot_model_get_info(model)->n_outputs * sizeof *out);
     close_sequence(s);
+}
+
+/* ---- matvec or tiles ---- */
+
+static peridot_model *open_experts(void)
+{
+    const char *path = in_folder("experts.gguf");
+    peridot_model *model = NULL;
+    if (peridot_make(path, &(peridot_make_params){.shape = "tiny-gpt-oss", .type = "mxfp4", .seed = 3}) != PERIDOT_OK
+        || peridot_model_open(&model, path, &(peridot_model_params){.cache_dir = folder}) != PERIDOT_OK)
+        fail_msg("%s", peridot_last_error());
+    model->m.variants.of[PD_VARIED_MATMUL] = PD_VARIANT_MATMUL_TILE;   /* as by default on many GPUs */
+    assert_int_equal(unlink(path), 0);
+    return model;
+}
+
+/* How many of the products of a chunk are by tiles. */
+static size_t n_by_tiles(peridot_model *model, uint32_t n_tokens)
+{
+    peridot_sequence *s;
+    peridot_kernel_time *times;
+    size_t n, n_tiles = 0;
+    assert_int_equal(open_sequence(&s, model, &(peridot_session_params){.ctx = 64, .chunk = 64}), PERIDOT_OK);
+    assert_int_equal(peridot_profile(&times, &n, &s, 1, n_tokens), PERIDOT_OK);
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(times[i].kernel, "matmul_mxfp4", 12) == 0) n_tiles += times[i].n;
+    peridot_free(times);
+    close_sequence(s);
+    return n_tiles;
+}
+
+/* Of 2 layers with 8 experts, of which a token takes 2: their 4 products are by tiles where each has more tokens than
+ * are few; and so are the 4 of q, k and v and of the output. */
+static void test_few(void **state)
+{
+    (void)state;
+    peridot_model *model = open_experts();
+    uint32_t *few = model->m.tunings.few[PD_KERNEL_matmul_mxfp4];
+    few[PD_FEW_TOKENS] = 16, few[PD_FEW_OF_EXPERT] = 4;
+    assert_int_equal(n_by_tiles(model, 16), 0);
+    assert_int_equal(n_by_tiles(model, 17), 8);
+    few[PD_FEW_TOKENS] = 64;
+    assert_int_equal(n_by_tiles(model, 17), 4);
+    few[PD_FEW_OF_EXPERT] = 8;
+    assert_int_equal(n_by_tiles(model, 32), 0);
+    assert_int_equal(n_by_tiles(model, 33), 4);
+    few[PD_FEW_TOKENS] = few[PD_FEW_OF_EXPERT] = 0;   /* as by default */
+    assert_int_equal(n_by_tiles(model, 16), 0);
+    assert_int_equal(n_by_tiles(model, 32), 4);
+    assert_int_equal(n_by_tiles(model, 33), 8);
+    peridot_model_close(model);
+}
+
+/* Dispatches of kernels that make tiles, or of several tokens by those that do not, are slower than they are. */
+static PFN_vkCmdDispatch real_dispatch;
+static PFN_vkCmdBindPipeline real_bind;
+static struct pd_gpu *slowed;
+static bool slow_tiles, is_slowed;
+
+static VKAPI_ATTR void VKAPI_CALL bind_slowed(VkCommandBuffer commands, VkPipelineBindPoint point, VkPipeline pipeline)
+{
+    const struct pd_kernel *k = NULL;
+    while ((k = pd_kernel_next(slowed, k)) && k->pipeline != pipeline) continue;
+    enum pd_kernel_id id = pd_kernel_id_of(k);
+    is_slowed = slow_tiles ? pd_makes_tiles(id) : pd_is_tuned(id) && k->spec[2] > 1;
+    real_bind(commands, point, pipeline);
+}
+
+static VKAPI_ATTR void VKAPI_CALL dispatch_slowed(VkCommandBuffer commands, uint32_t x, uint32_t y, uint32_t z)
+{
+    for (int i = 0; i < (is_slowed ? 30 : 1); i++) real_dispatch(commands, x, y, z);
+}
+
+static void take_few(void *user, const peridot_tuned *t)
+{
+    if (strcmp(t->kernel, "matmul_mxfp4") != 0) return;
+    print_message("%s %s: %u, %u by default\n", t->kernel, t->use, t->rows, t->default_rows);
+    *(uint32_t *)user += t->rows;
+}
+
+/* What is slow is found to be so: a chunk of 512 has 128 tokens of each expert. */
+static void try_search_few(bool tiles, uint32_t want)
+{
+    peridot_model *model = open_experts();
+    uint32_t found = 0, *few = model->m.tunings.few[PD_KERNEL_matmul_mxfp4];
+    struct pd_tunings t;
+    slowed = model->m.gpu;
+    slow_tiles = tiles;
+    real_dispatch = slowed->vk.vkCmdDispatch, real_bind = slowed->vk.vkCmdBindPipeline;
+    slowed->vk.vkCmdDispatch = dispatch_slowed, slowed->vk.vkCmdBindPipeline = bind_slowed;
+    peridot_tune_params params = {.cache_dir = folder, .tuned = take_few, .user = &found};
+    if (peridot_tune(model, &params) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    assert_true(few[PD_FEW_TOKENS] == want && few[PD_FEW_OF_EXPERT] == want);
+    assert_int_equal(found, 2 * want);
+    pd_tunings_read(&t, &device, folder);
+    assert_memory_equal(t.few[PD_KERNEL_matmul_mxfp4], few, sizeof t.few[0]);
+    assert_int_equal(model->m.variants.of[PD_VARIED_MATMUL], PD_VARIANT_MATMUL_TILE);
+    peridot_model_close(model);
+    unlink(tuning_file());
+}
+
+static void test_search_few(void **state)
+{
+    (void)state;
+    try_search_few(true, PD_MAX_FEW);
+    try_search_few(false, 1);
 }
 
 static void count(void *user, const peridot_tuned *t)
@@ -465,7 +597,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_default), cmocka_unit_test(test_range), cmocka_unit_test(test_asked_size),
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_search), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_hostile), cmocka_unit_test(test_hostile_few), cmocka_unit_test(test_few),
+        cmocka_unit_test(test_search_few), cmocka_unit_test(test_search), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_time),
         cmocka_unit_test(test_cancelled),
         cmocka_unit_test(test_due), cmocka_unit_test(test_tuned),

@@ -131,18 +131,24 @@ static void multiply(struct pd_recorder *r, enum pd_variant variant, const struc
     else pd_matmul_tiles(r, variant, p);
 }
 
-#define MATMUL_FEW (2 * MATVEC_COLS)   /* tokens up to which a matrix is not worth tiles */
-
-static enum pd_variant matmul_variant(const struct pd_recorder *r, const struct pd_linear *linear, enum pd_dtype dtype,
-                                      uint32_t n_tokens, uint32_t few)
+/* e: of experts, or NULL. */
+static bool are_few(const struct pd_recorder *r, enum pd_kernel_id tiles, uint32_t n_tokens, const struct pd_routes *e)
 {
     bool same = r->chunk && r->variants.batch_invariant;   /* a prompt's rows are the same in chunks of any size */
-    if (r->variants.forced[PD_VARIED_MATMUL]) few = 1;
-    else if (r->decode) few = UINT32_MAX;
-    else if (same) few = 0;
-    enum pd_variant chosen = n_tokens > few ? r->variants.of[PD_VARIED_MATMUL] : PD_VARIANT_MATMUL_MATVEC;
-    if (linear->exact && chosen != PD_VARIANT_MATMUL_MATVEC) chosen = PD_VARIANT_MATMUL_TILE;
-    return choose_variant(r, PD_VARIED_MATMUL, chosen, (uint32_t)dtype);
+    if (r->variants.forced[PD_VARIED_MATMUL]) return n_tokens == 1;
+    if (r->decode || same) return r->decode;
+    uint64_t few = pd_few_get(r->variants.tunings, tiles, e ? PD_FEW_OF_EXPERT : PD_FEW_TOKENS);
+    return e ? (uint64_t)n_tokens * e->n_used <= few * e->n_experts : n_tokens <= few;
+}
+
+static enum pd_variant matmul_variant(const struct pd_recorder *r, const struct pd_linear *linear, enum pd_dtype dtype,
+                                      uint32_t n_tokens, const struct pd_routes *e)
+{
+    enum pd_variant v = r->variants.of[PD_VARIED_MATMUL];
+    if (linear->exact && v != PD_VARIANT_MATMUL_MATVEC) v = PD_VARIANT_MATMUL_TILE;
+    v = choose_variant(r, PD_VARIED_MATMUL, v, (uint32_t)dtype);
+    if (v == PD_VARIANT_MATMUL_MATVEC || !are_few(r, pd_variant_kernel(v, (uint32_t)dtype), n_tokens, e)) return v;
+    return choose_variant(r, PD_VARIED_MATMUL, PD_VARIANT_MATMUL_MATVEC, (uint32_t)dtype);
 }
 
 bool pd_op_can_mix(const struct pd_recorder *r)
@@ -170,7 +176,7 @@ static void multiply_slices(struct pd_recorder *r, struct pd_rows y, const struc
     if (linear->squares) pd_op_squares(r, linear->squares, x, w->n_cols, n_tokens);
     for (uint32_t i = 0; i < w->n_slices; i++) {
         const struct pd_slice *slice = &w->slices[i];
-        enum pd_variant variant = matmul_variant(r, linear, slice->dtype, n_tokens, MATMUL_FEW);
+        enum pd_variant variant = matmul_variant(r, linear, slice->dtype, n_tokens, NULL);
         enum pd_kernel_id by = pd_variant_pack(variant);
         if (by != PD_N_KERNELS && by != packed_by) {
             if (packed_by != PD_N_KERNELS) barrier(r);
@@ -233,11 +239,10 @@ void pd_op_route(struct pd_recorder *r, const struct pd_routes *e, struct pd_row
     barrier(r);
 }
 
-/* Up to which number of tokens an expert has few enough for matvec to decode its weights once. */
 static enum pd_variant experts_variant(const struct pd_recorder *r, const struct pd_linear *linear,
                                        const struct pd_routes *e)
 {
-    return matmul_variant(r, linear, linear->w.slices[0].dtype, e->n_tokens, MATVEC_COLS * e->n_experts / e->n_used);
+    return matmul_variant(r, linear, linear->w.slices[0].dtype, e->n_tokens, e);
 }
 
 /* An expert may have all tokens. */

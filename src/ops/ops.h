@@ -74,8 +74,9 @@ struct pd_table {
 
 /* ---- tuning ---- */
 
-/* Tunings of the matvec kernels in a decode step. Defaults are a short table by kind of device; a search (probe/tune.c)
- * measures better ones, which the cache folder keeps for each device and driver. Results differ by rounding only. */
+/* Tunings of the matvec kernels in a decode step, and which products of a prompt are worth tiles. Defaults are a short
+ * table by kind of device; a search (probe/tune.c) measures better ones, which the cache folder keeps for each device and
+ * driver. Results differ by rounding only. */
 
 /* How a decode step uses a matrix: the product alone; with the norm before it; with the norm and the gated unit. */
 enum pd_use { PD_USE_PLAIN, PD_USE_NORMED, PD_USE_GATED, PD_N_USES };
@@ -88,8 +89,14 @@ struct pd_tuning {
     uint32_t width;       /* units of a row (weights.glsl) that a lane of matvec loads at a time */
 };
 
+/* Up to how many tokens matvec multiplies a matrix, and not a kernel that makes tiles; or, of experts, how many of each
+ * there are in the mean. */
+enum pd_few { PD_FEW_TOKENS, PD_FEW_OF_EXPERT, PD_N_FEWS };
+#define PD_MAX_FEW 64
+
 struct pd_tunings {
     struct pd_tuning of[PD_N_KERNELS][PD_N_USES];   /* all zeros for kernels that are not tuned */
+    uint32_t few[PD_N_KERNELS][PD_N_FEWS];          /* of kernels that make tiles; 0: not measured */
 };
 
 /* Whether it is of matvec, matvec_rows or matvec_dot. */
@@ -104,6 +111,10 @@ bool pd_tuning_fits(struct pd_tuning tuning, enum pd_kernel_id id, enum pd_use u
  * too few subgroups. tunings may be NULL. */
 struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_device_info *device,
                                enum pd_kernel_id id, enum pd_use use, uint32_t n_rows);
+/* Of a kernel that makes tiles: a power of two up to PD_MAX_FEW, as measured or by default; tunings may be NULL. */
+bool pd_makes_tiles(enum pd_kernel_id id);
+uint32_t pd_few_get(const struct pd_tunings *tunings, enum pd_kernel_id id, enum pd_few few);
+const char *pd_few_name(enum pd_few few);
 /* One tuning for all kernels and uses that it fits. */
 struct pd_tunings pd_tunings_of(struct pd_tuning tuning);
 const char *pd_use_name(enum pd_use use);
@@ -133,7 +144,7 @@ struct pd_variants {
     bool forced[PD_N_VARIED];
     bool exact;                         /* only exact ones: see peridot_precision */
     bool batch_invariant;               /* see pd_variants_make_batch_invariant */
-    const struct pd_tunings *tunings;   /* of matvec; NULL: none was measured */
+    const struct pd_tunings *tunings;   /* NULL: none was measured */
 };
 
 /* The defaults of the device. */

@@ -1,5 +1,5 @@
 /* The file in the cache folder (gpu/gpu.h) has a line for each kernel and use: "matvec_q8_0 <hash of its code> normed
- * 2 64 32 1". It counts only if its lines are, letter by letter, those that this Peridot would write for the device, so
+ * 2 64 32 1", or "matmul_dot_q8_0 <hash of its code> experts 8". It counts only if its lines are, letter by letter, those that this Peridot would write for the device, so
  * that the worst that a forged one can do is to make a kernel slower. */
 #include "ops/ops.h"
 
@@ -95,6 +95,24 @@ struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_d
     return usual;
 }
 
+bool pd_makes_tiles(enum pd_kernel_id id)
+{
+    enum pd_kernel_kind kind = pd_kernel_kind_of(id);
+    return kind == PD_KERNELS_matmul || kind == PD_KERNELS_matmul_coop || kind == PD_KERNELS_matmul_half
+        || kind == PD_KERNELS_matmul_dot;
+}
+
+/* matvec multiplies eight tokens at a time. Twice that is nearly as fast by tiles, which first pack the tokens, and
+ * of which a small matrix has few; experts are many matrices. */
+uint32_t pd_few_get(const struct pd_tunings *tunings, enum pd_kernel_id id, enum pd_few few)
+{
+    static const uint32_t usual[PD_N_FEWS] = {[PD_FEW_TOKENS] = 16, [PD_FEW_OF_EXPERT] = 8};
+    uint32_t measured = tunings ? tunings->few[id][few] : 0;
+    return measured ? measured : usual[few];
+}
+
+const char *pd_few_name(enum pd_few few) { return few == PD_FEW_TOKENS ? "tokens" : "experts"; }
+
 struct pd_tunings pd_tunings_of(struct pd_tuning t)
 {
     struct pd_tunings all = {0};
@@ -112,7 +130,7 @@ const char *pd_use_name(enum pd_use use)
 
 /* ---- the file ---- */
 
-static const struct pd_notes notes = {"tune", "peridot: rows, workgroups, subgroups and widths of matvec as measured"};
+static const struct pd_notes notes = {"tune", "peridot: how matrices are multiplied, as measured"};
 
 struct reading {
     struct pd_tunings *out;
@@ -135,9 +153,28 @@ static bool tuning_of(struct pd_tuning *out, const peridot_device_info *device, 
     return at == 0 || pd_tuning_at(out, device, at - 1);
 }
 
+static struct pd_note make_few_note(enum pd_kernel_id id, enum pd_few few, uint32_t n)
+{
+    struct pd_note note = {.id = id};
+    snprintf(note.text, sizeof note.text, " %s %" PRIu32, pd_few_name(few), n);
+    return note;
+}
+
+static bool few_take(struct pd_tunings *out, const struct pd_note *note)
+{
+    for (int few = 0; few < PD_N_FEWS && pd_makes_tiles(note->id); few++)
+        for (uint32_t n = 1; n <= PD_MAX_FEW; n *= 2) {
+            if (strcmp(make_few_note(note->id, (enum pd_few)few, n).text, note->text) != 0) continue;
+            out->few[note->id][few] = n;
+            return true;
+        }
+    return false;
+}
+
 static bool tuning_take(void *user, const struct pd_note *note)
 {
     const struct reading *r = user;
+    if (few_take(r->out, note)) return true;
     struct pd_tuning said = {0}, t;
     char name[8] = "";
     sscanf(note->text, " %7s %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32, name, &said.rows, &said.workgroup,
@@ -161,12 +198,16 @@ void pd_tunings_read(struct pd_tunings *out, const peridot_device_info *device, 
 peridot_status pd_tunings_write(const struct pd_tunings *tunings, const peridot_device_info *device,
                                 const char *directory)
 {
-    struct pd_note list[PD_N_KERNELS * PD_N_USES];
+    struct pd_note list[PD_N_KERNELS * (PD_N_USES + PD_N_FEWS)];
     size_t n = 0;
-    for (int id = 0; id < PD_N_KERNELS; id++)
+    for (int id = 0; id < PD_N_KERNELS; id++) {
         for (int use = 0; use < PD_N_USES; use++) {
             struct pd_tuning t = tunings->of[id][use];
             if (t.rows) list[n++] = make_note((enum pd_kernel_id)id, (enum pd_use)use, t);
         }
+        for (int few = 0; few < PD_N_FEWS; few++)
+            if (tunings->few[id][few])
+                list[n++] = make_few_note((enum pd_kernel_id)id, (enum pd_few)few, tunings->few[id][few]);
+    }
     return pd_notes_write(&notes, device, directory, list, n);
 }

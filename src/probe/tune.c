@@ -1,7 +1,7 @@
 /* Each candidate is tried on the model itself: a decode step in which every matvec has that tuning, timed dispatch by
  * dispatch, gives a time for each kernel and use. The fastest is taken where it beats the default by more than the
  * noise, and does so again when the two run alternately: what was fastest by chance is not then. Candidates that
- * change the step's logits are rejected. */
+ * change the step's logits are rejected. Chunks of a prompt then say from how many tokens on tiles are faster. */
 #include "probe/probe.h"
 
 #include "base/base.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_ROUNDS = 3, N_PAIRS = 9, MIN_PAIRS = 3, N_COMPILED = 8 };
+enum { N_ROUNDS = 3, N_PAIRS = 9, MIN_PAIRS = 3, N_COMPILED = 8, N_FEW_ROUNDS = 2, MAX_CHUNK = 512 };
 #define NOISE 0.97          /* of the default's time: anything slower is not worth a change */
 #define LOGITS_TOLERANCE 1e-3   /* relative L2, as between any two kernels of an operation */
 
@@ -33,6 +33,7 @@ struct search {
     struct pd_tunings *table;  /* the session's own: of the next pass */
     struct times by_default, by[PD_MAX_TUNINGS];
     struct times ratio;        /* time of the chosen tuning, relative to the default's */
+    uint32_t few[PD_N_KERNELS][PD_N_FEWS];   /* as in pd_tunings */
 };
 
 /* Uses differ in matvec.comp's specialisation constants. */
@@ -81,7 +82,7 @@ static peridot_status show_progress(struct search *s)
     struct pd_tuning t;
     uint64_t n = 0;
     while (pd_tuning_at(&t, s->device, (uint32_t)n)) n++;
-    uint64_t total = N_ROUNDS * (n + 1) + 2 * N_PAIRS, done = pd_min(s->n_passes++, total);
+    uint64_t total = N_ROUNDS * (n + 1) + 2 * N_PAIRS + 2 * N_FEW_ROUNDS * 10, done = pd_min(s->n_passes++, total);
     if (!s->params->progress || s->params->progress(s->params->user, done, total)) return PERIDOT_OK;
     return pd_fail(PERIDOT_CANCELLED, "the search was stopped");
 }
@@ -187,6 +188,127 @@ static peridot_status confirm(struct search *s, struct times before[N_PAIRS], st
     return PERIDOT_OK;
 }
 
+/* ---- matvec or tiles ---- */
+
+/* Seconds of a chunk's products, by the type of the matrix; 0: it has none. */
+struct products {
+    double of[PD_N_DTYPES][PD_N_FEWS];
+};
+
+/* What packs is for the product after it, and what adds splits or gates is of the one before. */
+static struct products products_of(const struct pd_dispatch_time *times, uint32_t n)
+{
+    struct products sums = {0};
+    double packing = 0, *last = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        enum pd_kernel_id id = pd_kernel_id_of(times[i].kernel);
+        if (id == PD_KERNEL_pack_half || id == PD_KERNEL_pack_f16 || id == PD_KERNEL_pack_q16)
+            packing += times[i].seconds;
+        if (last && (id == PD_KERNEL_matmul_reduce || id == PD_KERNEL_glu)) *last += times[i].seconds;
+        if (!pd_is_tuned(id) && !pd_makes_tiles(id)) continue;
+        uint32_t n_spec;
+        const uint32_t *spec = pd_kernel_spec(times[i].kernel, &n_spec);
+        bool experts = n_spec > PD_EXPERTS_ID && spec[PD_EXPERTS_ID];
+        last = &sums.of[pd_kernel_type_of(id)][experts ? PD_FEW_OF_EXPERT : PD_FEW_TOKENS];
+        *last += packing + times[i].seconds;
+        packing = 0;
+    }
+    return sums;
+}
+
+/* The kernel that makes tiles of the model's matrices of a type; PD_N_KERNELS: none does. */
+static enum pd_kernel_id tiles_of(const struct pd_model *m, uint32_t dtype)
+{
+    enum pd_variant v = pd_variant_working(m->gpu, m->variants.of[PD_VARIED_MATMUL], dtype);
+    return v == PD_VARIANT_MATMUL_MATVEC || !m->weights.type_counts[dtype] ? PD_N_KERNELS : pd_variant_kernel(v, dtype);
+}
+
+static peridot_status time_products(struct search *s, struct products *least, uint32_t n, enum pd_variant v)
+{
+    const struct pd_dispatch_time *times;
+    uint32_t n_times;
+    s->session->workspace.variants.of[PD_VARIED_MATMUL] = v;
+    for (int round = 0; round < N_FEW_ROUNDS; round++) {
+        PD_TRY(show_progress(s));
+        PD_TRY(pd_session_measure(s->session, s->commands, &s->sequence, 1, n));
+        PD_TRY(pd_commands_times(&times, &n_times, s->commands));
+        struct products now = products_of(times, n_times);
+        for (int dtype = 0; dtype < PD_N_DTYPES; dtype++)
+            for (int few = 0; few < PD_N_FEWS; few++) {
+                double *to = &least->of[dtype][few];
+                *to = round == 0 ? now.of[dtype][few] : fmin(*to, now.of[dtype][few]);
+            }
+    }
+    return PERIDOT_OK;
+}
+
+/* Whether matvec is the faster for some type, at so many tokens and all before. */
+static bool take_faster(struct search *s, const struct products *rows, const struct products *tiles, enum pd_few few,
+                        uint32_t n_each)
+{
+    bool any = false;
+    for (uint32_t dtype = 0; dtype < PD_N_DTYPES; dtype++) {
+        enum pd_kernel_id id = tiles_of(s->model, dtype);
+        if (id == PD_N_KERNELS || rows->of[dtype][few] == 0) continue;
+        uint32_t *found = &s->few[id][few];
+        if (!*found) *found = n_each / 2;
+        if (*found != n_each / 2 || rows->of[dtype][few] > tiles->of[dtype][few]) continue;
+        *found = n_each;
+        any = true;
+    }
+    return any;
+}
+
+/* Twice as many tokens at a time, until tiles are faster. *s->table has few[] 1: two are not few. */
+static peridot_status find_few(struct search *s, enum pd_few few)
+{
+    const struct pd_layer_sizes most = pd_layers_largest(&s->model->config);
+    if (few == PD_FEW_OF_EXPERT && !most.n_experts) return PERIDOT_OK;
+    for (uint32_t n_each = 2; n_each <= PD_MAX_FEW && pd_now() < s->end; n_each *= 2) {
+        struct products rows, tiles;
+        uint64_t n = few == PD_FEW_TOKENS ? n_each : pd_div_up((uint64_t)n_each * most.n_experts, most.n_experts_used);
+        if (n > s->session->chunk) break;
+        PD_TRY(time_products(s, &rows, (uint32_t)n, PD_VARIANT_MATMUL_MATVEC));
+        PD_TRY(time_products(s, &tiles, (uint32_t)n, s->model->variants.of[PD_VARIED_MATMUL]));
+        if (!take_faster(s, &rows, &tiles, few, n_each)) break;
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status open_session(struct search *s, uint32_t chunk)
+{
+    pd_session_free(s->session);
+    s->session = NULL;
+    PD_TRY(pd_session_create(&s->session, s->model, &(peridot_session_params){.ctx = chunk, .chunk = chunk}));
+    s->table = &s->session->workspace.tunings;
+    return pd_session_add(&s->sequence, s->session);
+}
+
+/* A user who has named a kernel for products has it for all. */
+static peridot_status find_fews(struct search *s)
+{
+    const struct pd_variants *v = &s->model->variants;
+    if (v->of[PD_VARIED_MATMUL] == PD_VARIANT_MATMUL_MATVEC || v->forced[PD_VARIED_MATMUL]) return PERIDOT_OK;
+    PD_TRY(open_session(s, (uint32_t)pd_min(MAX_CHUNK, s->model->config.ctx_max)));
+    for (int id = 0; id < PD_N_KERNELS; id++)
+        for (int few = 0; few < PD_N_FEWS; few++) s->table->few[id][few] = 1;
+    PD_TRY(find_few(s, PD_FEW_TOKENS));
+    return find_few(s, PD_FEW_OF_EXPERT);
+}
+
+/* ---- what was found ---- */
+
+static void report_fews(const struct search *s, peridot_tuned_call call, void *user)
+{
+    for (int id = 0; id < PD_N_KERNELS; id++)
+        for (int few = 0; few < PD_N_FEWS; few++) {
+            uint32_t usual = pd_few_get(NULL, (enum pd_kernel_id)id, (enum pd_few)few), n = s->few[id][few];
+            if (!n) continue;
+            call(user, &(peridot_tuned){.kernel = pd_kernel_name((enum pd_kernel_id)id),
+                .use = pd_few_name((enum pd_few)few), .rows = n, .default_rows = usual, .changed = n != usual});
+        }
+}
+
 static void report_found(const struct search *s, peridot_tuned_call call, void *user)
 {
     for (int k = 0; k < PD_N_KERNELS; k++)
@@ -226,6 +348,11 @@ static void take_found(struct pd_tunings *to, const struct search *s)
                 usual = pd_tuning_default(s->device, (enum pd_kernel_id)k, (enum pd_use)u);
             if (s->by_default.of[k][u] > 0 || !to->of[k][u].rows) to->of[k][u] = t.rows ? t : usual;
         }
+    for (uint32_t dtype = 0; dtype < PD_N_DTYPES; dtype++) {
+        enum pd_kernel_id id = tiles_of(s->model, dtype);
+        for (int few = 0; few < PD_N_FEWS && id != PD_N_KERNELS; few++)
+            to->few[id][few] = s->few[id][few] ? s->few[id][few] : pd_few_get(to, id, (enum pd_few)few);
+    }
 }
 
 static peridot_status open_search(struct search *s)
@@ -238,9 +365,7 @@ static peridot_status open_search(struct search *s)
     s->expected = malloc(m->weights.n_outputs * sizeof(float));
     if (!s->logits || !s->expected) return pd_fail_alloc(m->weights.n_outputs * sizeof(float), "logits");
     s->expected[0] = NAN;
-    PD_TRY(pd_session_create(&s->session, m, &(peridot_session_params){.ctx = 1, .chunk = 1}));
-    s->table = &s->session->workspace.tunings;
-    PD_TRY(pd_session_add(&s->sequence, s->session));
+    PD_TRY(open_session(s, 1));
     PD_TRY(pd_commands_create(&s->commands, m->gpu));
     return pd_commands_time(s->commands, true);
 }
@@ -252,7 +377,11 @@ static peridot_status find_tunings(struct search *s)
     PD_TRY(time_candidates(s));
     tune_choose(s);
     PD_TRY(confirm(s, before, after));
+    struct pd_tunings chosen = *s->table;
+    PD_TRY(find_fews(s));
+    *s->table = chosen;
     if (s->params->tuned) report_found(s, s->params->tuned, s->params->user);
+    if (s->params->tuned) report_fews(s, s->params->tuned, s->params->user);
     take_found(&s->model->tunings, s);
     return PERIDOT_OK;
 }
@@ -283,6 +412,10 @@ bool pd_tune_is_due(const struct pd_model *m)
     for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES; u++)
             if (!known && is_for(m, k) && !m->tunings.of[k][u].rows) return true;
+    for (uint32_t dtype = 0; dtype < PD_N_DTYPES && !known; dtype++) {
+        enum pd_kernel_id id = tiles_of(m, dtype);
+        if (id != PD_N_KERNELS && !m->tunings.few[id][PD_FEW_TOKENS]) return true;
+    }
     return false;
 }
 

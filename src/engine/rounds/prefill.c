@@ -374,7 +374,9 @@ peridot_status pd_prefill_fill(struct pd_pass **out, struct pd_prefill *p, struc
     struct pd_pass *pass = *out = &p->chunks[p->next].pass;
     PD_TRY(pd_sequence_extend(q, q->pos + n));
     PD_TRY(pd_pass_begin(pass));
-    memset(pass->input.tokens.host, 0, n * sizeof(int32_t));
+    int32_t *tokens = pass->input.tokens.host;
+    for (uint32_t i = 0; i < n; i++)   /* different ones, which take different experts */
+        tokens[i] = (int32_t)(i * 7919 % p->w->model->weights.vocab_size);
     const struct pd_run run = {.kind = PD_RUN_PROMPT, .sequence = q, .pos = q->pos, .n = n,
                                .ends = p->w->model->weights.n_outputs != 0};
     return pd_pass_add(pass, &run);

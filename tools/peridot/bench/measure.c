@@ -363,6 +363,11 @@ static peridot_status find_ctx(uint32_t *out, const struct bench *b)
 static void show_tuned(void *user, const peridot_tuned *t)
 {
     (void)user;
+    if (!t->workgroup) {
+        fprintf(stderr, "%s, %s: from more than %" PRIu32 " on; by default %" PRIu32 "\n", t->kernel, t->use, t->rows,
+                t->default_rows);
+        return;
+    }
     fprintf(stderr, "%s, %s: %" PRIu32 " rows, workgroups of %" PRIu32, t->kernel, t->use, t->rows, t->workgroup);
     if (!t->changed) fputs(" stay\n", stderr);
     else {
