@@ -486,6 +486,43 @@ static void test_full_disk(void **state)
 }
 
 /* rmdir fails, and with it the tests, when something was left in the folder. */
+/* ---- without a file ---- */
+
+/* What is said of a shape is what a file of it has. */
+static void try_count(const char *shape, const char *type)
+{
+    peridot_file *file, *planned;
+    peridot_split a, b;
+    EXPECT_OK(make("f32.gguf", shape, "f32", 1));
+    EXPECT_OK(peridot_convert(in_folder("x.gguf"), in_folder("f32.gguf"), &(peridot_convert_params){.type = type}, NULL));
+    EXPECT_OK(peridot_file_open(&file, in_folder("x.gguf")));
+    EXPECT_OK(peridot_file_of_shape(&planned, shape, type));
+    const peridot_model_info *x = peridot_file_model(file), *y = peridot_file_model(planned);
+    assert_int_equal(y->weights_size, x->weights_size);
+    assert_int_equal(y->n_params, x->n_params);
+    assert_string_equal(y->types, x->types);
+    assert_int_equal(peridot_file_cache_size(planned, 512, PERIDOT_KV_F16),
+                     peridot_file_cache_size(file, 512, PERIDOT_KV_F16));
+    for (uint32_t n = 0; n < 3; n++) {
+        assert_int_equal(peridot_file_split(&b, planned, n), peridot_file_split(&a, file, n));
+        assert_memory_equal(&a, &b, sizeof a);
+    }
+    assert_int_equal(peridot_file_n_tensors(planned) + peridot_file_n_metadata(planned), 0);
+    peridot_file_close(planned);
+    peridot_file_close(file);
+}
+
+static void test_count(void **state)
+{
+    (void)state;
+    peridot_file *file;
+    try_count("tiny-qwen3-moe", "q4_k_m");
+    try_count("tiny-gpt-oss", "mxfp4_moe");
+    try_count("tiny-gemma4-moe", "q2_k");
+    EXPECT_FAILURE(peridot_file_of_shape(&file, "tiny", "q4_k_m"), PERIDOT_ERROR_ARGUMENT, "there is no shape tiny");
+    EXPECT_FAILURE(peridot_file_of_shape(&file, "tiny-gpt-oss", "q9"), PERIDOT_ERROR_ARGUMENT, "there is no type q9");
+}
+
 static int remove_folder(void **state)
 {
     (void)state;
@@ -500,7 +537,7 @@ int main(void)
         cmocka_unit_test(test_full_vocab), cmocka_unit_test(test_seed),      cmocka_unit_test(test_progress),
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_full_disk),  cmocka_unit_test(test_narrow),   cmocka_unit_test(test_gemma4),
-        cmocka_unit_test(test_gemma4_e),
+        cmocka_unit_test(test_gemma4_e), cmocka_unit_test(test_count),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

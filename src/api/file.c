@@ -7,6 +7,8 @@
 #include "base/base.h"
 #include "engine/rounds/rounds.h"
 #include "format/format.h"
+#include "offline/offline.h"
+#include "peridot_tools.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,24 +85,34 @@ static peridot_status list_tensors(peridot_file *f)
     return PERIDOT_OK;
 }
 
+static peridot_status begin_model(peridot_file *f)
+{
+    pd_model_info_begin(&f->model, &f->config);
+    f->experts = calloc(f->config.n_layers, sizeof *f->experts);
+    return f->experts ? PERIDOT_OK : pd_fail_alloc(f->config.n_layers * sizeof *f->experts, "experts");
+}
+
+static void keep_totals(peridot_file *f, const struct pd_source_totals *totals)
+{
+    peridot_model_info *info = &f->model;
+    f->lookup_size = totals->lookup_size;
+    pd_model_info_types(f->types, sizeof f->types, totals->type_counts);
+    info->types = f->types;
+    info->vocab_size = totals->vocab_size;
+    info->n_outputs = totals->n_outputs;
+    info->n_params = totals->n_params;
+    info->weights_size = totals->size;
+    info->n_ignored_tensors = totals->n_ignored;
+}
+
 static peridot_status read_model(peridot_file *f)
 {
     struct pd_source_totals totals;
-    peridot_model_info *info = &f->model;
     PD_TRY(pd_config_read(&f->config, f->checkpoint));
-    pd_model_info_begin(info, &f->config);
-    info->has_block = pd_config_has_block(&f->config, f->checkpoint);
-    f->experts = calloc(f->config.n_layers, sizeof *f->experts);
-    if (!f->experts) return pd_fail_alloc(f->config.n_layers * sizeof *f->experts, "experts");
+    PD_TRY(begin_model(f));
+    f->model.has_block = pd_config_has_block(&f->config, f->checkpoint);
     PD_TRY(pd_source_count(&totals, f->experts, f->checkpoint, &f->config));
-    f->lookup_size = totals.lookup_size;
-    pd_model_info_types(f->types, sizeof f->types, totals.type_counts);
-    info->types = f->types;
-    info->vocab_size = totals.vocab_size;
-    info->n_outputs = totals.n_outputs;
-    info->n_params = totals.n_params;
-    info->weights_size = totals.size;
-    info->n_ignored_tensors = totals.n_ignored;
+    keep_totals(f, &totals);
     return PERIDOT_OK;
 }
 
@@ -219,6 +231,31 @@ peridot_status peridot_file_open(peridot_file **out, const char *path)
     return status;
 }
 
+static peridot_status count_shape(peridot_file *f, const struct pd_shape *shape, const char *type)
+{
+    struct pd_source_totals totals;
+    PD_TRY(pd_shape_config(&f->config, shape));
+    PD_TRY(begin_model(f));
+    PD_TRY(pd_shape_count(&totals, f->experts, &f->config, shape, type));
+    keep_totals(f, &totals);
+    return PERIDOT_OK;
+}
+
+peridot_status peridot_file_of_shape(peridot_file **out, const char *shape, const char *type)
+{
+    if (!out) return pd_fail(PERIDOT_ERROR_ARGUMENT, "peridot_file_of_shape: out is NULL");
+    *out = NULL;
+    const struct pd_shape *found = shape ? pd_shape_find(shape) : NULL;
+    if (!found) return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no shape %s", shape ? shape : "(none)");
+    if (!type) return pd_fail(PERIDOT_ERROR_ARGUMENT, "peridot_file_of_shape: type is NULL");
+    peridot_file *f = calloc(1, sizeof *f);
+    if (!f) return pd_fail_alloc(sizeof *f, "file");
+    peridot_status status = count_shape(f, found, type);
+    if (status == PERIDOT_OK) *out = f;
+    else peridot_file_close(f);
+    return status;
+}
+
 void peridot_file_close(peridot_file *file)
 {
     if (!file) return;
@@ -267,7 +304,10 @@ peridot_status peridot_file_check(const peridot_file *file)
     return file->checked == PERIDOT_OK ? PERIDOT_OK : pd_fail(file->checked, "%s", file->error);
 }
 
-size_t peridot_file_n_tensors(const peridot_file *file) { return pd_checkpoint_n_tensors(file->checkpoint); }
+size_t peridot_file_n_tensors(const peridot_file *file)
+{
+    return file->checkpoint ? pd_checkpoint_n_tensors(file->checkpoint) : 0;
+}
 
 const peridot_tensor_info *peridot_file_tensor(const peridot_file *file, size_t i)
 {
@@ -276,6 +316,7 @@ const peridot_tensor_info *peridot_file_tensor(const peridot_file *file, size_t 
 
 size_t peridot_file_n_metadata(const peridot_file *file)
 {
+    if (!file->checkpoint) return 0;
     return file->entries ? file->n_entries : pd_checkpoint_n_meta(file->checkpoint);
 }
 

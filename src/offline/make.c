@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PIECE_SIZE = 1 << 20, MAX_OTHER_TENSORS = PD_FIRST_LAYER_ROLE };
 
@@ -211,6 +212,71 @@ static peridot_status write_file(const char *path, const struct plan *p, const p
     else pd_gguf_writer_abort(j.writer);
     free(j.buffer);
     free(j.weights);
+    return status;
+}
+
+/* ---- without a file ---- */
+
+static struct pd_mix_model mix_model_of(const struct pd_config *c, const struct pd_shape *s)
+{
+    return (struct pd_mix_model){.n_layers = c->n_layers, .n_experts = s->n_experts,
+        .heads_per_key = s->n_kv_heads ? s->n_heads / s->n_kv_heads : 0};
+}
+
+/* Matrices get the types that peridot_convert gives them; what it leaves has its own. */
+static peridot_status choose_types(struct plan *p, const char *type)
+{
+    const struct pd_mix *mix = NULL;
+    for (size_t i = 0; (mix = pd_mix_get(i)) && strcmp(mix->name, type) != 0;) i++;
+    if (!mix && !pd_dtype_by_name(&p->dtype, type))
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no type %s", type);
+    if (!mix) return PERIDOT_OK;
+    struct pd_convert_item *items = calloc(p->n, sizeof *items);
+    if (!items) return pd_fail_alloc(p->n * sizeof *items, "list of tensors");
+    for (size_t i = 0; i < p->n; i++) {
+        const struct item *t = &p->items[i];
+        bool open = t->kind == MATRIX && t->dtype != PD_F32 && t->dtype != PD_BF16;
+        items[i] = (struct pd_convert_item){.name = t->name, .dtype = open ? PD_N_DTYPES : t->dtype,
+            .n_dims = t->n_dims, .shape = {t->shape[0], t->shape[1], t->shape[2]}};
+    }
+    const struct pd_mix_model model = mix_model_of(&p->config, p->shape);
+    peridot_status status = pd_mix_choose(items, (uint32_t)p->n, mix, &model);
+    for (size_t i = 0; i < p->n && status == PERIDOT_OK; i++)
+        if (p->items[i].kind == MATRIX)
+            p->items[i].dtype = pd_dtype_for_row(items[i].dtype, items[i].shape[items[i].n_dims - 1]);
+    free(items);
+    return status;
+}
+
+static void count_items(struct pd_source_totals *out, uint64_t *experts, const struct plan *p)
+{
+    unsigned layer;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct item *t = &p->items[i];
+        uint64_t n = t->shape[0] * (t->n_dims > 1 ? t->shape[1] : 1) * (t->n_dims > 2 ? t->shape[2] : 1);
+        uint64_t size = n / pd_dtypes[t->dtype].block_len * pd_dtypes[t->dtype].block_size;
+        if (t->kind == ROPE_FREQS) continue;
+        out->type_counts[t->dtype] += t->kind == MATRIX;
+        out->n_params += n;
+        out->size += size;
+        if (t->n_dims == 3 && sscanf(t->name, "blk.%u.", &layer) == 1) experts[layer] += size;
+        if (strcmp(t->name, "per_layer_token_embd.weight") == 0
+            || (!p->config.tied && strcmp(t->name, "token_embd.weight") == 0)) out->lookup_size += size;
+    }
+}
+
+peridot_status pd_shape_count(struct pd_source_totals *out, uint64_t *experts, const struct pd_config *config,
+                              const struct pd_shape *shape, const char *type)
+{
+    struct plan p = {.shape = shape, .config = *config, .dtype = PD_Q8_0};
+    *out = (struct pd_source_totals){.vocab_size = shape->vocab_size, .n_outputs = shape->vocab_size};
+    p.items = calloc(MAX_OTHER_TENSORS + (size_t)shape->n_layers * (PD_N_ROLES - PD_FIRST_LAYER_ROLE),
+                     sizeof *p.items);
+    if (!p.items) return pd_fail_alloc(sizeof *p.items, "list of tensors");
+    plan_model(&p);
+    peridot_status status = choose_types(&p, type);
+    if (status == PERIDOT_OK) count_items(out, experts, &p);
+    free(p.items);
     return status;
 }
 

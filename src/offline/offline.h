@@ -15,6 +15,11 @@ peridot_status pd_make(const char *path, const peridot_make_params *params);
 /* The same with any shape; params->shape is not read. */
 peridot_status pd_make_shape(const char *path, const struct pd_shape *shape, const peridot_make_params *params);
 
+/* What a file of a published shape comes to in a type or mix that peridot_convert writes, without writing one: what
+ * pd_source_count would find. experts [n_layers of config, which is the shape's]. */
+peridot_status pd_shape_count(struct pd_source_totals *out, uint64_t *experts, const struct pd_config *config,
+                              const struct pd_shape *shape, const char *type);
+
 /* ---- quantisers ---- */
 
 /* False for types that are only read. */

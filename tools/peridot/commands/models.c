@@ -4,12 +4,14 @@
 #include "../cli/cli.h"
 #include "../base/base.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct models_args {
     bool json;
     const char *device;
+    uint64_t plan;
 };
 
 static const struct cmd_option options[] = {
@@ -18,6 +20,11 @@ static const struct cmd_option options[] = {
     {.name = "device", .metavar = "DEVICE", .kind = CMD_TEXT, .offset = offsetof(struct models_args, device),
      .help = "The device that models are to fit: an index from peridot devices, part of a name, a UUID or a PCI "
              "address. Without it, the environment variable PERIDOT_DEVICE, or else the fastest real GPU."},
+    {.name = "plan", .metavar = "SIZE", .kind = CMD_SIZE, .offset = offsetof(struct models_args, plan),
+     .help = "Lists published models with experts instead, and how each would be in so much of a device's memory: in "
+             "which types, of how many layers the experts would be in the host's memory (--gpu-memory SIZE puts them "
+             "there), and the longest context beside the rest (16-bit cache; some hundred MB of buffers come on top). "
+             "Where GPU and host share their memory nothing is gained by leaving a part to the host."},
 };
 
 /* What opening a model's file finds. */
@@ -222,6 +229,93 @@ static peridot_status models_print_json(const struct finding *found, size_t n, c
     return cmd_json_print(doc, "the list of models");
 }
 
+/* ---- plans ---- */
+
+/* A published model in one type. */
+struct model_plan {
+    const char *name, *type;
+    peridot_split split;
+    uint32_t n_host, n_layers;   /* that have experts */
+    uint64_t size, ctx;          /* ctx 0: not even LEAST_CTX fits */
+};
+
+enum { LEAST_CTX = 8192 };
+
+/* The fewest layers' experts in host memory that leave room for a useful context. */
+static void plan_fill(struct model_plan *p, const peridot_file *file, uint64_t memory)
+{
+    const peridot_model_info *info = peridot_file_model(file);
+    uint64_t least = peridot_file_cache_size(file, LEAST_CTX, PERIDOT_KV_F16);
+    p->size = info->weights_size;
+    p->n_layers = peridot_file_split(&p->split, file, 0);
+    while (p->n_host < p->n_layers && p->split.device_size + least > memory)
+        peridot_file_split(&p->split, file, ++p->n_host);
+    for (uint64_t ctx = LEAST_CTX; ctx <= info->ctx_max; ctx *= 2)
+        if (p->split.device_size + peridot_file_cache_size(file, (uint32_t)ctx, PERIDOT_KV_F16) <= memory) p->ctx = ctx;
+}
+
+static void plan_print(const struct model_plan *p)
+{
+    printf("%-16s  %-9s  %9s", p->name, p->type, cmd_size_text(p->size));
+    if (!p->ctx) puts("  does not fit");
+    else if (p->n_host == 0) printf("  %7" PRIu64 "  %9s  -\n", p->ctx, cmd_size_text(p->split.device_size));
+    else {
+        printf("  %7" PRIu64 "  %9s", p->ctx, cmd_size_text(p->split.device_size));
+        printf("  %9s: experts of %" PRIu32 " of %" PRIu32 " layers\n", cmd_size_text(p->split.host_size), p->n_host,
+               p->n_layers);
+    }
+}
+
+static void plan_add(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct model_plan *p)
+{
+    yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, list);
+    yyjson_mut_obj_add_strcpy(doc, o, "name", p->name);
+    yyjson_mut_obj_add_strcpy(doc, o, "type", p->type);
+    yyjson_mut_obj_add_uint(doc, o, "size", p->size);
+    yyjson_mut_obj_add_bool(doc, o, "fits", p->ctx != 0);
+    yyjson_mut_obj_add_uint(doc, o, "ctx", p->ctx);
+    yyjson_mut_obj_add_uint(doc, o, "device_size", p->split.device_size);
+    yyjson_mut_obj_add_uint(doc, o, "host_size", p->split.host_size);
+    yyjson_mut_obj_add_uint(doc, o, "n_host_layers", p->n_host);
+    yyjson_mut_obj_add_uint(doc, o, "n_layers", p->n_layers);
+}
+
+/* gpt-oss is trained in MXFP4, and its rows are no whole blocks of K types. list: NULL for a table. */
+static peridot_status plan_shape(const char *name, uint64_t memory, yyjson_mut_doc *doc, yyjson_mut_val *list)
+{
+    static const char *const types[] = {"q8_0", "q5_k_m", "q4_k_m", "q3_k_m", "q2_k", "iq2_xxs"}, *own = "mxfp4_moe";
+    bool is_trained_so = strncmp(name, "gpt-oss", 7) == 0;
+    for (size_t i = 0; i < (is_trained_so ? 1 : PD_COUNT(types)); i++) {
+        struct model_plan p = {.name = name, .type = is_trained_so ? own : types[i]};
+        peridot_file *file;
+        PD_TRY(peridot_file_of_shape(&file, name, p.type));
+        plan_fill(&p, file, memory);
+        peridot_file_close(file);
+        if (!p.n_layers) return PERIDOT_OK;   /* it has no experts */
+        if (list) plan_add(doc, list, &p);
+        else plan_print(&p);
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status plan_show(const struct models_args *args)
+{
+    yyjson_mut_doc *doc = args->json ? cmd_json_new() : NULL;
+    yyjson_mut_val *root = args->json ? yyjson_mut_obj(doc) : NULL, *list = NULL;
+    if (args->json) {
+        yyjson_mut_doc_set_root(doc, root);
+        yyjson_mut_obj_add_uint(doc, root, "memory", args->plan);
+        list = yyjson_mut_obj_add_arr(doc, root, "plans");
+    } else puts("MODEL             TYPE            SIZE  CONTEXT  ON DEVICE  IN HOST MEMORY");
+    peridot_status status = PERIDOT_OK;
+    for (size_t i = 0; peridot_shape_name(i) && status == PERIDOT_OK; i++)
+        if (strncmp(peridot_shape_name(i), "tiny", 4) != 0)   /* for tests */
+            status = plan_shape(peridot_shape_name(i), args->plan, doc, list);
+    if (status == PERIDOT_OK && args->json) return cmd_json_print(doc, "the plans");
+    yyjson_mut_doc_free(doc);
+    return status;
+}
+
 /* ---- the command ---- */
 
 static peridot_status models_show(const struct cmd_model_list *list, const struct models_args *args)
@@ -251,7 +345,9 @@ static peridot_status models_show(const struct cmd_model_list *list, const struc
 static int run_models(const struct cmd_command *command, const void *arguments)
 {
     (void)command;
+    const struct models_args *args = arguments;
     struct cmd_model_list list;
+    if (args->plan) return cmd_exit(plan_show(args));
     peridot_status status = cmd_model_list_find(&list);
     if (status == PERIDOT_OK) status = models_show(&list, arguments);
     cmd_model_list_free(&list);
@@ -275,7 +371,7 @@ const struct cmd_command cmd_models = {
         "between them; Hugging Face's cache (HF_HUB_CACHE, or hub in HF_HOME, or ~/.cache/huggingface/hub); ollama's "
         "store (OLLAMA_MODELS, or ~/.ollama/models, and that of its service in /usr/share/ollama); LM Studio's folders "
         "(~/.lmstudio/models, ~/.cache/lm-studio/models); and llama.cpp's cache (LLAMA_CACHE, or ~/.cache/llama.cpp).",
-    .examples = "peridot models\nperidot models --json\nperidot chat -m gemma3:1b",
+    .examples = "peridot models\nperidot models --json\nperidot models --plan 16G\nperidot chat -m gemma3:1b",
     CMD_ARGUMENTS(options, struct models_args),
     .run = run_models,
 };
