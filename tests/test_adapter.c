@@ -166,6 +166,8 @@ static void test_config(void **state)
         {"\"init_lora_weights\": true", "\"init_lora_weights\": \"pissa\"", "init_lora_weights pissa is not supported"},
         {"\"init_lora_weights\": true", "\"init_lora_weights\": \"a\\u001bb\"", "init_lora_weights string is not"},
         {"\"use_rslora\": false", "\"use_rslora\": 1", "use_rslora is neither true nor false"},
+        {"\"target_parameters\": null", "\"target_parameters\": [\"mlp.experts.down_proj\"]",
+         "target_parameters is not supported"},
         {"\"use_rslora\": false", "\"new_kind\": {\"a\": 1}", "new_kind is not supported"},
         {"\"use_rslora\": false", "\"new_kind\": {\"a\": null, \"b\": {\"c\": true}}", "new_kind is not supported"},
         {"\"use_rslora\": false", "\"new_kind\": [0]", "new_kind is not supported"},
@@ -276,6 +278,9 @@ static void test_tensors(void **state)
          "layers.9.self_attn.q_proj.lora_A.weight is not supported in an adapter of this llama model"},
         {"model.layers.0.self_attn.q_proj.lora_", "model.layers.0.self_attn.x_proj.lora_",
          "layers.0.self_attn.x_proj.lora_A.weight is not supported"},
+        {"layers.0.self_attn.q_proj.lora_", "layers.0.mlp.experts.down.lora_",
+         "layers.0.mlp.experts.down.lora_A.weight is not supported in an adapter of this llama model: adapters are to "
+         "the matrices of attention and of the gated units alone"},
         {"model.layers.", "model.lazers.", "no tensor adapts a layer"},
         {"q_proj.lora_A.weight", "q_proj.lora_magnitud", "q_proj.lora_A.weight is missing"},
         {"\"shape\":[32,4]", "\"shape\":[4,32]", "has shape [4, 32], but the model and its rank say [32, 4]"},

@@ -7,6 +7,7 @@
 #include "engine/rounds/rounds.h"
 #include "engine/memory/memory.h"
 #include "gpu/gpu_.h"
+#include "peridot_tools.h"
 
 #include <math.h>
 #include <sys/mman.h>
@@ -609,18 +610,27 @@ int madvise(void *at, size_t size, int advice)
     return (int)syscall(SYS_madvise, at, size, advice);
 }
 
-/* Of weights that the device has a copy of the file's need not be in memory, too; pages at the ends of tensors may. */
-static void test_file_forgotten(void **state)
+static void try_forgotten(const char *path)
 {
-    (void)state;
     struct small model;
     n_forgotten = 0;
-    open_small(&model, PERIDOT_MODELS "/stories.gguf", 0);
+    open_small(&model, path, 0);
     uint64_t forgotten = n_forgotten;
     assert_int_equal(model.m.weights.in_place_size, 0);
     print_message("%llu of %llu bytes\n", (unsigned long long)forgotten, (unsigned long long)model.m.weights.size);
     assert_true(forgotten > model.m.weights.size / 4 * 3);
     close_small(&model);
+}
+
+/* Of weights that the device has a copy of the file's need not be in memory, too; pages at the ends of tensors may. */
+static void test_file_forgotten(void **state)
+{
+    (void)state;
+    const peridot_make_params experts = {.shape = "tiny-gpt-oss", .type = "mxfp4"};
+    try_forgotten(PERIDOT_MODELS "/stories.gguf");
+    EXPECT_OK(peridot_make(in_folder("experts.gguf"), &experts));
+    try_forgotten(in_folder("experts.gguf"));
+    remove(in_folder("experts.gguf"));
 }
 
 /* ---- submits sized in time ---- */
