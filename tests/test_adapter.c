@@ -280,7 +280,7 @@ static void test_tensors(void **state)
          "layers.0.self_attn.x_proj.lora_A.weight is not supported"},
         {"layers.0.self_attn.q_proj.lora_", "layers.0.mlp.experts.down.lora_",
          "layers.0.mlp.experts.down.lora_A.weight is not supported in an adapter of this llama model: adapters are to "
-         "the matrices of attention and of the gated units alone"},
+         "the matrices of attention, recurrences and gated units alone"},
         {"model.layers.", "model.lazers.", "no tensor adapts a layer"},
         {"q_proj.lora_A.weight", "q_proj.lora_magnitud", "q_proj.lora_A.weight is missing"},
         {"\"shape\":[32,4]", "\"shape\":[4,32]", "has shape [4, 32], but the model and its rank say [32, 4]"},
