@@ -171,12 +171,12 @@ test_completion() {
 # gpt-oss-20b is published in 12.1 GB, and Qwen3 30B-A3B as Q4_K_M in 18.6.
 test_plans() {
     run models --plan 16G
-    check "plans: a row for each model with experts and type" [ "$(wc -l <"$folder/out")" = 21 ]
+    check "plans: a row for each model with experts and type" [ "$(wc -l <"$folder/out")" = 39 ]
     check "plans: what fits" matches out '^gpt-oss-20b +mxfp4_moe +12\.1 GB +131072 +12\.1 GB +-$'
     check "plans: what fits in part" \
         matches out '^qwen3-30b-a3b +q4_k_m +18\.6 GB +8192 .* experts of [0-9]+ of 48 layers$'
     check "plans: no dense model" matches_not out qwen3-32b
-    run models --plan 5G
+    run models --plan 3G
     check "plans: what does not fit" matches out '^qwen3\.5-35b-a3b .* experts of 40 of 40 layers$'
     run models --plan 1G --json
     check "plans: not even without experts" matches out '"fits": *false'

@@ -762,6 +762,7 @@ struct pd_shape {
     uint32_t n_shared_kv;            /* so many layers at the end read the caches of others; */
     bool double_wide;                /* their ffn is twice as wide */
     uint32_t n_experts, n_experts_used, expert_dim;   /* of each layer; 0: none */
+    uint32_t n_dense;                /* so many layers at the beginning have none */
     uint32_t per_layer_dim;          /* of what each layer gets of the token itself; 0: nothing */
     uint32_t target_dim;             /* a drafter's: d_model of the model that it drafts for */
     /* Bits of layers that have `delta` in place of attention, or without one are short convolutions of 3 rows. */

@@ -24,6 +24,9 @@ static const struct pd_layer mixed_layers[] = {
 #define QWEN .rope_base = 1000000
 /* All but layers 2, 5, 8, 10, 12 and 14 are short convolutions. */
 #define LFM2 .eps = 1e-5f, .keyless = 0xaadb
+/* Of 4 H, which has the parameters that are published. */
+#define GRANITE4H(n_v) GRANITE3, .delta = {1, n_v, 128, 64, 4, .mamba = true, .conv_bias = true}, \
+    .keyless = ~UINT64_C(0x802008020)   /* all but layers 5, 15, 25 and 35 */
 #define TINY_GRANITE4H GRANITE3, .query_scale = 0.125f, .logit_divisor = 16, .keyless = 0xb, \
     .delta = {2, 8, 32, 64, 4, .mamba = true, .conv_bias = true}
 #define GPT_OSS .rope_base = 150000, .eps = 1e-5f
@@ -88,6 +91,8 @@ static const struct pd_shape shapes[] = {
      QWEN},
     {.name = "qwen3-30b-a3b", PD_QWEN3_MOE, 48, 2048, 0, 32,  4, 128,    0,  40960,  0, 151936, 151936, 151669, true,
      QWEN, .n_experts = 128, .n_experts_used = 8, .expert_dim = 768},
+    {.name = "qwen3-next-80b-a3b", PD_QWEN3_NEXT, 48, 2048, 512, 16, 2, 256, 0, 262144, 0, 151936, 151936, 151669, true,
+     QWEN35(16, 32), .n_experts = 512, .n_experts_used = 10, .expert_dim = 512},
     {.name = "qwen3.5-0.8b", PD_QWEN35, 24, 1024,  3584,  8,  2, 256,    0, 262144,  0, 248320, 248320, 248077, false,
      QWEN35(16, 16)},
     {.name = "qwen3.5-2b",  PD_QWEN35,  24, 2048,  6144,  8,  2, 256,    0, 262144,  0, 248320, 248320, 248077, false,
@@ -110,6 +115,13 @@ static const struct pd_shape shapes[] = {
      GRANITE3, .query_scale = 0.0078125f, .logit_divisor = 16},
     {.name = "granite4.0-micro", PD_GRANITE4, 40, 2560, 8192, 40, 8, 64, 0, 131072, 0, 100352, 100352, 100352, false,
      GRANITE3, .query_scale = 0.015625f, .logit_divisor = 10},
+    {.name = "granite4.0-h-1b", PD_GRANITE_HYBRID, 40, 1536, 4096, 12, 4, 128, 0, 131072, 0, 100352, 100352, 100352,
+     false, GRANITE4H(48), .query_scale = 0.0078125f, .logit_divisor = 6},
+    {.name = "granite4.0-h-micro", PD_GRANITE_HYBRID, 40, 2048, 8192, 32, 8, 64, 0, 131072, 0, 100352, 100352, 100352,
+     false, GRANITE4H(64), .query_scale = 0.015625f, .logit_divisor = 8},
+    {.name = "granite4.0-h-tiny", PD_GRANITE_HYBRID_MOE, 40, 1536, 1024, 12, 4, 128, 0, 131072, 0, 100352, 100352,
+     100352, false, GRANITE4H(48), .query_scale = 0.0078125f, .logit_divisor = 6, .n_experts = 64,
+     .n_experts_used = 6, .expert_dim = 512},
     {.name = "mistral-7b",  PD_MISTRAL, 32, 4096, 14336, 32,  8, 128,    0,  32768,  0,  32768,  32768,  32768, true,
      .rope_base = 1e6, .eps = 1e-5f},
     {.name = "mistral-nemo-12b", PD_MISTRAL, 40, 5120, 14336, 32, 8, 128, 0, 131072, 0, 131072, 131072, 131072, true,
@@ -134,6 +146,8 @@ static const struct pd_shape shapes[] = {
      LFM2},
     {.name = "lfm2-1.2b",   PD_LFM2,    16, 2048,  8192, 32,  8,  64,    0, 128000,  0,  65536,  65536,  65536, false,
      LFM2},
+    {.name = "lfm2-8b-a1b", PD_LFM2_MOE, 24, 2048, 7168, 32,  8,  64,    0, 128000,  0,  65536,  65536,  65536, false,
+     .eps = 1e-5f, .keyless = 0xdbbbbb, .n_dense = 2, .n_experts = 32, .n_experts_used = 4, .expert_dim = 1792},
     {.name = "smollm3-3b",  PD_SMOLLM3, 36, 2048, 11008, 16,  4, 128,    0,  65536,  0, 128256, 128256, 128256, false,
      .rope_base = 5e6},
     {.name = "muse-glimmer-30b", PD_MUSE_GLIMMER, 52, 6656, 19968, 32, 2, 128, 2048, 131072, 0, 202048, 202048, 202048,
@@ -215,6 +229,7 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
         *l = (struct pd_layer){.n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads, .head_dim = s->head_dim,
             .ffn_dim = s->ffn_dim, .window = local ? s->window : 0, .has_v = local || !s->global_kv_heads,
             .n_experts = s->n_experts, .n_experts_used = s->n_experts_used, .expert_dim = s->expert_dim};
+        if (i < s->n_dense) l->n_experts = l->n_experts_used = l->expert_dim = 0;
         if (!local && s->global_head_dim) l->head_dim = s->global_head_dim;
         if (!local && s->global_kv_heads) l->n_kv_heads = s->global_kv_heads;
         if (s->double_wide && i >= c->n_layers - c->n_shared_kv) l->ffn_dim *= 2;
@@ -223,6 +238,7 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
         const struct pd_delta conv = {.conv = 3, .n_channels = s->d_model};
         if (recurs) *l = (struct pd_layer){.ffn_dim = s->ffn_dim, .has_v = true, .n_experts = l->n_experts,
             .n_experts_used = l->n_experts_used, .expert_dim = l->expert_dim, .delta = s->delta.n_v ? s->delta : conv};
+        l->choice_biases = l->n_experts && pd_families[s->family].sigmoid_routes;
         l->raw_routes = pd_families[s->family].raw_routes;
         l->experts_split = s->n_experts && !pd_families[s->family].experts_beside;
         PD_TRY(pd_layer_set_experts(l, &pd_families[s->family], s->name));

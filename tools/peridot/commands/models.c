@@ -256,7 +256,7 @@ static void plan_fill(struct model_plan *p, const peridot_file *file, uint64_t m
 
 static void plan_print(const struct model_plan *p)
 {
-    printf("%-16s  %-9s  %9s", p->name, p->type, cmd_size_text(p->size));
+    printf("%-18s  %-9s  %9s", p->name, p->type, cmd_size_text(p->size));
     if (!p->ctx) puts("  does not fit");
     else if (p->n_host == 0) printf("  %7" PRIu64 "  %9s  -\n", p->ctx, cmd_size_text(p->split.device_size));
     else {
@@ -306,7 +306,7 @@ static peridot_status plan_show(const struct models_args *args)
         yyjson_mut_doc_set_root(doc, root);
         yyjson_mut_obj_add_uint(doc, root, "memory", args->plan);
         list = yyjson_mut_obj_add_arr(doc, root, "plans");
-    } else puts("MODEL             TYPE            SIZE  CONTEXT  ON DEVICE  IN HOST MEMORY");
+    } else puts("MODEL               TYPE            SIZE  CONTEXT  ON DEVICE  IN HOST MEMORY");
     peridot_status status = PERIDOT_OK;
     for (size_t i = 0; peridot_shape_name(i) && status == PERIDOT_OK; i++)
         if (strncmp(peridot_shape_name(i), "tiny", 4) != 0)   /* for tests */
