@@ -49,11 +49,12 @@ struct coop_tile {
 /* From where the reads are fewest to where the tiles are most. */
 static const struct coop_tile coop_tiles[] = {{128, 128, 256}, {64, 64, 128}, {64, 32, 128}, {32, 32, 128}};
 
-/* Subgroups of 8 have too few registers for the largest tile. */
-static bool is_possible_tile(const peridot_device_info *d, struct coop_tile t)
+/* Subgroups of 8 have too few registers for the largest tile, and those of 16 for that of experts. */
+static bool is_possible_tile(const peridot_device_info *d, struct coop_tile t, bool experts)
 {
-    return t.rows <= 64 || (d->matrix_subgroup_size >= 16 && d->max_workgroup_invocations >= t.invocations
-                            && d->max_shared_size >= (t.rows + t.tokens) * (COOP_STEP + 8) * 2);
+    return t.rows <= 64
+        || (d->matrix_subgroup_size >= (experts ? 32 : 16) && d->max_workgroup_invocations >= t.invocations
+            && d->max_shared_size >= (t.rows + t.tokens) * (COOP_STEP + 8) * 2);
 }
 
 /* The first that is not half empty and of which there are enough, split or not, or else the last. The largest are not
@@ -67,7 +68,7 @@ static struct coop_tile choose_coop_tile(const struct pd_recorder *r, const stru
         uint64_t n = pd_div_up(p->push.n_rows, t.rows) * pd_div_up(p->n_each, t.tokens) * p->n_slots;
         bool half_empty = t.tokens > 32 && p->n_each <= t.tokens / 2;
         if (t.rows <= PD_MATMUL_ROWS) n *= count_splits(r, p, n);
-        if (is_possible_tile(d, t) && !half_empty && n >= enough_tiles(d)) break;
+        if (is_possible_tile(d, t, p->push.experts) && !half_empty && n >= enough_tiles(d)) break;
     }
     return coop_tiles[i];
 }
