@@ -107,8 +107,7 @@ struct pd_choice {
 };
 
 /* Pairs of a token and one of its experts, token * n_used + the expert's place among the token's, that have the same
- * expert: n of them, from word `first` on, counted from the first slot. All are 0 where no expert is left, as drivers
- * may read by `first` before they look at n: Mesa 26's llvmpipe does, where an address is the same for all lanes. */
+ * expert: n of them, from word `first` on, counted from the first slot. */
 struct pd_expert_slot {
     uint32_t expert, n, first, unused;
 };

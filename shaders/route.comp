@@ -58,7 +58,9 @@ void main()
             chosen[j] = found % p.n_experts;   /* where damage leaves too few, any */
         }
         barrier();
-        float x = p.logits.at[m * p.stride + chosen[j]];
+        /* Within bounds also where no lane is active: Mesa 26's llvmpipe goes once more through the loop then, and
+         * loads what is at one address for all. */
+        float x = p.logits.at[m * p.stride + min(chosen[j], p.n_experts - 1)];
         if (j == 0) top = x;
         total += weight_of(x, top);
         barrier();

@@ -20,8 +20,7 @@ void main()
     }
     barrier();
     for (uint e = 0; e < p.n_experts; e++) n_used += uint(count[e] != 0);
-    for (uint slot = n_used + me; slot < p.n_slots; slot += LANES)
-        for (uint i = 0; i < 3; i++) p.slots.at[4 * slot + i] = 0;
+    for (uint slot = n_used + me; slot < p.n_slots; slot += LANES) p.slots.at[4 * slot + 1] = 0;
     for (uint e = me; e < p.n_experts; e += LANES) {
         uint slot = 0, at = 4 * p.n_slots;
         for (uint i = 0; i < e; i++) {
