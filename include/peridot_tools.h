@@ -129,8 +129,9 @@ typedef struct peridot_split {
 } peridot_split;
 /* The number of layers that have experts; 0 also where peridot_file_check fails. */
 PERIDOT_API uint32_t peridot_file_split(peridot_split *out, const peridot_file *file, uint32_t n_host);
-/* What peridot_file_model, peridot_file_cache_size and peridot_file_split say of a published model's text weights, in a
- * type that peridot_convert writes, without a file: it has neither tensors nor metadata. shape: of peridot_shape_name. */
+/* What peridot_file_model, peridot_file_cache_size and peridot_file_split say of a published model's text weights,
+ * in a type that peridot_convert writes, without a file: it has neither tensors nor metadata. shape: of
+ * peridot_shape_name. */
 PERIDOT_API peridot_status peridot_file_of_shape(peridot_file **out, const char *shape, const char *type);
 
 /* How a kernel of decode steps is laid out: rows of the matrix that a subgroup takes at a time (a lane, in

@@ -123,7 +123,7 @@ static peridot_status find_type(const struct pd_hf_type **out, struct pd_hf_obje
                    o.prefix, type, known);
 }
 
-/* Granite 4's models are four families, one of which is not published. */
+/* Granite 4's models have state-space blocks or not, and experts or not; experts alone are not published. */
 static peridot_status find_granite(struct pd_hf_reader *r, struct pd_config *out, yyjson_val *root)
 {
     yyjson_val *n = pd_hf_member(root, "num_local_experts");

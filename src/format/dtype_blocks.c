@@ -3,8 +3,8 @@
 
 /* ---- blocks of 32 ---- */
 
-/* One f16 scale, and in the types that end in _1 also the f16 minimum. Nibble i of the low half is weight i, of the high
- * half weight i + 16. */
+/* One f16 scale, and in the types that end in _1 also the f16 minimum. Nibble i of the low half is weight i, of the
+ * high half weight i + 16. */
 
 /* Q8_0: f16 scale, 32 signed bytes; w = scale * q. */
 void pd_q8_0_decode(float *dst, const uint8_t *src, uint64_t n)
@@ -69,8 +69,8 @@ void pd_q5_1_decode(float *dst, const uint8_t *src, uint64_t n)
 
 /* ---- blocks of 256 ---- */
 
-/* The K types: groups of 16 or 32, each with a small integer scale (and minimum) that multiplies the block's f16 one. In
- * the bit planes, a byte holds the same place of several groups. */
+/* The K types: groups of 16 or 32, each with a small integer scale (and minimum) that multiplies the block's f16
+ * one. In the bit planes, a byte holds the same place of several groups. */
 
 /* Two bits of weight i of 256: byte i % 32 of its half, plane i / 32 of 4. Q2_K, Q3_K; the upper bits of Q6_K. */
 static int two_bits(const uint8_t *q, int i) { return q[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3; }

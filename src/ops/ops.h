@@ -74,9 +74,9 @@ struct pd_table {
 
 /* ---- tuning ---- */
 
-/* Tunings of the matvec kernels in a decode step, and which products of a prompt are worth tiles. Defaults are a short
- * table by kind of device; a search (probe/tune.c) measures better ones, which the cache folder keeps for each device and
- * driver. Results differ by rounding only. */
+/* Tunings of the matvec kernels in a decode step, and which products of a prompt are worth tiles. Defaults are a
+ * short table by kind of device; a search (probe/tune.c) measures better ones, which the cache folder keeps for each
+ * device and driver. Results differ by rounding only. */
 
 /* How a decode step uses a matrix: the product alone; with the norm before it; with the norm and the gated unit. */
 enum pd_use { PD_USE_PLAIN, PD_USE_NORMED, PD_USE_GATED, PD_N_USES };

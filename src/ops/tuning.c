@@ -1,6 +1,7 @@
-/* The file in the cache folder (gpu/gpu.h) has a line for each kernel and use: "matvec_q8_0 <hash of its code> normed
- * 2 64 32 1", or "matmul_dot_q8_0 <hash of its code> experts 8". It counts only if its lines are, letter by letter, those that this Peridot would write for the device, so
- * that the worst that a forged one can do is to make a kernel slower. */
+/* The file in the cache folder (gpu/gpu.h) has a line for each kernel and use: "matvec_q8_0 <hash of its code>
+ * normed 2 64 32 1", or "matmul_dot_q8_0 <hash of its code> experts 8". It counts only if its lines are, letter by
+ * letter, those that this Peridot would write for the device, so that the worst that a forged one can do is to make
+ * a kernel slower. */
 #include "ops/ops.h"
 
 #include "base/base.h"

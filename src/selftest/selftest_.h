@@ -87,8 +87,8 @@ struct pd_reference_lora {
 void pd_reference_lora(float *y, float *magnitudes, const struct pd_reference_lora *lora, const float *t,
                        uint32_t n_tokens);
 
-/* The n_used experts of a token, the best first and the lower number first of equals, with the softmax of their logits, or
- * what else the routes say, times their scales; weights are NaN where any logit is no number. NULL: none. */
+/* The n_used experts of a token, the best first and the lower number first of equals, with the softmax of their
+ * logits, or what else the routes say, times their scales; weights are NaN where any logit is no number. NULL: none. */
 void pd_reference_route(struct pd_choice *choices, const float *logits, const float *scale, const float *biases,
                         const struct pd_routes *routes);
 

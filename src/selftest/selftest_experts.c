@@ -14,7 +14,8 @@ struct routing {
     struct pd_trial_buffer *choices, *slots;
 };
 
-/* Sigmoids of large logits would be too close to tell apart. Of every fourth token all logits are one of two numbers; of the last one, if that is asked for, one is no number. */
+/* Sigmoids of large logits would be too close to tell apart. Of every fourth token all logits are one of two
+ * numbers; of the last one, if that is asked for, one is no number. */
 static void make_routing(struct pd_trial *t, struct routing *c, struct pd_routes shape, bool damaged)
 {
     uint32_t n_experts = shape.n_experts, n_tokens = shape.n_tokens;
@@ -119,7 +120,8 @@ void pd_try_route(struct pd_trial *t, uint32_t type)
 static void try_combine(struct pd_trial *t, uint32_t n, uint32_t n_used, uint32_t n_tokens)
 {
     bool shares = n_tokens > 1, gated = n_tokens % 2;
-    pd_trial_begin(t, "combine %u columns of %u experts, %u tokens%s", n, n_used, n_tokens, shares ? gated ? ", shared" : ", shared without a gate" : "");
+    pd_trial_begin(t, "combine %u columns of %u experts, %u tokens%s", n, n_used, n_tokens,
+                   !shares ? "" : gated ? ", shared" : ", shared without a gate");
     uint32_t n_pairs = n_tokens * n_used;
     float *x = pd_trial_random(t, (size_t)n_pairs * n, 5), *y = pd_trial_floats(t, (size_t)n_tokens * n);
     float *magnitudes = pd_trial_floats(t, (size_t)n_tokens * n);

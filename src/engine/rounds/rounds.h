@@ -360,9 +360,10 @@ void pd_draft_took(struct pd_draft *draft, uint32_t n_drafted, uint32_t n_accept
 void pd_draft_watch(struct pd_draft *draft, const struct pd_sequence *q, int32_t next);
 /* A pass of n_rows rows took pass_s, after n_guesses guesses that took guesses_s. */
 void pd_draft_timed(struct pd_draft_times *t, uint32_t n_rows, uint32_t n_guesses, double guesses_s, double pass_s);
-/* The tokens after the longest text of up to 8 tokens, but not under 2, that ends `tokens` and is in them before: after
- * the latest of equally long ones, of *n_same tokens. Gives their number, at most n_most. Of places that follow the last
- * two tokens the latest 256 are compared. index: of this text, which has grown, or NULL; the caller frees it. */
+/* The tokens after the longest text of up to 8 tokens, but not under 2, that ends `tokens` and is in them before:
+ * after the latest of equally long ones, of *n_same tokens. Gives their number, at most n_most. Of places that
+ * follow the last two tokens the latest 256 are compared. index: of this text, which has grown, or NULL; the caller
+ * frees it. */
 uint32_t pd_draft_lookup(int32_t *out, uint32_t *n_same, uint32_t n_most, struct pd_draft_index **index,
                          const int32_t *tokens, uint32_t n);
 
