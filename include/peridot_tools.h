@@ -137,9 +137,9 @@ PERIDOT_API peridot_status peridot_file_of_shape(peridot_file **out, const char 
 /* How a kernel of decode steps is laid out: rows of the matrix that a subgroup takes at a time (a lane, in
  * "matvec_rows_..."), and invocations of a workgroup. */
 typedef struct peridot_tuned {
-    /* use: "plain", "normed" (with norms before the matrix), "gated" (and a gated unit behind it). Of a kernel of prompts
-     * that makes tiles "tokens" or "experts": up to `rows` tokens of a matrix, or of each expert in the mean, a decode
-     * step's kernel takes its place; workgroup and seconds are 0. */
+    /* use: "plain", "normed" (with norms before the matrix), "gated" (and a gated unit behind it). Of a kernel of
+     * prompts that makes tiles "tokens" or "experts": up to `rows` tokens of a matrix, or of each expert in the mean, a
+     * decode step's kernel takes its place; workgroup and seconds are 0. */
     const char *kernel, *use;
     uint32_t rows, workgroup, default_rows, default_workgroup;
     uint32_t subgroup;             /* size asked for; 0: what the driver takes, as by default */

@@ -150,7 +150,8 @@ prepare_weights() matmul.glsl
 slots_of_tile( attention.glsl
 exp(maximum attention.glsl
 END
-long=$(awk 'length > 120 { print FILENAME ":" FNR }' shaders/*)
+long=$(find shaders include src tests tools/peridot -regex '.*\.\(c\|h\|cc\|comp\|glsl\|def\)' -exec \
+    awk 'length > 120 { print FILENAME ":" FNR }' {} +)
 [ ! "$long" ] || wrong "lines of more than 120 columns: $long"
 
 # uses_in FOLDERS...: of the object files there, lines "FILE SYMBOL FILE": a source file, a symbol it uses, and the

@@ -496,7 +496,8 @@ static void try_count(const char *shape, const char *type)
     peridot_file *file, *planned;
     peridot_split a, b;
     EXPECT_OK(make("f32.gguf", shape, "f32", 1));
-    EXPECT_OK(peridot_convert(in_folder("x.gguf"), in_folder("f32.gguf"), &(peridot_convert_params){.type = type}, NULL));
+    EXPECT_OK(peridot_convert(in_folder("x.gguf"), in_folder("f32.gguf"), &(peridot_convert_params){.type = type},
+                              NULL));
     EXPECT_OK(peridot_file_open(&file, in_folder("x.gguf")));
     EXPECT_OK(peridot_file_of_shape(&planned, shape, type));
     const peridot_model_info *x = peridot_file_model(file), *y = peridot_file_model(planned);
