@@ -82,13 +82,12 @@ PERIDOT_API const char *peridot_type_find(const char *name);
 
 /* How much the columns of a model's matrices count: the mean squares of what they multiply on a text. From begin on,
  * all that the model's sessions evaluate is added up; the model has none yet, and all its layers are here. It is slower
- * then. The matrices of experts are left out. */
+ * then. Each expert has its own means, of the tokens that took it. */
 PERIDOT_API peridot_status peridot_imatrix_begin(peridot_model *model);
 
 typedef struct peridot_imatrix_text {
     const char *name;          /* of the text, for readers of the file; may be NULL */
     uint32_t n_windows, ctx;   /* the text went through in so many windows, of so many positions */
-    uint64_t n_rows;           /* positions in all */
 } peridot_imatrix_text;
 
 /* As llama.cpp's GGUF files of the kind "imatrix", for its tools and peridot_convert. The file appears only when it is

@@ -322,11 +322,13 @@ struct pd_delta_norm_push {
     float eps;
 };
 
-/* See squares.comp. Grid: [blocks of n]. */
+/* See squares.comp. Grid: [blocks of n + 1, slots of experts or 1]. */
 struct pd_squares_push {
-    PD_PTR(pd_floats) x;          /* [n_rows][x_stride] */
-    PD_PTR(pd_floats) sums;       /* [n] */
-    uint32_t n, x_stride, n_rows;
+    PD_PTR(pd_floats) x;          /* [n_tokens or pairs / x_share][x_stride] */
+    PD_PTR(pd_floats) sums;       /* [n_experts or 1][n + 1] */
+    PD_PTR(pd_words) experts;     /* slots: see experts.glsl */
+    uint32_t n, x_stride, n_tokens;
+    uint32_t expert_rows, x_share;   /* 1: an expert has one row of sums; as in matmul */
 };
 
 /* y[m][i] = act(gate[m][i]) * up[m][i]. Grid: [blocks of n, n_tokens]. */

@@ -1,11 +1,13 @@
 /* Models with experts, of quantised weights: every kernel variant gives the same logits, up to rounding; and so, bit by
  * bit, do GGUF files whose experts have their gates in a tensor of its own, as llama.cpp's converter once wrote them,
- * or are tensors one by one, as it wrote Mixtral's at first.
- * Experts in NVFP4 have scales there. */
+ * or are tensors one by one, as it wrote Mixtral's at first. Experts in NVFP4 have scales there. And what is observed
+ * of the inputs of matrices for peridot_imatrix_write, experts' and others'. */
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
 #include "format/format.h"
+#include "golden_files.h"
+#include "offline/offline.h"
 #include "peridot_tools.h"
 #include "relative_error.h"
 #include "rounding.h"
@@ -255,10 +257,128 @@ static void test_idle(void **state)
     peridot_model_close(model);
 }
 
+/* ---- importance ---- */
+
+enum { N_OBSERVED = 6 };   /* of tools/golden/importance.py */
+
+/* i.gguf: what a model's matrices multiply in a prompt and the steps after it. */
+static void observe(const char *path, const int32_t *ids, const char *kernel)
+{
+    peridot_model *model;
+    peridot_sequence *s;
+    const peridot_model_params forced = {.kernels = &kernel, .n_kernels = kernel != NULL};
+    const peridot_imatrix_text text = {.n_windows = 1, .ctx = N_OBSERVED};
+    EXPECT_OK(peridot_model_open(&model, path, &forced));
+    EXPECT_OK(peridot_imatrix_begin(model));
+    EXPECT_OK(open_sequence(&s, model, &(peridot_session_params){.ctx = 64, .kv_type = PERIDOT_KV_F32}));
+    EXPECT_OK(peridot_sequence_eval(s, ids, N_OBSERVED - 2, NULL));
+    for (size_t i = N_OBSERVED - 2; i < N_OBSERVED; i++) EXPECT_OK(peridot_sequence_eval(s, ids + i, 1, NULL));
+    EXPECT_OK(peridot_imatrix_write(model, in_folder("i.gguf"), &text));
+    close_sequence(s);
+    peridot_model_close(model);
+}
+
+static float number_of(const struct pd_tensor *t, uint64_t i)
+{
+    float x;
+    memcpy(&x, t->data + i * sizeof x, sizeof x);
+    return x;
+}
+
+static float largest_of(const struct pd_tensor *t)
+{
+    float most = 0;
+    for (uint64_t i = 0; i < t->size / sizeof most; i++) most = fmaxf(most, number_of(t, i));
+    return most;
+}
+
+static void expect_same_sums(const struct pd_checkpoint *want, const struct pd_checkpoint *got)
+{
+    assert_int_equal(pd_checkpoint_n_tensors(got), pd_checkpoint_n_tensors(want));
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(want); i++) {
+        const struct pd_tensor *w = pd_checkpoint_tensor(want, i), *g = pd_checkpoint_find(got, w->name);
+        if (!g) fail_msg("%s is not there", w->name);
+        assert_int_equal(g->n_dims, w->n_dims);
+        assert_memory_equal(g->shape, w->shape, w->n_dims * sizeof *w->shape);
+        float least = 1e-6f * largest_of(w);
+        for (uint64_t k = 0; k < w->size / sizeof(float); k++)
+            if (!(fabsf(number_of(g, k) - number_of(w, k)) <= 1e-4f * number_of(w, k) + least))
+                fail_msg("%s[%u]: %g, not %g", w->name, (unsigned)k, (double)number_of(g, k), (double)number_of(w, k));
+    }
+}
+
+/* Sums and counts of each matrix and each expert are those of what transformers multiplies. */
+static void test_importance(void **state)
+{
+    (void)state;
+    static const char *const goldens[] = {"dense/qwen3-moe", "gemma4-moe"}, *const kernels[] = {NULL, "matmul=tile"};
+    char path[1024];
+    int32_t ids[N_OBSERVED];
+    for (size_t i = 0; i < PD_COUNT(goldens); i++) {
+        struct pd_checkpoint *want, *got;
+        assert_int_equal(read_golden_ids(ids, N_OBSERVED, goldens[i], "tokens.txt"), N_OBSERVED);
+        snprintf(path, sizeof path, PERIDOT_GOLDEN "/%s/importance.gguf", goldens[i]);
+        EXPECT_OK(pd_checkpoint_open(&want, path, true));
+        for (size_t k = 0; k < PD_COUNT(kernels); k++) {
+            observe((snprintf(path, sizeof path, PERIDOT_GOLDEN "/%s", goldens[i]), path), ids, kernels[k]);
+            EXPECT_OK(pd_checkpoint_open(&got, in_folder("i.gguf"), true));
+            expect_same_sums(want, got);
+            pd_checkpoint_close(got);
+        }
+        pd_checkpoint_close(want);
+    }
+}
+
+/* Weights of an expert are rounded by its own sums, and by none where no token took it. */
+static void test_convert_by_importance(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"q4_k", "iq2_s"};
+    static const int32_t ids[N_OBSERVED] = {1, 20, 20, 20, 300, 20};
+    static float x[256 * 256], means[256];
+    static uint8_t want[256 * 256];
+    const char *name = "blk.0.ffn_down_exps.weight";
+    struct pd_checkpoint *model, *sums, *c;
+    EXPECT_OK(peridot_make(in_folder("x.gguf"), &(peridot_make_params){.shape = "tiny-qwen3-moe", .type = "f32"}));
+    observe(in_folder("x.gguf"), ids, NULL);
+    EXPECT_OK(pd_checkpoint_open(&model, in_folder("x.gguf"), true));
+    EXPECT_OK(pd_checkpoint_open(&sums, in_folder("i.gguf"), true));
+    const struct pd_tensor *source = pd_checkpoint_find(model, name),
+        *in_sum2 = pd_checkpoint_find(sums, "blk.0.ffn_down_exps.weight.in_sum2"),
+        *counts = pd_checkpoint_find(sums, "blk.0.ffn_down_exps.weight.counts");
+    for (size_t i = 0; i < PD_COUNT(types); i++) {
+        const peridot_convert_params params = {.type = types[i], .imatrix = in_folder("i.gguf")};
+        peridot_convert_stats stats;
+        int n_unseen = 0;
+        EXPECT_OK(peridot_convert(in_folder("y.gguf"), in_folder("x.gguf"), &params, &stats));
+        EXPECT_OK(pd_checkpoint_open(&c, in_folder("y.gguf"), true));
+        const struct pd_tensor *t = pd_checkpoint_find(c, name);
+        uint64_t size = t->size / 8, row_size = size / 256;
+        for (uint64_t e = 0; e < 8; e++) {
+            memcpy(x, source->data + e * sizeof x, sizeof x);
+            double count = (double)number_of(counts, e), total = 0;
+            for (uint64_t k = 0; k < 256; k++)
+                total += (double)(means[k] = (float)((double)number_of(in_sum2, e * 256 + k) / count));
+            for (uint64_t k = 0; k < 256; k++) means[k] = fmaxf(means[k], (float)(1e-4 * total / 256));
+            for (uint64_t r = 0; count > 0 && r < 256; r++)
+                pd_quantize_by(t->dtype, want + r * row_size, x + 256 * r, means, 256);
+            if (!(count > 0)) pd_quantize(t->dtype, want, x, 256 * 256);
+            n_unseen += !(count > 0);
+            if (memcmp(want, t->data + e * size, size))
+                fail_msg("%s: expert %u, seen %g times", types[i], (unsigned)e, count);
+        }
+        assert_true(n_unseen > 0 && n_unseen < 8);
+        assert_true(stats.n_unseen >= 3 * (unsigned)n_unseen && stats.n_unseen < 3 * 2 * 8);
+        pd_checkpoint_close(c);
+    }
+    pd_checkpoint_close(sums);
+    pd_checkpoint_close(model);
+}
+
 static int remove_folder(void **state)
 {
     (void)state;
-    static const char *const names[] = {"x.gguf", "y.gguf", "z.gguf"};
+    static const char *const names[] = {"x.gguf", "y.gguf", "z.gguf", "i.gguf"};
     for (size_t i = 0; i < PD_COUNT(names); i++) remove(in_folder(names[i]));
     return rmdir(folder);
 }
@@ -267,6 +387,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_split),
         cmocka_unit_test(test_scales), cmocka_unit_test(test_two_types), cmocka_unit_test(test_one_by_one),
-        cmocka_unit_test(test_idle)};
+        cmocka_unit_test(test_idle), cmocka_unit_test(test_importance),
+        cmocka_unit_test(test_convert_by_importance)};
     return cmocka_run_group_tests_name("experts", tests, make_folder, remove_folder);
 }

@@ -57,36 +57,40 @@ peridot_status peridot_imatrix_begin(peridot_model *model)
     return pd_observed_create(&model->observed, &model->m);
 }
 
-/* Of a tensor that is part of a matrix, or is not observed. */
+/* Of a tensor that is part of a matrix and named only once, or is not observed. */
 static bool is_observed(const peridot_model *model, const struct pd_plan *plan)
 {
-    return plan->n_dims == 2 && !plan->is_bias && pd_observed_has(model->observed, plan->layer, plan->matrix);
+    bool is_matrix = plan->n_dims >= 2 && !plan->is_bias && !plan->is_vector && !plan->again;
+    return is_matrix && pd_observed_has(model->observed, plan->layer, plan->matrix);
 }
 
-static void add_names(struct pd_gguf_writer *w, const char *tensor, uint64_t n_cols)
+static void add_names(struct pd_gguf_writer *w, const char *tensor, const struct pd_plan *plan)
 {
     char name[PD_TENSOR_NAME_SIZE + 16];
-    const uint64_t sums[] = {1, n_cols}, counts[] = {1, 1};
+    uint64_t n = pd_max(plan->n_experts, 1);
+    const uint64_t sums[] = {n, plan->n_cols}, counts[] = {n, 1};
     snprintf(name, sizeof name, "%s.in_sum2", tensor);
     pd_gguf_writer_add_tensor(w, name, PD_F32, 2, sums);
     snprintf(name, sizeof name, "%s.counts", tensor);
     pd_gguf_writer_add_tensor(w, name, PD_F32, 2, counts);
 }
 
-static peridot_status write_sums(struct pd_gguf_writer *w, const peridot_model *model, const struct pd_plan *plan,
-                                 uint64_t n_rows)
+static peridot_status write_sums(struct pd_gguf_writer *w, const peridot_model *model, const struct pd_plan *plan)
 {
-    float count = (float)n_rows, *sums = malloc(plan->n_cols * sizeof *sums);
-    if (!sums) return pd_fail_alloc(plan->n_cols * sizeof *sums, "sums of squares");
+    size_t n = pd_max(plan->n_experts, 1), width = plan->n_cols + 1;   /* the last one counts */
+    float *sums = calloc(n * width, sizeof *sums);
+    if (!sums) return pd_fail_alloc(n * width * sizeof *sums, "sums of squares");
     peridot_status status = pd_observed_read(sums, model->observed, &model->m, plan->layer, plan->matrix);
-    if (status == PERIDOT_OK) status = pd_gguf_writer_write(w, sums, plan->n_cols * sizeof *sums);
+    for (size_t i = 0; i < n && status == PERIDOT_OK; i++)
+        status = pd_gguf_writer_write(w, sums + i * width, plan->n_cols * sizeof *sums);
+    for (size_t i = 0; i < n && status == PERIDOT_OK; i++)
+        status = pd_gguf_writer_write(w, sums + i * width + plan->n_cols, sizeof *sums);
     free(sums);
-    PD_TRY(status);
-    return pd_gguf_writer_write(w, &count, sizeof count);
+    return status;
 }
 
 /* Of every tensor that is observed, the names or the numbers. */
-static peridot_status offline_walk(struct pd_gguf_writer *w, const peridot_model *model, uint64_t n_rows, bool names)
+static peridot_status offline_walk(struct pd_gguf_writer *w, const peridot_model *model, bool names)
 {
     const struct pd_config *c = &model->m.config;
     char name[PD_TENSOR_NAME_SIZE];
@@ -95,8 +99,8 @@ static peridot_status offline_walk(struct pd_gguf_writer *w, const peridot_model
         for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) {
             if (!pd_plan_get(&plan, c, role, i) || !is_observed(model, &plan)) continue;
             pd_tensor_name_gguf(name, role, i, c->family);
-            if (names) add_names(w, name, plan.n_cols);
-            else PD_TRY(write_sums(w, model, &plan, n_rows));
+            if (names) add_names(w, name, &plan);
+            else PD_TRY(write_sums(w, model, &plan));
         }
     return PERIDOT_OK;
 }
@@ -112,9 +116,9 @@ peridot_status peridot_imatrix_write(const peridot_model *model, const char *pat
     pd_gguf_writer_add_strings(w, "imatrix.datasets", 1, &name);
     pd_gguf_writer_add_u32(w, "imatrix.chunk_count", text->n_windows);
     pd_gguf_writer_add_u32(w, "imatrix.chunk_size", text->ctx);
-    peridot_status status = offline_walk(w, model, text->n_rows, true);
+    peridot_status status = offline_walk(w, model, true);
     if (status == PERIDOT_OK) status = pd_gguf_writer_begin(w);
-    if (status == PERIDOT_OK) status = offline_walk(w, model, text->n_rows, false);
+    if (status == PERIDOT_OK) status = offline_walk(w, model, false);
     if (status == PERIDOT_OK) return pd_gguf_writer_commit(w);
     pd_gguf_writer_abort(w);
     return status;

@@ -173,7 +173,8 @@ static void multiply_slices(struct pd_recorder *r, struct pd_rows y, const struc
     const struct pd_matrix *w = &linear->w;
     struct pd_rows packed = {0};
     enum pd_kernel_id packed_by = PD_N_KERNELS;
-    if (linear->squares) pd_op_squares(r, linear->squares, x, w->n_cols, n_tokens);
+    if (linear->squares)
+        pd_op_squares(r, &(struct pd_squares){.x = x, .sums = linear->squares, .n = w->n_cols, .n_tokens = n_tokens});
     for (uint32_t i = 0; i < w->n_slices; i++) {
         const struct pd_slice *slice = &w->slices[i];
         enum pd_variant variant = matmul_variant(r, linear, slice->dtype, n_tokens, NULL);
@@ -259,6 +260,13 @@ static struct pd_product experts_product(struct pd_rows y, const struct pd_linea
     return p;
 }
 
+static void add_squares(struct pd_recorder *r, const struct pd_linear *linear, struct pd_rows x,
+                        const struct pd_routes *e, uint32_t x_share)
+{
+    if (linear->squares)
+        pd_op_squares(r, &(struct pd_squares){x, linear->squares, linear->w.n_cols, e->n_tokens, e, x_share});
+}
+
 static void end_experts(struct pd_recorder *r, const struct pd_linear *linear, const struct pd_routes *e)
 {
     end_part(r, (uint64_t)e->n_tokens * e->n_used * (linear->w.n_rows / linear->n_experts) * linear->w.n_cols);
@@ -270,6 +278,7 @@ void pd_op_experts(struct pd_recorder *r, struct pd_rows y, const struct pd_line
 {
     enum pd_variant variant = experts_variant(r, linear, e);
     enum pd_kernel_id by = pd_variant_pack(variant);
+    add_squares(r, linear, x, e, x_share);
     if (by != PD_N_KERNELS) x = pd_matmul_pack(r, by, x, linear->w.n_cols, e->n_tokens * e->n_used / x_share);
     const struct pd_product p = experts_product(y, linear, x, e, x_share);
     multiply(r, variant, &p);
@@ -288,6 +297,7 @@ void pd_op_experts_gated(struct pd_recorder *r, const struct pd_linear *linear, 
         pd_op_glu(r, &glu, e->n_tokens * e->n_used);
         return;
     }
+    add_squares(r, linear, g->x, e, e->n_used);
     const struct pd_product p = experts_product(g->y, linear, g->x, e, e->n_used);
     struct pd_matvec_push push = matvec_push(&p.push);
     push.n_rows = n;
@@ -408,11 +418,15 @@ void pd_op_pool(struct pd_recorder *r, const struct pd_pool *pool, uint32_t n_ro
     barrier(r);
 }
 
-void pd_op_squares(struct pd_recorder *r, uint64_t sums, struct pd_rows x, uint32_t n, uint32_t n_rows)
+void pd_op_squares(struct pd_recorder *r, const struct pd_squares *s)
 {
-    uint32_t spec[] = {64};
-    struct pd_squares_push push = {.x = x.address, .sums = sums, .n = n, .x_stride = x.stride, .n_rows = n_rows};
-    dispatch(r, kernel(r, PD_KERNEL_squares, spec, 1), &push, (uint32_t)pd_div_up(n, spec[0]), 1, 1);
+    const struct pd_routes *e = s->routes;
+    uint32_t spec[] = {64, [PD_EXPERTS_ID] = e != NULL};
+    uint32_t n_slots = e ? (uint32_t)pd_min(e->n_experts, e->n_tokens * e->n_used) : 1;
+    struct pd_squares_push push = {.x = s->x.address, .sums = s->sums, .experts = e ? e->slots : 0, .n = s->n,
+        .x_stride = s->x.stride, .n_tokens = s->n_tokens, .expert_rows = 1, .x_share = s->x_share};
+    dispatch(r, kernel(r, PD_KERNEL_squares, spec, e ? PD_COUNT(spec) : 1), &push,
+             (uint32_t)pd_div_up(s->n + 1, spec[0]), n_slots, 1);
     barrier(r);
 }
 

@@ -51,7 +51,7 @@ struct pd_linear {
     uint64_t bias;                 /* [n_rows] fp32 on the device; 0: none */
     float softcap;                 /* of what comes out; 0: none */
     bool exact;                    /* fp32, whatever the device does faster */
-    uint64_t squares;              /* [n_cols] fp32, to which the squares of what it multiplies are added; 0: nowhere */
+    uint64_t squares;              /* what pd_op_squares adds up of what it multiplies; 0: nothing */
     uint32_t n_experts;            /* 0: one; else the rows are of so many matrices, one after the other */
     const struct pd_lora *lora;    /* NULL: no adapter adds anything; else there is no softcap */
 };
@@ -375,8 +375,16 @@ struct pd_pool {
     float scale;
 };
 void pd_op_pool(struct pd_recorder *r, const struct pd_pool *pool, uint32_t n_rows);
-/* sums[i] += the sum of x[m][i]^2: n columns of n_rows */
-void pd_op_squares(struct pd_recorder *r, uint64_t sums, struct pd_rows x, uint32_t n, uint32_t n_rows);
+/* sums[i] += the sum of x[m][i]^2, n columns of n_tokens rows; sums[n] += n_tokens. With routes, of each expert the
+ * same of the pairs that took it; row m of x is that of the x_share pairs from x_share m on. */
+struct pd_squares {
+    struct pd_rows x;
+    uint64_t sums;                     /* fp32 [n_experts or 1][n + 1] */
+    uint32_t n, n_tokens;
+    const struct pd_routes *routes;    /* NULL: none */
+    uint32_t x_share;
+};
+void pd_op_squares(struct pd_recorder *r, const struct pd_squares *squares);
 /* y = clamp(x, low, high), n columns; x and y may be the same */
 struct pd_clamp {
     struct pd_rows x, y;

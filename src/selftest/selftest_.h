@@ -291,6 +291,7 @@ void pd_try_embed(struct pd_trial *t, uint32_t type);
 void pd_try_matvec(struct pd_trial *t, uint32_t type);
 void pd_try_matmul(struct pd_trial *t, uint32_t type);
 void pd_try_matmul_reduce(struct pd_trial *t, uint32_t type);
+void pd_try_squares(struct pd_trial *t, uint32_t type);
 /* selftest_pack.c */
 void pd_try_pack_q16(struct pd_trial *t, uint32_t type);
 void pd_try_pack_f16(struct pd_trial *t, uint32_t type);
@@ -310,7 +311,6 @@ void pd_try_rate(struct pd_trial *t, uint32_t type);
 void pd_try_layernorm(struct pd_trial *t, uint32_t type);
 void pd_try_pool(struct pd_trial *t, uint32_t type);
 void pd_try_clamp(struct pd_trial *t, uint32_t type);
-void pd_try_squares(struct pd_trial *t, uint32_t type);
 /* selftest_lora.c */
 void pd_try_lora(struct pd_trial *t, uint32_t type);
 /* selftest_experts.c */

@@ -329,6 +329,52 @@ static void try_experts_rows(struct pd_trial *t, enum pd_dtype dtype, const stru
     }
 }
 
+/* ---- squares ---- */
+
+/* Of all tokens, where there are no experts, or of each its own; experts without tokens keep their sums. */
+static void try_squares(struct pd_trial *t, uint32_t n, uint32_t n_rows, struct pd_routes e, uint32_t x_share)
+{
+    uint32_t n_pairs = e.n_experts ? e.n_tokens * e.n_used : n_rows, n_experts = (uint32_t)pd_max(e.n_experts, 1);
+    uint32_t n_slots = (uint32_t)pd_min(n_experts, n_pairs), n_words = 4 * n_slots + n_pairs, *slots = NULL;
+    pd_trial_begin(t, "squares of %u columns, %u rows, %u experts", n, n_rows, e.n_experts);
+    float *x = pd_trial_random(t, (size_t)n_rows * n, 3), *sums = pd_trial_random(t, n_experts * (n + 1), 5);
+    float *magnitudes = pd_trial_floats(t, n_experts * (n + 1));
+    struct pd_trial_buffer *rows = pd_trial_rows(t, x, n_rows, n),
+                           *out = pd_trial_words(t, sums, n_experts, n + 1, n + 1);
+    if (e.n_experts) slots = make_slots(t, &e, n_slots);
+    if (slots) e.slots = pd_trial_words(t, slots, 1, n_words, n_words)->address;
+    pd_op_squares(&t->r, &(struct pd_squares){.x = pd_trial_rows_of(rows), .sums = out->address, .n = n,
+        .n_tokens = slots ? e.n_tokens : n_rows, .routes = slots ? &e : NULL, .x_share = x_share});
+    pd_trial_run(t);
+    for (uint32_t i = 0; i < n_experts * (n + 1); i++) magnitudes[i] = fabsf(sums[i]);
+    for (uint32_t k = 0; k < n_slots * (n + 1); k++) {
+        uint32_t s = k / (n + 1), i = k % (n + 1), at = slots ? slots[4 * s] * (n + 1) + i : i;
+        double sum = 0;
+        for (uint32_t m = 0; m < (slots ? slots[4 * s + 1] : n_rows); m++) {
+            const float *row = x + (size_t)(slots ? slots[slots[4 * s + 2] + m] / x_share : m) * n;
+            sum += i < n ? (double)row[i] * (double)row[i] : 1;
+        }
+        magnitudes[at] += (float)sum;
+        sums[at] = (float)(sum + (double)sums[at]);
+    }
+    pd_trial_check_rows(t, out, sums, magnitudes, 1e-6);
+    pd_trial_end(t);
+}
+
+void pd_try_squares(struct pd_trial *t, uint32_t type)
+{
+    (void)type;
+    static const struct { uint32_t n, n_rows, n_experts, n_used, x_share; } cases[] = {{1, 1, 0, 0, 0},
+        {36, 3, 0, 0, 0}, {64, 18, 5, 2, 1}, {257, 7, 0, 0, 0}, {2304, 2, 0, 0, 0}, {63, 9, 9, 3, 3},
+        /* for tests: */ {4, 33, 0, 0, 0}, {65, 128, 0, 0, 0}, {100, 1, 8, 2, 2}, {640, 5, 0, 0, 0}};
+    for (size_t k = 0; k < (t->thorough ? PD_COUNT(cases) : 6); k++) {
+        uint32_t n_rows = cases[k].n_rows, n_used = cases[k].n_used, x_share = cases[k].x_share;
+        const struct pd_routes e = {.n_experts = cases[k].n_experts, .n_used = n_used,
+            .n_tokens = n_used ? n_rows * x_share / n_used : 0};
+        try_squares(t, cases[k].n, n_rows, e, x_share);
+    }
+}
+
 /* ---- a matrix with its norm before it, and with the gated unit behind it ---- */
 
 struct fused_norm {

@@ -303,29 +303,3 @@ void pd_try_rate(struct pd_trial *t, uint32_t type)
             pd_trial_end(t);
         }
 }
-
-/* ---- squares ---- */
-
-void pd_try_squares(struct pd_trial *t, uint32_t type)
-{
-    (void)type;
-    static const struct { uint32_t n, n_rows; } cases[] = {{1, 1}, {36, 3}, {64, 64}, {257, 7}, {2304, 2},
-        {4, 33}, {65, 128}, {100, 1}, {640, 5}, {1152, 12}};   /* the latter five are for tests */
-    for (size_t k = 0; k < (t->thorough ? PD_COUNT(cases) : 5); k++) {
-        uint32_t n = cases[k].n, n_rows = cases[k].n_rows;
-        pd_trial_begin(t, "squares of %u columns, %u rows", n, n_rows);
-        float *x = pd_trial_random(t, (size_t)n_rows * n, 3), *sums = pd_trial_random(t, n, 5);
-        struct pd_trial_buffer *rows = pd_trial_rows(t, x, n_rows, n), *out = pd_trial_words(t, sums, 1, n, n);
-        float *magnitudes = pd_trial_floats(t, n);
-        pd_op_squares(&t->r, out->address, pd_trial_rows_of(rows), n, n_rows);
-        pd_trial_run(t);
-        for (uint32_t i = 0; i < n; i++) {
-            double sum = 0;
-            for (uint32_t m = 0; m < n_rows; m++) sum += (double)x[m * n + i] * (double)x[m * n + i];
-            magnitudes[i] = (float)(sum + fabs((double)sums[i]));
-            sums[i] = (float)(sum + (double)sums[i]);
-        }
-        pd_trial_check_rows(t, out, sums, magnitudes, 1e-6);
-        pd_trial_end(t);
-    }
-}

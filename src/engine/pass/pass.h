@@ -377,17 +377,17 @@ peridot_status pd_pass_measure(struct pd_pass *p, struct pd_commands *commands);
 /* ---- observed ---- */
 
 /* What a model's matrices multiply: the sums of squares of their columns' inputs, over all rows of passes that are
- * recorded after it began. Matrices of experts are left out. */
+ * recorded after it began, and how many rows these were; of each expert those that took it. */
 
 struct pd_observed {
     struct pd_heap *heap;
-    struct pd_span *sums;      /* [n_layers][PD_N_LAYER_MATRICES]: fp32 [n_cols]; without a size where there are none */
+    struct pd_span *sums;      /* [n_layers][PD_N_LAYER_MATRICES]: see pd_squares; no address: none */
 };
 
 /* The model has no session, and all its layers here. */
 peridot_status pd_observed_create(struct pd_observed **out, struct pd_model *model);
-/* out [n_cols] of the matrix; false: it is not observed. */
 bool pd_observed_has(const struct pd_observed *o, uint32_t layer, enum pd_layer_matrix matrix);
+/* out [n_experts or 1][n_cols + 1]: sums of the columns, then rows, of a matrix that is observed. */
 peridot_status pd_observed_read(float *out, const struct pd_observed *o, const struct pd_model *model, uint32_t layer,
                                 enum pd_layer_matrix matrix);
 /* NULL is allowed. */

@@ -226,6 +226,11 @@ peridot_status pd_outputs_run(const struct pd_row_outputs *o, const struct pd_pa
 
 /* ---- observed ---- */
 
+static uint64_t sums_size(const struct pd_linear *linear)
+{
+    return pd_max(linear->n_experts, 1) * (linear->w.n_cols + 1ull) * sizeof(float);
+}
+
 static peridot_status results_begin(struct pd_observed *o, struct pd_model *model)
 {
     PD_TRY(pd_heap_create(&o->heap, model->gpu, PD_HEAP_DEVICE, 1 << 20));
@@ -233,8 +238,8 @@ static peridot_status results_begin(struct pd_observed *o, struct pd_model *mode
         for (int m = 0; m < PD_N_LAYER_MATRICES; m++) {
             struct pd_linear *linear = &model->weights.layers[i].linears[m];
             struct pd_span *sums = &o->sums[i * PD_N_LAYER_MATRICES + (uint32_t)m];
-            if (!linear->w.n_slices || linear->n_experts) continue;
-            PD_TRY(pd_heap_alloc(sums, o->heap, linear->w.n_cols * sizeof(float), "sums of squares"));
+            if (!linear->w.n_slices) continue;
+            PD_TRY(pd_heap_alloc(sums, o->heap, sums_size(linear), "sums of squares"));
             PD_TRY(pd_span_zero(model->gpu, *sums));
             linear->squares = sums->address;
         }
@@ -258,9 +263,8 @@ bool pd_observed_has(const struct pd_observed *o, uint32_t layer, enum pd_layer_
 peridot_status pd_observed_read(float *out, const struct pd_observed *o, const struct pd_model *model, uint32_t layer,
                                 enum pd_layer_matrix matrix)
 {
-    uint32_t n_cols = model->weights.layers[layer].linears[matrix].w.n_cols;
     return pd_span_read(model->gpu, out, o->sums[layer * PD_N_LAYER_MATRICES + (uint32_t)matrix], 0,
-                        n_cols * sizeof *out);
+                        sums_size(&model->weights.layers[layer].linears[matrix]));
 }
 
 void pd_observed_free(struct pd_observed *o)

@@ -35,6 +35,7 @@ struct reading {
     int32_t *window;             /* [text.ctx], which begins with bos where the model has one */
     size_t n_bos;
     peridot_imatrix_text text;
+    uint64_t n_rows;             /* positions read */
     struct cmd_progress progress;
 };
 
@@ -56,7 +57,7 @@ static peridot_status read_windows(struct reading *r)
         PD_TRY(peridot_sequence_truncate(r->sequence, 0, NULL));
         PD_TRY(peridot_sequence_eval(r->sequence, r->window, r->n_bos + size, &params));
         r->text.n_windows++;
-        r->text.n_rows += r->n_bos + size;
+        r->n_rows += r->n_bos + size;
     }
     return PERIDOT_OK;
 }
@@ -102,8 +103,8 @@ static peridot_status imatrix_read_text(const struct imatrix_args *args, peridot
     PD_TRY(status);
     PD_TRY(peridot_imatrix_write(model, args->out, &r.text));
     fprintf(stderr, "%s: %u window%s of %" PRIu64 " tokens\n", cmd_shown(args->out), r.text.n_windows,
-            PD_S(r.text.n_windows), (uint64_t)r.text.n_rows / r.text.n_windows);
-    if (r.text.n_rows < LITTLE)
+            PD_S(r.text.n_windows), r.n_rows / r.text.n_windows);
+    if (r.n_rows < LITTLE)
         fprintf(stderr, "that is little to go by: some 100,000 tokens make an imatrix that is worth it\n");
     return PERIDOT_OK;
 }
@@ -134,7 +135,8 @@ const struct cmd_command cmd_imatrix = {
         "columns which count are smaller. The file has llama.cpp's form, and its tools take it, too.\n\n"
         "The model should be the one to be converted, in f16 or bf16 or in the best type that fits. Some 100,000 "
         "tokens are enough. The text goes through in windows of N positions (--ctx), each of which begins with bos "
-        "where the model has one. Matrices of experts are left out.",
+        "where the model has one. Each expert counts the tokens that took it; one that none took is converted "
+        "as without.",
     .examples = "peridot imatrix -m gemma-3-1b-it -f texts.txt -o gemma-3-1b-it.imatrix\n"
                 "peridot convert gemma-3-1b-it -o gemma-3-1b-it-q4_k.gguf --type q4_k --imatrix gemma-3-1b-it.imatrix",
     CMD_ARGUMENTS(options, struct imatrix_args),
