@@ -329,6 +329,30 @@ static void test_importance(void **state)
     }
 }
 
+/* Of recurrences, of tensors that have the rows of several roles, and of layers that read the keys of others, each
+ * matrix is named once and has seen all rows. */
+static void test_observed_rows(void **state)
+{
+    (void)state;
+    static const char *const goldens[] = {"dense/granite4-h-moe", "dense/qwen3-next", "gemma4-small"};
+    char path[1024];
+    int32_t ids[N_OBSERVED];
+    for (size_t i = 0; i < PD_COUNT(goldens); i++) {
+        struct pd_checkpoint *c;
+        read_golden_ids(ids, N_OBSERVED, goldens[i], "tokens.txt");
+        observe((snprintf(path, sizeof path, PERIDOT_GOLDEN "/%s", goldens[i]), path), ids, NULL);
+        EXPECT_OK(pd_checkpoint_open(&c, in_folder("i.gguf"), true));
+        for (size_t k = 0; k < pd_checkpoint_n_tensors(c); k++) {
+            const struct pd_tensor *t = pd_checkpoint_tensor(c, k);
+            float sum = 0;
+            if (!strstr(t->name, ".counts")) continue;
+            for (uint64_t e = 0; e < t->shape[0]; e++) sum += number_of(t, e);
+            if (sum != (float)N_OBSERVED * (t->shape[0] > 1 ? 3 : 1)) fail_msg("%s: %g", t->name, (double)sum);
+        }
+        pd_checkpoint_close(c);
+    }
+}
+
 /* Weights of an expert are rounded by its own sums, and by none where no token took it. */
 static void test_convert_by_importance(void **state)
 {
@@ -387,7 +411,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_split),
         cmocka_unit_test(test_scales), cmocka_unit_test(test_two_types), cmocka_unit_test(test_one_by_one),
-        cmocka_unit_test(test_idle), cmocka_unit_test(test_importance),
+        cmocka_unit_test(test_idle), cmocka_unit_test(test_importance), cmocka_unit_test(test_observed_rows),
         cmocka_unit_test(test_convert_by_importance)};
     return cmocka_run_group_tests_name("experts", tests, make_folder, remove_folder);
 }

@@ -345,12 +345,14 @@ static void forward_tail(const struct pd_forward_args *p, uint32_t first_layer, 
     pd_op_stream_norm(p->recorder, &x);
 }
 
-/* The first of the layers at the end that only read keys, where most rows of prompts need not go; end_layer: none. */
+/* The first of the layers at the end that only read keys, where most rows of prompts need not go, unless what goes
+ * there is observed; end_layer: none. */
 static uint32_t find_tail(const struct pd_forward_args *p)
 {
     uint32_t tail = p->config->n_layers - p->config->n_shared_kv, n_prompt = p->n_tokens - p->n_decode;
     bool whole = p->weights->first_layer == 0 && p->weights->has_output;
-    return whole && p->heads && p->n_heads < n_prompt ? tail : p->weights->end_layer;
+    bool observed = tail < p->config->n_layers && p->weights->layers[tail].linears[PD_MATRIX_O].squares;
+    return whole && !observed && p->heads && p->n_heads < n_prompt ? tail : p->weights->end_layer;
 }
 
 void pd_forward(const struct pd_forward_args *p, const struct pd_rows *logits)
