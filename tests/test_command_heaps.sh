@@ -84,11 +84,19 @@ check "discrete, experts: how many fit" matches out '^  +1 of +2 layers .*[0-9]$
 check "discrete, experts: what does not" matches out '^  +0 of +2 layers .* does not fit$'
 check "discrete, experts: both rates" matches out "^experts .* reads .*/s of its memory, .*/s of the host's\\)$"
 on discrete 536870912 536870912 inspect --json --device 0 --gpu-memory 1500K "$folder/experts.gguf"
-each=$((3 * 256 * 256 / 32 * 17))
-for n in 1 2; do
-    check "discrete, experts of $n: what a token reads there" \
-        matches out "\"n_host_layers\": $n, .*\"host_read\": $((n * 2 * each)), "
-done
+# Of 2,376,832 bytes of tensors the table has 1024 * 256 numbers.
+check "discrete, experts: the table's numbers" python3 -c 'import json, sys
+experts = json.load(sys.stdin)["experts"]
+each, table, whole = 3 * 256 * 256 // 32 * 17, 1024 * 256 // 32 * 17, 2376832
+assert [split["n_host_layers"] for split in experts["splits"]] == [0, 1, 2]
+for n, split in enumerate(experts["splits"]):
+    there, read = n * 8 * each + (table if n else 0), n * 2 * each
+    assert split["host_size"] == there and split["host_read"] == read, split
+    assert split["device_size"] == whole - there, split
+    assert split["device_read"] == whole - table - 16 * each + (2 - n) * 2 * each, split
+    seconds = split["device_read"] / experts["device_read"] + read / experts["host_read"]
+    assert abs(split["tokens_per_s"] * seconds - 1) < 1e-4, split
+    assert split["fits"] == (n > 0)' <"$folder/out"
 on unified 536870912 0 inspect --device 0 "$folder/experts.gguf"
 check "unified, experts: one row" [ "$(grep -c ' layers  ' "$folder/out")" = 1 ]
 # States of recurrences take 4.9 MB of each text at the same time, and more for places to go back to, beside 4 MB of
