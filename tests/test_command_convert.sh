@@ -100,6 +100,12 @@ test_imatrix() {
     run imatrix -m "$stories" -f "$folder/short" -o "$folder/i3.gguf"
     check "imatrix of three bytes says how little that is" matches err 'i3.gguf: 1 window of [2-5] tokens$'
     check "and that more is needed" contains err "some 100,000 tokens make an imatrix that is worth it"
+    run make --shape tiny-qwen3-moe --type f16 -o "$folder/experts.gguf"   # 2 layers of 8 experts
+    run imatrix -m "$folder/experts.gguf" -f "$folder/short" -o "$folder/i4.gguf"
+    run convert "$folder/experts.gguf" -o "$folder/z.gguf" --type iq3_s --imatrix "$folder/i4.gguf"
+    check "convert says which experts no token took" \
+        matches err "^([369]|[1-3][0-9]|4[0-8]) matrices of experts without: no token of the imatrix's text took them$"
+    rm "$folder/z.gguf" "$folder/experts.gguf"
     run convert "$goldens/llama" -o "$folder/y.gguf" --imatrix "$folder/i.gguf"
     check "another model's is refused" [ $status = 1 ]
     check "by what differs" contains err "columns"

@@ -625,7 +625,24 @@ static void write_experts(const char *path, size_t n, const char *const names[],
     EXPECT_OK(pd_gguf_writer_commit(w));
 }
 
-/* The squares of each expert are divided by how often it was taken; one that was not gets what it has without. */
+/* The older form: means times calls, of all experts in one row; 1 of one that was not taken. */
+static void write_old_importance(const char *path, const char *name, const float *means, size_t n)
+{
+    const int32_t head[] = {1, (int32_t)strlen(name)}, calls[] = {2, (int32_t)(2 * n)};
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(head, sizeof head, 1, f), 1);
+    assert_int_equal(fwrite(name, strlen(name), 1, f), 1);
+    assert_int_equal(fwrite(calls, sizeof calls, 1, f), 1);
+    for (size_t i = 0; i < 2 * n; i++) {
+        float x = i < n ? 2 * means[i] : 2;
+        assert_int_equal(fwrite(&x, sizeof x, 1, f), 1);
+    }
+    assert_int_equal(fclose(f), 0);
+}
+
+/* The squares of each expert are divided by how often it was taken; one that was not gets what it has without. So with
+ * either form of files. */
 static void test_experts(void **state)
 {
     (void)state;
@@ -641,9 +658,11 @@ static void test_experts(void **state)
     write_experts(in_folder("m.gguf"), 1, down, (const uint64_t[][3]){{2, 2, 256}}, (const float *const[]){x});
     write_experts(in_folder("i.gguf"), 2, told, (const uint64_t[][3]){{2, 256, 0}, {2, 1, 0}},
                   (const float *const[]){sums, counts});
-    for (int i = 0; i < 2; i++) {
-        enum pd_dtype type = i ? PD_IQ2_XXS : PD_Q4_K;
-        peridot_convert_params params = {.type = pd_dtypes[type].name, .imatrix = in_folder("i.gguf")};
+    write_old_importance(in_folder("i.dat"), down[0], means, 256);
+    for (int i = 0; i < 4; i++) {
+        enum pd_dtype type = i % 2 ? PD_IQ2_XXS : PD_Q4_K;
+        const char *imatrix = in_folder(i / 2 ? "i.dat" : "i.gguf");
+        peridot_convert_params params = {.type = pd_dtypes[type].name, .imatrix = imatrix};
         EXPECT_OK(peridot_convert(in_folder("x.gguf"), in_folder("m.gguf"), &params, &stats));
         assert_int_equal(stats.n_weighted, 1);
         assert_int_equal(stats.n_unseen, 1);
@@ -659,6 +678,7 @@ static void test_experts(void **state)
     }
     remove(in_folder("m.gguf"));
     remove(in_folder("i.gguf"));
+    remove(in_folder("i.dat"));
 }
 
 /* ---- interruptions ---- */

@@ -1,6 +1,7 @@
 /* The importance of a matrix's columns: the mean squares of what they multiply on a text ("imatrix"). In llama.cpp's
  * two forms of files: GGUF, with tensors NAME.in_sum2 [n_matrices][n_cols] and NAME.counts [n_matrices], and the older
- * imatrix.dat: little-endian i32 n, then n times i32 size of a name, the name, i32 calls, i32 n_cols, f32 [n_cols]. */
+ * imatrix.dat: little-endian i32 n, then n times i32 size of a name, the name, i32 calls, i32 n, f32 [n], which are
+ * calls times the means of the columns of a matrix, or of several; of an expert that no token took they are all 1. */
 #include "offline/offline_.h"
 
 #include "base/base.h"
@@ -14,8 +15,8 @@
 struct entry {
     char *name;              /* of the matrix */
     float *means;            /* [n_matrices][n_cols] */
-    bool *seen;              /* [n_matrices] */
-    uint64_t n_matrices, n_cols;
+    bool *seen;              /* [n_matrices]; NULL until it is asked for */
+    uint64_t n_matrices, n_cols;   /* 1 and all numbers, where the file does not say of how many matrices they are */
 };
 
 struct pd_importance {
@@ -38,31 +39,41 @@ static peridot_status add_entry(struct pd_importance *m, struct entry **out, con
     }
     struct entry *e = *out = &m->entries[m->n];
     *e = (struct entry){.name = malloc(size + 1), .means = malloc(n_matrices * n_cols * sizeof(float)),
-        .seen = calloc(n_matrices, sizeof(bool)), .n_matrices = n_matrices, .n_cols = n_cols};
+        .n_matrices = n_matrices, .n_cols = n_cols};
     m->n++;
-    if (!e->name || !e->means || !e->seen) return pd_fail_alloc(n_matrices * n_cols * sizeof(float), "importances");
+    if (!e->name || !e->means) return pd_fail_alloc(n_matrices * n_cols * sizeof(float), "importances");
     memcpy(e->name, name, size);
     e->name[size] = 0;
     return PERIDOT_OK;
 }
 
-/* Sums become means. A column that nothing went through still counts a little; a matrix that nothing went through, that
- * of an expert that no token took, was not seen. */
+/* Sums become means. */
 static peridot_status divide(const struct pd_importance *m, struct entry *e, uint64_t matrix, double count)
 {
     float *means = e->means + matrix * e->n_cols;
-    double total = 0;
     for (uint64_t i = 0; i < e->n_cols; i++) {
         if (!(means[i] >= 0 && isfinite(means[i])))
             return pd_fail(PERIDOT_ERROR_FORMAT, "%s: column %llu of " PD_NAME " has the sum of squares %g", m->path,
                            (unsigned long long)i, e->name, (double)means[i]);
         means[i] = count > 0 ? (float)(means[i] / count) : 0;
-        total += (double)means[i];
     }
-    e->seen[matrix] = total > 0;
+    return PERIDOT_OK;
+}
+
+/* A column that nothing went through still counts a little; a matrix that nothing went through, that of an expert that
+ * no token took, was not seen. */
+static void find_seen(struct entry *e, uint64_t matrix)
+{
+    float *means = e->means + matrix * e->n_cols;
+    double total = 0;
+    bool is_told = false;
+    for (uint64_t i = 0; i < e->n_cols; i++) {
+        total += (double)means[i];
+        is_told = is_told || means[i] != 1;
+    }
+    e->seen[matrix] = total > 0 && is_told;
     float least = total > 0 ? (float)(1e-4 * total / (double)e->n_cols) : 1;
     for (uint64_t i = 0; i < e->n_cols; i++) means[i] = fmaxf(means[i], fmaxf(least, 1e-30f));
-    return PERIDOT_OK;
 }
 
 /* ---- GGUF ---- */
@@ -191,12 +202,21 @@ peridot_status pd_importance_find(struct pd_column_importance *out, struct pd_im
 {
     *out = (struct pd_column_importance){NULL, NULL};
     for (uint32_t i = 0; i < m->n; i++) {
-        const struct entry *e = &m->entries[i];
+        struct entry *e = &m->entries[i];
         if (strcmp(e->name, name) != 0) continue;
+        if (e->n_matrices == 1 && e->n_cols == n_matrices * n_cols) {
+            e->n_matrices = n_matrices;
+            e->n_cols = n_cols;
+        }
         if (e->n_matrices != n_matrices || e->n_cols != n_cols)
             return pd_fail(PERIDOT_ERROR_FORMAT, "%s: " PD_NAME " has %llu x %llu columns, but in the model %llu x "
                            "%llu", m->path, name, (unsigned long long)e->n_matrices, (unsigned long long)e->n_cols,
                            (unsigned long long)n_matrices, (unsigned long long)n_cols);
+        if (!e->seen) {
+            e->seen = calloc(n_matrices, sizeof *e->seen);
+            if (!e->seen) return pd_fail_alloc(n_matrices * sizeof *e->seen, "importances");
+            for (uint64_t k = 0; k < n_matrices; k++) find_seen(e, k);
+        }
         *out = (struct pd_column_importance){e->means, e->seen};
         for (uint64_t k = 0; k < n_matrices; k++) m->n_unseen += !e->seen[k];
         m->n_found++;
