@@ -315,6 +315,74 @@ static void take_logits(float *out, peridot_model *model)
     close_sequence(s);
 }
 
+/* ---- a played device ---- */
+
+/* Nothing is computed; timestamps say that a dispatch takes a microsecond, or as many more as `slow` says of its
+ * kernel. So what a search finds follows from these alone, and nothing is compiled. */
+enum { SLOW = 30 };
+static struct {
+    const struct pd_gpu *gpu;
+    const struct pd_kernel *bound;
+    bool (*slow)(const struct pd_kernel *k);
+    uint64_t ticks[1 << 14];   /* of the dispatches so far */
+    uint32_t n;
+    PFN_vkCmdBindPipeline bind;
+    PFN_vkCmdResetQueryPool reset;
+} played;
+
+static VKAPI_ATTR void VKAPI_CALL play_bind(VkCommandBuffer c, VkPipelineBindPoint point, VkPipeline pipeline)
+{
+    const struct pd_kernel *k = NULL;
+    while ((k = pd_kernel_next(played.gpu, k)) && k->pipeline != pipeline) continue;
+    played.bound = k;
+    played.bind(c, point, pipeline);
+}
+
+static VKAPI_ATTR void VKAPI_CALL play_reset(VkCommandBuffer c, VkQueryPool pool, uint32_t first, uint32_t n)
+{
+    played.n = 0;
+    played.reset(c, pool, first, n);
+}
+
+static void play_one(void)
+{
+    assert_true(played.n < sizeof played.ticks / sizeof *played.ticks);
+    played.ticks[played.n++] = 1000 * (played.slow && played.slow(played.bound) ? SLOW : 1);
+}
+
+static VKAPI_ATTR void VKAPI_CALL play_dispatch(VkCommandBuffer c, uint32_t x, uint32_t y, uint32_t z)
+{
+    (void)c, (void)x, (void)y, (void)z;
+    play_one();
+}
+
+static VKAPI_ATTR void VKAPI_CALL play_indirect(VkCommandBuffer c, VkBuffer buffer, VkDeviceSize offset)
+{
+    (void)c, (void)buffer, (void)offset;
+    play_one();
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL play_results(VkDevice d, VkQueryPool pool, uint32_t first, uint32_t n, size_t size,
+                                                   void *out, VkDeviceSize stride, VkQueryResultFlags flags)
+{
+    uint64_t *ticks = out;
+    (void)d, (void)pool, (void)stride, (void)flags;
+    assert_true(first == 0 && size == n * sizeof *ticks && n <= played.n + 1);
+    ticks[0] = 0;
+    for (uint32_t i = 1; i < n; i++) ticks[i] = ticks[i - 1] + played.ticks[i - 1];
+    return VK_SUCCESS;
+}
+
+static void play(struct pd_gpu *gpu, bool (*slow)(const struct pd_kernel *k))
+{
+    played.gpu = gpu;
+    played.slow = slow;
+    played.bind = gpu->vk.vkCmdBindPipeline, played.reset = gpu->vk.vkCmdResetQueryPool;
+    gpu->vk.vkCmdBindPipeline = play_bind, gpu->vk.vkCmdResetQueryPool = play_reset;
+    gpu->vk.vkCmdDispatch = play_dispatch, gpu->vk.vkCmdDispatchIndirect = play_indirect;
+    gpu->vk.vkGetQueryPoolResults = play_results;
+}
+
 /* ---- matvec or tiles ---- */
 
 static peridot_model *open_experts(void)
@@ -351,6 +419,7 @@ static void test_few(void **state)
     (void)state;
     peridot_model *model = open_experts();
     uint32_t *few = model->m.tunings.few[PD_KERNEL_matmul_mxfp4];
+    play(model->m.gpu, NULL);
     few[PD_FEW_TOKENS] = 16, few[PD_FEW_OF_EXPERT] = 4;
     assert_int_equal(n_by_tiles(model, 16), 0);
     assert_int_equal(n_by_tiles(model, 17), 8);
@@ -366,25 +435,8 @@ static void test_few(void **state)
     peridot_model_close(model);
 }
 
-/* Dispatches of kernels that make tiles, or of several tokens by those that do not, are slower than they are. */
-static PFN_vkCmdDispatch real_dispatch;
-static PFN_vkCmdBindPipeline real_bind;
-static struct pd_gpu *slowed;
-static bool slow_tiles, is_slowed;
-
-static VKAPI_ATTR void VKAPI_CALL bind_slowed(VkCommandBuffer commands, VkPipelineBindPoint point, VkPipeline pipeline)
-{
-    const struct pd_kernel *k = NULL;
-    while ((k = pd_kernel_next(slowed, k)) && k->pipeline != pipeline) continue;
-    enum pd_kernel_id id = pd_kernel_id_of(k);
-    is_slowed = slow_tiles ? pd_makes_tiles(id) : pd_is_tuned(id) && k->spec[2] > 1;
-    real_bind(commands, point, pipeline);
-}
-
-static VKAPI_ATTR void VKAPI_CALL dispatch_slowed(VkCommandBuffer commands, uint32_t x, uint32_t y, uint32_t z)
-{
-    for (int i = 0; i < (is_slowed ? 30 : 1); i++) real_dispatch(commands, x, y, z);
-}
+static bool is_tiles(const struct pd_kernel *k) { return pd_makes_tiles(pd_kernel_id_of(k)); }
+static bool is_matvec_of_tokens(const struct pd_kernel *k) { return pd_is_tuned(pd_kernel_id_of(k)) && k->spec[2] > 1; }
 
 static void take_few(void *user, const peridot_tuned *t)
 {
@@ -394,15 +446,12 @@ static void take_few(void *user, const peridot_tuned *t)
 }
 
 /* What is slow is found to be so: a chunk of 512 has 128 tokens of each expert. */
-static void try_search_few(bool tiles, uint32_t want)
+static void try_search_few(bool (*slow)(const struct pd_kernel *k), uint32_t want)
 {
     peridot_model *model = open_experts();
     uint32_t found = 0, *few = model->m.tunings.few[PD_KERNEL_matmul_mxfp4];
     struct pd_tunings t;
-    slowed = model->m.gpu;
-    slow_tiles = tiles;
-    real_dispatch = slowed->vk.vkCmdDispatch, real_bind = slowed->vk.vkCmdBindPipeline;
-    slowed->vk.vkCmdDispatch = dispatch_slowed, slowed->vk.vkCmdBindPipeline = bind_slowed;
+    play(model->m.gpu, slow);
     peridot_tune_params params = {.cache_dir = folder, .tuned = take_few, .user = &found};
     if (peridot_tune(model, &params) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
     assert_true(few[PD_FEW_TOKENS] == want && few[PD_FEW_OF_EXPERT] == want);
@@ -417,8 +466,8 @@ static void try_search_few(bool tiles, uint32_t want)
 static void test_search_few(void **state)
 {
     (void)state;
-    try_search_few(true, PD_MAX_FEW);
-    try_search_few(false, 1);
+    try_search_few(is_tiles, PD_MAX_FEW);
+    try_search_few(is_matvec_of_tokens, 1);
 }
 
 static void count(void *user, const peridot_tuned *t)
