@@ -362,8 +362,9 @@ static VKAPI_ATTR void VKAPI_CALL play_indirect(VkCommandBuffer c, VkBuffer buff
     play_one();
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL play_results(VkDevice d, VkQueryPool pool, uint32_t first, uint32_t n, size_t size,
-                                                   void *out, VkDeviceSize stride, VkQueryResultFlags flags)
+static VKAPI_ATTR VkResult VKAPI_CALL play_results(VkDevice d, VkQueryPool pool, uint32_t first, uint32_t n,
+                                                   size_t size, void *out, VkDeviceSize stride,
+                                                   VkQueryResultFlags flags)
 {
     uint64_t *ticks = out;
     (void)d, (void)pool, (void)stride, (void)flags;
