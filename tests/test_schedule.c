@@ -594,6 +594,43 @@ static void test_turns(void **state)
     peridot_session_free(s);
 }
 
+/* As on a slow device: 16 tokens in 0.2 s. */
+static void run_slowly(peridot_session *s, int n_rounds)
+{
+    size_t n_running;
+    double token = pd_token_flop(s->s->model, 0, false);
+    for (int i = 0; i < n_rounds; i++) {
+        s->s->prefill.pace = (struct pd_pace){.at_once = 8, .last = {16 * token, 0.2}};
+        EXPECT_OK(peridot_session_run(s, &n_running));
+    }
+}
+
+/* A prompt that a chunk can end is read within two rounds; a long one goes on beside many short ones. */
+static void test_short_first(void **state)
+{
+    (void)state;
+    enum { N = 12 };
+    struct text longs[2] = {{.prompt = 1, .length = 300}, {.prompt = 2, .length = 300}}, few[N];
+    peridot_session *s = open_session(&(peridot_session_params){.n_sequences = 2 + N});
+    for (int i = 0; i < 2; i++) submit_rows(&longs[i], s, true, false);
+    for (int i = 0; i < N; i++) {
+        few[i] = (struct text){.prompt = 3, .length = 8};
+        if (i == 4) run_slowly(s, 8);
+        submit_rows(&few[i], s, true, false);
+        if (i >= 4) continue;
+        run_slowly(s, 2);
+        expect_done(&few[i]);
+    }
+    uint32_t n_before = longs[0].n_rows + longs[1].n_rows;
+    run_slowly(s, 8);
+    assert_in_range(longs[0].n_rows + longs[1].n_rows, n_before + 16, n_before + 32);
+    run_all(s);
+    for (int i = 0; i < 2; i++) expect_rows(&longs[i], true, false);
+    for (int i = 0; i < 2; i++) free(longs[i].rows);
+    for (int i = 0; i < N; i++) free(few[i].rows);
+    peridot_session_free(s);
+}
+
 /* One whose callback says so ends, and the one that is read with it does not. */
 static void test_stopped_rows(void **state)
 {
@@ -621,7 +658,8 @@ int main(void)
         cmocka_unit_test(test_small_cache), cmocka_unit_test(test_taken_up), cmocka_unit_test(test_never_fits),
         cmocka_unit_test(test_last_try),
         cmocka_unit_test(test_taken_away), cmocka_unit_test(test_own_sequences), cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_generated_rows), cmocka_unit_test(test_turns), cmocka_unit_test(test_stopped_rows),
+        cmocka_unit_test(test_generated_rows), cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_short_first), cmocka_unit_test(test_stopped_rows),
         cmocka_unit_test(test_stop_text)};
     int n_failed = cmocka_run_group_tests_name("schedule", tests, open_shared, close_shared);
     path = RECURRENT;

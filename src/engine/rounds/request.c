@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { LONG_ROUND = 4 };
+
 /* ---- states ---- */
 
 #define STATE(name) (1u << PD_REQUEST_##name)
@@ -321,19 +323,38 @@ static bool is_given_step(const struct pd_request *r)
     return r->in_steps && r->state == PD_REQUEST_PROMPT && r->prompt.n_left;
 }
 
+/* Prompts that a chunk can end come first, in the order in which they came, so that they do not wait for the end of a
+ * long one; every LONG_ROUND rounds they come last, as many of them would keep a long one waiting for ever. Long ones
+ * take turns. */
+static void order_prompts(struct turn *t, const struct pd_session *s)
+{
+    struct pd_round *round = &t->round;
+    struct pd_request *kinds[2][PD_MAX_SEQUENCES];   /* short ones and long ones */
+    uint32_t n[2] = {0}, k = 0, n_tokens = pd_prefill_next(&s->prefill, round->chunk, round->n_chunk, PD_CHUNK_SHARED);
+    bool long_first = s->n_rounds % LONG_ROUND == 0;
+    uint32_t turn = long_first ? s->n_rounds / LONG_ROUND : s->n_rounds;
+    for (uint32_t i = 0; i < round->n_chunk; i++) {
+        bool is_long = round->chunk[i].n_left + t->reading[i]->n_rest > n_tokens;
+        kinds[is_long][n[is_long]++] = t->reading[i];
+    }
+    for (uint32_t i = 0; i < n[0] && !long_first; i++) t->reading[k++] = kinds[0][i];
+    for (uint32_t i = 0; i < n[1]; i++) t->reading[k++] = kinds[1][(i + turn) % n[1]];
+    for (uint32_t i = 0; i < n[0] && long_first; i++) t->reading[k++] = kinds[0][i];
+    for (uint32_t i = 0; i < k; i++) round->chunk[i] = t->reading[i]->prompt;
+}
+
 static void begin_turn(struct turn *t, struct pd_session *s, struct pd_request *const *requests, uint32_t n)
 {
     struct pd_round *round = &t->round;
     for (uint32_t i = 0; i < n && round->n_steps < PD_MAX_SEQUENCES; i++)
         if (requests[i]->state == PD_REQUEST_DECODE || is_given_step(requests[i])) join_steps(t, s, requests[i]);
-    for (uint32_t k = 0; k < n && round->n_chunk < PD_MAX_SEQUENCES; k++) {
-        /* every round another prompt comes first, so that short ones don't wait for the end of a long one */
-        struct pd_request *r = requests[round->whole ? k : (k + s->n_rounds) % n];
-        round->watch.n_total += r->n_prompt - r->n_rest;
-        if (r->state != PD_REQUEST_PROMPT || is_given_step(r)) continue;
-        t->reading[round->n_chunk] = r;
-        round->chunk[round->n_chunk++] = r->prompt;
+    for (uint32_t i = 0; i < n && round->n_chunk < PD_MAX_SEQUENCES; i++) {
+        round->watch.n_total += requests[i]->n_prompt - requests[i]->n_rest;
+        if (requests[i]->state != PD_REQUEST_PROMPT || is_given_step(requests[i])) continue;
+        t->reading[round->n_chunk] = requests[i];
+        round->chunk[round->n_chunk++] = requests[i]->prompt;
     }
+    if (round->n_chunk > 1 && !round->whole) order_prompts(t, s);
 }
 
 /* Before tokens that were given are evaluated in steps; chunks are told of by those who run them. */

@@ -9,6 +9,8 @@
 
 #include "base/base.h"
 
+#define ALONE_SECONDS 2.0    /* after others had a part of the rounds, more of them are expected */
+
 /* Tokens of the chunk that share the steps' pass; 0: there is none. Steps that are queued, and drafts, have the device
  * to themselves. */
 static uint32_t tokens_beside(const struct pd_session *s, const struct pd_round *round, const struct pd_batch *batch)
@@ -40,7 +42,7 @@ static peridot_status run_both(struct pd_round *round, struct pd_session *s, con
 static peridot_status run_chunk(struct pd_round *round, struct pd_session *s)
 {
     const struct pd_batch batch = {.prompts = round->chunk, .n_prompts = round->n_chunk};
-    bool is_alone = round->n_steps == 0 && round->n_chunk == 1;
+    bool is_alone = pd_now() - s->shared_at > ALONE_SECONDS;
     if (!pd_prefill_pending(round->chunk, round->n_chunk)) return PERIDOT_OK;
     if (round->whole && round->n_steps == 0)
         return pd_prefill_run(&s->prefill, round->chunk, round->n_chunk, &round->watch, &s->cancelled);
@@ -53,6 +55,7 @@ peridot_status pd_round_run(struct pd_round *round, struct pd_session *s)
 {
     const struct pd_batch batch = {round->steps, round->chunk, round->n_steps, round->n_chunk};
     peridot_status status;
+    if (round->n_steps + round->n_chunk > 1) s->shared_at = pd_now();
     if (round->done & PD_ROUND_STEPS) {
         round->did = PD_ROUND_CHUNK;
         status = run_chunk(round, s);

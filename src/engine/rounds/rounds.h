@@ -190,7 +190,7 @@ struct pd_chunk {
 enum pd_chunk_aim {
     PD_CHUNK_FULL,             /* nobody waits, or will */
     PD_CHUNK_INTERACTIVE,      /* others may come, and would wait for the end of it */
-    PD_CHUNK_SHARED            /* others wait */
+    PD_CHUNK_SHARED            /* others wait, or came lately */
 };
 
 struct pd_prefill {
@@ -253,6 +253,7 @@ struct pd_session {
     struct pd_draft_times draft_times;
     uint32_t n_rounds;                 /* of requests: see request.c */
     bool text_ended;                   /* a request's, in this round */
+    double shared_at;                  /* when a round last had more than one request, by pd_now */
     /* Of a round: the time that draws under grammars took and that they may take, and whether one had its turn, which
      * one always has. draw_steps: of a mask in one turn (pd_grammar_mask_some). n_turns: so far. */
     double draw_s, draw_most_s;
