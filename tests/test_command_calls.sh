@@ -134,6 +134,17 @@ test_plain() {   # a model whose template writes no calls
     check "a function that is named is called" contains out '"name":"sub"'
     chat "$user" '"tools": ['"$sub"']'
     check "one that is not there is never called" lacks out '"name":"add"'
+    local both='"tools": ['"$add, $sub"'], "max_tokens": 200'
+    chat "$user" "$both"
+    n=$(field prompt_tokens)
+    check "of two functions the model chooses" contains out '"name":"add"'
+    chat "$user" "$both"', "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools":
+        [{"type": "function", "function": {"name": "sub"}}]}}'
+    check "but among those that are allowed" contains out '"name":"sub"'
+    check "while the prompt, which is in the cache, has all" \
+        [ "$(field prompt_tokens) $(field cached_tokens)" = "$n $((n - 1))" ]
+    refused "allows none of the tools" "$user" "$both"', "tool_choice": {"type": "allowed_tools", "mode": "auto",
+        "tools": [{"type": "function", "name": "mul"}]}'
     local first second='{"role": "tool", "tool_call_id": "c1", "content": "43"}'
     local last='{"role": "assistant", "tool_calls": [{"id": "c2", "function": {"name": "add", "arguments": "{\"a\": '
     chat "$user, $called, $second, ${last}1}\"}}]}, $user" '"max_tokens": 1'
@@ -278,7 +289,19 @@ test_grammars() {
     check "or is not understood" matches headers '^Warning: 299 - ".*patch'
     chat "$user" '"seed": 1, "max_tokens": 400, "tools": [{"type": "custom", "custom": {"name": "patch", "format":
         {"type": "grammar", "grammar": {"syntax": "regex", "definition": "no|yes"}}}}], "tool_choice": "required"'
-    check "chat completions have it one object deeper" matches out '\\"input\\":[\\n ]*\\"(no|yes)\\"'
+    check "chat completions have it one object deeper" matches out \
+        '"type":"custom","custom":\{"name":"patch","input":"(no|yes)"\}'
+    call=$(field input)
+    chat "$user" '"seed": 1, "max_tokens": 400, "stream": true, "tools": [{"type": "custom", "custom": {"name": "patch",
+        "format": {"type": "grammar", "grammar": {"syntax": "regex", "definition": "no|yes"}}}}],
+        "tool_choice": "required"'
+    check "also in a stream, whole" contains out '"tool_calls":[{"index":0,"custom":{"input":"'"$call"'"}}]'
+    chat "$user"', {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "patch",
+        "arguments": "{\"input\": \"yes\"}"}}]}, '"$user" '"max_tokens": 1'
+    n=$(field prompt_tokens)
+    chat "$user"', {"role": "assistant", "tool_calls": [{"id": "c1", "type": "custom", "custom": {"name": "patch",
+        "input": "yes"}}]}, '"$user" '"max_tokens": 1'
+    check "and in the history" [ "$(field prompt_tokens)" = "$n" ]
 }
 
 tokens() { field "${1:-prompt_tokens}"; }

@@ -116,7 +116,7 @@ test_serve() {
     refused 'documents' '{"query": "x", "documents": [3]}'
     refused 'documents' '{"query": "x", "documents": [{"title": "a"}]}'
     refused 'documents' '{"query": "x", "documents": ["a\u0000b"]}'
-    refused '1 to 2048' '{"query": "x", "documents": []}'
+    refused 'documents must have at least one text' '{"query": "x", "documents": []}'
     refused 'top_n' "{$hi, \"top_n\": 0}"
     refused 'return_documents' "{$hi, \"return_documents\": 1}"
     refused 'context_length_exceeded' \

@@ -68,6 +68,17 @@ test_messages() {
         \"service_tier\": \"auto\", \"tools\": [], \"thinking\": {\"type\": \"adaptive\"}}" \
         -H 'anthropic-version: 2023-06-01' -H 'anthropic-beta: one,two'
     check "systems, turns and what changes nothing are accepted" [ "$status" = 200 ]
+    ask $path '{"messages": [{"role": "user", "content": [{"type": "document", "source": {"type": "content",
+        "content": [{"type": "text", "text": "Once upon"}]}}, {"type": "text", "text": " a time"}]}], "max_tokens": 24,
+        "seed": 1}'
+    check "a document may be made of blocks" [ "$(field text)" = "$text" ]
+    ask $path '{"messages": [{"role": "user", "content": [{"type": "search_result", "title": "Once", "source": "upon",
+        "content": [{"type": "text", "text": "a time"}]}]}], "max_tokens": 24, "seed": 1}'
+    n=$(field text)
+    ask $path "{\"messages\": [$(message user 'Once\nupon\na time')], \"max_tokens\": 24, \"seed\": 1}"
+    check "what was found is its title, its source and its text" [ "$(field text)" = "$n" ]
+    ask $path "{$hi, \"max_tokens\": 1, \"mcp_servers\": [{\"type\": \"url\"}]}" -D "$folder/headers"
+    check "servers of tools are left out" matches headers '^Warning: 299 - "ignored: mcp_servers"'
 }
 
 # A reply that is begun goes on as the one that it begins.
@@ -144,6 +155,12 @@ test_messages_refused() {
     get /v1/messages
     check "GET is not allowed" [ "$status" = 405 ]
     check "and says so as Anthropic does" contains out '{"type":"error","error":{"type":"invalid_request_error"'
+    get /v1/messages/batches -H 'anthropic-version: 2023-06-01'
+    check "a path that is not there says so to its clients, too" contains out \
+        '{"type":"error","error":{"type":"not_found_error","message":"there is no /v1/messages/batches'
+    get /v1/models
+    check "models have the names that it has for them" \
+        matches out '"type":"model","display_name":"stories",.*"has_more":false'
 }
 
 test_count_tokens() {
@@ -401,8 +418,25 @@ test_connect() {
     stop
 }
 
+# The oldest turns are left out where OpenAI's responses say so.
+test_truncation() {
+    local input="\"max_output_tokens\": 4, \"input\": [$(many_turns 60), $(message user 'Once upon a time')]"
+    ask /v1/responses "{$input}"
+    check "responses are refused where their input does not fit" [ "$status" = 400 ]
+    ask /v1/responses "{$input, \"truncation\": \"auto\"}"
+    check "the oldest turns are left out of them" [ "$(field input_tokens)" -lt 500 ]
+    check "which they say" contains out '"truncation":"auto"'
+    ask /v1/responses "{$input, \"truncation\": \"old\"}"
+    check "by no other name" contains out 'truncation must be auto or disabled'
+    ask /v1/embeddings '{"input": []}'
+    check "of nothing there is no vector" contains out 'input must have at least one text'
+    check "the log says why a request was refused" \
+        matches log ' POST /v1/responses 400, [0-9.]+ s: truncation must be auto or disabled$'
+}
+
 start --ctx 512
 test_messages
+test_truncation
 test_prefill
 test_messages_stream
 test_messages_refused

@@ -218,6 +218,7 @@ struct serve_asks {
     bool json;                 /* any JSON object */
     char *tools;               /* functions that may be called, as JSON; NULL: none */
     char *shown;               /* those of them that the prompt begins with, or that may not be called; NULL: all */
+    yyjson_val *allowed;       /* the only ones that may be called; NULL: all of them */
     const char *tool_name;     /* the only one; NULL: any of them */
     bool calls_required, calls_none, single_call;
 
@@ -563,6 +564,7 @@ struct serve_log_line {
     char method[12], path[64];
     char client[48];           /* its address */
     char id[64];               /* that the client gave the request, as X-Request-Id; "": none */
+    char why[200];             /* it was refused, or failed; "": it was not */
     double begun_s;
     int status;                /* 0: none was sent */
 };
@@ -570,6 +572,8 @@ struct serve_log_line {
 void serve_log_begin(struct serve_log_line *line, const char *method, const char *path);
 /* id: NULL: none. What of both is no plain letter is replaced, so that line->id can be a header's value. */
 void serve_log_ask(struct serve_log_line *line, const char *client, const char *id);
+/* NULL: nothing went wrong. */
+void serve_log_refusal(struct serve_log_line *line, const struct serve_error *e);
 bool serve_log_is_json(const struct serve_server *server);
 /* What became of a model: "loaded", "unloaded"; seconds that it took, or 0. */
 void serve_log_model(const struct serve_server *server, const char *what, const char *model, double seconds);

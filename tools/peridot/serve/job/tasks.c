@@ -79,7 +79,10 @@ bool serve_tasks_add(struct serve_job *job, const int32_t *ids, size_t n_ids)
 
 bool serve_tasks_make(struct serve_job *job, size_t n_texts)
 {
-    if (n_texts * job->asks.n > SERVE_MAX_TASKS || n_texts == 0)
+    if (n_texts == 0)
+        return serve_refuse(&job->error, 400, "invalid_value", job->api->input, "%s must have at least one text",
+                            job->api->input);
+    if (n_texts * job->asks.n > SERVE_MAX_TASKS)
         return serve_refuse(&job->error, 400, "invalid_value", NULL, "there must be 1 to %d choices, texts times n",
                             SERVE_MAX_TASKS);
     job->work.tasks = calloc(n_texts * job->asks.n, sizeof *job->work.tasks);

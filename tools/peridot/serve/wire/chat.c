@@ -90,31 +90,31 @@ static void chat_progress(struct serve_task *task, uint64_t n)
     serve_send_event(task->job, NULL, doc);
 }
 
-/* {"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}; `begins`: with what only the first
- * event of a call has. */
-static void add_call(doc_t *doc, val_t *chat_call, const struct serve_call *from, bool begins, val_t *arguments)
+/* {"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}, or of a custom tool {..., "type":
+ * "custom", "custom": {"name": ..., "input": ...}}; `begins`: with what only the first event of a call has. */
+static void add_call(doc_t *doc, val_t *chat_call, const struct serve_call *from, bool custom, bool begins, val_t *text)
 {
-    val_t *function = yyjson_mut_obj(doc);
+    const char *type = custom ? "custom" : "function";
+    val_t *tool = yyjson_mut_obj(doc);
     if (begins) yyjson_mut_obj_add_strcpy(doc, chat_call, "id", from->id);
-    if (begins) yyjson_mut_obj_add_str(doc, chat_call, "type", "function");
-    if (begins) yyjson_mut_obj_add_strcpy(doc, function, "name", from->name);
-    yyjson_mut_obj_add_val(doc, function, "arguments", arguments);
-    yyjson_mut_obj_add_val(doc, chat_call, "function", function);
+    if (begins) yyjson_mut_obj_add_str(doc, chat_call, "type", type);
+    if (begins) yyjson_mut_obj_add_strcpy(doc, tool, "name", from->name);
+    yyjson_mut_obj_add_val(doc, tool, custom ? "input" : "arguments", text);
+    yyjson_mut_obj_add_val(doc, chat_call, type, tool);
 }
 
 static void chat_call(struct serve_task *task, size_t i, const char *text, size_t size)
 {
     const struct serve_call *from = &task->calls[i];
+    bool custom = serve_is_custom(task->job, from);   /* whose text is there when its JSON is whole */
+    if (from->begun && (custom ? !from->complete : !size)) return;   /* its end is told by what comes next */
     doc_t *doc = cmd_json_new();
     val_t *delta = yyjson_mut_obj(doc), *calls = yyjson_mut_arr(doc);
-    if (from->begun && !size) {   /* its end is told by what comes next */
-        yyjson_mut_doc_free(doc);
-        return;
-    }
     yyjson_mut_obj_add_val(doc, delta, "tool_calls", calls);
     val_t *o = yyjson_mut_arr_add_obj(doc, calls);
     yyjson_mut_obj_add_uint(doc, o, "index", i);
-    add_call(doc, o, from, !from->begun, serve_text(doc, text, size));
+    add_call(doc, o, from, custom, !from->begun, !custom ? serve_text(doc, text, size)
+             : from->complete ? serve_custom_input(doc, from) : yyjson_mut_str(doc, ""));
     send_delta(task, doc, delta, task->n_logprobs, false);
 }
 
@@ -122,9 +122,11 @@ static void add_calls(doc_t *doc, val_t *message, const struct serve_task *task)
 {
     val_t *calls = yyjson_mut_arr(doc);
     for (size_t i = 0; i < task->n_calls; i++) {
-        const struct pd_buffer *text = &task->calls[i].arguments;
+        const struct serve_call *from = &task->calls[i];
+        bool custom = serve_is_custom(task->job, from);
         val_t *o = yyjson_mut_arr_add_obj(doc, calls);
-        add_call(doc, o, &task->calls[i], true, serve_text(doc, text->data, text->size));
+        add_call(doc, o, from, custom, true, custom ? serve_custom_input(doc, from)
+                 : serve_text(doc, from->arguments.data, from->arguments.size));
     }
     yyjson_mut_obj_add_val(doc, message, "tool_calls", calls);
 }

@@ -212,11 +212,36 @@ static bool put_reference(struct content *to, yyjson_val *part)
     return true;
 }
 
+static bool put_refusal(struct content *to, yyjson_val *part) { return put_value(to, yyjson_obj_get(part, "refusal")); }
+
+/* A text, or parts of text alone. */
+static bool put_texts(struct content *to, yyjson_val *content)
+{
+    size_t i, n;
+    yyjson_val *each;
+    if (!yyjson_is_arr(content)) return put_value(to, content);
+    yyjson_arr_foreach(content, i, n, each) {
+        if (!put_text(to, each)) return false;
+    }
+    return true;
+}
+
+static bool put_found(struct content *to, yyjson_val *part)
+{
+    static const char *const heads[] = {"title", "source"};
+    for (size_t i = 0; i < PD_COUNT(heads); i++) {
+        if (!put_value(to, yyjson_obj_get(part, heads[i]))) return false;
+        pd_buffer_add(&to->text, "\n", 1);
+    }
+    return put_texts(to, yyjson_obj_get(part, "content"));
+}
+
 /* Of a text; others are read by none of the models. */
 static bool put_document(struct content *to, yyjson_val *part)
 {
-    yyjson_val *source = yyjson_obj_get(part, "source");
-    if (yyjson_equals_str(yyjson_obj_get(source, "type"), "text")) return put_value(to, yyjson_obj_get(source, "data"));
+    yyjson_val *source = yyjson_obj_get(part, "source"), *type = yyjson_obj_get(source, "type");
+    if (yyjson_equals_str(type, "text")) return put_value(to, yyjson_obj_get(source, "data"));
+    if (yyjson_equals_str(type, "content")) return put_texts(to, yyjson_obj_get(source, "content"));
     return serve_refuse(&to->job->error, 400, "unsupported_parameter", to->name,
                         "%s has a document that is not a text: no other is supported", to->name);
 }
@@ -237,6 +262,8 @@ static const struct part {
     {"text", OPENAI | ANTHROPIC | OLLAMA, NULL, put_text},
     {"input_text", OPENAI, NULL, put_text},
     {"output_text", OPENAI, NULL, put_text},
+    {"refusal", OPENAI, "assistant", put_refusal},
+    {"search_result", ANTHROPIC, NULL, put_found},
     {"thinking", ANTHROPIC, "assistant", take_thought},
     {"redacted_thinking", ANTHROPIC, "assistant", pass_over},
     {"tool_use", ANTHROPIC, "assistant", put_use},
@@ -486,6 +513,24 @@ const char *serve_conversation_role(struct serve_job *job, const char *name, yyj
     return NULL;
 }
 
+/* {"custom": {"name": ..., "input": text}} as a function with a text, as params_tools.c has it. */
+static bool read_custom_calls(struct serve_conversation *c, struct serve_job *job, yyjson_mut_val *calls)
+{
+    size_t i, n;
+    yyjson_mut_val *call;
+    bool good = true;
+    yyjson_mut_arr_foreach(calls, i, n, call) {
+        yyjson_mut_val *custom = yyjson_mut_obj_remove_key(call, "custom");
+        if (!yyjson_mut_is_obj(custom)) continue;
+        yyjson_mut_val *name = yyjson_mut_obj_remove_key(custom, "name"), *function = yyjson_mut_obj(c->doc);
+        yyjson_mut_obj_remove_key(call, "type");
+        good = good && (!name || yyjson_mut_obj_add_val(c->doc, function, "name", name))
+            && yyjson_mut_obj_add_val(c->doc, function, "arguments", custom)
+            && yyjson_mut_obj_add_val(c->doc, call, "function", function);
+    }
+    return good || serve_refuse_memory(job);
+}
+
 /* What the library reads as it is. */
 static bool copy_members(struct serve_conversation *c, struct serve_job *job, yyjson_val *message)
 {
@@ -499,7 +544,8 @@ static bool copy_members(struct serve_conversation *c, struct serve_job *job, yy
         if (!yyjson_mut_obj_add_val(c->doc, last, names[i][1], yyjson_val_mut_copy(c->doc, value)))
             return serve_refuse_memory(job);
     }
-    return serve_thought_read_details(&c->thought, job, yyjson_obj_get(message, "reasoning_details"))
+    return read_custom_calls(c, job, yyjson_mut_obj_get(last, "tool_calls"))
+        && serve_thought_read_details(&c->thought, job, yyjson_obj_get(message, "reasoning_details"))
         && put_thought(c, job, last);
 }
 

@@ -130,10 +130,8 @@ static const struct neutral neutrals[] = {
     {"shift", OLLAMA_CHAT | GENERATE, NULL},       /* A */
     {"truncate_prompt_tokens", OPENAI, ONLY_NULL}, /* V */
     {"truncation_side", OPENAI, NULL},
-    {"truncation", RESPONSES, "\"disabled\""},     /* O */
     {"conversation", RESPONSES, ONLY_NULL},        /* O */
     /* tools of the server's, an older form of tools, and media */
-    {"mcp_servers", MESSAGES, "[]"},               /* C */
     {"container", MESSAGES, ONLY_NULL},            /* C */
     {"max_tool_calls", RESPONSES, NULL},
     {"functions", CHAT, "[]"},
@@ -141,7 +139,6 @@ static const struct neutral neutrals[] = {
     {"parse_tool_calls", CHAT, NULL},              /* L */
     {"modalities", CHAT, "[\"text\"]"},            /* O */
     {"audio", CHAT, ONLY_NULL},
-    {"web_search_options", CHAT, ONLY_NULL},
     {"verbosity", CHAT, NULL},                     /* O */
     {"reasoning_format", CHAT, "\"none\"|\"auto\""},   /* L */
     {"include_reasoning", CHAT, NULL},             /* V */

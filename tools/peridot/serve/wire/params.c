@@ -121,6 +121,16 @@ static bool read_full(struct serve_job *job, const struct serve_param *p, yyjson
     return true;
 }
 
+/* OpenAI's: auto is to leave out the oldest. */
+static bool read_truncation(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    bool leaves_out = yyjson_equals_str(value, "auto");
+    if (!leaves_out && !yyjson_equals_str(value, "disabled"))
+        return serve_param_refuse(job, p, "must be auto or disabled");
+    job->asks.leaves_room = job->asks.drops = leaves_out && job->server->args->full == SERVE_FULL_DROP;
+    return true;
+}
+
 static bool read_seed(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     double x;
@@ -373,6 +383,7 @@ static const struct serve_param params[] = {
     {"instructions", RESPONSES, .read = read_nothing},
     {"previous_response_id", RESPONSES, .read = read_nothing},   /* serve_stored_continue did */
     {"store", RESPONSES, .read = read_bool, AT(stores)},
+    {"truncation", RESPONSES, .read = read_truncation},
     {"include", RESPONSES, .read = read_include},
     {"content", TOKENIZE, .read = read_nothing},
     {"tokens", DETOKENIZE, .read = read_nothing},

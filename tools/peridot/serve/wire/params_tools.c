@@ -128,6 +128,19 @@ static bool has_type(const struct serve_job *job, const char *type)
     return has;
 }
 
+/* {"type": "allowed_tools", "mode": "auto" or "required", "tools": [...]}, or with an inner object of the two. */
+static bool read_allowed(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    yyjson_val *inner = yyjson_obj_get(value, "allowed_tools"), *from = inner ? inner : value,
+               *mode = yyjson_obj_get(from, "mode");
+    job->asks.allowed = yyjson_obj_get(from, "tools");
+    job->asks.calls_required = yyjson_equals_str(mode, "required");
+    if (!yyjson_is_arr(job->asks.allowed))
+        return serve_param_refuse(job, p, "has allowed_tools without a list of tools");
+    return job->asks.calls_required || yyjson_equals_str(mode, "auto")
+        || serve_param_refuse(job, p, "has allowed_tools whose mode is not auto or required");
+}
+
 /* A function by its name is {"type": "function", "function": {"name": ...}}, or without the inner object. */
 bool serve_read_tool_choice(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
@@ -136,6 +149,7 @@ bool serve_read_tool_choice(struct serve_job *job, const struct serve_param *p, 
     yyjson_val *inner = yyjson_obj_get(value, custom ? "custom" : "function");
     if (custom || yyjson_equals_str(type, "function"))
         return name_function(job, p, yyjson_obj_get(inner ? inner : value, "name"));
+    if (yyjson_equals_str(type, "allowed_tools")) return read_allowed(job, p, value);
     if (has_type(job, yyjson_get_str(type))) {   /* of a tool that is left out */
         serve_param_ignore(job, p->name);
         return true;
@@ -224,6 +238,90 @@ bool serve_read_anthropic_choice(struct serve_job *job, const struct serve_param
 
 /* ---- all of them ---- */
 
+/* As OpenAI's interfaces name one: {"name": ...}, or {TYPE: {"name": ...}}. */
+static yyjson_val *name_of(yyjson_val *tool)
+{
+    yyjson_val *inner = yyjson_obj_get(tool, "function");
+    if (!inner) inner = yyjson_obj_get(tool, "custom");
+    return yyjson_obj_get(inner ? inner : tool, "name");
+}
+
+static yyjson_val *tool_named(yyjson_val *tools, const char *name)
+{
+    size_t i, n;
+    yyjson_val *each;
+    yyjson_arr_foreach(tools, i, n, each) {
+        if (yyjson_equals_str(name_of(each), name)) return each;
+    }
+    return NULL;
+}
+
+/* The tool in the request's list, or in a namespace of it, whose name *space is then. */
+static yyjson_val *tool_of(yyjson_val **space, const struct serve_job *job, const struct serve_call *call)
+{
+    size_t i, n;
+    yyjson_val *each, *all = yyjson_obj_get(yyjson_doc_get_root(job->asks.document), "tools");
+    *space = NULL;
+    yyjson_arr_foreach(all, i, n, each) {
+        bool nested = yyjson_equals_str(yyjson_obj_get(each, "type"), "namespace");
+        yyjson_val *found = nested ? tool_named(yyjson_obj_get(each, "tools"), call->name) : NULL;
+        if (found) *space = yyjson_obj_get(each, "name");
+        if (found) return found;
+        if (!nested && yyjson_equals_str(name_of(each), call->name)) return each;
+    }
+    return NULL;
+}
+
+yyjson_val *serve_namespace(const struct serve_job *job, const struct serve_call *call)
+{
+    yyjson_val *space;
+    tool_of(&space, job, call);
+    return space;
+}
+
+bool serve_is_custom(const struct serve_job *job, const struct serve_call *call)
+{
+    yyjson_val *space;
+    return yyjson_equals_str(yyjson_obj_get(tool_of(&space, job, call), "type"), "custom");
+}
+
+yyjson_mut_val *serve_custom_input(yyjson_mut_doc *doc, const struct serve_call *call)
+{
+    yyjson_doc *arguments = yyjson_read(call->arguments.data, call->arguments.size, 0);
+    yyjson_val *input = yyjson_obj_get(yyjson_doc_get_root(arguments), "input");
+    yyjson_mut_val *text = yyjson_is_str(input) ? yyjson_val_mut_copy(doc, input)
+                                                : serve_text(doc, call->arguments.data, call->arguments.size);
+    yyjson_doc_free(arguments);
+    return text;
+}
+
+/* Of the tools that may be called those that tool_choice allows; the prompt tells of all. */
+static bool keep_allowed(struct serve_job *job)
+{
+    yyjson_doc *all = yyjson_read(job->asks.tools, strlen(job->asks.tools), 0);
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *list = yyjson_mut_arr(doc);
+    size_t i, n;
+    yyjson_val *each;
+    bool good = all && list;
+    yyjson_mut_doc_set_root(doc, list);
+    yyjson_arr_foreach(yyjson_doc_get_root(all), i, n, each) {
+        const char *name = yyjson_get_str(name_of(each));
+        if (name && tool_named(job->asks.allowed, name))
+            good = good && yyjson_mut_arr_append(list, yyjson_val_mut_copy(doc, each));
+    }
+    bool none = good && !yyjson_mut_arr_size(list);
+    char *kept = good && !none ? yyjson_mut_write(doc, 0, NULL) : NULL;
+    yyjson_mut_doc_free(doc);
+    yyjson_doc_free(all);
+    if (none)
+        return serve_refuse(&job->error, 400, "invalid_value", "tool_choice", "tool_choice allows none of the tools");
+    if (!kept) return serve_refuse_memory(job);
+    job->asks.shown = job->asks.tools;
+    job->asks.tools = kept;
+    return true;
+}
+
 /* Whether tool_choice wants a tool that was left out. */
 static bool wants_own(const struct serve_job *job)
 {
@@ -248,6 +346,7 @@ bool serve_check_tools(struct serve_job *job)
     }
     if (job->asks.calls_required && !job->asks.tools)
         return serve_refuse(&job->error, 400, "invalid_value", "tool_choice", "tool_choice needs tools");
+    if (job->asks.allowed && job->asks.tools && !keep_allowed(job)) return false;
     if (job->asks.calls_none) {
         if (!job->asks.shown) job->asks.shown = job->asks.tools;
         else free(job->asks.tools);

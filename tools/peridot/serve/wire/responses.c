@@ -120,54 +120,11 @@ static val_t *item_id(doc_t *doc, const struct serve_job *job, enum serve_item i
     return yyjson_mut_strcpy(doc, id);
 }
 
-static yyjson_val *find_tool(yyjson_val *tools, const char *name)
-{
-    size_t i, n;
-    yyjson_val *each;
-    yyjson_arr_foreach(tools, i, n, each) {
-        if (yyjson_equals_str(yyjson_obj_get(each, "name"), name)) return each;
-    }
-    return NULL;
-}
-
-/* The tool in the request's list, or in a namespace of it, whose name *space is then. */
-static yyjson_val *tool_of(yyjson_val **space, const struct serve_job *job, const struct serve_call *call)
-{
-    size_t i, n;
-    yyjson_val *each, *all = yyjson_obj_get(yyjson_doc_get_root(job->asks.document), "tools");
-    *space = NULL;
-    yyjson_arr_foreach(all, i, n, each) {
-        bool nested = yyjson_equals_str(yyjson_obj_get(each, "type"), "namespace");
-        yyjson_val *found = nested ? find_tool(yyjson_obj_get(each, "tools"), call->name) : NULL;
-        if (found) *space = yyjson_obj_get(each, "name");
-        if (found) return found;
-        if (!nested && yyjson_equals_str(yyjson_obj_get(each, "name"), call->name)) return each;
-    }
-    return NULL;
-}
-
-static bool is_custom(const struct serve_job *job, const struct serve_call *call)
-{
-    yyjson_val *space;
-    return yyjson_equals_str(yyjson_obj_get(tool_of(&space, job, call), "type"), "custom");
-}
-
-/* The text that a custom tool is called with; of a call that was cut, what is there of its arguments. */
-static val_t *custom_input(doc_t *doc, const struct serve_call *call)
-{
-    yyjson_doc *arguments = yyjson_read(call->arguments.data, call->arguments.size, 0);
-    yyjson_val *input = yyjson_obj_get(yyjson_doc_get_root(arguments), "input");
-    val_t *text = yyjson_is_str(input) ? yyjson_val_mut_copy(doc, input)
-                                       : serve_text(doc, call->arguments.data, call->arguments.size);
-    yyjson_doc_free(arguments);
-    return text;
-}
-
 static val_t *call_item(doc_t *doc, const struct serve_job *job, const struct serve_call *call, bool whole)
 {
     val_t *item = yyjson_mut_obj(doc);
-    yyjson_val *space, *tool = tool_of(&space, job, call);
-    bool custom = yyjson_equals_str(yyjson_obj_get(tool, "type"), "custom");
+    yyjson_val *space = serve_namespace(job, call);
+    bool custom = serve_is_custom(job, call);
     char id[48];
     snprintf(id, sizeof id, "fc_%s", call->id + strlen("call_"));
     yyjson_mut_obj_add_strcpy(doc, item, "id", id);
@@ -177,7 +134,7 @@ static val_t *call_item(doc_t *doc, const struct serve_job *job, const struct se
     yyjson_mut_obj_add_strcpy(doc, item, "name", call->name);
     if (yyjson_is_str(space)) yyjson_mut_obj_add_val(doc, item, "namespace", yyjson_val_mut_copy(doc, space));
     yyjson_mut_obj_add_val(doc, item, custom ? "input" : "arguments",
-                           !whole ? yyjson_mut_str(doc, "") : custom ? custom_input(doc, call)
+                           !whole ? yyjson_mut_str(doc, "") : custom ? serve_custom_input(doc, call)
                                : serve_text(doc, call->arguments.data, call->arguments.size));
     return item;
 }
@@ -263,7 +220,7 @@ static val_t *tool_choice(doc_t *doc, const struct serve_job *job)
 {
     yyjson_val *choice = yyjson_obj_get(yyjson_doc_get_root(job->asks.document), "tool_choice");
     if (job->asks.tools && choice && !yyjson_is_null(choice)) return yyjson_val_mut_copy(doc, choice);
-    return yyjson_mut_str(doc, job->asks.tools ? "auto" : "none");
+    return yyjson_mut_str(doc, "auto");
 }
 
 static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
@@ -289,13 +246,13 @@ static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
     yyjson_mut_obj_add_null(doc, o, "error");
     for (size_t i = 0; i < PD_COUNT(echoed); i++) yyjson_mut_obj_add_val(doc, o, echoed[i], echo(doc, job, echoed[i]));
     yyjson_mut_obj_add_bool(doc, o, "background", false);
-    yyjson_mut_obj_add_bool(doc, o, "parallel_tool_calls", job->asks.tools && !job->asks.single_call);
+    yyjson_mut_obj_add_bool(doc, o, "parallel_tool_calls", !job->asks.single_call);
     yyjson_mut_obj_add_bool(doc, o, "store", job->asks.stores);
     yyjson_mut_obj_add_real(doc, o, "temperature", (double)job->asks.sampling.temperature);
     yyjson_mut_obj_add_real(doc, o, "top_p", job->asks.sampling.top_p > 0 ? (double)job->asks.sampling.top_p : 1);
     yyjson_mut_obj_add_val(doc, o, "tool_choice", tool_choice(doc, job));
     yyjson_mut_obj_add_val(doc, o, "tools", tools(doc, job));
-    yyjson_mut_obj_add_str(doc, o, "truncation", "disabled");
+    yyjson_mut_obj_add_str(doc, o, "truncation", job->asks.drops ? "auto" : "disabled");
     const char *type = job->asks.schema ? "json_schema" : job->asks.json ? "json_object" : "text";
     yyjson_mut_obj_add_str(doc, format, "type", type);
     yyjson_mut_obj_add_val(doc, text, "format", format);
@@ -385,12 +342,12 @@ static void response_piece(struct serve_task *task, const char *text, size_t siz
 
 static void end_call(struct serve_job *job, const struct serve_call *call)
 {
-    bool custom = is_custom(job, call);
+    bool custom = serve_is_custom(job, call);
     doc_t *doc = cmd_json_new();
     if (custom) {   /* which is a text only when its JSON is whole */
-        send_response(job, "response.custom_tool_call_input.delta", doc, "delta", custom_input(doc, call), 2);
+        send_response(job, "response.custom_tool_call_input.delta", doc, "delta", serve_custom_input(doc, call), 2);
         doc = cmd_json_new();
-        send_response(job, "response.custom_tool_call_input.done", doc, "input", custom_input(doc, call), 2);
+        send_response(job, "response.custom_tool_call_input.done", doc, "input", serve_custom_input(doc, call), 2);
     } else send_response(job, "response.function_call_arguments.done", doc, "arguments",
                          serve_text(doc, call->arguments.data, call->arguments.size), 2);
     doc = cmd_json_new();
@@ -410,7 +367,7 @@ static void response_call(struct serve_task *task, size_t i, const char *text, s
         send_response(job, "response.output_item.added", doc, "item", call_item(doc, job, call, false), 1);
         doc = cmd_json_new();
     }
-    if (size && !is_custom(job, call))
+    if (size && !serve_is_custom(job, call))
         send_response(job, "response.function_call_arguments.delta", doc, "delta", serve_text(doc, text, size), 2);
     else yyjson_mut_doc_free(doc);
     if (call->complete) end_call(job, call);

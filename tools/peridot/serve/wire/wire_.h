@@ -125,6 +125,11 @@ bool serve_read_anthropic_tools(struct serve_job *job, const struct serve_param 
 /* Adds a tool of Anthropic's to a list of functions; false: memory is short. */
 bool serve_add_anthropic_tool(yyjson_mut_doc *doc, yyjson_mut_val *list, yyjson_val *tool);
 bool serve_read_anthropic_choice(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+/* Whether it is of a custom tool; of the namespace that its tool is in the name, or NULL. */
+bool serve_is_custom(const struct serve_job *job, const struct serve_call *call);
+yyjson_val *serve_namespace(const struct serve_job *job, const struct serve_call *call);
+/* The text that a custom tool is called with; of a call that was cut, what is there of its arguments. */
+yyjson_mut_val *serve_custom_input(yyjson_mut_doc *doc, const struct serve_call *call);
 /* Once all is read: tools that may not be called stay in the prompt, whose beginning is in the cache. */
 bool serve_check_tools(struct serve_job *job);
 
