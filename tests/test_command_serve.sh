@@ -348,6 +348,11 @@ test_ignored() {
     check "what Codex sends is taken" [ "$status" = 200 ]
     check "and what is left out named" matches headers \
         '^Warning: 299 - "ignored: reasoning, verbosity, web_search, web_search_call"'
+    ask $path "{$hi, \"web_search_options\": {}}" -D "$folder/headers"
+    check "searching is left out of chats, too" matches headers '^Warning: 299 - "ignored: web_search_options"'
+    ask $path '{"max_tokens": 4, "messages": ['"$(message user hi)"', {"role": "assistant", "content": [{"type":
+        "refusal", "refusal": "no"}]}, '"$(message user why)]}"
+    check "a model may have refused" [ "$status" = 200 ]
     test_bodies
 }
 
@@ -640,6 +645,7 @@ test_keys() {
     check "who asked, how fast, and the request's id" matches log '"path": "/v1/chat/completions", "status": 200, '\
 '"client": "127.0.0.1", .*"tokens_per_second": [1-9].*"model": "mine", "request_id": "a\?b"\}$'
     check "logs are JSON" matches log '^\{"time": [0-9]+, "method": "GET", "path": "/v1/models", "status": 401, '
+    check "and say why a request was refused" matches log '"status": 429, .*"error": "[^"]*later[^"]*"\}$'
     check "and without texts" [ "$(grep -c king "$folder/log")" = 0 ]
 }
 

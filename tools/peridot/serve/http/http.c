@@ -363,7 +363,8 @@ static struct exchange *http_begin(struct serve_http *http, struct MHD_Connectio
 {
     struct exchange *x = calloc(1, sizeof *x);
     if (!x) return NULL;
-    x->errors = strncmp(url, "/api/", 5) == 0 ? &serve_errors_ollama : &serve_errors_openai;
+    x->errors = strncmp(url, "/api/", 5) == 0 ? &serve_errors_ollama
+        : header(c, "anthropic-version") ? &serve_errors_anthropic : &serve_errors_openai;
     serve_log_begin(&x->line, method, url);
     log_asker(&x->line, c);
     find_route(x, http->server->args, method, url);
@@ -555,6 +556,7 @@ static void completed(void *user, struct MHD_Connection *c, void **context, enum
         if (x->job->stream) serve_streams_leave(x->job);
         else if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK) x->job->closed = true;
     }
+    serve_log_refusal(&x->line, x->error.status ? &x->error : x->job ? &x->job->error : NULL);
     serve_log_end(&x->line, http->server, x->job, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     if (x->job) serve_job_drop(x->job);
     free(x);

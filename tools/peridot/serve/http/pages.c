@@ -75,6 +75,8 @@ static yyjson_mut_val *model(yyjson_mut_doc *doc, const struct serve_server *ser
     yyjson_mut_obj_add_str(doc, o, "object", "model");
     yyjson_mut_obj_add_sint(doc, o, "created", server->created);
     yyjson_mut_obj_add_str(doc, o, "owned_by", "peridot");
+    yyjson_mut_obj_add_str(doc, o, "type", "model");   /* as Anthropic has it, with the next */
+    yyjson_mut_obj_add_val(doc, o, "display_name", serve_text(doc, id, strlen(id)));
     if (adapter) yyjson_mut_obj_add_val(doc, o, "parent", serve_text(doc, m->id, strlen(m->id)));   /* as in vLLM */
     yyjson_mut_obj_add_bool(doc, o, "loaded", m->loaded);
     if (!m->known) return o;
@@ -102,6 +104,7 @@ int serve_get_models(struct pd_buffer *out, struct serve_server *server, const c
             yyjson_mut_arr_append(data, model(doc, server, m, &m->adapters[i]));
     }
     yyjson_mut_obj_add_val(doc, root, "data", data);
+    yyjson_mut_obj_add_bool(doc, root, "has_more", false);
     serve_put_json(out, doc);
     return 200;
 }

@@ -1,6 +1,6 @@
-/* One line on standard error for each request: when, who asked, what, the status, the model, tokens, tokens/s and
- * seconds; and one where a model is loaded or let go. No texts. What asks again and again whether the server is there
- * is not told, where it is. */
+/* One line on standard error for each request: when, who asked, what, the status, the model, tokens, tokens/s,
+ * seconds, why it was refused; and one where a model is loaded or let go. No texts. What asks again and again whether
+ * the server is there is not told, where it is. */
 #define _POSIX_C_SOURCE 200809L   /* localtime_r */
 #include "../../base/base.h"
 #include "job.h"
@@ -25,16 +25,18 @@ static void put_time(char *to, size_t size)
     strftime(to, size, "%Y-%m-%d %H:%M:%S", &t);
 }
 
-/* What a client chose to ask for must not forge a line. */
-static void copy(char *to, size_t size, const char *from)
+/* What a client chose to ask for must not forge a line. `least`: ' ' where there may be words, or '!'. */
+static void copy_from(char *to, size_t size, const char *from, char least)
 {
     size_t i = 0;
     for (; i + 1 < size && from[i]; i++) {
-        bool plain = from[i] > 32 && from[i] < 127 && from[i] != '"' && from[i] != '\\';
+        bool plain = from[i] >= least && from[i] < 127 && from[i] != '"' && from[i] != '\\';
         to[i] = plain ? from[i] : '?';
     }
     to[i] = 0;
 }
+
+static void copy(char *to, size_t size, const char *from) { copy_from(to, size, from, '!'); }
 
 void serve_log_begin(struct serve_log_line *line, const char *method, const char *path)
 {
@@ -47,6 +49,17 @@ void serve_log_ask(struct serve_log_line *line, const char *client, const char *
 {
     copy(line->client, sizeof line->client, client);
     copy(line->id, sizeof line->id, id ? id : "");
+}
+
+/* A quotation mark in it stays one, but is not JSON's. */
+void serve_log_refusal(struct serve_log_line *line, const struct serve_error *e)
+{
+    char text[sizeof e->message];
+    if (!e || !e->status) return;
+    memcpy(text, e->message, sizeof text);
+    for (char *at = text; *at; at++)
+        if (*at == '"') *at = '\'';
+    copy_from(line->why, sizeof line->why, text, ' ');
 }
 
 /* Of a job: tokens of prompts, of the cache, and of replies, and how many of the last come in a second. */
@@ -81,7 +94,8 @@ static void put_text_line(const struct serve_log_line *line, int status, const c
     fprintf(stderr, "%s %s %s %s %d", when, line->client, line->method, line->path, status);
     if (model) fprintf(stderr, ", %s: %" PRIu64 " + %" PRIu64 " tokens (%" PRIu64 " cached)", cmd_shown(model),
                        n->prompt, n->reply, n->cached);
-    fprintf(stderr, ", %s%.3f s%s%s\n", speed, pd_now() - line->begun_s, *line->id ? ", id " : "", line->id);
+    fprintf(stderr, ", %s%.3f s%s%s%s%s\n", speed, pd_now() - line->begun_s, *line->id ? ", id " : "", line->id,
+            *line->why ? ": " : "", line->why);
 }
 
 static void put_json_line(const struct serve_log_line *line, int status, const char *model, const struct numbers *n)
@@ -93,6 +107,7 @@ static void put_json_line(const struct serve_log_line *line, int status, const c
             n->speed, pd_now() - line->begun_s);
     if (model) fputs(", \"model\": ", stderr), cmd_json_string(stderr, model, strlen(model));
     if (*line->id) fprintf(stderr, ", \"request_id\": \"%s\"", line->id);
+    if (*line->why) fprintf(stderr, ", \"error\": \"%s\"", line->why);
     fputs("}\n", stderr);
 }
 
