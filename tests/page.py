@@ -247,6 +247,12 @@ def preset(b, url):
     b.js("import_file(new File([arguments[0]], 'p.json'))", '{"conversations": [], "presets": [{"name": 1}]}')
     b.wait("that it is no such file", "document.getElementById('notice').innerText.includes('p.json')")
     b.click("#open-settings")
+    ends = ("[...document.querySelectorAll('#settings > form > .note')].filter(p => p.offsetHeight).every(p => { const "
+            "at = (i, n) => { const r = document.createRange(); r.setStart(p.firstChild, i); r.setEnd(p.firstChild, n); "
+            "return r.getBoundingClientRect().left; }, n = p.firstChild.length; return at(n - 1, n) > at(0, 1); })")
+    b.js("document.documentElement.dir = 'rtl'")
+    need(b.js(f"return {ends}"), "full stops stand before their sentences where the page begins at the right")
+    b.js("document.documentElement.dir = 'ltr'")
     b.wait("both presets", f"{names} === ',Brief,Brief (2)'")
     b.js("document.getElementById('preset').value = 'Brief (2)';"
          "document.getElementById('preset').dispatchEvent(new Event('change'))")
