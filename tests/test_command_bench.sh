@@ -94,6 +94,29 @@ test_json() {
     check "the same model" [ "$(cell 2 hash)" = "$(cell 5 hash)" ]
 }
 
+# The demo model tells its story with guesses that are accepted; both speeds are of the same text.
+test_drafts() {
+    run bench -m "$stories" -p 0 -n 48 -b 0 -r 1 --beside 0 --draft ngram --draft-tokens 4 --save "$folder/drafts.json"
+    check "--draft succeeds" [ $status = 0 ]
+    check "--draft says what came of it" [ "$(count err '^drafts, a (story|list): [0-9.]+ tokens/s, without')" = 2 ]
+    check "--draft in md" matches out \
+        'Drafts by ngram: a story at [0-9.]+ tokens/s, [0-9.]+ times as fast as without, with [0-9]+ of [0-9]+ guesses'
+    check "--draft in json" python3 - "$folder/drafts.json" <<'PYTHON'
+import json, sys
+report = json.load(open(sys.argv[1]))
+texts = [report["drafts_story"], report["drafts_list"]]
+assert report["draft"] == "ngram"
+for t in texts:
+    assert 0 < t["n_tokens"] <= 48 and t["n_accepted"] <= t["n_drafted"] and t["plain"] > 0 < t["drafted"], t
+assert 0 < sum(t["n_accepted"] for t in texts)
+PYTHON
+    run bench -o html "$folder/drafts.json"
+    check "--draft in html" contains out 'times as fast as without, with'
+    sed 's/\("n_drafted": \).*/\1-1,/' "$folder/drafts.json" >"$folder/x.json"
+    fails_with 1 'drafts_story.n_drafted is not a whole number' bench "$folder/x.json"
+    fails_with 2 '--quick measures a fixed set' bench --quick --draft ngram
+}
+
 # One sequence writes while another reads a prompt: in chunks of 4 tokens there is a gap for each.
 test_beside() {
     run bench -m "$stories" -p 0 -n 2 -b 0 -r 1 --chunk 4 --beside 300 --save "$folder/beside.json" -o csv
@@ -487,6 +510,7 @@ if [ -e "$stories" ]; then
     test_csv
     test_json
     test_beside
+    test_drafts
     test_schema
     test_html
     test_report

@@ -9,6 +9,7 @@ struct bench_args {
     struct cmd_model_args model;
     const char *shape, *type, *prompts, *lengths, *batches, *depths, *beside, *format, *save, *note, *compare;
     uint32_t n_repeats, ctx, chunk, kv;
+    struct cmd_draft_args draft;
     bool tune, quick, standard;
     struct cmd_texts reports;
 };
@@ -58,6 +59,7 @@ static const struct cmd_option options[] = {
      .help = "Positions of the context; 0: as many as the tests need."},
     CMD_CHUNK_OPTION(struct bench_args),
     CMD_KV_OPTION(struct bench_args),
+    CMD_DRAFT_OPTIONS(struct bench_args, draft),
     {.name = "tune", .kind = CMD_FLAG, .offset = OFFSET(tune),
      .help = "Before measuring, tune the layout of the matrix kernels for this device, by some hundred steps of the "
              "model. The result is kept in the cache folder, and used by every command from then on."},
@@ -132,14 +134,14 @@ static bool is_fixed_set(const struct bench_args *a)
     return !a->model.path && !a->shape && !a->type && !a->model.gpu_memory && !a->model.kernels.n
         && (a->model.precision == PERIDOT_PRECISION_DEFAULT || a->standard) && !a->ctx && !a->kv && a->chunk == 256
         && a->n_repeats == 5 && strcmp(a->prompts, "512") == 0 && strcmp(a->lengths, "128") == 0
-        && strcmp(a->batches, "8") == 0 && strcmp(a->depths, "0") == 0 && !a->beside;
+        && strcmp(a->batches, "8") == 0 && strcmp(a->depths, "0") == 0 && !a->beside && !a->draft.name;
 }
 
 static int make_plan(struct bench_plan *out, const struct cmd_command *command, const struct bench_args *args)
 {
     *out = (struct bench_plan){.model = &args->model, .shape = args->shape, .type = args->type, .note = args->note,
                                .tune = args->tune, .n_repeats = args->n_repeats, .ctx = args->ctx,
-                               .chunk = args->chunk, .kv = args->kv};
+                               .chunk = args->chunk, .kv = args->kv, .draft = args->draft};
     if (args->quick && args->standard) return cmd_usage(command, "--quick and --standard don't go together");
     if ((args->quick || args->standard) && !is_fixed_set(args))
         return cmd_usage(command, "%s measures a fixed set: only --device, %s--tune, --format, --save and --note go "
@@ -350,6 +352,8 @@ const struct cmd_command cmd_bench = {
         "Beside a prompt: at the end one sequence writes while another reads a prompt (--beside), and the gaps between "
         "the tokens that it writes are what somebody who reads them sees: their median, the 95th percentile, the "
         "longest, and how many were over 0.3 s.\n\n"
+        "With --draft two texts follow, a story and a list, each written -r times with and without drafts, by turns: "
+        "the best speeds, and how many guesses were accepted.\n\n"
         "A report also has the time of every kernel, dispatches per token, the time to load and to the first token "
         "(from opening the model; longer where pipelines are not yet in the cache), the most memory on device and "
         "host, and a checksum of the last logits, which is the same in every repeat of a test.\n\n"

@@ -60,6 +60,7 @@ enum {
     BENCH_LIST = 8,              /* entries of -p, -n, -b and -d */
     BENCH_TESTS = (2 + BENCH_LIST) * BENCH_LIST * BENCH_LIST + BENCH_LIST,
     BENCH_SEQUENCES = 8,         /* most of one test */
+    BENCH_DRAFT_TEXTS = 2,       /* a story and a list */
     BENCH_TEXT = 32,             /* tokens of --standard's text, and of its prompt */
     BENCH_QUICK_S = 60           /* that --quick takes on most devices */
 };
@@ -78,6 +79,7 @@ struct bench_plan {
     struct bench_list prompts, lengths, batches, depths;
     uint32_t n_repeats, ctx, chunk, kv;
     uint32_t beside;             /* tokens of the prompt that is read beside a text; 0: none */
+    struct cmd_draft_args draft; /* name NULL: drafts are not measured */
     uint32_t deep;               /* a depth for generations of one sequence alone; 0: none */
     bool tune;
     bool is_standard;            /* takes a text, and keeps what was measured until it was stopped */
@@ -120,6 +122,16 @@ struct bench_beside {
     double median_s, p95_s, max_s;
 };
 
+/* What drafts gain in one text that is written with and without them. */
+struct bench_draft_text {
+    uint32_t n_tokens, n_drafted, n_accepted;   /* n_tokens: written; 0: not measured */
+    double plain, drafted;       /* tokens/s; 0: there was one token at most */
+};
+
+struct bench_drafts {
+    struct bench_draft_text texts[BENCH_DRAFT_TEXTS];
+};
+
 /* What a model goes on with. */
 struct bench_text {
     uint32_t n, n_reference, n_agree;   /* n 0: not taken; n_reference 0: there is none */
@@ -141,6 +153,7 @@ struct bench_run {
     uint64_t device_memory, host_memory;       /* peaks, in bytes */
     uint32_t n_dispatches;       /* of a decode step */
     struct bench_beside beside;
+    struct bench_drafts drafts;
     struct bench_text text;
 };
 
@@ -157,6 +170,9 @@ peridot_status bench_check_fits(uint64_t need, uint64_t memory);
 /* beside.c. In a session of its own. */
 #define BENCH_SLOW_S 0.3         /* what peridot_session_run wants to keep */
 peridot_status bench_measure_beside(struct bench_beside *out, peridot_model *model, const struct bench_plan *plan);
+
+/* beside.c. In sessions of its own, with the drafts that the plan names. */
+peridot_status bench_measure_drafts(struct bench_drafts *out, peridot_model *model, const struct bench_plan *plan);
 
 /* stats.c: n that are always the same, as a model's speed does not depend on them. */
 peridot_status bench_make_tokens(int32_t **out, size_t n, uint32_t vocab_size);

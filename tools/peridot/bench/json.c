@@ -187,6 +187,22 @@ static void add_beside(yyjson_mut_doc *doc, yyjson_mut_val *report, const struct
     yyjson_mut_obj_add_real(doc, object, "max_s", b->max_s);
 }
 
+static void add_drafts(yyjson_mut_doc *doc, yyjson_mut_val *report, const struct bench_run *run)
+{
+    static const char *const keys[BENCH_DRAFT_TEXTS] = {"drafts_story", "drafts_list"};
+    if (run->plan->draft.name) bench_json_text(doc, report, "draft", run->plan->draft.name, REPORT_NAME);
+    for (int i = 0; i < BENCH_DRAFT_TEXTS; i++) {
+        const struct bench_draft_text *t = &run->drafts.texts[i];
+        if (!t->n_tokens) continue;
+        yyjson_mut_val *object = yyjson_mut_obj_add_obj(doc, report, keys[i]);
+        yyjson_mut_obj_add_uint(doc, object, "n_tokens", t->n_tokens);
+        yyjson_mut_obj_add_uint(doc, object, "n_drafted", t->n_drafted);
+        yyjson_mut_obj_add_uint(doc, object, "n_accepted", t->n_accepted);
+        yyjson_mut_obj_add_real(doc, object, "plain", t->plain);
+        yyjson_mut_obj_add_real(doc, object, "drafted", t->drafted);
+    }
+}
+
 /* The ids as they are, and their hash for who compares many. */
 static void add_text(yyjson_mut_doc *doc, yyjson_mut_val *report, const struct bench_text *t)
 {
@@ -223,6 +239,7 @@ void bench_json_run(yyjson_mut_doc *doc, yyjson_mut_val *report, const struct be
     yyjson_mut_obj_add_uint(doc, report, "host_memory", run->host_memory);
     yyjson_mut_obj_add_uint(doc, report, "dispatches_per_token", run->n_dispatches);
     add_beside(doc, report, &run->beside);
+    add_drafts(doc, report, run);
     add_text(doc, report, &run->text);
 }
 

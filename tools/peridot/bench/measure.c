@@ -469,6 +469,25 @@ static peridot_status take_beside(struct bench *b)
     return status;
 }
 
+/* As take_beside, which has closed the session. */
+static peridot_status take_drafts(struct bench *b)
+{
+    static const char *const names[BENCH_DRAFT_TEXTS] = {"a story", "a list"};
+    peridot_status status = b->plan->draft.name ? bench_measure_drafts(&b->run.drafts, b->model, b->plan) : PERIDOT_OK;
+    if (status == PERIDOT_ERROR_MEMORY) {
+        note_left_out(&b->run, "drafts");
+        return PERIDOT_OK;
+    }
+    for (int i = 0; i < BENCH_DRAFT_TEXTS && status == PERIDOT_OK; i++) {
+        const struct bench_draft_text *t = &b->run.drafts.texts[i];
+        if (t->n_tokens)
+            fprintf(stderr, "drafts, %s: %.1f tokens/s, without them %.1f; %" PRIu32 " of %" PRIu32 " accepted\n",
+                    names[i], t->drafted, t->plain, t->n_accepted, t->n_drafted);
+    }
+    b->run.device_memory = pd_max(b->run.device_memory, peridot_model_memory(b->model));
+    return status;
+}
+
 static peridot_status measure_device(peridot_rates *rates, peridot_model *model)
 {
     struct cmd_progress progress = cmd_progress_begin("measuring the device");
@@ -495,6 +514,7 @@ static peridot_status run_session(struct bench *b)
     if (b->plan->is_standard) PD_TRY(bench_take_text(&r->text, b->model, b->plan->reference));
     PD_TRY(run_tests(b, params));
     PD_TRY(take_beside(b));
+    PD_TRY(take_drafts(b));
     bench_conditions_read(&r->after, "", b->run.model->device->pci, is_cpu);
     r->host_memory = pd_memory_peak();
     return PERIDOT_OK;

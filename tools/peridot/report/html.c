@@ -153,6 +153,7 @@ static void report_table(FILE *file, const struct report *r)
     fact(file, "dispatches per token", "%" PRIu32, r->n_dispatches);
     fact(file, "context, chunk, cache", "%" PRIu32 ", %" PRIu32 ", %s", r->ctx, r->chunk, r->kv);
     fact(file, "beside a prompt", "%s", report_beside(r));
+    fact(file, "drafts", "%s", report_drafts(r));
     fact(file, "text", "%s", report_text_words(r));
     fact(file, "checksum", "%s", report_proof_words(r));
     fact(file, "power", "%s", report_energy(r));

@@ -48,6 +48,10 @@ struct field {
 #define SPREAD(member) NEW(report, "rates_spread", #member, RATE, spread.member)
 #define PLACEMENT(kind, member) NEW(report, "placement", #member, kind, placement.member)
 #define BESIDE(kind, member) NEW(report, "beside_prompt", #member, kind, beside.member)
+#define DRAFTS(text, kind, member) NEW(report, #text, #member, kind, text.member)
+#define DRAFTED(text) \
+    DRAFTS(text, U32, n_tokens), DRAFTS(text, U32, n_drafted), DRAFTS(text, U32, n_accepted), \
+    DRAFTS(text, RATE, plain), DRAFTS(text, RATE, drafted)
 #define TEXT_OF(kind, member) NEW(report, "text", #member, kind, text.member)
 #define TEST(kind, member) FIELD(report_test, NULL, #member, kind, member)
 
@@ -97,6 +101,7 @@ static const struct field report_fields[] = {
     FIELD(report, NULL, "dispatches_per_token", U32, n_dispatches),
     BESIDE(U32, n_prompt), BESIDE(REAL, prompt_s), BESIDE(U32, n_gaps), BESIDE(U32, n_slow), BESIDE(REAL, median_s),
     BESIDE(REAL, p95_s), BESIDE(REAL, max_s),
+    NEW(report, NULL, "draft", TEXT, draft), DRAFTED(drafts_story), DRAFTED(drafts_list),
     TEXT_OF(U32, n_reference), TEXT_OF(U32, n_agree), TEXT_OF(HASH, checksum),
     NEW(report, NULL, "made", BOOL, made),
 };

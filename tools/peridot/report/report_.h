@@ -101,6 +101,11 @@ struct report {
         uint32_t n_prompt, n_gaps, n_slow;     /* n_prompt 0: not measured; n_slow: over 0.3 s */
         double prompt_s, median_s, p95_s, max_s;
     } beside;
+    char draft[REPORT_NAME];     /* as --draft names it; "": drafts were not measured */
+    struct report_draft {        /* a text that was written with and without drafts */
+        uint32_t n_tokens, n_drafted, n_accepted;   /* n_tokens 0: not measured */
+        double plain, drafted;   /* tokens/s */
+    } drafts_story, drafts_list;
     struct {                     /* what a standard model went on with */
         uint32_t n_reference, n_agree;         /* n_reference 0: not taken, or with nothing to compare */
         uint64_t checksum;       /* of the ids that were drawn */
@@ -175,6 +180,8 @@ const char *report_verdict(const struct report *report);
 const char *report_placement(const struct report *report);
 /* "12.3 ms between two tokens in the median, ..., while 512 tokens were read in 1.20 s" or "". */
 const char *report_beside(const struct report *report);
+/* "ngram: a story at 20.1 tokens/s, 0.99 times as fast as without, ...; a list ..." or "". */
+const char *report_drafts(const struct report *report);
 /* Device and driver. */
 const char *report_device_name(const struct report *report);
 

@@ -245,6 +245,24 @@ const char *report_beside(const struct report *r)
     return text;
 }
 
+static void write_draft(char *text, const char *name, const struct report_draft *d)
+{
+    size_t size = strlen(text);
+    if (d->plain > 0)
+        snprintf(text + size, TURN_SIZE - size, "%s %s at %.1f tokens/s, %.2f times as fast as without, with %" PRIu32
+                 " of %" PRIu32 " guesses accepted", strchr(text, ':') ? ";" : ":", name, d->drafted,
+                 d->drafted / d->plain, d->n_accepted, d->n_drafted);
+}
+
+const char *report_drafts(const struct report *r)
+{
+    char *text = next_buffer();
+    snprintf(text, TURN_SIZE, "%s", r->draft);
+    write_draft(text, "a story", &r->drafts_story);
+    write_draft(text, "a list", &r->drafts_list);
+    return text;
+}
+
 const char *report_score_text(const struct report *r)
 {
     char *text = next_buffer();

@@ -207,6 +207,11 @@ static void md_summary(FILE *file, const struct report *r)
             cmd_size_text(r->host_memory), r->n_dispatches);
     const char *beside = report_beside(r);
     if (beside[0]) fprintf(file, "Beside a prompt: %s. ", beside);
+    if (r->draft[0]) {
+        fputs("Drafts by ", file);
+        md_text(file, report_drafts(r));
+        fputs(". ", file);
+    }
     fprintf(file, "The logits are %s, and %s in all repeats.", all_logits(r, false) ? "finite" : "NOT FINITE",
             all_logits(r, true) ? "the same" : "NOT THE SAME");
     if (r->tuning[0]) {
