@@ -80,7 +80,7 @@ static void test_single(void **state)
 static void test_missing(void **state)
 {
     (void)state;
-    REFUSED(PERIDOT_ERROR_IO, folder, "no config.json");
+    REFUSED(PERIDOT_ERROR_IO, folder, "no config.json in this folder: a model is a folder with one, or a .gguf");
     write_text("config.json", "{}");
     REFUSED(PERIDOT_ERROR_IO, folder, "neither model.safetensors nor model.safetensors.index.json");
     struct pd_checkpoint *c;

@@ -342,8 +342,10 @@ test_lines() {
         [ "$(xargs -d '\n' <"$folder/reply" | xargs -d ' ')" = "$(xargs -d ' ' <"$folder/words")" ]
     check "status lines end between words" \
         has_lines lines $'\nthe reply was cut after 60 tokens (-n,\n/set length)\n'
+    check "what commands do stands in one column" [ "$(grep -E '^/[a-z]+ .*  [A-Z]' "$folder/lines" |
+        sed -E 's/^(.{21}).*/\1/' | grep -cvE '^/[a-z]+ +([A-Z ]+[A-Z])? +$')" = 0 ]
     check "so does /help" \
-        has_lines lines $'\n/set    NAME VALUE  Sets an option, as\n    temp, top-k or length, which /temp\n'
+        has_lines lines $'\n/set     NAME VALUE  Sets an option, as\n    temp, top-k or length, which /temp\n'
     check "^C is no part of the reply" eval '! contains screen "^C"'
 }
 

@@ -282,7 +282,10 @@ static peridot_status fail_missing(struct pd_hf *h, const char *directory, const
 {
     char *adapter = hf_join(h, directory, "adapter_config.json");
     if (!adapter) return pd_fail_alloc(strlen(directory), "path");
-    if (!pd_is_file(adapter)) return pd_fail(PERIDOT_ERROR_IO, "%s: no %s in this folder", directory, config);
+    bool model = strcmp(config, "config.json") == 0;
+    if (!pd_is_file(adapter))
+        return pd_fail(PERIDOT_ERROR_IO, "%s: no %s in this folder%s", directory, config,
+                       model ? ": a model is a folder with one, or a .gguf file" : "");
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: an adapter, which is given beside its model (--lora)", directory);
 }
 

@@ -70,7 +70,7 @@ static peridot_status list_settings(const struct cmd_chat *chat)
     struct cmd_notice m;
     if (!cmd_notice_begin(&m)) return pd_fail_alloc(0, "list of settings");
     for (size_t i = 0; i < PD_COUNT(settings); i++) {
-        fprintf(m.file, "%-18s ", settings[i].name);
+        fprintf(m.file, "%-20s ", settings[i].name);
         cmd_option_print(m.file, &settings[i], &chat->args);
         fputc('\n', m.file);
     }
@@ -372,7 +372,7 @@ static bool has_setter(const char *name)
 
 static peridot_status run_help(struct cmd_chat *chat, const char *value)
 {
-    enum { LABEL = 20, NARROW = 60 };
+    enum { LABEL = 21, NARROW = 60 };
     struct cmd_flow flow = cmd_flow_begin(stderr);
     char line[256];
     (void)chat, (void)value;
@@ -380,7 +380,7 @@ static peridot_status run_help(struct cmd_chat *chat, const char *value)
     for (size_t i = 0; i < PD_COUNT(commands); i++) {
         const struct chat_command *c = &commands[i];
         if (!c->help) continue;
-        int size = snprintf(line, sizeof line, "/%-6s %-10s  %s\n", c->name, c->metavar ? c->metavar : "", c->help);
+        int size = snprintf(line, sizeof line, "/%-7s %-10s  %s\n", c->name, c->metavar ? c->metavar : "", c->help);
         cmd_flow_text(&flow, line, (size_t)size);
     }
     cmd_say("A line that ends in \\, and lines between \"\"\", make one message. Ctrl-C stops a reply.\n");
