@@ -121,8 +121,12 @@ static bool check_wrong(void *user, const peridot_kernel_check *check)
     return noticed;
 }
 
-/* Of products, which take long to compile. */
-static uint32_t one_pipeline(enum pd_kernel_id id) { return strncmp(pd_kernel_name(id), "mat", 3) == 0; }
+/* Of products and attention, which take long to compile. */
+static uint32_t one_pipeline(enum pd_kernel_id id)
+{
+    const char *name = pd_kernel_name(id);
+    return strncmp(name, "mat", 3) == 0 || strncmp(name, "attention_", 10) == 0;
+}
 
 static void check_damage(void (*damage)(struct pd_trial *t, void *user), const char *const *kernels, size_t n,
                          const char *part)
