@@ -39,22 +39,7 @@ uint first_row, column, first_v_row, v_column;
 vec4 acc[4 * V_MINE * 2];                        /* [slice][row][half of an eight] */
 float top_value;                                 /* TOP */
 
-/* Of each row: a power of two above its largest element. */
-void find_q_units()
-{
-    uint row = me / LINE;
-    float most = 0;
-    for (uint i = me % LINE; i < QUADS; i += LINE) {
-        vec4 q = abs(pd_vec4s(uvec2(p.q)).at[query_of(row) + i] * p.scale);
-        most = max(most, max(max(q.x, q.y), max(q.z, q.w)));
-    }
-    part[me] = most;
-    barrier();
-    [[unroll]] for (uint i = 0; i < LINE; i++) most = max(most, part[LINE * row + i]);
-    uint exponent = clamp(floatBitsToUint(most) >> 23, 15, 252) + 1;
-    if (me % LINE == 0) q_unit[row] = uintBitsToFloat(exponent << 23);
-    barrier();
-}
+#include "attention_unit.glsl"
 
 void load_queries(uint slice)
 {

@@ -4,9 +4,6 @@
  * multiplies its part of the tile. An invocation loads of the same rows in every step. Needs subgroups of SUBGROUP
  * invocations, all of them whole. */
 #extension GL_GOOGLE_include_directive : require
-#extension GL_KHR_cooperative_matrix : require
-#extension GL_KHR_memory_scope_semantics : require
-#extension GL_EXT_spirv_intrinsics : require
 #include "common.glsl"
 
 layout(constant_id = 1) const uint SUBGROUP = 32;
@@ -20,9 +17,7 @@ layout(constant_id = 8) const uint N = 16;
 layout(constant_id = 9) const uint K = 16;
 #define GRAIN 1
 const bool AHEAD = SUBGROUP >= 32;   /* Intel's registers have no room */
-#define BARRIER(scope) controlBarrier(scope, scope, gl_StorageSemanticsShared, \
-    gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible)
-#define TILE_BARRIER() BARRIER(gl_ScopeWorkgroup)
+#include "coop.glsl"
 #include "matmul.glsl"
 #include "weights_fp16.glsl"
 
@@ -43,23 +38,7 @@ uvec2 w_rows[N_W], x_rows[N_X];   /* addresses */
 piece w_next[N_W];
 uvec4 x_next[N_X];
 
-#define W_MATRIX coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA>
-#define X_MATRIX coopmat<float16_t, gl_ScopeSubgroup, K, N, gl_MatrixUseB>
-#define SUMS coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>
 SUMS sums[PARTS_M * PARTS_N];
-
-/* With cooperative matrices each access of shared memory, coopMatLoad or an assignment, is available or visible to the
- * workgroup by itself: Mesa's compiler for Intel waits for all that is under way, and has a fence, at each load of a
- * matrix. Here barriers see to that, and accesses are SPIR-V's instructions without such operands. */
-#define NON_PRIVATE 0x20   /* NonPrivatePointer */
-spirv_instruction(id = 4457)
-W_MATRIX load_w(spirv_by_reference uvec4 from, int layout_of, uint stride, spirv_literal int access);
-spirv_instruction(id = 4457)
-X_MATRIX load_x(spirv_by_reference uvec4 from, int layout_of, uint stride, spirv_literal int access);
-spirv_instruction(id = 4458)
-void store_sums(spirv_by_reference uvec4 to, SUMS s, int layout_of, uint stride, spirv_literal int access);
-spirv_instruction(id = 61) uvec4 load(spirv_by_reference uvec4 from, spirv_literal int access);
-spirv_instruction(id = 62) void store(spirv_by_reference uvec4 to, uvec4 value, spirv_literal int access);
 
 uint part_row, part_token;   /* where in the tile the subgroup's part begins */
 
@@ -77,7 +56,7 @@ void begin_tile(uint first_row, uint first_token)
     }
     [[unroll]] for (uint i = 0; i < PARTS_M * PARTS_N; i++) {
         sums[i] = SUMS(0.0);
-        if (!AHEAD) sums[i] = coopMatMulAdd(W_MATRIX(0.0), X_MATRIX(0.0), sums[i]);   /* see add_step */
+        if (!AHEAD) sums[i] = coopMatMulAdd(A_MATRIX(0.0), B_MATRIX(0.0), sums[i]);   /* see add_step */
     }
 }
 
@@ -107,12 +86,12 @@ void store_step()
 
 void add_products(uint k)
 {
-    W_MATRIX w[PARTS_M];
+    A_MATRIX w[PARTS_M];
     [[unroll]] for (uint m = 0; m < PARTS_M; m++)
-        w[m] = load_w(tile_w[(part_row + m * M) * STRIDE + k / 8], gl_CooperativeMatrixLayoutRowMajor, STRIDE,
+        w[m] = load_a(tile_w[(part_row + m * M) * STRIDE + k / 8], ROW_MAJOR, STRIDE,
                       NON_PRIVATE);
     [[unroll]] for (uint n = 0; n < PARTS_N; n++) {
-        X_MATRIX x = load_x(tile_x[(part_token + n * N) * STRIDE + k / 8], gl_CooperativeMatrixLayoutColumnMajor,
+        B_MATRIX x = load_b(tile_x[(part_token + n * N) * STRIDE + k / 8], COLUMN_MAJOR,
                             STRIDE, NON_PRIVATE);
         [[unroll]] for (uint m = 0; m < PARTS_M; m++)
             sums[n * PARTS_M + m] = coopMatMulAdd(w[m], x, sums[n * PARTS_M + m]);
@@ -143,7 +122,7 @@ void write_sums(SUMS s, uint first_row, uint first_token)
 {
     const uint n_quads = M * N / 4;
     uint mine = gl_SubgroupID * n_quads;
-    store_sums(tile_w[mine], s, gl_CooperativeMatrixLayoutColumnMajor, M / 4, NON_PRIVATE);
+    store_sums(tile_w[mine], s, COLUMN_MAJOR, M / 4, NON_PRIVATE);
     BARRIER(gl_ScopeSubgroup);
     [[unroll]] for (uint k = 0; k < (n_quads + SUBGROUP - 1) / SUBGROUP; k++) {
         uint i = gl_SubgroupInvocationID + k * SUBGROUP;

@@ -136,7 +136,7 @@ twice=$(sed -nE 's/^(async )?function\*? ([A-Za-z_0-9]+).*/\2/p' tools/peridot/s
 lines_of() { find "$@" -type f -regex '.*\.\(c\|h\|cc\|comp\|glsl\|def\)' -exec cat {} + | wc -l; }
 runs=$(lines_of src/{base,format,picture,gpu,arch,ops,engine,api} shaders)
 texts=$(lines_of src/text src/grammar)
-[ "$runs" -le 37600 ] || wrong "what runs a model has $runs lines: at most 37,600"
+[ "$runs" -le 37850 ] || wrong "what runs a model has $runs lines: at most 37,850"
 says="$(((runs + 500) / 1000)),000 lines of C and GLSL run a model, and $(((texts + 500) / 1000)),000"
 grep -qF "$says" README.md || wrong "README does not say: $says"
 

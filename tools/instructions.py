@@ -403,7 +403,26 @@ def layouts(lines, gpu, vendor, rows_path, _):
         subgroup = (kernel.spec + [0] * 3)[SUBGROUP_ID]
         if spills in ('0', '-'): print(gpu, name, use.split(',')[0], rows, workgroup, subgroup, width, lanes, cell)
 
-# ---- comparing ----
+# ---- comparing, and kernels that were added ----
+
+# What is counted of a new kernel changes no row of others, and so is not in their key (made_by of tools/pipelines).
+
+def attention_coop(kernel, name, dtype):
+    """The loop over tiles of keys. In it are loops that load, first keys, and loops of products, first of scores, which
+    may be in a loop over slices of a head. Compilers may drop a loop of one turn."""
+    workgroup, head_dim, heads, _, _, _, _, k, _, size = kernel.spec
+    keys, tile = 64, min((l for l in kernel.loops if sum(m < l for m in kernel.loops) >= 3), key=len)
+    loops, each = sorted((l for l in kernel.loops if l < tile), key=min), workgroup / (32 * keys)
+    copies, products = [keys * size / 8, keys * size / 32], [size / k, keys / k]
+    parts = [(tile.difference(*loops), each)]
+    for l in loops:
+        inside, nested = [m for m in loops if m < l], any(l < m for m in loops)
+        trips, by = (copies, workgroup) if kernel.loaded(l) else (products, 1)
+        turns = 1 if inside else trips.pop(0) / by if len(trips) > 1 else trips[0] / by
+        parts.append((l.difference(*inside), each * turns * (head_dim // size if inside or nested else 1)))
+    return f'{head_dim},{heads}', parts
+
+KINDS['attention_coop'] = attention_coop
 
 def read_table(path):
     """Its first line, and (GPU, kernel, use): cell."""

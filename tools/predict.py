@@ -172,13 +172,27 @@ DEPTHS, DEEP_MODEL = (0, 8192, 32768), 'Llama 3.1 8B q4_k'   # tokens before tho
 Attention = collections.namedtuple('Attention', 'kernel size tile keys elements')
 ATTENTIONS = (Attention('attention_half_f16', 2, 64, 4, 8), Attention('attention_tile_f16', 4, 32, 2, 4))
 
+# By matrices, 32 queries by tiles of 64 keys, of which subgroups share scores and elements of values (coop_subgroups of
+# src/ops/attention.c): how many subgroups there are, and the rows and columns of a matrix.
+COOP_ATTENTION = 'attention_coop_f16'
+COOP_SHARES = {'Intel': (16, 8, 16), 'AMD': (4, 16, 16), 'NVIDIA': (4, 16, 16)}
+
+def coop_shared(gpu):
+    """Bytes to and from shared memory of a multiply-add, where heads are of 128."""
+    n, m, across = COOP_SHARES[CORES[gpu].vendor]
+    if gpu == 'dg2': across = 8
+    keys, elements, queries, copies = 64, 128, 32, MATRIX_COPIES.get(gpu, 1)
+    down = min(n, keys // m)
+    read = (n // down * keys + down * queries) * elements + queries // across * keys * elements + n * queries * keys
+    return (2 * (copies * read + 2 * keys * elements) + 10 * queries * keys) / (queries * keys * 2 * elements)
+
 def attention_shared(one):
     """Bytes to and from shared memory of a multiply-add: half of them are of scores, half of values."""
     scores, values = 1 / 4 + 1 / one.keys + 1 / 32 + 1 / one.tile, 1 / 4 + 1 / one.elements + 1 / 32
     return one.size * (scores + values) / 2
 
 # Issue slots, and bytes from shared memory, of a multiply-add of attention that is not counted, as llama.cpp's.
-ATTENTION = 1.6, attention_shared(ATTENTIONS[-1])
+ATTENTION = 1.6, attention_shared(ATTENTIONS[-1]), 0
 
 class Tile(collections.namedtuple('Tile', 'variant rows tokens part_rows part_tokens slots w_size x_size')):
     """Of a kernel for prompts. part: what an invocation, or a subgroup with matrices, multiplies of it; each reads its
@@ -230,10 +244,11 @@ def product_times(sheet, like, tile, dtype, n_rows, n_cols):
             'memory': n_rows * n_cols * BITS[dtype] / 8 * math.ceil(PROMPT / tile.tokens) / (sheet.gbs * 1e9 * REACHED)}
 
 def attention_binds(core, attention):
-    """Clocks of a lane that a multiply-add of attention takes where only vector instructions or shared memory hold it
-    up."""
-    slots, size = attention
-    return {'vector': slots, 'shared': size * core.lanes / core.shared}
+    """Clocks of a lane that a multiply-add of attention takes where only vector instructions, shared memory or matrix
+    units hold it up."""
+    slots, size, matrix = attention
+    return {'vector': slots, 'shared': size * core.lanes / core.shared,
+            'matrix': matrix + slots if matrix and core.vendor == 'AMD' else matrix}
 
 def other_times(sheet, core, shape, attention, depth):
     """Of a prompt after depth tokens, what no matrix is: attention, of the keys before each position; activations,
@@ -246,10 +261,13 @@ def other_times(sheet, core, shape, attention, depth):
             'dispatches': DISPATCH * PROMPT_DISPATCHES * layers}
 
 def attention_of(table, gpu):
-    """Issue slots, and bytes from shared memory, of a multiply-add, by heads of 128."""
+    """Issue slots, bytes from shared memory, and clocks of matrix units, of a multiply-add, by heads of 128."""
+    if (gpu, COOP_ATTENTION, '128,4') in table:
+        return (float(table[gpu, COOP_ATTENTION, '128,4'].split('/')[2]) / (2 * 128), coop_shared(gpu),
+                1 / MATRIX[gpu])
     one = next((one for one in ATTENTIONS if (gpu, one.kernel, '128,4') in table), None)
     if not one: return ATTENTION
-    return float(table[gpu, one.kernel, '128,4'].split('/')[2]) / (2 * 128), attention_shared(one)
+    return float(table[gpu, one.kernel, '128,4'].split('/')[2]) / (2 * 128), attention_shared(one), 0
 
 def piece_time(sheet, core, n_heads, attention):
     """Seconds of the longest piece. A workgroup has 32 of its tokens' heads."""

@@ -56,8 +56,11 @@ struct attention_plan {
     uint32_t n_heads, n_tokens;
 };
 
+#define TILE_QUERIES 32
+
 static const uint32_t attention_queries[PD_N_VARIANTS] = {   /* most queries of a workgroup */
-    [PD_VARIANT_ATTENTION_ROWS] = 4, [PD_VARIANT_ATTENTION_HALF] = 32, [PD_VARIANT_ATTENTION_TILE] = 32,
+    [PD_VARIANT_ATTENTION_ROWS] = 4, [PD_VARIANT_ATTENTION_COOP] = TILE_QUERIES,
+    [PD_VARIANT_ATTENTION_HALF] = TILE_QUERIES, [PD_VARIANT_ATTENTION_TILE] = TILE_QUERIES,
     [PD_VARIANT_ATTENTION_COLUMNS] = 8,
 };
 
@@ -70,7 +73,45 @@ static const uint32_t attention_queries[PD_N_VARIANTS] = {   /* most queries of 
 
 static bool is_tile(enum pd_variant v)
 {
-    return v == PD_VARIANT_ATTENTION_HALF || v == PD_VARIANT_ATTENTION_TILE;
+    return v == PD_VARIANT_ATTENTION_COOP || v == PD_VARIANT_ATTENTION_HALF || v == PD_VARIANT_ATTENTION_TILE;
+}
+
+/* How the subgroups of a workgroup of attention_coop share a head: slice, the elements at a time, of which each keeps
+ * its part for 32 queries in registers. Small subgroups have few. */
+struct coop_shape {
+    uint32_t subgroups, workgroup, slice;
+};
+
+static uint64_t coop_shared_size(uint32_t head_dim, struct coop_shape s)
+{
+    uint64_t vec4s = TILE_QUERIES * (head_dim / 8 + 1) + TILE_QUERIES * (PD_PAGE / 4 + 1)
+        + pd_max(PD_PAGE * (s.slice / 8 + 1), s.slice * (PD_PAGE / 8 + 1));
+    return 16 * vec4s + 4 * (s.workgroup + 2 * TILE_QUERIES);
+}
+
+static struct coop_shape coop_shape_of(const peridot_device_info *d, uint32_t head_dim)
+{
+    struct coop_shape s;
+    for (s.slice = head_dim % 128 == 0 ? 128 : 64;; s.slice = 64) {
+        uint32_t lanes = d->matrix_subgroup_size;
+        s.subgroups = lanes < 32 ? (uint32_t)pd_min(s.slice / d->matrix_m, 256 / lanes) : 4;
+        s.workgroup = s.subgroups * lanes;
+        if (s.slice == 64 || coop_shared_size(head_dim, s) <= d->max_shared_size) return s;
+    }
+}
+
+/* Whether they can share the scores of a tile, its elements and its loads evenly, and shared memory has room. */
+static bool coop_fits(const peridot_device_info *d, uint32_t head_dim)
+{
+    if (head_dim % 64 != 0 || head_dim > 512) return false;
+    struct coop_shape s = coop_shape_of(d, head_dim);
+    /* registers: of Intel's, 32 sums of an invocation and its 16 scores of a softmax spill 18 at most */
+    if (d->vendor_id == INTEL && (head_dim > s.workgroup || s.workgroup < 4 * TILE_QUERIES)) return false;
+    uint32_t keys = PD_PAGE / d->matrix_m, down = (uint32_t)pd_min(s.subgroups, keys), across = s.subgroups / down;
+    return head_dim / s.slice <= 4 && s.subgroups % down == 0 && keys % down == 0
+        && TILE_QUERIES / d->matrix_n % across == 0 && s.slice % (s.subgroups * d->matrix_m) == 0
+        && 2 * s.slice % s.workgroup == 0 && s.workgroup % TILE_QUERIES == 0
+        && s.workgroup <= d->max_workgroup_invocations && coop_shared_size(head_dim, s) <= d->max_shared_size;
 }
 
 /* In a decode step kernels of all types are to be right, whatever the cache's: its grid is made before the type is
@@ -91,6 +132,8 @@ static enum pd_variant attention_variant(const struct pd_recorder *r, const stru
     enum pd_variant v = working_variant(r, type);
     bool same = r->variants.batch_invariant || r->variants.forced[PD_VARIED_ATTENTION];
     bool few = !type || (n_tokens < FEW_QUERIES && !same);
+    if (v == PD_VARIANT_ATTENTION_COOP && !coop_fits(pd_gpu_info(r->gpu), heads->head_dim))
+        v = pd_variant_after(r->gpu, v, type ? *type : PERIDOT_KV_F16);
     if (v == PD_VARIANT_ATTENTION_HALF && heads->head_dim % 8 != 0) v = PD_VARIANT_ATTENTION_TILE;
     if (is_tile(v) && (few || heads->head_dim % 4 != 0)) v = PD_VARIANT_ATTENTION_COLUMNS;
     if (v == PD_VARIANT_ATTENTION_ROWS && heads->head_dim % (type ? 4 : 4 * pd_max(subgroup_size(r), 8)) != 0)
@@ -122,6 +165,13 @@ static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const str
     enum pd_kernel_id id = pd_variant_kernel(plan->variant, kv->type);
     uint32_t dim = heads->head_dim, group = heads->n_heads / heads->n_kv_heads, lanes = subgroup_size(r);
     uint32_t with_sinks = heads->sinks && !decode ? PD_SINKS_ID + 1 : 0;
+    if (plan->variant == PD_VARIANT_ATTENTION_COOP) {
+        const peridot_device_info *d = pd_gpu_info(r->gpu);
+        struct coop_shape s = coop_shape_of(d, dim);
+        uint32_t spec[] = {s.workgroup, dim, plan->n_heads, group, d->matrix_subgroup_size, d->matrix_m, d->matrix_n,
+            d->matrix_k, [PD_SINKS_ID] = with_sinks != 0, s.slice};
+        return kernel(r, id, spec, PD_COUNT(spec));
+    }
     if (is_tile(plan->variant)) {
         uint32_t spec[] = {dim > 128 ? 256 : 128, dim, plan->n_heads, group, [PD_SINKS_ID] = true};
         return kernel(r, id, spec, with_sinks ? with_sinks : 4);

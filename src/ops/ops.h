@@ -134,7 +134,8 @@ enum pd_variant {
     PD_VARIANT_MATMUL_COOP, PD_VARIANT_MATMUL_DOT, PD_VARIANT_MATMUL_HALF, PD_VARIANT_MATMUL_TILE,
     PD_VARIANT_MATMUL_MATVEC,
     PD_VARIANT_MATVEC_ROWS, PD_VARIANT_MATVEC_DOT, PD_VARIANT_MATVEC_COLUMNS,
-    PD_VARIANT_ATTENTION_ROWS, PD_VARIANT_ATTENTION_HALF, PD_VARIANT_ATTENTION_TILE, PD_VARIANT_ATTENTION_COLUMNS,
+    PD_VARIANT_ATTENTION_ROWS, PD_VARIANT_ATTENTION_COOP, PD_VARIANT_ATTENTION_HALF, PD_VARIANT_ATTENTION_TILE,
+    PD_VARIANT_ATTENTION_COLUMNS,
     PD_N_VARIANTS
 };
 
@@ -168,6 +169,8 @@ enum pd_kernel_id pd_variant_pack(enum pd_variant v);
 /* The first of v and its fallbacks that has a kernel for the type which no self-test has disabled; v if there is
  * none. An exact variant falls back to exact ones alone. */
 enum pd_variant pd_variant_working(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type);
+/* The same, but of its fallbacks alone; v if there is none. */
+enum pd_variant pd_variant_after(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type);
 /* Whether another kernel is taken where this one is wrong. */
 bool pd_kernel_has_fallback(enum pd_kernel_id id);
 /* "matmul=tile, matvec=columns" */

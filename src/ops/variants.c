@@ -2,7 +2,7 @@
  * their kernels, and which of them a device takes by default. */
 #include "base/base.h"
 #include "format/format.h"
-#include "ops/ops.h"
+#include "ops/ops_.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +43,9 @@ static const struct row {
     [PD_VARIANT_MATVEC_COLUMNS] = {PD_VARIED_MATVEC, "columns", PD_KERNELS_matvec, true, true, PD_N_KERNELS,
         .exact = true, .fallback = NO_VARIANT},
     [PD_VARIANT_ATTENTION_ROWS] = {PD_VARIED_ATTENTION, "rows", PD_KERNELS_attention_rows, false, true, PD_N_KERNELS,
-        .exact = true, .fallback = PD_VARIANT_ATTENTION_HALF},
+        .exact = true, .fallback = PD_VARIANT_ATTENTION_COOP},
+    [PD_VARIANT_ATTENTION_COOP] = {PD_VARIED_ATTENTION, "coop", PD_KERNELS_attention_coop, true, false, PD_N_KERNELS,
+        .fallback = PD_VARIANT_ATTENTION_HALF},
     [PD_VARIANT_ATTENTION_HALF] = {PD_VARIED_ATTENTION, "half", PD_KERNELS_attention_half, true, false, PD_N_KERNELS,
         .fallback = PD_VARIANT_ATTENTION_TILE},
     [PD_VARIANT_ATTENTION_TILE] = {PD_VARIED_ATTENTION, "tile", PD_KERNELS_attention_tile, true, false, PD_N_KERNELS,
@@ -72,10 +74,9 @@ bool pd_variant_available(const peridot_device_info *device, enum pd_variant v) 
  * integrated GPUs before Lunar Lake (8 lanes), which have no matrix units: it emulates them, with some 160 spills on
  * most. Where an integer dot product is several instructions, it gains nothing over fp32 tiles, which are exact.
  * Intel's GPUs issue 16 halves like 8 floats, but halves that share a word must be moved apart first. */
-#define INTEL 0x8086
 static bool is_slow(const peridot_device_info *device, enum pd_variant v)
 {
-    return (v == PD_VARIANT_MATMUL_COOP && device->type == PERIDOT_DEVICE_INTEGRATED
+    return ((v == PD_VARIANT_MATMUL_COOP || v == PD_VARIANT_ATTENTION_COOP) && device->type == PERIDOT_DEVICE_INTEGRATED
             && device->matrix_subgroup_size < 16)
         || ((v == PD_VARIANT_MATMUL_DOT || v == PD_VARIANT_MATVEC_DOT) && !device->integer_dot_instruction)
         || ((v == PD_VARIANT_MATMUL_HALF || v == PD_VARIANT_ATTENTION_HALF) && device->vendor_id == INTEL);
@@ -144,12 +145,16 @@ static bool is_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
         && !(pack != PD_N_KERNELS && pd_kernel_is_wrong(gpu, pack));
 }
 
+enum pd_variant pd_variant_after(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
+{
+    for (enum pd_variant other = fallback_of(v); other != NO_VARIANT; other = fallback_of(other))
+        if (is_sound(gpu, other, type) && !is_slow(pd_gpu_info(gpu), other)) return other;
+    return pd_variant_for_type(v, type);
+}
+
 enum pd_variant pd_variant_working(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
 {
-    for (enum pd_variant other = v; other != NO_VARIANT; other = fallback_of(other))
-        if (is_sound(gpu, other, type) && (other == v || !is_slow(pd_gpu_info(gpu), other)))
-            return other;
-    return pd_variant_for_type(v, type);
+    return is_sound(gpu, v, type) ? v : pd_variant_after(gpu, v, type);
 }
 
 bool pd_kernel_has_fallback(enum pd_kernel_id id)

@@ -36,6 +36,7 @@ static const struct kind {
     [PD_KERNELS_rope] = {3, pd_try_rope},
     [PD_KERNELS_attention] = {30, pd_try_attention, 1, {PD_VARIANT_ATTENTION_COLUMNS}},
     [PD_KERNELS_attention_rows] = {60, pd_try_attention, 1, {PD_VARIANT_ATTENTION_ROWS}},
+    [PD_KERNELS_attention_coop] = {30, pd_try_attention, 1, {PD_VARIANT_ATTENTION_COOP}},
     [PD_KERNELS_attention_half] = {30, pd_try_attention, 1, {PD_VARIANT_ATTENTION_HALF}},
     [PD_KERNELS_attention_tile] = {30, pd_try_attention, 1, {PD_VARIANT_ATTENTION_TILE}},
     [PD_KERNELS_attention_reduce] = {3, pd_try_attention_reduce},

@@ -110,13 +110,14 @@ static void begin_attention(struct pd_trial *t, struct attention *a, const struc
  * fp32, and five times that in the worst of hundreds. */
 static double fp32_tolerance(const struct place *p) { return 1e-5 + 4e-7 * (double)p->amplitude; }
 
-/* Kernels that round queries and weights to fp16 and sum 16 products in it: half a unit of fp16 (2^-11) in a sum moves
- * a score by as much of its size, and the worst of hundreds by a few times that. What the cap bounds moves no more than
- * it, and weights are 1 at most. */
+/* Kernels that round queries and weights to fp16, and some that sum 16 products in it: half a unit of fp16 (2^-11) in a
+ * sum moves a score by as much of its size, and the worst of hundreds by a few times that. What the cap bounds moves no
+ * more than it, and weights are 1 at most. */
 static double tolerance_of(const struct pd_trial *t, const struct place *p)
 {
-    bool half = t->r.variants.of[PD_VARIED_ATTENTION] == PD_VARIANT_ATTENTION_HALF;
-    return half ? 3 * 0x1p-10 * (1 + (double)p->amplitude / 2) : fp32_tolerance(p);
+    enum pd_variant v = t->r.variants.of[PD_VARIED_ATTENTION];
+    bool rounds = v == PD_VARIANT_ATTENTION_HALF || v == PD_VARIANT_ATTENTION_COOP;
+    return rounds ? 3 * 0x1p-10 * (1 + (double)p->amplitude / 2) : fp32_tolerance(p);
 }
 
 /* What errors are relative to: the root mean square of a row, and no less than that of all rows. The values of a short

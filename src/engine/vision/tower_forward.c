@@ -8,7 +8,8 @@
 
 peridot_kv_type pd_tower_kv_type(const struct pd_variants *variants)
 {
-    return variants->of[PD_VARIED_ATTENTION] == PD_VARIANT_ATTENTION_HALF ? PERIDOT_KV_F16 : PERIDOT_KV_F32;
+    enum pd_variant v = variants->of[PD_VARIED_ATTENTION];
+    return v == PD_VARIANT_ATTENTION_COOP || v == PD_VARIANT_ATTENTION_HALF ? PERIDOT_KV_F16 : PERIDOT_KV_F32;
 }
 
 /* By mean and variance where there is a bias, else by the root of the mean square. */
