@@ -1,4 +1,5 @@
 """The package beside the command, of which it must say the same. tests/test_python.sh runs it: FOLDER is for files."""
+import asyncio
 import gc
 import json
 import os
@@ -140,6 +141,61 @@ class Test(unittest.TestCase):
             replies = [session.sequence().generate(prompt, 16, greedy) for prompt in ids]
             for reply, prompt in zip(replies, prompts):
                 self.assertEqual(reply.read(), story("--temp", 0, "-n", 16, prompt))
+
+    def test_awaited(self):
+        """Texts that are awaited together are those that are read one after the other."""
+        prompts = ["Once upon a time", "The little fox", "A king"]
+
+        async def read(reply):
+            return "".join([piece async for piece in reply])
+
+        async def read_all(replies):
+            return await asyncio.gather(*map(read, replies))
+
+        with peridot.Session(self.model, n_sequences=3, ctx=128) as session:
+            replies = [session.sequence().generate(self.model.encode(prompt, bos=True), 16, greedy)
+                       for prompt in prompts]
+            for text, prompt in zip(asyncio.run(read_all(replies)), prompts):
+                self.assertEqual(text, story("--temp", 0, "-n", 16, prompt))
+
+    def test_find(self):
+        os.environ["PERIDOT_MODELS"] = str(root / "models")
+        self.addCleanup(os.environ.pop, "PERIDOT_MODELS")
+        self.assertEqual(peridot.find("stories"), {"path": stories, "vision": None})
+        with peridot.Model("stories") as model:
+            self.assertEqual(model.info.vocab_size, self.model.info.vocab_size)
+        self.assertRaisesRegex(peridot.FileError, "^no-such-model: ", peridot.Model, "no-such-model")
+
+    def test_completion(self):
+        """In OpenAI's form: what a chat says, in one or in parts; the second question reads only what it adds."""
+        def ask(messages, **params):
+            return self.model.create_chat_completion(messages, temperature=0, repeat_penalty=1, **params)
+
+        messages = [{"role": "user", "content": "The old king"}]
+        said = self.model.chat().send("The old king", 12, greedy).read()
+        whole = ask(messages, max_tokens=12)
+        self.assertEqual((whole["object"], whole["choices"][0]["message"], whole["choices"][0]["finish_reason"]),
+                         ("chat.completion", {"role": "assistant", "content": said}, "length"))
+        parts = list(ask(messages, max_tokens=12, stream=True))
+        self.assertEqual("".join(part["choices"][0]["delta"].get("content", "") for part in parts), said)
+        self.assertEqual((parts[-1]["usage"], parts[-1]["choices"][0]["finish_reason"]), (whole["usage"], "length"))
+        self.assertEqual(whole["usage"]["completion_tokens"], 12)
+        warm = {"temperature": 1.5, "seed": 3}
+        drawn = self.model.create_chat_completion(messages, max_tokens=12, **warm)["choices"][0]["message"]["content"]
+        self.assertNotEqual(drawn, said)
+        self.assertEqual(drawn, self.model.chat().send("The old king", 12, peridot.Sampling(**warm)).read())
+        messages += [whole["choices"][0]["message"], {"role": "user", "content": "The fox"}]
+        longer = ask(messages, max_tokens=1)
+        self.assertGreater(longer["usage"]["prompt_tokens"], whole["usage"]["total_tokens"])
+        tools = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]
+        with peridot.Model(Path(sys.argv[1]) / "caller.gguf") as model:
+            messages = [{"role": "user", "content": "hello"}]
+            choice = model.create_chat_completion(messages, tools=tools, temperature=0)["choices"][0]
+            call = choice["message"]["tool_calls"][0]
+            self.assertEqual((choice["finish_reason"], call["function"]["name"]), ("tool_calls", "add"))
+            messages += [choice["message"], {"role": "tool", "tool_call_id": call["id"], "content": "42"}]
+            choice = model.create_chat_completion(messages, tools=tools, temperature=0)["choices"][0]
+            self.assertEqual((choice["message"]["content"], choice["finish_reason"]), ("hello model", "stop"))
 
     def test_chat(self):
         lines = command("chat", "-m", stories, "--temp", 0, "-n", 12, text=b"The old king\nThe fox\n").decode()

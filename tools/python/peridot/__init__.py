@@ -13,18 +13,23 @@ KeyboardInterrupt; what was evaluated until then stays in the sequence.
 """
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import io
 import json
 import os
 import random
+import shutil
 import statistics
+import subprocess
+import sys
 import time
 import types
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence as Items
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence as Items
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple, Optional, TypeVar, Union
 
 import numpy as np
@@ -35,7 +40,7 @@ from ._library import (ArgumentError, Cancelled, DeviceError, DeviceLostError, E
 
 __all__ = ["ArgumentError", "Bench", "Call", "Cancelled", "Chat", "DeviceError", "DeviceLostError", "Error",
            "FileError", "FormatError", "GREEDY", "Generation", "Image", "Model", "OutOfMemoryError", "Record",
-           "Sampling", "Sequence", "Session", "UnsupportedError", "devices", "version"]
+           "Sampling", "Sequence", "Session", "UnsupportedError", "devices", "find", "version"]
 
 Floats = npt.NDArray[np.float32]
 Ids = Union[Items[int], npt.NDArray[np.integer[Any]]]
@@ -285,8 +290,23 @@ def _cache_dir() -> str:
     return os.path.join(cache if cache.startswith("/") else os.path.expanduser("~/.cache"), "peridot")
 
 
+def find(name: str) -> dict[str, Any]:
+    """The model on this machine that the command's -m means by a name (`peridot models` lists them): its "path", and
+    its "vision", the path of its vision tower where that is a file of its own. The command is that of the package, or
+    the one that the variable PERIDOT_COMMAND names, or the system's. FileError: there is none of the name."""
+    own = os.path.join(os.path.dirname(__file__), "bin", "peridot.exe" if sys.platform == "win32" else "peridot")
+    command = os.environ.get("PERIDOT_COMMAND") or (own if os.path.exists(own) else shutil.which("peridot"))
+    if not command:
+        raise FileError(f"{name}: there is no such file, and no command peridot that knows models by their names")
+    done = subprocess.run([command, "inspect", name, "--json"], capture_output=True, encoding="utf-8", check=False)
+    if done.returncode:
+        raise FileError(done.stderr.strip().rpartition("\n")[2].removeprefix("peridot: "))
+    found = json.loads(done.stdout)
+    return {"path": found["path"], "vision": found["vision"] if isinstance(found["vision"], str) else None}
+
+
 class Model(_Handle):
-    """A .gguf file or a Hugging Face directory, loaded onto a device.
+    """A .gguf file or a Hugging Face directory, or the name of a model on this machine, loaded onto a device.
 
     device: an index, part of a name, a UUID or a PCI address; None: the variable PERIDOT_DEVICE, or the fastest GPU.
     gpu_memory: bytes of the GPU's own memory that weights may take; 0: all must fit. kernels: "matmul=tile", ...
@@ -303,6 +323,9 @@ class Model(_Handle):
                  log: Callable[[str], object] = _nothing, target: Optional[Model] = None,
                  precision: str = "default", vision: Union[str, os.PathLike[str], None] = None,
                  image_rows: int = 0, adapters: Adapters = ()) -> None:
+        if not os.path.exists(path):
+            found = find(os.fspath(path))
+            path, vision = found["path"], vision or found["vision"]
         user = ffi.new_handle(_Calls(progress=progress or _nothing, log=log))
         chosen = os.environ.get("PERIDOT_DEVICE", "") if device is None else str(device)
         keep = [string(chosen), string(cache_dir or _cache_dir()), *map(string, kernels)]
@@ -324,6 +347,8 @@ class Model(_Handle):
         check(status)
         self.info = Record(lib.peridot_model_get_info(out[0]))   # peridot_model_info
         self._vocab_pointer = lib.peridot_model_vocab(out[0])
+        self._thread = ThreadPoolExecutor(1)   # of what is awaited; it begins with the first of that
+        self._chats: Optional[Chat] = None     # of create_chat_completion
 
     @property
     def _vocab(self) -> Any:
@@ -334,7 +359,8 @@ class Model(_Handle):
     @property
     def adapters(self) -> dict[str, float]:
         """The names of the adapters that it was opened with, and their scales."""
-        scale, names = ffi.new("float *"), {}
+        scale = ffi.new("float *")
+        names: dict[str, float] = {}
         while name := lib.peridot_model_adapter(self._p, len(names), scale):
             names[text(name)] = float(scale[0])
         return names
@@ -353,7 +379,8 @@ class Model(_Handle):
     @property
     def tasks(self) -> dict[str, str]:
         """What an embedding model was trained for: by name what texts of a task begin with."""
-        tasks, prefix = {}, ffi.new("char **")
+        tasks: dict[str, str] = {}
+        prefix = ffi.new("char **")
         while name := lib.peridot_model_task(self._p, len(tasks), prefix):
             tasks[text(name)] = text(prefix[0])
         return tasks
@@ -424,7 +451,7 @@ class Model(_Handle):
 
     def _without_thoughts(self, ids: list[int]) -> list[int]:
         array = _ids(ids)
-        return array[:lib.peridot_drop_thoughts(self._vocab, _pointer(array), len(array))].tolist()
+        return list(map(int, array[:lib.peridot_drop_thoughts(self._vocab, _pointer(array), len(array))]))
 
     def encode_infill(self, prefix: str, suffix: str) -> list[int]:
         """The ids of a prompt for what stands between two texts, of models with tokens for it (fill-in-the-middle)."""
@@ -442,6 +469,21 @@ class Model(_Handle):
     def chat(self, *, draft: Draft = None, **params: Any) -> Chat:
         """A conversation in a session of its own: Chat(session, ...). draft: as of Session."""
         return Chat(Session(self, draft=draft), **params)
+
+    def create_chat_completion(self, messages: Items[Mapping[str, Any]], *, tools: Items[Mapping[str, Any]] = (),
+                               max_tokens: int = 0, stream: bool = False, **sampling: Any) -> Any:
+        """A chat completion in OpenAI's form: a dictionary, or with `stream` an iterator over those of its parts.
+        max_tokens 0: as many as there is room for. sampling: Sampling's, by name. What one conversation has in common
+        with the last is not evaluated again."""
+        if self._chats is None:
+            self._chats = Chat(Session(self))
+        reply = self._chats._reply_to(messages, tools, max_tokens, Sampling(**sampling))
+        head = {"id": f"chatcmpl-{random.getrandbits(64):016x}", "created": int(time.time()), "model": self.info.name}
+        if stream:
+            return _completion_parts(head, reply, max_tokens)
+        message = {"role": "assistant", "content": reply.read() or None, **_calls_of(reply)}
+        choice = {"index": 0, "message": message, "finish_reason": _finish_reason(reply, max_tokens)}
+        return {**head, "object": "chat.completion", "choices": [choice], "usage": _usage(reply)}
 
     def generate(self, prompt: str, n: int = 256, sampling: Sampling = Sampling(), *,
                  draft: Draft = None, images: Items[Any] = (), adapters: Taken = None) -> Generation:
@@ -716,9 +758,9 @@ class Sequence(_Handle):
         return Generation(self, _ids(prompt), n, progress, images=images)
 
 
-class Generation(_Handle, Iterator[str]):
-    """Text as the model makes it, piece by piece: whole characters, and nothing that may yet become a stop text. It
-    ends when it is exhausted, closed, or dropped; what was written until then stays in the sequence, but for the last
+class Generation(_Handle, Iterator[str], AsyncIterator[str]):
+    """Text as the model makes it, piece by piece: whole characters, and nothing that may yet become a stop text; also by
+    `async for`, beside others of the model: all that is awaited of a model is done in one thread of its own. It ends when it is exhausted, closed, or dropped; what was written until then stays in the sequence, but for the last
     token, which was not evaluated: what goes on after it begins with `tokens[-1:]`."""
 
     def __init__(self, sequence: Sequence, prompt: npt.NDArray[np.int32], n: int,
@@ -765,7 +807,7 @@ class Generation(_Handle, Iterator[str]):
         super().__init__(out[0], lib.peridot_request_free, sequence, user, sequence._draft, list(images))
         if sequence._draft is not None:
             sequence._draft._children.add(self)
-        self._session = sequence.session
+        self._session, self._n_before = sequence.session, sequence.pos
         self._status, self._stats = ffi.new("peridot_status *"), ffi.new("peridot_stats *")
         self._stats.size = ffi.sizeof("peridot_stats")
 
@@ -794,9 +836,49 @@ class Generation(_Handle, Iterator[str]):
         self.text += piece
         return piece
 
+    async def __anext__(self) -> str:
+        loop, thread = asyncio.get_running_loop(), self._session.model._thread
+        piece = await loop.run_in_executor(thread, next, self, None)
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
     def read(self) -> str:
         """All the text that is still to come."""
         return "".join(self)
+
+
+# ---- chat completions ----
+
+def _calls_of(reply: Generation) -> dict[str, Any]:
+    calls = [call for call in reply.calls if call.complete]
+    return {"tool_calls": [{"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.text}}
+                           for call in calls]} if calls else {}
+
+
+def _finish_reason(reply: Generation, n: int) -> str:
+    if any(call.complete for call in reply.calls):
+        return "tool_calls"
+    n_all = reply._n_before + reply.stats.n_prompt + len(reply.tokens)
+    return "length" if n and len(reply.tokens) >= n or n_all >= reply._session.ctx else "stop"
+
+
+def _usage(reply: Generation) -> dict[str, int]:
+    n_prompt, n_reply = reply._n_before + reply.stats.n_prompt, reply.stats.n_generated
+    return {"prompt_tokens": n_prompt, "completion_tokens": n_reply, "total_tokens": n_prompt + n_reply}
+
+
+def _completion_parts(head: dict[str, Any], reply: Generation, n: int) -> Iterator[dict[str, Any]]:
+    def part(delta: dict[str, Any], reason: Optional[str] = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason}
+        return {**head, "object": "chat.completion.chunk", "choices": [choice]}
+
+    yield part({"role": "assistant", "content": ""})
+    for piece in reply:
+        yield part({"content": piece})
+    if calls := _calls_of(reply):
+        yield part({"tool_calls": [{"index": i, **call} for i, call in enumerate(calls["tool_calls"])]})
+    yield {**part({}, _finish_reason(reply, n)), "usage": _usage(reply)}
 
 
 class Chat:
@@ -839,7 +921,7 @@ class Chat:
             self._keep_reply()
             self._messages.append(_turn(message, len(seen)))
             self._images += seen
-            return self._reply_with_tools(n, sampling)
+            return self._reply_anew(n, sampling)
         turn, model = [*self._messages, _turn(message, len(seen))], sequence.session.model
         before = self._ids + model._without_thoughts(self._reply)
         ids = before + (model.encode_conversation(turn, self._template, after=before, think=self._think != 0,
@@ -863,23 +945,29 @@ class Chat:
         self._keep_reply()
         self._messages += [{"role": "tool", "tool_call_id": call.id, "content": result}
                            for call, result in zip(calls, results)]
-        return self._reply_with_tools(n, sampling)
+        return self._reply_anew(n, sampling)
+
+    def _reply_to(self, messages: Items[Mapping[str, Any]], tools: Items[Mapping[str, Any]], n: int,
+                  sampling: Sampling) -> Generation:
+        """To another conversation, given whole."""
+        for reply in list(self._sequence._children):
+            reply.close()
+        if list(tools) != self._tools:
+            self._tools = list(tools)
+            self._compiled = self._sequence.session.model._tools(tools, self._template) if tools else None
+        self._messages = [dict(message) for message in messages]
+        return self._reply_anew(n, sampling)
 
     def _keep_reply(self) -> None:
         """The last reply becomes a message."""
         if self._last is None:
             return
         self._last.close()
-        message: dict[str, Any] = {"role": "assistant", "content": self._last.text}
-        calls = [call for call in self._last.calls if call.complete]
-        if calls:
-            message["tool_calls"] = [{"id": call.id, "type": "function", "function": {"name": call.name,
-                                                                                     "arguments": call.text}}
-                                     for call in calls]
+        message = {"role": "assistant", "content": self._last.text, **_calls_of(self._last)}
         self._messages.append(message)
         self._last = None
 
-    def _reply_with_tools(self, n: int, sampling: Sampling) -> Generation:
+    def _reply_anew(self, n: int, sampling: Sampling) -> Generation:
         """What a template writes of results may depend on the calls before them: all is encoded anew, and of the cache
         is kept what is the same."""
         sequence, model = self._sequence, self._sequence.session.model
@@ -887,6 +975,8 @@ class Chat:
                                         images=self._images)
         same = next((i for i, (a, b) in enumerate(zip(sequence.tokens, ids)) if a != b), min(sequence.pos, len(ids)))
         sequence.truncate(min(same, len(ids) - 1))
+        if self._compiled is None:
+            sequence.set_sampling(sampling)
         self._ids, self._reply = ids, []
         self._last = Generation(sequence, _ids(ids[sequence.pos:]), n or sequence.session.ctx, think=self._think,
                                 splits=True, tools=self._compiled, chain=sequence._chain(sampling),
