@@ -51,6 +51,7 @@ static const struct gpu {
     {"vega10", DISCRETE, AMD, 64, 64, 64, 1, 0, 0}, {"renoir", INTEGRATED, AMD, 64, 64, 64, 1, 0, 0},
     {"navi10", DISCRETE, AMD, 64, 32, 64, 1, 0, 1}, {"navi21", DISCRETE, AMD, 64, 32, 64, 1, 1, 1},
     {"navi31", DISCRETE, AMD, 64, 32, 64, 1, 1, 1}, {"phoenix", INTEGRATED, AMD, 64, 32, 64, 1, 1, 1},
+    {"vangogh", INTEGRATED, AMD, 64, 32, 64, 1, 1, 1}, {"gfx1150", INTEGRATED, AMD, 64, 32, 64, 1, 1, 1},
     {"gfx1151", INTEGRATED, AMD, 64, 32, 64, 1, 1, 1}, {"gfx1201", DISCRETE, AMD, 64, 32, 64, 1, 1, 1},
     {"skl", INTEGRATED, INTEL, 32, 8, 32, 1, 0, 1}, {"icl", INTEGRATED, INTEL, 32, 8, 32, 1, 0, 1},
     {"tgl", INTEGRATED, INTEL, 32, 8, 32, 1, 1, 1}, {"adl", INTEGRATED, INTEL, 32, 8, 32, 1, 1, 1},
