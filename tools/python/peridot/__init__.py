@@ -759,9 +759,10 @@ class Sequence(_Handle):
 
 
 class Generation(_Handle, Iterator[str], AsyncIterator[str]):
-    """Text as the model makes it, piece by piece: whole characters, and nothing that may yet become a stop text; also by
-    `async for`, beside others of the model: all that is awaited of a model is done in one thread of its own. It ends when it is exhausted, closed, or dropped; what was written until then stays in the sequence, but for the last
-    token, which was not evaluated: what goes on after it begins with `tokens[-1:]`."""
+    """Text as the model makes it, piece by piece: whole characters, and nothing that may yet become a stop text; also
+    by `async for`, beside others of the model: all that is awaited of a model is done in one thread of its own. It ends
+    when it is exhausted, closed, or dropped; what was written until then stays in the sequence, but for the last token,
+    which was not evaluated: what goes on after it begins with `tokens[-1:]`."""
 
     def __init__(self, sequence: Sequence, prompt: npt.NDArray[np.int32], n: int,
                  progress: Optional[Progress] = None, think: int = 0, splits: bool = False, tools: Any = None,
