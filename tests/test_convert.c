@@ -643,22 +643,23 @@ static void write_old_importance(const char *path, const char *name, const float
 
 /* The squares of each expert are divided by how often it was taken; one that was not gets what it has without. So with
  * either form of files. */
-static void test_experts(void **state)
+static void check_experts(const char *name, const char *told_of)
 {
-    (void)state;
     static float x[2 * N_EXPERT_WEIGHTS], sums[2 * 256], means[256];
     const float counts[] = {4, 0};
-    const char *const down[] = {"blk.0.ffn_down_exps.weight"},
-        *const told[] = {"blk.0.ffn_down_exps.weight.in_sum2", "blk.0.ffn_down_exps.weight.counts"};
+    char squares[64], n_rows[64];
+    const char *const told[] = {squares, n_rows};
+    snprintf(squares, sizeof squares, "%s.in_sum2", told_of);
+    snprintf(n_rows, sizeof n_rows, "%s.counts", told_of);
     uint8_t expected[2 * N_EXPERT_WEIGHTS];
     uint32_t seed = 1;
     for (int i = 0; i < 2 * N_EXPERT_WEIGHTS; i++)
         x[i] = (float)((seed = seed * 1664525 + 1013904223) >> 8) / (float)(1 << 24) - 0.5f;
     for (int i = 0; i < 256; i++) means[i] = (sums[i] = (float)(1 + i % 64 * i % 7)) / 4;
-    write_experts(in_folder("m.gguf"), 1, down, (const uint64_t[][3]){{2, 2, 256}}, (const float *const[]){x});
+    write_experts(in_folder("m.gguf"), 1, &name, (const uint64_t[][3]){{2, 2, 256}}, (const float *const[]){x});
     write_experts(in_folder("i.gguf"), 2, told, (const uint64_t[][3]){{2, 256, 0}, {2, 1, 0}},
                   (const float *const[]){sums, counts});
-    write_old_importance(in_folder("i.dat"), down[0], means, 256);
+    write_old_importance(in_folder("i.dat"), told_of, means, 256);
     for (int i = 0; i < 4; i++) {
         enum pd_dtype type = i % 2 ? PD_IQ2_XXS : PD_Q4_K;
         const char *imatrix = in_folder(i / 2 ? "i.dat" : "i.gguf");
@@ -667,7 +668,7 @@ static void test_experts(void **state)
         assert_int_equal(stats.n_weighted, 1);
         assert_int_equal(stats.n_unseen, 1);
         struct pd_checkpoint *c = open_file(in_folder("x.gguf"));
-        const struct pd_tensor *t = pd_checkpoint_find(c, down[0]);
+        const struct pd_tensor *t = pd_checkpoint_find(c, name);
         size_t size = (size_t)pd_row_size(type, 256);
         assert_int_equal(t->dtype, type);
         for (int r = 0; r < 2; r++) pd_quantize_by(type, expected + (size_t)r * size, x + 256 * r, means, 256);
@@ -679,6 +680,16 @@ static void test_experts(void **state)
     remove(in_folder("m.gguf"));
     remove(in_folder("i.gguf"));
     remove(in_folder("i.dat"));
+}
+
+/* Also where gate and up are one matrix in the model and two in the file, or the other way. */
+static void test_experts(void **state)
+{
+    (void)state;
+    check_experts("blk.0.ffn_down_exps.weight", "blk.0.ffn_down_exps.weight");
+    check_experts("blk.0.ffn_gate_up_exps.weight", "blk.0.ffn_gate_exps.weight");
+    check_experts("blk.0.ffn_gate_exps.weight", "blk.0.ffn_gate_up_exps.weight");
+    check_experts("blk.0.ffn_up_exps.weight", "blk.0.ffn_gate_up_exps.weight");
 }
 
 /* ---- interruptions ---- */

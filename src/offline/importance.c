@@ -197,31 +197,55 @@ void pd_importance_close(struct pd_importance *m)
     free(m);
 }
 
+static struct entry *find_entry(const struct pd_importance *m, const char *name)
+{
+    for (uint32_t i = 0; i < m->n; i++)
+        if (strcmp(m->entries[i].name, name) == 0) return &m->entries[i];
+    return NULL;
+}
+
+/* An expert's gate and up multiply the same columns, and are one matrix in some files and two in others. */
+static struct entry *find_other_form(const struct pd_importance *m, const char *name)
+{
+    static const struct { const char *name, *other; } forms[] = {
+        {"ffn_gate_up_exps", "ffn_gate_exps"},
+        {"ffn_gate_exps", "ffn_gate_up_exps"},
+        {"ffn_up_exps", "ffn_gate_up_exps"},
+    };
+    char other[128];
+    for (size_t i = 0; i < PD_COUNT(forms); i++) {
+        const char *at = strstr(name, forms[i].name);
+        if (!at) continue;
+        int n = snprintf(other, sizeof other, "%.*s%s%s", (int)(at - name), name, forms[i].other,
+                         at + strlen(forms[i].name));
+        return n > 0 && (size_t)n < sizeof other ? find_entry(m, other) : NULL;
+    }
+    return NULL;
+}
+
 peridot_status pd_importance_find(struct pd_column_importance *out, struct pd_importance *m, const char *name,
                                   uint64_t n_matrices, uint64_t n_cols)
 {
+    struct entry *e = find_entry(m, name);
     *out = (struct pd_column_importance){NULL, NULL};
-    for (uint32_t i = 0; i < m->n; i++) {
-        struct entry *e = &m->entries[i];
-        if (strcmp(e->name, name) != 0) continue;
-        if (e->n_matrices == 1 && e->n_cols == n_matrices * n_cols) {
-            e->n_matrices = n_matrices;
-            e->n_cols = n_cols;
-        }
-        if (e->n_matrices != n_matrices || e->n_cols != n_cols)
-            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: " PD_NAME " has %llu x %llu columns, but in the model %llu x "
-                           "%llu", m->path, name, (unsigned long long)e->n_matrices, (unsigned long long)e->n_cols,
-                           (unsigned long long)n_matrices, (unsigned long long)n_cols);
-        if (!e->seen) {
-            e->seen = calloc(n_matrices, sizeof *e->seen);
-            if (!e->seen) return pd_fail_alloc(n_matrices * sizeof *e->seen, "importances");
-            for (uint64_t k = 0; k < n_matrices; k++) find_seen(e, k);
-        }
-        *out = (struct pd_column_importance){e->means, e->seen};
-        for (uint64_t k = 0; k < n_matrices; k++) m->n_unseen += !e->seen[k];
-        m->n_found++;
-        return PERIDOT_OK;
+    if (!e) e = find_other_form(m, name);
+    if (!e) return PERIDOT_OK;
+    if (e->n_matrices == 1 && e->n_cols == n_matrices * n_cols) {
+        e->n_matrices = n_matrices;
+        e->n_cols = n_cols;
     }
+    if (e->n_matrices != n_matrices || e->n_cols != n_cols)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: " PD_NAME " has %llu x %llu columns, but in the model %llu x "
+                       "%llu", m->path, e->name, (unsigned long long)e->n_matrices, (unsigned long long)e->n_cols,
+                       (unsigned long long)n_matrices, (unsigned long long)n_cols);
+    if (!e->seen) {
+        e->seen = calloc(n_matrices, sizeof *e->seen);
+        if (!e->seen) return pd_fail_alloc(n_matrices * sizeof *e->seen, "importances");
+        for (uint64_t k = 0; k < n_matrices; k++) find_seen(e, k);
+    }
+    *out = (struct pd_column_importance){e->means, e->seen};
+    for (uint64_t k = 0; k < n_matrices; k++) m->n_unseen += !e->seen[k];
+    m->n_found++;
     return PERIDOT_OK;
 }
 
