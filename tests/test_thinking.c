@@ -627,7 +627,8 @@ static bool take_plain(void *user, int32_t token, const char *text, size_t size)
     return take(&p->r, &p->r.answer, token, text, size);
 }
 
-/* Beside another reply, which does not end, with steps of both that are queued, or drafts. */
+/* Beside another reply, which is being written when this one comes and does not end, with steps of both that are
+ * queued, or drafts. */
 static struct reply ask_beside_plain(struct plain *plain, peridot_model *model, peridot_request_params params)
 {
     peridot_session *s = open_session(model, params.n_draft);
@@ -649,6 +650,7 @@ static struct reply ask_beside_plain(struct plain *plain, peridot_model *model, 
                                         .sampling = &sampling, .user = plain, .n_draft = params.n_draft};
         params.user = &out;
         assert_int_equal(peridot_request_submit(&requests[i], s, i ? &params : &other), PERIDOT_OK);
+        while (plain->r.n < 2) assert_int_equal(peridot_session_run(s, &n_running), PERIDOT_OK);
     }
     while (n_running)
         if (peridot_session_run(s, &n_running) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
