@@ -167,6 +167,9 @@ peridot_status bench_probe(peridot_rates *rates, uint64_t *memory, const struct 
 /* measure.c. As peridot inspect says it. */
 peridot_status bench_check_fits(uint64_t need, uint64_t memory);
 
+/* measure.c: a peridot_text that goes on until Ctrl-C; texts are written to be timed. */
+bool bench_go_on(void *user, int32_t token, const char *text, size_t size);
+
 /* beside.c. In a session of its own. */
 #define BENCH_SLOW_S 0.3         /* what peridot_session_run wants to keep */
 peridot_status bench_measure_beside(struct bench_beside *out, peridot_model *model, const struct bench_plan *plan);

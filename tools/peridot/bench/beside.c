@@ -179,12 +179,6 @@ struct drafted {
     struct cmd_draft draft;
 };
 
-static bool go_on_drafted(void *user, int32_t token, const char *text, size_t size)
-{
-    (void)user, (void)token, (void)text, (void)size;
-    return !cmd_interrupted();
-}
-
 /* Goes on with ids, n_max tokens at most; *speed: tokens/s, the best of those so far. */
 static peridot_status write_once(double *speed, peridot_stats *stats, const struct drafted *d, const int32_t *ids,
                                  size_t n_ids, uint32_t n_max)
@@ -194,7 +188,7 @@ static peridot_status write_once(double *speed, peridot_stats *stats, const stru
     PD_TRY(peridot_sequence_create(&sequence, d->session));
     peridot_status status = d->draft.session ? peridot_sequence_create(&guesses, d->draft.session) : PERIDOT_OK;
     peridot_request_params params = {.size = sizeof params, .prompt = ids, .n_prompt = n_ids, .n_max = n_max,
-                                     .text = go_on_drafted, .n_draft = d->draft.n, .draft = guesses};
+                                     .text = bench_go_on, .n_draft = d->draft.n, .draft = guesses};
     if (status == PERIDOT_OK) status = peridot_generate(sequence, &params, stats);
     if (status == PERIDOT_OK && cmd_interrupted())
         status = pd_fail(PERIDOT_CANCELLED, "stopped before all tests were done");

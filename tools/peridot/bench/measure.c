@@ -109,7 +109,7 @@ static peridot_status measure_read_prompt(struct sample *out, struct bench *b, c
     return PERIDOT_OK;
 }
 
-static bool measure_go_on(void *user, int32_t token, const char *text, size_t size)
+bool bench_go_on(void *user, int32_t token, const char *text, size_t size)
 {
     (void)user, (void)token, (void)text, (void)size;
     return !cmd_interrupted();
@@ -123,7 +123,7 @@ static peridot_status generate(struct sample *out, struct bench *b, const struct
     while (out->n_tokens < test->n_tokens && pos < b->run.ctx) {
         peridot_stats stats = {0};
         peridot_request_params params = {.size = sizeof params, .prompt = b->tokens + pos, .n_prompt = 1,
-                                         .n_max = test->n_tokens - out->n_tokens + 1, .text = measure_go_on};
+                                         .n_max = test->n_tokens - out->n_tokens + 1, .text = bench_go_on};
         PD_TRY(peridot_generate(b->sequences[0], &params, &stats));
         PD_TRY(stopped());
         out->n_tokens += peridot_sequence_pos(b->sequences[0]) - pos - 1;
