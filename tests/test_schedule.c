@@ -631,6 +631,29 @@ static void test_short_first(void **state)
     peridot_session_free(s);
 }
 
+/* After others had a part of the rounds, chunks of a lone prompt stay as short as beside them for a while. */
+static void test_lately_shared(void **state)
+{
+    (void)state;
+    struct text prompt = {.prompt = 1, .length = 300}, few = {.prompt = 3, .length = 8};
+    peridot_session *s = open_session(&(peridot_session_params){.n_sequences = 2});
+    submit_rows(&prompt, s, true, false);
+    submit_rows(&few, s, true, false);
+    run_slowly(s, 2);
+    expect_done(&few);
+    uint32_t n_before = prompt.n_rows;
+    run_slowly(s, 1);
+    assert_in_range(prompt.n_rows, n_before + 1, n_before + 16);
+    n_before = prompt.n_rows;
+    s->s->shared_at -= 10;
+    run_slowly(s, 1);
+    assert_in_range(prompt.n_rows, n_before + 17, n_before + 32);
+    run_all(s);
+    free(prompt.rows);
+    free(few.rows);
+    peridot_session_free(s);
+}
+
 /* One whose callback says so ends, and the one that is read with it does not. */
 static void test_stopped_rows(void **state)
 {
@@ -659,7 +682,8 @@ int main(void)
         cmocka_unit_test(test_last_try),
         cmocka_unit_test(test_taken_away), cmocka_unit_test(test_own_sequences), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_generated_rows), cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_short_first), cmocka_unit_test(test_stopped_rows),
+        cmocka_unit_test(test_short_first), cmocka_unit_test(test_lately_shared),
+        cmocka_unit_test(test_stopped_rows),
         cmocka_unit_test(test_stop_text)};
     int n_failed = cmocka_run_group_tests_name("schedule", tests, open_shared, close_shared);
     path = RECURRENT;
