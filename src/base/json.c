@@ -2,7 +2,6 @@
  * both times, as two readers would take different ones. */
 #include "base/base.h"
 
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * entries that collide. */
 #include "base/base.h"
 
-
 #include <string.h>
 
 struct state {

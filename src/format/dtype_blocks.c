@@ -116,34 +116,24 @@ void pd_q3_k_decode(float *dst, const uint8_t *src, uint64_t n)
 /* A nibble of weight i of 256: byte i % 32 of its quarter, low half first. */
 static int nibble(const uint8_t *q, int i) { return q[i / 64 * 32 + i % 32] >> i % 64 / 32 * 4 & 15; }
 
-/* Q4_K: f16 scale, f16 minimum, 12 bytes of scales and minimums, 128 bytes of nibbles.
- * w = d * scale * q - dmin * minimum. */
-void pd_q4_k_decode(float *dst, const uint8_t *src, uint64_t n)
+/* Q4_K: f16 scale, f16 minimum, 12 bytes of scales and minimums, 128 bytes of nibbles; Q5_K: with 32 bytes of fifth
+ * bits before the nibbles. w = d * scale * q - dmin * minimum. */
+static void decode_k(float *dst, const uint8_t *src, uint64_t n, bool fifth)
 {
-    for (uint64_t b = 0; b < n; b++, src += 144, dst += 256) {
+    int nibbles = fifth ? 48 : 16;
+    for (uint64_t b = 0; b < n; b++, src += nibbles + 128, dst += 256) {
         float d = pd_load_f16(src), dmin = pd_load_f16(src + 2);
         for (int i = 0; i < 256; i++) {
             struct pd_k_scale s = pd_k_scale_get(src + 4, i / 32);
             float scale = d * (float)s.scale, minimum = dmin * (float)s.minimum;
-            float scaled = scale * (float)nibble(src + 16, i);
+            float scaled = scale * (float)(nibble(src + nibbles, i) | (fifth ? one_bit(src + 16, i) << 4 : 0));
             dst[i] = scaled - minimum;
         }
     }
 }
 
-/* Q5_K: as Q4_K, with 32 bytes of fifth bits before the nibbles. */
-void pd_q5_k_decode(float *dst, const uint8_t *src, uint64_t n)
-{
-    for (uint64_t b = 0; b < n; b++, src += 176, dst += 256) {
-        float d = pd_load_f16(src), dmin = pd_load_f16(src + 2);
-        for (int i = 0; i < 256; i++) {
-            struct pd_k_scale s = pd_k_scale_get(src + 4, i / 32);
-            float scale = d * (float)s.scale, minimum = dmin * (float)s.minimum;
-            float scaled = scale * (float)(nibble(src + 48, i) | one_bit(src + 16, i) << 4);
-            dst[i] = scaled - minimum;
-        }
-    }
-}
+void pd_q4_k_decode(float *dst, const uint8_t *src, uint64_t n) { decode_k(dst, src, n, false); }
+void pd_q5_k_decode(float *dst, const uint8_t *src, uint64_t n) { decode_k(dst, src, n, true); }
 
 /* Q6_K: 128 bytes of nibbles (64 for each half, low halves first), 64 bytes of upper pairs of bits, 16 signed bytes of
  * scales, f16 scale. w = d * scale * (q - 32). */

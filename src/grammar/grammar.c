@@ -2,7 +2,6 @@
  * a cache of masks, which threads share without a lock. */
 #include "grammar/grammar.h"
 
-
 #include <stdlib.h>
 
 /* To what the vocabulary can write. */
