@@ -15,7 +15,8 @@ extern "C" {
 
 /* Some operations can be done by one of several kernels, their variants. All compute the same, some with less
  * precision: matmul=coop rounds to fp16; matmul=dot and matvec=dot round to 16 bits the activations that are multiplied
- * with quantised matrices. tests/reports/precision.txt has what that changes. */
+ * with quantised matrices, matmul=dot to 8 bits where the weights have at most five. tests/reports/precision.txt has
+ * what that changes. */
 typedef struct peridot_variant {
     const char *operation, *name;   /* "matmul", "coop" */
     bool available;                 /* the device, and this build, can do it */

@@ -1,7 +1,8 @@
 #version 460
 /* A matrix times many vectors (see matmul.glsl) by dot products of bytes, where the GPU has instructions for them. x
- * comes packed (pack_dot.comp): whole numbers of two bytes, a high and a low one, with a scale for each block of 32.
- * Quants of weights are unpacked to bytes and never become floats. Over a block:
+ * comes packed (pack_dot.comp): whole numbers of two bytes, a high and a low one, or of one where weights are coarse
+ * (PD_IS_COARSE), with a scale for each block of 32. Quants of weights are unpacked to bytes and never become floats.
+ * Over a block:
  *   sum w x = scale_w scale_x (256 sum quants high + sum quants low) + minimum sum x
  * with exact sums in integers. */
 #extension GL_GOOGLE_include_directive : require
@@ -17,10 +18,11 @@ const uint TOKEN_STRIDE = TILE_TOKENS + 1;
 
 #define N_SCALES (MINIMUM ? 2 * PARTS : PARTS)   /* of a block of weights: of its halves, then their minimums */
 #define N_FACTORS (MINIMUM ? 1 + PARTS : 1)      /* of one of x: its scale, then sums */
-#define X_VECS 4
+#define X_BYTES (PD_IS_COARSE(LOW, HIGH) ? 1 : 2)   /* of an activation */
+#define X_VECS (2 * X_BYTES)
 
 /* A block of the tile's rows is 16 bytes of each half of each row, then scales for four rows of an invocation together;
- * one of its tokens high bytes of each half of each token, low ones, then factors for four tokens. One
+ * one of its tokens high bytes of each half of each token, low ones if any, then factors for four tokens. One
  * array for each, so that what is read lies at constant distances from one address. */
 const uint W_BLOCK = 2 * ROW_STRIDE + N_SCALES * ROW_STEP;
 const uint X_BLOCK = X_VECS * TOKEN_STRIDE + N_FACTORS * (TILE_TOKENS / 4);
@@ -58,7 +60,7 @@ void load_activations(uint block, uint b, bool there)
     pd_uvec4s x = pd_uvec4s(uvec2(p.x));
     [[unroll]] for (uint i = 0; i < X_LOADS; i++) {
         uint t = loaded_row + i * TILE_ROWS, at = b * X_BLOCK;
-        uint from = x_row_at[i] + block * (PD_DOT_BLOCK / 4);
+        uint from = x_row_at[i] + block * (PD_DOT_BLOCK(X_BYTES) / 4);
         if (TILE_TOKENS % TILE_ROWS != 0 && t >= TILE_TOKENS) return;
         [[unroll]] for (uint k = 0; k < X_VECS; k++) tile_x[at + t + k * TOKEN_STRIDE] = x.at[from + k];
         vec4 last = there ? uintBitsToFloat(x.at[from + X_VECS]) : vec4(0);

@@ -1,6 +1,6 @@
 #version 460
-/* Rows of activations as matmul_dot.comp reads them (dots.glsl): per block 32 high bytes, 32 low ones, the scale,
- * and the sums of the halves. An invocation takes a block. Grid: [n_tokens]. */
+/* Rows of activations as matmul_dot.comp reads them (dots.glsl), of X_BYTES each: per block 32 high bytes, 32 low ones,
+ * the scale, and the sums of the halves. An invocation takes a block. Grid: [n_tokens]. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_integer_dot_product : require
 #include "common.glsl"
@@ -15,13 +15,17 @@ void main()
     for (uint b = gl_LocalInvocationID.x; b < p.n_cols / 32; b += 128) {
         vec4 x[8];
         [[unroll]] for (uint i = 0; i < 8; i++) x[i] = p.x.at[from + 8 * b + i];
-        uint to = token * p.packed_stride + b * PD_DOT_BLOCK;
+        uint to = token * p.packed_stride + b * PD_DOT_BLOCK(X_BYTES);
         q16 block = q16_of(x);
         [[unroll]] for (uint i = 0; i < 8; i++) {
             p.packed.at[to + i] = block.high[i >> 2][i & 3u];
-            p.packed.at[to + 8 + i] = block.low[i >> 2][i & 3u];
+            if (X_BYTES == 2) p.packed.at[to + 8 + i] = block.low[i >> 2][i & 3u];
         }
-        to += 16;
+#if X_BYTES == 1   /* high bytes alone are x rounded to 8 bits */
+        block.scale *= 256.0;
+        [[unroll]] for (uint h = 0; h < 2; h++) block.sums[h] = dot16(uvec4(0x01010101u), block.high[h], 0);
+#endif
+        to += 8 * X_BYTES;
         p.packed.at[to] = floatBitsToUint(block.scale);
         p.packed.at[to + 1] = floatBitsToUint(block.scale * float(block.sums.x));
         p.packed.at[to + 2] = floatBitsToUint(block.scale * float(block.sums.y));

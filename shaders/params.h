@@ -66,7 +66,10 @@
 #define PD_NO_STATE 0xffffffffu   /* in place of a state's number: zeros */
 #define PD_MAX_DELTA_DIM 256      /* d_k and d_v of a recurrence */
 #define PD_MAX_CONV 8             /* rows that its convolution sees */
-#define PD_DOT_BLOCK 20   /* pack_q16: words of 32 columns */
+/* matmul_dot: whether it multiplies weights of a type by activations of 8 bits rather than 16: those of at most five
+ * bits, which their own rounding changes at least five times as much (tests/reports/precision.txt, quality.txt). */
+#define PD_IS_COARSE(low, high) ((low) <= 16 && (high) <= 4)
+#define PD_DOT_BLOCK(bytes) (8 * (bytes) + 4)   /* pack_q8, pack_q16: words of 32 columns of one or two bytes */
 
 /* Grids of decode attention, one for each kind of layer, so that a recorded command buffer can be replayed. */
 struct pd_step {
@@ -174,7 +177,7 @@ struct pd_matmul_reduce_push {
  * pack_f16 (matmul_coop): n_cols fp16, times a power of two, zeros up to PD_PACK_PAD of them, then that power's
  * inverse.
  * pack_q16 (matmul_dot): blocks of 32 columns: 32 high bytes, 32 low bytes, a scale and the sums of the halves as
- * floats, a word that is not used. */
+ * floats, a word that is not used. pack_q8 (the same, see PD_IS_COARSE): without low bytes. */
 struct pd_pack_push {
     PD_PTR(pd_vec4s) x;           /* [n_tokens][x_stride] */
     PD_PTR(pd_words) packed;

@@ -10,7 +10,8 @@
  *
  * Tolerances are relative L2 errors of a row. With an fp32 cache, activations and sums, float32 arithmetic costs 1e-6;
  * GPUs may compute exp, sin and tanh less exactly, so the contract is 1e-3. An fp16 cache alone costs up to 5e-4 (7e-4
- * where the driver rounds to zero), so it fits the same contract, as do activations in 16 bits (dot: up to 5e-5).
+ * where the driver rounds to zero), so it fits the same contract, as do activations in 16 bits (dot: up to 5e-5; in 8
+ * bits, for weights of at most five, up to 8e-3).
  * Cooperative matrices of fp16 are allowed 1e-2 (FP16_TOLERANCE): the worst row of all models is at 3.5e-3, nine of ten
  * ways stay below 1e-3. So are other variants that round to fp16 (half: up to 4e-3), and dot, in whose place half
  * multiplies plain numbers. A q8_0 cache moves numbers by 5e-3 of the root mean square of their block (a 127th of the

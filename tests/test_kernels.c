@@ -153,7 +153,7 @@ static void test_damage(void **state)
     if (few || only) skip();
     static const char *const kernels[] = {
         "embed_q4_k", "matvec_q8_0", "matvec_dot_q4_1", "matmul_f16", "matmul_half_q8_0", "matmul_dot_q4_k",
-        "matmul_reduce", "pack_f16", "pack_half", "pack_q16", "rmsnorm", "rope_f16",
+        "matmul_reduce", "pack_f16", "pack_half", "pack_q8", "pack_q16", "rmsnorm", "rope_f16",
         "rope_f32", "rope_q8_0", "rope_q5_1", "rope_q4_1", "attention_f32", "attention_half_f16",
         "attention_reduce", "glu", "lora", "layernorm", "pool", "clamp", "topk", "sample", "measure"};
     check_damage(damage_numbers, kernels, PD_COUNT(kernels), "is ");
@@ -161,7 +161,7 @@ static void test_damage(void **state)
     check_damage(damage_guard, kernels, PD_COUNT(kernels), "was written, and should not be");
     /* topk and attention also write scratch, which nobody compares */
     static const char *const single[] = {"embed_f32", "matvec_q6_k", "matmul_q8_0", "matmul_dot_q5_1",
-        "pack_f16", "pack_q16", "rmsnorm", "rope_f32", "attention_reduce", "glu",
+        "pack_f16", "pack_q8", "pack_q16", "rmsnorm", "rope_f32", "attention_reduce", "glu",
         "layernorm", "pool", "clamp", "lora", "sample", "measure"};
     check_damage(damage_one, single, PD_COUNT(single), "is ");
 }

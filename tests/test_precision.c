@@ -12,7 +12,10 @@
 
 #include <cmocka.h>
 
-#define KL_MOST 1e-4   /* nats, on a trained model, of what devices take by default */
+/* Nats, on a trained model, of what devices take by default; and where activations have 8 bits, as weights are coarse:
+ * the best of those cost 15 times as much themselves (tests/reports/quality.txt). */
+#define KL_MOST 1e-4
+#define COARSE_KL_MOST 1e-3
 
 /* One with every feature that peridot_device_info has, and large limits. */
 static peridot_device_info able_device(peridot_device_type type)
@@ -125,7 +128,8 @@ static void check_trained(const char *variant)
     for (size_t i = 0; i < n_rows; i++) {
         const struct row *r = &rows[i];
         bool trained = strcmp(r->model, "demo") == 0 || strcmp(r->model, "stories260K") == 0;
-        if (strcmp(r->variant, variant) == 0 && trained && !(r->mean_kl <= KL_MOST))
+        bool coarse = strcmp(variant, "matmul=dot") == 0 && strchr("45", r->type[1]);
+        if (strcmp(r->variant, variant) == 0 && trained && !(r->mean_kl <= (coarse ? COARSE_KL_MOST : KL_MOST)))
             fail_msg("%s is a default, and its KL on %s, %s, is %g", variant, r->model, r->type, r->mean_kl);
     }
 }

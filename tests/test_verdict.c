@@ -288,7 +288,11 @@ static void test_partial(void **state)
     assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_COOP, PD_Q4_0),
                      device->integer_dot_instruction ? dot : next);
     set_wrong(PD_KERNEL_pack_q16, PD_KERNEL_pack_q16);
-    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q4_0), next);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q6_K), next);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q5_K), dot);
+    set_wrong(PD_KERNEL_pack_q8, PD_KERNEL_pack_q8);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q6_K), dot);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q5_K), next);
     assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATVEC_DOT, PD_BF16), PD_VARIANT_MATVEC_COLUMNS);
     assert_int_equal(pd_variant_for_type(PD_VARIANT_MATVEC_DOT, PD_Q6_K), PD_VARIANT_MATVEC_DOT);
     set_wrong(PD_KERNEL_matvec_dot_q6_k, PD_KERNEL_matvec_dot_q6_k);

@@ -158,6 +158,7 @@ PROMPT = 512            # tokens
 PROMPT_DISPATCHES = 14  # of a layer
 # Variants of matmul: the first that is compiled for a GPU is its default (src/ops/variants.c). Bytes of a weight and of
 # an activation in shared memory, and the rows of a tile and of an invocation; coop has these among its constants.
+# Activations for dot have one byte where weights are coarse: five bits and their scales.
 VARIANTS = {'coop': (2, 2, None, None), 'dot': (1, 2, 64, 4), 'half': (2, 2, 64, 4), 'tile': (4, 4, 64, 4)}
 # NVIDIA's own driver says that Pascal has dot products of bytes, and Mesa does not. What Mesa compiles for another GPU
 # stands for that, in which each vector instruction takes a slot of Pascal's.
@@ -208,6 +209,7 @@ def tiles_of(table, specs, gpu, dtype):
     column, gpu = (0, DOT_LIKE[gpu]) if gpu in DOT_LIKE else (2, gpu)
     variant = next(v for v in VARIANTS if specs.get((gpu, name_of(v, dtype))))
     w_size, x_size, rows, each = VARIANTS[variant]
+    if variant == 'dot' and BITS[dtype] <= 6: x_size = 1
     name, tiles = name_of(variant, dtype), []
     for spec in specs[gpu, name]:
         if variant == 'coop': rows, tokens, part = spec[2], spec[3], tuple(spec[5:7])

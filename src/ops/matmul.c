@@ -138,7 +138,8 @@ uint64_t pd_split_sums_size(const struct pd_variants *variants, const peridot_de
 
 uint32_t pd_packed_stride(enum pd_kernel_id pack, uint32_t n_cols)
 {
-    if (pack == PD_KERNEL_pack_q16) return (uint32_t)pd_div_up(n_cols, 32) * PD_DOT_BLOCK;
+    uint32_t n_bytes = pack == PD_KERNEL_pack_q8 ? 1 : pack == PD_KERNEL_pack_q16 ? 2 : 0;
+    if (n_bytes) return (uint32_t)pd_div_up(n_cols, 32) * PD_DOT_BLOCK(n_bytes);
     return (uint32_t)pd_align(n_cols, PD_PACK_PAD) / 2 + PD_PACK_TAIL;
 }
 

@@ -178,7 +178,7 @@ static void multiply_slices(struct pd_recorder *r, struct pd_rows y, const struc
     for (uint32_t i = 0; i < w->n_slices; i++) {
         const struct pd_slice *slice = &w->slices[i];
         enum pd_variant variant = matmul_variant(r, linear, slice->dtype, n_tokens, NULL);
-        enum pd_kernel_id by = pd_variant_pack(variant);
+        enum pd_kernel_id by = pd_variant_pack(variant, (uint32_t)slice->dtype);
         if (by != PD_N_KERNELS && by != packed_by) {
             if (packed_by != PD_N_KERNELS) barrier(r);
             packed = pd_matmul_pack(r, by, x, w->n_cols, n_tokens);
@@ -277,7 +277,7 @@ void pd_op_experts(struct pd_recorder *r, struct pd_rows y, const struct pd_line
                    const struct pd_routes *e, uint32_t x_share)
 {
     enum pd_variant variant = experts_variant(r, linear, e);
-    enum pd_kernel_id by = pd_variant_pack(variant);
+    enum pd_kernel_id by = pd_variant_pack(variant, (uint32_t)linear->w.slices[0].dtype);
     add_squares(r, linear, x, e, x_share);
     if (by != PD_N_KERNELS) x = pd_matmul_pack(r, by, x, linear->w.n_cols, e->n_tokens * e->n_used / x_share);
     const struct pd_product p = experts_product(y, linear, x, e, x_share);

@@ -164,8 +164,8 @@ struct pd_row_layout pd_row_layout_of(const peridot_device_info *device, enum pd
 enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t type);
 /* v where it has a kernel for the type, else the first of its fallbacks that has. */
 enum pd_variant pd_variant_for_type(enum pd_variant v, uint32_t type);
-/* The kernel that packs activations as its kernels read them; PD_N_KERNELS: they read them as they are. */
-enum pd_kernel_id pd_variant_pack(enum pd_variant v);
+/* The kernel that packs activations as its kernel for a type reads them; PD_N_KERNELS: it reads them as they are. */
+enum pd_kernel_id pd_variant_pack(enum pd_variant v, uint32_t type);
 /* The first of v and its fallbacks that has a kernel for the type which no self-test has disabled; v if there is
  * none. An exact variant falls back to exact ones alone. */
 enum pd_variant pd_variant_working(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type);

@@ -136,11 +136,16 @@ enum pd_variant pd_variant_for_type(enum pd_variant v, uint32_t type)
 
 enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t type) { return pd_kernel_of(rows[v].kind, type); }
 
-enum pd_kernel_id pd_variant_pack(enum pd_variant v) { return rows[v].pack; }
+enum pd_kernel_id pd_variant_pack(enum pd_variant v, uint32_t type)
+{
+    if (rows[v].pack != PD_KERNEL_pack_q16) return rows[v].pack;
+    const struct pd_block_layout *l = &pd_block_layouts[pd_device_dtype((enum pd_dtype)type)];
+    return PD_IS_COARSE(l->low, l->high) ? PD_KERNEL_pack_q8 : PD_KERNEL_pack_q16;
+}
 
 static bool is_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
 {
-    enum pd_kernel_id id = pd_variant_kernel(v, type), pack = rows[v].pack;
+    enum pd_kernel_id id = pd_variant_kernel(v, type), pack = pd_variant_pack(v, type);
     return id != PD_N_KERNELS && pd_variant_available(pd_gpu_info(gpu), v) && !pd_kernel_is_wrong(gpu, id)
         && !(pack != PD_N_KERNELS && pd_kernel_is_wrong(gpu, pack));
 }
@@ -162,6 +167,7 @@ bool pd_kernel_has_fallback(enum pd_kernel_id id)
     if (id == PD_KERNEL_sample) return true;      /* the host: steps are then not queued ahead */
     if (id == PD_KERNEL_rate_read) return true;   /* measure */
     if (id == PD_KERNEL_matmul_reduce) return true;   /* columns are not split */
+    if (id == PD_KERNEL_pack_q8) return true;     /* as pack_q16, which is a row's */
     for (int v = 0; v < PD_N_VARIANTS; v++) {
         bool here = pd_kernel_kind_of(id) == rows[v].kind || id == rows[v].pack;
         if (here && rows[v].fallback != NO_VARIANT) return true;
@@ -190,7 +196,6 @@ static int variants_find(const char *text)
             all_names(names, sizeof names));
     return -1;
 }
-
 
 peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device,
                                   peridot_precision precision, const char *const *list, size_t n)

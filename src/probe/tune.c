@@ -202,7 +202,8 @@ static struct products products_of(const struct pd_dispatch_time *times, uint32_
     double packing = 0, *last = NULL;
     for (uint32_t i = 0; i < n; i++) {
         enum pd_kernel_id id = pd_kernel_id_of(times[i].kernel);
-        if (id == PD_KERNEL_pack_half || id == PD_KERNEL_pack_f16 || id == PD_KERNEL_pack_q16)
+        if (id == PD_KERNEL_pack_half || id == PD_KERNEL_pack_f16 || id == PD_KERNEL_pack_q8
+            || id == PD_KERNEL_pack_q16)
             packing += times[i].seconds;
         if (last && (id == PD_KERNEL_matmul_reduce || id == PD_KERNEL_glu)) *last += times[i].seconds;
         if (!pd_is_tuned(id) && !pd_makes_tiles(id)) continue;

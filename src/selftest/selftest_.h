@@ -218,8 +218,8 @@ float *pd_trial_absolute(struct pd_trial *t, const float *from, size_t n);
 
 /* Tokens of which some are large, as Gemma's are, and some small. */
 float *pd_random_activations(struct pd_trial *t, uint32_t n_tokens, uint32_t n_cols, float amplitude);
-/* Rows of pack_q16's as floats: numbers times scales. */
-float *pd_unpack_q16(struct pd_trial *t, const struct pd_trial_buffer *packed, uint32_t n_cols);
+/* Rows of pack_q8's or pack_q16's (`by`) as floats: numbers times scales. */
+float *pd_unpack_dot(struct pd_trial *t, const struct pd_trial_buffer *packed, enum pd_kernel_id by, uint32_t n_cols);
 
 /* ---- selftest kv ---- */
 
@@ -293,7 +293,7 @@ void pd_try_matmul(struct pd_trial *t, uint32_t type);
 void pd_try_matmul_reduce(struct pd_trial *t, uint32_t type);
 void pd_try_squares(struct pd_trial *t, uint32_t type);
 /* selftest_pack.c */
-void pd_try_pack_q16(struct pd_trial *t, uint32_t type);
+void pd_try_pack_dot(struct pd_trial *t, uint32_t type);
 void pd_try_pack_f16(struct pd_trial *t, uint32_t type);
 /* selftest_kv.c */
 void pd_try_rope(struct pd_trial *t, uint32_t type);

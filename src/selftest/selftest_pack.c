@@ -1,7 +1,6 @@
 /* Kernels that pack activations: what they pack must give the activations back, but for what their numbers round. */
 #include "selftest/selftest_.h"
 
-
 #include <math.h>
 
 float *pd_random_activations(struct pd_trial *t, uint32_t n_tokens, uint32_t n_cols, float amplitude)
@@ -12,19 +11,23 @@ float *pd_random_activations(struct pd_trial *t, uint32_t n_tokens, uint32_t n_c
     return x;
 }
 
-static int number_at(const uint32_t *block, uint32_t i)
+static uint32_t bytes_of(enum pd_kernel_id by) { return by == PD_KERNEL_pack_q8 ? 1 : 2; }
+
+static int number_at(const uint32_t *block, uint32_t n_bytes, uint32_t i)
 {
     uint32_t shift = i % 4 * 8;
-    return 256 * (int8_t)(block[i / 4] >> shift) + (int8_t)(block[8 + i / 4] >> shift);
+    int high = (int8_t)(block[i / 4] >> shift);
+    return n_bytes == 1 ? high : 256 * high + (int8_t)(block[8 + i / 4] >> shift);
 }
 
-float *pd_unpack_q16(struct pd_trial *t, const struct pd_trial_buffer *packed, uint32_t n_cols)
+float *pd_unpack_dot(struct pd_trial *t, const struct pd_trial_buffer *packed, enum pd_kernel_id by, uint32_t n_cols)
 {
+    uint32_t n_bytes = bytes_of(by);
     float *x = pd_trial_floats(t, (size_t)packed->n_rows * n_cols);
     for (uint32_t m = 0; t->ran && m < packed->n_rows; m++) {
         for (uint32_t i = 0; i < n_cols; i++) {
-            const uint32_t *block = pd_trial_row(t, packed, m) + i / 32 * PD_DOT_BLOCK;
-            x[(size_t)m * n_cols + i] = pd_f32_from_bits(block[16]) * (float)number_at(block, i % 32);
+            const uint32_t *block = pd_trial_row(t, packed, m) + i / 32 * PD_DOT_BLOCK(n_bytes);
+            x[(size_t)m * n_cols + i] = pd_f32_from_bits(block[8 * n_bytes]) * (float)number_at(block, n_bytes, i % 32);
         }
     }
     return x;
@@ -60,29 +63,29 @@ static void try_pack_f16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens,
     pd_trial_end(t);
 }
 
-static void try_pack_q16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
+static void try_pack_dot(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
 {
-    uint32_t stride = pd_packed_stride(PD_KERNEL_pack_q16, n_cols);
-    double tolerance = 0.5 / (127 * 256) + 0x1p-20;
+    uint32_t stride = pd_packed_stride(t->kernel, n_cols), n_bytes = bytes_of(t->kernel);
+    double tolerance = (n_bytes == 1 ? 128.5 : 0.5) / (127 * 256) + 0x1p-20;   /* 8 bits are rounded twice */
     pd_trial_begin(t, "pack %u columns, %u tokens of %g", n_cols, n_tokens, (double)amplitude);
     float *x = pd_random_activations(t, n_tokens, n_cols, amplitude);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
     struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride, stride);
     struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols,
         .x_stride = x_rows->stride, .packed_stride = stride};
-    pd_trial_dispatch(t, PD_KERNEL_pack_q16, NULL, 0, &push, (uint32_t[2]){n_tokens, 1});
+    pd_trial_dispatch(t, t->kernel, NULL, 0, &push, (uint32_t[2]){n_tokens, 1});
     pd_trial_run(t);
     packed->written = true;
-    const float *got = pd_unpack_q16(t, packed, n_cols);
+    const float *got = pd_unpack_dot(t, packed, t->kernel, n_cols);
     for (uint32_t at = 0; t->ran && at < n_tokens * n_cols; at += 16) {
-        const uint32_t *block = pd_trial_row(t, packed, at / n_cols) + at % n_cols / 32 * PD_DOT_BLOCK;
+        const uint32_t *block = pd_trial_row(t, packed, at / n_cols) + at % n_cols / 32 * PD_DOT_BLOCK(n_bytes);
         double largest = 0, sum = 0;
         for (uint32_t i = at / 32 * 32; i < at / 32 * 32 + 32; i++) largest = fmax(largest, fabs((double)x[i]));
         for (uint32_t i = at; i < at + 16; i++) {
             pd_trial_check(t, "packed", i, (double)got[i], (double)x[i], (struct pd_bound){largest, tolerance});
             sum += (double)got[i];
         }
-        pd_trial_check(t, "sum", at / 16, (double)pd_f32_from_bits(block[17 + at % 32 / 16]), sum,
+        pd_trial_check(t, "sum", at / 16, (double)pd_f32_from_bits(block[8 * n_bytes + 1 + at % 32 / 16]), sum,
                        (struct pd_bound){largest, 16 * 0x1p-23});
     }
     pd_trial_end(t);
@@ -105,8 +108,8 @@ void pd_try_pack_f16(struct pd_trial *t, uint32_t type)
     try_packs(t, (const uint32_t[5]){4, 36, 64, 100, 2304}, try_pack_f16);
 }
 
-void pd_try_pack_q16(struct pd_trial *t, uint32_t type)
+void pd_try_pack_dot(struct pd_trial *t, uint32_t type)
 {
     (void)type;
-    try_packs(t, (const uint32_t[5]){32, 96, 256, 2304, 4128}, try_pack_q16);
+    try_packs(t, (const uint32_t[5]){32, 96, 256, 2304, 4128}, try_pack_dot);
 }

@@ -89,10 +89,17 @@ static void put_plain_rows(struct pd_trial *t, const struct expected *e, const s
     }
 }
 
-/* Where the tested kernel reads x packed: room for n rows of it, or of what other slices read; else NULL. */
-static struct pd_trial_buffer *add_packed(struct pd_trial *t, uint32_t n, uint32_t n_cols)
+static enum pd_kernel_id pack_for(const struct pd_trial *t, enum pd_dtype dtype)
 {
-    enum pd_kernel_id by = pd_variant_pack(t->variants.of[PD_VARIED_MATMUL]);
+    return pd_variant_pack(t->variants.of[PD_VARIED_MATMUL], (uint32_t)dtype);
+}
+
+static bool is_for_dots(enum pd_kernel_id pack) { return pack == PD_KERNEL_pack_q8 || pack == PD_KERNEL_pack_q16; }
+
+/* Where the tested kernel reads x packed: room for n rows of it, or of what other slices read; else NULL. */
+static struct pd_trial_buffer *add_packed(struct pd_trial *t, enum pd_dtype dtype, uint32_t n, uint32_t n_cols)
+{
+    enum pd_kernel_id by = pack_for(t, dtype);
     if (by == PD_N_KERNELS) return NULL;
     uint32_t stride = pd_packed_stride(by, n_cols);
     struct pd_trial_buffer *packed = pd_trial_words(t, NULL, (uint32_t)pd_div_up(n * pd_packed_most(n_cols), stride),
@@ -122,13 +129,14 @@ static void check_product(struct pd_trial *t, const struct pd_trial_matrix *m, c
                           struct pd_trial_buffer *y_rows, const struct pd_trial_buffer *packed)
 {
     enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
-    bool is_q16 = pd_variant_pack(variant) == PD_KERNEL_pack_q16, rounds = takes_dot(t) && c->n_tokens == 1;
+    enum pd_kernel_id pack = pack_for(t, c->parts[0].dtype);
+    bool for_dots = is_for_dots(pack), rounds = takes_dot(t) && c->n_tokens == 1;
     const struct pd_reference_matrix reference = reference_of(m);
-    const float *seen = is_q16 ? pd_unpack_q16(t, packed, c->n_cols) : x;
+    const float *seen = for_dots ? pd_unpack_dot(t, packed, pack, c->n_cols) : x;
     float *y = pd_trial_floats(t, (size_t)c->n_tokens * m->m.n_rows);
     pd_reference_matmul(y, &reference, seen, c->n_tokens, c->softcap);
     float *magnitudes = dot_magnitudes(t, m, rounds ? block_largest(t, x, c->n_cols) : seen, c->n_tokens, c->softcap);
-    if (is_q16) put_plain_rows(t, &(struct expected){y, magnitudes}, m, x, c->n_tokens, c->softcap);
+    if (for_dots) put_plain_rows(t, &(struct expected){y, magnitudes}, m, x, c->n_tokens, c->softcap);
     pd_trial_check_rows(t, y_rows, y, magnitudes, is_fp16(variant) ? FP16_TOLERANCE
                         : rounds ? Q16_TOLERANCE + FP32_TOLERANCE : FP32_TOLERANCE);
 }
@@ -145,7 +153,7 @@ static void try_product(struct pd_trial *t, const struct product *c)
     const float *x = pd_random_activations(t, n_tokens, n_cols, c->softcap != 0 ? 40 : 1);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
     struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, n_tokens, m.m.n_rows);
-    const struct pd_trial_buffer *packed = add_packed(t, n_tokens, n_cols);
+    const struct pd_trial_buffer *packed = add_packed(t, c->parts[0].dtype, n_tokens, n_cols);
     if (t->n_splits) add_split_sums(t, t->n_splits * n_tokens * m.m.n_rows);
     const struct pd_linear linear = linear_of(&m, c->softcap);
     pd_op_linear(&t->r, pd_trial_rows_of(y_rows), &linear, pd_trial_rows_of(x_rows), n_tokens);
@@ -168,12 +176,14 @@ static void try_products(struct pd_trial *t, enum pd_dtype dtype, const uint32_t
             }
 }
 
-/* As q, k and v of a file that mixes types, and as a matrix larger than an allocation. */
+/* As q, k and v of a file that mixes types (which read x packed alike, as only the last is looked at), and as a matrix
+ * larger than an allocation. */
 static void try_slices(struct pd_trial *t, enum pd_dtype dtype, uint32_t n_tokens)
 {
     uint32_t n_cols = pd_trial_cols(dtype)[2];
+    enum pd_dtype other = pack_for(t, dtype) == pack_for(t, PD_Q8_0) ? PD_Q8_0 : PD_Q4_0;
     const struct product cases[] = {
-        {{{dtype, 33}, {PD_F32, 5}, {PD_Q8_0, 64}}, 3, (uint32_t)pd_align(n_cols, 32), n_tokens, 0},
+        {{{dtype, 33}, {PD_F32, 5}, {other, 64}}, 3, (uint32_t)pd_align(n_cols, 32), n_tokens, 0},
         {{{dtype, 20}, {dtype, 20}, {dtype, 7}}, 3, n_cols, n_tokens, 30}};
     for (size_t i = 0; i < PD_COUNT(cases); i++) try_product(t, &cases[i]);
 }
@@ -277,7 +287,7 @@ static void try_experts(struct pd_trial *t, const struct experts *c)
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_x, n_cols);
     struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, n_pairs, n_out);
     e.slots = pd_trial_words(t, slots, 1, n_words, n_words)->address;
-    struct pd_trial_buffer *packed = add_packed(t, n_x, n_cols);
+    struct pd_trial_buffer *packed = add_packed(t, c->dtype, n_x, n_cols);
     record_experts(t, c, &e, &m, pd_trial_rows_of(x_rows), pd_trial_rows_of(y_rows));
     pd_trial_run(t);
     if (!t->ran) {
@@ -286,7 +296,8 @@ static void try_experts(struct pd_trial *t, const struct experts *c)
     }
     enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
     bool rounds = takes_dot(t) && e.n_tokens == 1 && is_quantised(c->dtype);
-    if (pd_variant_pack(variant) == PD_KERNEL_pack_q16) x = pd_unpack_q16(t, packed, n_cols);
+    enum pd_kernel_id pack = pack_for(t, c->dtype);
+    if (is_for_dots(pack)) x = pd_unpack_dot(t, packed, pack, n_cols);
     for (uint32_t s = 0; s < n_slots; s++)
         for (uint32_t i = 0; i < slots[4 * s + 1]; i++) {
             uint32_t pair = slots[slots[4 * s + 2] + i], first = slots[4 * s] * c->n_rows;

@@ -79,7 +79,7 @@ static peridot_status alloc_scratch(struct pd_workspace *w)
                            "attention"));
     uint64_t split_sums = pd_split_sums_size(&w->variants, pd_gpu_info(w->model->gpu));
     if (split_sums) PD_TRY(workspace_alloc(&s->split_sums, w, split_sums, "activations"));
-    if (pd_variant_pack(w->variants.of[PD_VARIED_MATMUL]) == PD_N_KERNELS) return PERIDOT_OK;
+    if (pd_variant_pack(w->variants.of[PD_VARIED_MATMUL], PD_F32) == PD_N_KERNELS) return PERIDOT_OK;
     uint32_t widest = (uint32_t)pd_max(d_model, pd_max(most.q_dim, most.ffn_dim));
     uint64_t n_words = pd_max(pd_packed_most(widest), (uint64_t)most.n_experts_used * pd_packed_most(most.expert_dim));
     return workspace_alloc(&s->packed, w, sizeof(uint32_t) * n * n_words, "activations");

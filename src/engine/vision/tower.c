@@ -135,7 +135,7 @@ static peridot_status alloc_scratch(struct pd_tower *t, uint32_t n)
     uint32_t widest = (uint32_t)pd_max(pd_max(c->d_model, c->ffn_dim), pd_max(q_dim, pd_tower_patch_dim(c)));
     if (split_sums) PD_TRY(tower_alloc(&span, t, split_sums));
     t->split_sums = split_sums ? span.address : 0;
-    if (pd_variant_pack(t->variants->of[PD_VARIED_MATMUL]) == PD_N_KERNELS) return PERIDOT_OK;
+    if (pd_variant_pack(t->variants->of[PD_VARIED_MATMUL], PD_F32) == PD_N_KERNELS) return PERIDOT_OK;
     uint32_t n_merged = c->kind == PD_TOWER_QWEN ? c->pool * c->pool : 1;
     uint64_t n_words = pd_max((uint64_t)n * pd_packed_most(widest),
                               (uint64_t)n / n_merged * pd_packed_most(n_merged * c->d_model));
