@@ -15,6 +15,7 @@ layout(constant_id = 6) const uint PART_TOKENS = 32;
 layout(constant_id = 7) const uint M = 16;           /* of a matrix: rows, tokens, columns */
 layout(constant_id = 8) const uint N = 16;
 layout(constant_id = 9) const uint K = 16;
+layout(constant_id = PD_ALIGNED_ID) const uint ALIGNED = 0;   /* whether matrix instructions take aligned registers */
 #define GRAIN 1
 const bool AHEAD = SUBGROUP >= 32;   /* Intel's registers have no room */
 #include "coop.glsl"
@@ -56,7 +57,7 @@ void begin_tile(uint first_row, uint first_token)
     }
     [[unroll]] for (uint i = 0; i < PARTS_M * PARTS_N; i++) {
         sums[i] = SUMS(0.0);
-        if (!AHEAD) sums[i] = coopMatMulAdd(A_MATRIX(0.0), B_MATRIX(0.0), sums[i]);   /* see add_step */
+        if (!AHEAD || ALIGNED != 0) sums[i] = coopMatMulAdd(A_MATRIX(0.0), B_MATRIX(0.0), sums[i]);   /* see add_step */
     }
 }
 
@@ -100,7 +101,8 @@ void add_products(uint k)
 
 /* What Mesa's compiler for Intel carries around a loop has registers of its own for all of the loop, beside those of
  * what it becomes, unless that is made once in the loop and by the same kind of instruction as before the loop: then
- * both are one. So sums are products to begin with, and the loop is not unrolled. */
+ * both are one. So sums are products to begin with, and the loop is not unrolled. Where registers are to be aligned,
+ * sums that begin as zeros are copied to such, and back, in every step. */
 void add_step()
 {
     if (AHEAD) [[unroll]] for (uint k = 0; k < STEP; k += K) add_products(k);

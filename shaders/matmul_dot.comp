@@ -1,8 +1,7 @@
 #version 460
 /* A matrix times many vectors (see matmul.glsl) by dot products of bytes, where the GPU has instructions for them. x
- * comes packed (pack_dot.comp): whole numbers of two bytes, a high and a low one, or of one where weights are coarse
- * (PD_IS_COARSE), with a scale for each block of 32. Quants of weights are unpacked to bytes and never become floats.
- * Over a block:
+ * comes packed (pack_dot.comp): whole numbers of two bytes, high and low, or of one (PD_IS_COARSE), with a scale for
+ * each block of 32. Quants of weights are unpacked to bytes and never become floats. Over a block:
  *   sum w x = scale_w scale_x (256 sum quants high + sum quants low) + minimum sum x
  * with exact sums in integers. */
 #extension GL_GOOGLE_include_directive : require

@@ -15,7 +15,7 @@ void main()
     for (uint b = gl_LocalInvocationID.x; b < p.n_cols / 32; b += 128) {
         vec4 x[8];
         [[unroll]] for (uint i = 0; i < 8; i++) x[i] = p.x.at[from + 8 * b + i];
-        uint to = token * p.packed_stride + b * PD_DOT_BLOCK(X_BYTES);
+        uint to = token * p.packed_stride + b * PD_DOT_BLOCK(X_BYTES), last = to + 8 * X_BYTES;
         q16 block = q16_of(x);
         [[unroll]] for (uint i = 0; i < 8; i++) {
             p.packed.at[to + i] = block.high[i >> 2][i & 3u];
@@ -25,9 +25,8 @@ void main()
         block.scale *= 256.0;
         [[unroll]] for (uint h = 0; h < 2; h++) block.sums[h] = dot16(uvec4(0x01010101u), block.high[h], 0);
 #endif
-        to += 8 * X_BYTES;
-        p.packed.at[to] = floatBitsToUint(block.scale);
-        p.packed.at[to + 1] = floatBitsToUint(block.scale * float(block.sums.x));
-        p.packed.at[to + 2] = floatBitsToUint(block.scale * float(block.sums.y));
+        p.packed.at[last] = floatBitsToUint(block.scale);
+        p.packed.at[last + 1] = floatBitsToUint(block.scale * float(block.sums.x));
+        p.packed.at[last + 2] = floatBitsToUint(block.scale * float(block.sums.y));
     }
 }

@@ -60,6 +60,7 @@
 #define PD_BIAS_ID 12        /* bias.glsl: whether there is a bias */
 #define PD_SUBGROUP_ID 11    /* no shader has it: the size of subgroups to compile for, 0: the driver's choice */
 #define PD_EXPERTS_ID 13     /* experts.glsl: whether the matrix is one of experts */
+#define PD_ALIGNED_ID 14     /* matmul_coop */
 #define PD_SINKS_ID 8        /* attention: whether there are sinks (in attention_reduce it is 1) */
 #define PD_MAX_EXPERTS 512   /* of a layer */
 #define PD_MAX_EXPERTS_USED 32   /* by a token */

@@ -483,7 +483,7 @@ def predict_prompts(table, specs, kernels, calibration):
 Predictions, not measurements: a prompt of {PROMPT} tokens, by the variant of matmul that comes first on a GPU (at the
 end of a row, with its tiles), times a vendor's constant, too. vector: slots of vector instructions; matrix: matrix
 units, which on AMD issue in the place of those (so both); shared, L2: bytes from shared memory and the L2 cache.
-turing, ampere and gfx1201 are without matrices, which this driver lacks there: see nvidia-mesa26.md for two of them.""")
+turing, ampere and gfx1201 are without matrices, which this driver lacks there: see mesa26.md.""")
     for model, dtype, shape, gpus in models_with(table, columns, lambda t: [name_of(v, t) for v in VARIANTS]):
         for gpu in gpus:
             tiles = tiles_of(table, specs, gpu, dtype)

@@ -108,7 +108,7 @@ enum pd_needs {
 /* What a device, or this build, lacks for the kernel; NULL: nothing. */
 const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id id);
 
-#define PD_MAX_SPEC 14
+#define PD_MAX_SPEC 15
 
 /* A kernel with its specialisation constants: spec[i] is constant_id i, constant 0 the workgroup size of kernels that
  * take one, and constant PD_SUBGROUP_ID a size of subgroups that divides it. Compiled at the first call, looked up at

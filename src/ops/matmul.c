@@ -11,7 +11,7 @@
 
 /* A tile, and the constants of the kernel that makes such tiles. */
 struct tiling {
-    uint32_t rows, tokens, n_spec, spec[10];
+    uint32_t rows, tokens, n_spec, spec[PD_ALIGNED_ID + 1];
 };
 
 /* Tiles of 32 tokens where 64 would be half empty, or take more shared memory than there is. */
@@ -85,8 +85,9 @@ static struct tiling coop_tiling(const struct pd_recorder *r, const struct pd_pr
         uint32_t n_loads = t.rows / m / down + t.tokens / n * down / n_parts;
         if (n_parts / down <= t.tokens / n && n_loads < fewest) fewest = n_loads, n_down = down;
     }
-    return (struct tiling){t.rows, t.tokens, 10, {n_parts * subgroup, subgroup, t.rows, t.tokens, COOP_STEP,
-        t.rows / n_down, t.tokens * n_down / n_parts, m, n, d->matrix_k}};
+    uint32_t n_spec = d->vendor_id == NVIDIA ? PD_ALIGNED_ID + 1 : 10;
+    return (struct tiling){t.rows, t.tokens, n_spec, {n_parts * subgroup, subgroup, t.rows, t.tokens, COOP_STEP,
+        t.rows / n_down, t.tokens * n_down / n_parts, m, n, d->matrix_k, [PD_ALIGNED_ID] = 1}};
 }
 
 /* Adds what the splits have found. The next product may write its sums over those when this is done. */
@@ -138,8 +139,8 @@ uint64_t pd_split_sums_size(const struct pd_variants *variants, const peridot_de
 
 uint32_t pd_packed_stride(enum pd_kernel_id pack, uint32_t n_cols)
 {
-    uint32_t n_bytes = pack == PD_KERNEL_pack_q8 ? 1 : pack == PD_KERNEL_pack_q16 ? 2 : 0;
-    if (n_bytes) return (uint32_t)pd_div_up(n_cols, 32) * PD_DOT_BLOCK(n_bytes);
+    if (pack == PD_KERNEL_pack_q8) return (uint32_t)pd_div_up(n_cols, 32) * PD_DOT_BLOCK(1);
+    if (pack == PD_KERNEL_pack_q16) return (uint32_t)pd_div_up(n_cols, 32) * PD_DOT_BLOCK(2);
     return (uint32_t)pd_align(n_cols, PD_PACK_PAD) / 2 + PD_PACK_TAIL;
 }
 

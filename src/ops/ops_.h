@@ -124,7 +124,7 @@ struct pd_product {
     uint32_t n_each;               /* tokens of a slot, on average */
 };
 
-#define INTEL 0x8086   /* vendor_id */
+enum { INTEL = 0x8086, NVIDIA = 0x10de };   /* vendor_id */
 
 /* Records the product by a variant that makes tiles: any but PD_VARIANT_MATMUL_MATVEC. */
 void pd_matmul_tiles(struct pd_recorder *r, enum pd_variant variant, const struct pd_product *product);

@@ -138,9 +138,8 @@ enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t type) { return p
 
 enum pd_kernel_id pd_variant_pack(enum pd_variant v, uint32_t type)
 {
-    if (rows[v].pack != PD_KERNEL_pack_q16) return rows[v].pack;
     const struct pd_block_layout *l = &pd_block_layouts[pd_device_dtype((enum pd_dtype)type)];
-    return PD_IS_COARSE(l->low, l->high) ? PD_KERNEL_pack_q8 : PD_KERNEL_pack_q16;
+    return rows[v].pack == PD_KERNEL_pack_q16 && PD_IS_COARSE(l->low, l->high) ? PD_KERNEL_pack_q8 : rows[v].pack;
 }
 
 static bool is_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
@@ -166,8 +165,7 @@ bool pd_kernel_has_fallback(enum pd_kernel_id id)
 {
     if (id == PD_KERNEL_sample) return true;      /* the host: steps are then not queued ahead */
     if (id == PD_KERNEL_rate_read) return true;   /* measure */
-    if (id == PD_KERNEL_matmul_reduce) return true;   /* columns are not split */
-    if (id == PD_KERNEL_pack_q8) return true;     /* as pack_q16, which is a row's */
+    if (id == PD_KERNEL_matmul_reduce || id == PD_KERNEL_pack_q8) return true;   /* no splits; as pack_q16 */
     for (int v = 0; v < PD_N_VARIANTS; v++) {
         bool here = pd_kernel_kind_of(id) == rows[v].kind || id == rows[v].pack;
         if (here && rows[v].fallback != NO_VARIANT) return true;
