@@ -15,7 +15,7 @@ layout(constant_id = 6) const uint PART_TOKENS = 32;
 layout(constant_id = 7) const uint M = 16;           /* of a matrix: rows, tokens, columns */
 layout(constant_id = 8) const uint N = 16;
 layout(constant_id = 9) const uint K = 16;
-layout(constant_id = PD_ALIGNED_ID) const uint ALIGNED = 0;   /* whether matrix instructions take aligned registers */
+layout(constant_id = PD_ALIGNED_ID) const uint ALIGNED = 0;
 #define GRAIN 1
 const bool AHEAD = SUBGROUP >= 32;   /* Intel's registers have no room */
 #include "coop.glsl"

@@ -60,7 +60,7 @@
 #define PD_BIAS_ID 12        /* bias.glsl: whether there is a bias */
 #define PD_SUBGROUP_ID 11    /* no shader has it: the size of subgroups to compile for, 0: the driver's choice */
 #define PD_EXPERTS_ID 13     /* experts.glsl: whether the matrix is one of experts */
-#define PD_ALIGNED_ID 14     /* matmul_coop */
+#define PD_ALIGNED_ID 14     /* matmul_coop: whether matrix instructions take aligned registers */
 #define PD_SINKS_ID 8        /* attention: whether there are sinks (in attention_reduce it is 1) */
 #define PD_MAX_EXPERTS 512   /* of a layer */
 #define PD_MAX_EXPERTS_USED 32   /* by a token */
@@ -68,7 +68,7 @@
 #define PD_MAX_DELTA_DIM 256      /* d_k and d_v of a recurrence */
 #define PD_MAX_CONV 8             /* rows that its convolution sees */
 /* matmul_dot: whether it multiplies weights of a type by activations of 8 bits rather than 16: those of at most five
- * bits, which their own rounding changes at least five times as much (tests/reports/precision.txt, quality.txt). */
+ * bits, whose own rounding costs at least eight times as much (tests/reports/real-llvmpipe.md, quality.txt). */
 #define PD_IS_COARSE(low, high) ((low) <= 16 && (high) <= 4)
 #define PD_DOT_BLOCK(bytes) (8 * (bytes) + 4)   /* pack_q8, pack_q16: words of 32 columns of one or two bytes */
 
