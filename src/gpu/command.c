@@ -239,9 +239,6 @@ peridot_status pd_commands_submit(struct pd_commands *c) { return submit(c, 0, c
 
 peridot_status pd_commands_submit_piece(struct pd_commands *c, uint32_t piece) { return submit(c, piece, 1); }
 
-/* A GPU that does not come back for so long is lost, whether or not its driver ever says so. A CPU may be slow. */
-#define PATIENCE_NS 30000000000u
-
 peridot_status pd_commands_wait(struct pd_commands *c)
 {
     struct pd_gpu *gpu = c->gpu;
@@ -249,8 +246,7 @@ peridot_status pd_commands_wait(struct pd_commands *c)
     if (gpu->hangs) return pd_gpu_check(gpu);
     VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, .semaphoreCount = 1,
         .pSemaphores = &gpu->timeline, .pValues = &c->value};
-    VkResult result = gpu->vk.vkWaitSemaphores(gpu->device, &wait,
-                                               gpu->info.type == PERIDOT_DEVICE_CPU ? UINT64_MAX : PATIENCE_NS);
+    VkResult result = gpu->vk.vkWaitSemaphores(gpu->device, &wait, gpu->patience);
     if (result != VK_SUCCESS) return command_fail(gpu, result, "vkWaitSemaphores");
     gpu->timeline_done = c->value;
     return PERIDOT_OK;

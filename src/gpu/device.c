@@ -291,6 +291,8 @@ peridot_status pd_device_open(struct pd_gpu *gpu, const char *selector)
     PD_TRY(status);
     /* 1 GiB blocks: large enough to be few, small enough for every known limit; a smaller limit wins. */
     gpu->max_block = pd_min(gpu->info.max_allocation_size, 1u << 30) & ~(uint64_t)255;
+    /* A GPU that does not come back for so long is lost, whether or not its driver ever says so. A CPU may be slow. */
+    gpu->patience = gpu->info.type == PERIDOT_DEVICE_CPU ? UINT64_MAX : 30000000000;
     return open_device(gpu);
 }
 

@@ -127,6 +127,7 @@ struct pd_gpu {
     uint64_t timestamp_mask;
     VkSemaphore timeline;
     uint64_t timeline_value, timeline_done;   /* of the last submission; what it was found to have reached */
+    uint64_t patience;             /* nanoseconds, after which a submission that is not done counts as lost */
     bool lost;                     /* nothing is submitted any more */
     bool hangs;                    /* nor waited for */
     struct pd_pipeline_cache cache;
