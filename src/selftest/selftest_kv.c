@@ -104,8 +104,9 @@ static void quantise_head(uint32_t *words, uint32_t form, const float *head, uin
 {
     uint8_t *bytes = (uint8_t *)words;
     uint32_t *high = words + PD_KV_LOW_WORDS(form, head_dim), bits = PD_KV_BITS(form);
+    struct block b = {0};
     for (uint32_t i = 0; i < head_dim; i++) {
-        struct block b = block_of(form, head, head_dim, i);
+        if (i % PD_KV_BLOCK == 0) b = block_of(form, head, head_dim, i);
         uint16_t *scale = (uint16_t *)words + scale_at(form, head_dim, i / PD_KV_BLOCK);
         scale[0] = bf16_of(b.scale);
         if (PD_KV_HAS_MIN(form)) scale[1] = bf16_of(b.least);
