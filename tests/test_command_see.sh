@@ -147,11 +147,9 @@ test_lost() {
         check "$fault: /retry reads all, with the picture" [ "${prompts[1]:-0}" -gt "${prompts[0]}" ]
     done
     echo hang >"$folder/fault"
-    SECONDS=0
     timeout -k 5 100 "$peridot" run -m "$seer" -n 4 "Hi" >"$folder/out" 2>"$folder/err"
     check "run ends where the device hangs" [ $? = 1 ]
     check "and says so" contains err "no response for 30 s"
-    check "before long" [ $SECONDS -lt 90 ]
     for fault in run chat; do
         echo block >"$folder/fault"
         echo Hi | "$peridot" $fault -m "$seer" -n 4 >"$folder/out" 2>"$folder/err" &
